@@ -1,0 +1,128 @@
+//! Between a session and whatever runs its agent: orders go out, reports come back.
+
+use crate::{
+    Answer, Delta, Message, MessageId, Native, Notice, Outcome, Part, Plan, Question, QuestionId, RunId, Seq, Settings,
+    ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+};
+
+/// What a back-end is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Begin this run: its prompt is in the log.
+    Begin {
+        /// Which.
+        run: RunId,
+    },
+    /// Go on with this run from what the log says.
+    Resume {
+        /// Which.
+        run: RunId,
+    },
+    /// The call's start is committed: run the tool now.
+    RunTool {
+        /// Which.
+        call: ToolCallId,
+    },
+    /// A question was answered.
+    Answered {
+        /// Which.
+        question: QuestionId,
+        /// With what.
+        answer: Answer,
+    },
+    /// A person said something into the running turn.
+    Steer {
+        /// What.
+        message: Message,
+    },
+    /// Settings changed while the run is under way.
+    Configured {
+        /// All of them, as they are now.
+        settings: Settings,
+    },
+    /// Stop. Whatever is reported afterwards, the run is cancelled.
+    Cancel,
+}
+
+/// What a back-end tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// The agent begins to speak.
+    MessageStarted {
+        /// Under this id.
+        message: MessageId,
+    },
+    /// The open message grew. Many at once.
+    Deltas(Vec<Delta>),
+    /// The open message is whole. Its grown parts are the machine's; these come after them.
+    MessageDone {
+        /// Parts that do not grow: tool uses, pictures.
+        tail: Vec<Part>,
+        /// The provider's own form.
+        native: Option<Native>,
+        /// Was it cut off?
+        interrupted: bool,
+    },
+    /// The agent wants a tool.
+    ToolWanted {
+        /// The call.
+        call: ToolCall,
+        /// Whether it may run.
+        gate: Gate,
+    },
+    /// An asked-for call was allowed by its answer: start it.
+    ToolReady {
+        /// Which.
+        call: ToolCallId,
+    },
+    /// A running tool shows something.
+    ToolUpdated {
+        /// Which.
+        call: ToolCallId,
+        /// What it shows now.
+        content: Vec<ToolContent>,
+    },
+    /// A tool call is over.
+    ToolDone {
+        /// Which.
+        call: ToolCallId,
+        /// How.
+        result: ToolResult,
+    },
+    /// A question that is about no tool call.
+    Asked(Question),
+    /// A held question is moot.
+    Withdrawn(QuestionId),
+    /// The plan is now this.
+    PlanSet(Plan),
+    /// A model call was paid for.
+    UsageAdded(Usage),
+    /// The session deserves this title, unless a person chose one.
+    Titled(String),
+    /// Something worth telling.
+    Noticed(Notice),
+    /// The window was full: the model's context is now this.
+    Compacted {
+        /// Entries up to here still count.
+        keep_to: Seq,
+        /// What stands for the rest.
+        replacement: Vec<Message>,
+    },
+    /// Nothing is left to do but wait for answers: the back-end is gone, `Order::Resume` brings one back.
+    Parked,
+    /// The run is over.
+    Ended(Outcome),
+}
+
+/// Whether a wanted tool may run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gate {
+    /// Yes, after its start is committed.
+    Open,
+    /// Ask first.
+    Ask(Question),
+    /// The back-end's own agent runs it and only tells us.
+    Foreign,
+    /// No: a policy or its arguments forbid it, and this is its result.
+    Shut(ToolResult),
+}

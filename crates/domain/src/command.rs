@@ -1,0 +1,123 @@
+//! What a door may ask of a session.
+
+use serde_json::Value;
+
+use crate::{Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch};
+
+/// An imperative to a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Start a run, or whatever `if_busy` says.
+    Prompt {
+        /// Chosen by the caller or made for it: the same id twice is one run.
+        run: RunId,
+        /// Who asks.
+        origin: RunOrigin,
+        /// What is asked.
+        parts: Vec<Part>,
+        /// What to do if a run is under way.
+        if_busy: IfBusy,
+        /// Kept in the run's first entry for the door.
+        meta: Option<Value>,
+    },
+    /// Stop a run that is active or waits for its turn.
+    Cancel {
+        /// Which; absent: the active one, if there is one.
+        run: Option<RunId>,
+        /// Who wants it.
+        origin: RunOrigin,
+    },
+    /// Answer a question.
+    Answer {
+        /// Which.
+        question: QuestionId,
+        /// With what. [`Reply::Chosen`] names a choice of the question.
+        reply: Reply,
+        /// Who answers.
+        origin: RunOrigin,
+    },
+    /// Change settings.
+    Configure {
+        /// What changes.
+        patch: SettingsPatch,
+    },
+    /// Give it a title.
+    SetTitle {
+        /// The title.
+        title: String,
+    },
+    /// Put it away, or take it out.
+    Archive {
+        /// Put away?
+        archived: bool,
+    },
+    /// Begin the history anew. Only while no run is active.
+    Reset {
+        /// Entries up to here still count.
+        keep_to: Seq,
+        /// What stands in place of the rest.
+        replacement: Vec<Message>,
+        /// Why.
+        reason: ResetReason,
+    },
+}
+
+/// What a prompt does when a run is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfBusy {
+    /// It is refused.
+    Refuse,
+    /// It waits for its turn, also behind a run that awaits an answer.
+    Queue,
+    /// It waits for its turn; a run that awaits an answer is superseded instead.
+    QueueOrSupersede,
+    /// It is handed to the running turn.
+    Steer,
+}
+
+/// What became of an accepted command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// The run started.
+    Started(RunId),
+    /// The run waits for its turn.
+    Queued(RunId),
+    /// The message was handed to this running turn.
+    Steered(RunId),
+    /// This run was accepted before: nothing new happened.
+    Repeated(RunId),
+    /// It is done, or there was nothing to do.
+    Done,
+}
+
+/// Why a command was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// One run at a time.
+    #[error("session already has an active run: {0}")]
+    RunActive(RunId),
+    /// The run waits for a person first.
+    #[error("session awaits an answer before it takes another prompt, run: {0}")]
+    RunAwaiting(RunId),
+    /// The queue has an end.
+    #[error("too many prompts wait in this session: {0}")]
+    QueueFull(usize),
+    /// Nothing to steer.
+    #[error("session has no running turn to steer")]
+    NotRunning,
+    /// No such run here, or it is over.
+    #[error("no active or waiting run with this id: {0}")]
+    NoSuchRun(RunId),
+    /// Unknown, or answered already.
+    #[error("no open question with this id: {0}")]
+    NoSuchQuestion(QuestionId),
+    /// The answer does not fit the question.
+    #[error("answer does not fit the question: {0}")]
+    BadAnswer(String),
+    /// Nothing was said.
+    #[error("prompt has no content")]
+    EmptyPrompt,
+    /// The place is not in the log.
+    #[error("no such place in the log: {0}")]
+    NoSuchPlace(Seq),
+}

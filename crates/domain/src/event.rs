@@ -1,0 +1,365 @@
+//! The log's entries: past facts, in one order.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Answer, Growth, Message, MessageId, Part, Principal, Question, QuestionId, Role, RunId, SessionId, Settings,
+    SettingsPatch, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+};
+
+/// A place in a session's log. The first entry is 1; 0 is before everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before the first entry.
+    pub const ZERO: Self = Self(0);
+
+    /// The place after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One fact of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its place: grows by one, without gaps, never reused.
+    pub seq: Seq,
+    /// When the machine wrote it.
+    pub at: Timestamp,
+    /// The run it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// What happened.
+    pub event: Event,
+    /// What a door wants to find again and nobody else understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Box<Value>>,
+}
+
+/// What happened.
+///
+/// A field that only one protocol could show does not belong here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// The session began. Always entry 1.
+    SessionCreated {
+        /// Its id, so that an exported log is whole.
+        session: SessionId,
+        /// Whose it is.
+        owner: Principal,
+        /// Absolute path of the folder it works in.
+        workspace: String,
+        /// Further folders it may use.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        folders: Vec<String>,
+        /// What it is set to.
+        settings: Settings,
+        /// The session it was forked from, or that started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<SessionId>,
+    },
+    /// It got a title.
+    TitleSet {
+        /// The title.
+        title: String,
+    },
+    /// Settings changed.
+    SettingsChanged {
+        /// What changed.
+        patch: SettingsPatch,
+    },
+    /// It was put away, or taken out again.
+    ArchiveSet {
+        /// Put away?
+        archived: bool,
+    },
+    /// The history begins anew: older entries stay readable by cursor.
+    HistoryReset {
+        /// Entries up to here still count (0: none).
+        keep_to: Seq,
+        /// What stands in place of the rest.
+        replacement: Vec<Message>,
+        /// Why.
+        reason: ResetReason,
+    },
+    /// Something worth telling a person.
+    Noticed {
+        /// What.
+        notice: Notice,
+    },
+    /// The plan is now this.
+    PlanSet {
+        /// The whole plan.
+        plan: Plan,
+    },
+    /// A model call was paid for.
+    UsageAdded {
+        /// What it used.
+        usage: Usage,
+    },
+    /// A prompt waits for its turn.
+    RunQueued {
+        /// Who asks.
+        origin: RunOrigin,
+        /// What is asked.
+        parts: Vec<Part>,
+    },
+    /// A run began; the prompt is the next message.
+    RunStarted {
+        /// Who asks.
+        origin: RunOrigin,
+    },
+    /// An open run was picked up after its process had died.
+    RunRecovered {
+        /// The how manieth time.
+        attempt: u32,
+    },
+    /// Somebody wants the run to stop.
+    CancelRequested {
+        /// Who.
+        by: Principal,
+    },
+    /// The run is over.
+    RunEnded {
+        /// How.
+        outcome: Outcome,
+    },
+    /// A message opens; its parts follow.
+    MessageStarted {
+        /// Its id.
+        message: MessageId,
+        /// Who speaks.
+        role: Role,
+    },
+    /// The last part of the open message grew.
+    PartDelta {
+        /// The open message.
+        message: MessageId,
+        /// Which of its parts, from 0.
+        part: u32,
+        /// What grows.
+        growth: Growth,
+        /// By how much.
+        text: String,
+    },
+    /// A message is whole (and closed, if it was open).
+    MessageDone {
+        /// All of it.
+        message: Message,
+    },
+    /// The agent wants to use a tool.
+    ToolCalled {
+        /// The call.
+        call: ToolCall,
+    },
+    /// It is about to run. Committed before it does.
+    ToolStarted {
+        /// Which.
+        call: ToolCallId,
+    },
+    /// It shows something while it runs; replaces what it showed before.
+    ToolUpdated {
+        /// Which.
+        call: ToolCallId,
+        /// What it shows now.
+        content: Vec<ToolContent>,
+    },
+    /// It is over.
+    ToolDone {
+        /// Which.
+        call: ToolCallId,
+        /// How, and what it gave.
+        result: ToolResult,
+    },
+    /// A person is asked.
+    QuestionAsked {
+        /// What.
+        question: Question,
+    },
+    /// The one answer.
+    QuestionAnswered {
+        /// Which question.
+        question: QuestionId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Written by a newer version: kept as it is.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// Why the history began anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResetReason {
+    /// A person emptied it: views start here.
+    Cleared,
+    /// A person went back to an earlier place: views start here.
+    Rewound,
+    /// A client brought its own history: views start here.
+    Replaced,
+    /// The window was full: only the model's context starts here, people still see everything.
+    Compacted,
+}
+
+/// Something worth telling a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// How bad.
+    pub severity: Severity,
+    /// One line.
+    pub title: String,
+    /// More.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// How bad a notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Look at this.
+    Warning,
+    /// Something is wrong.
+    Error,
+}
+
+/// A plan, whole each time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Its items, in order.
+    pub items: Vec<PlanItem>,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanItem {
+    /// What is to be done.
+    pub text: String,
+    /// How much it matters.
+    pub priority: Priority,
+    /// How far it is.
+    pub status: PlanStatus,
+}
+
+/// How much a step matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// Much.
+    High,
+    /// Some.
+    #[default]
+    Medium,
+    /// Little.
+    Low,
+}
+
+/// How far a step is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// Being done.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// What one model call used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// `provider/model`.
+    pub model: String,
+    /// Tokens read, cached ones included.
+    pub input: u64,
+    /// Tokens written, thinking included.
+    pub output: u64,
+    /// Of the tokens read: from the provider's cache.
+    #[serde(default)]
+    pub cached: u64,
+    /// Of the tokens written: thinking.
+    #[serde(default)]
+    pub thinking: u64,
+    /// Price in millionths of a US dollar, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// Size of the model's window, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
+/// Who asks for a run, and from where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOrigin {
+    /// Who.
+    pub by: Principal,
+    /// Which door, such as `acp`.
+    pub door: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It came to its end.
+    Completed {
+        /// Why it stopped.
+        stop: StopReason,
+    },
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It could not go on.
+    Failed {
+        /// One lower-case word for programs, such as `interrupted` or `model`.
+        reason: String,
+        /// A sentence for people.
+        message: String,
+    },
+}
+
+/// Why a completed run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had nothing more to say.
+    EndTurn,
+    /// The model ran out of room.
+    MaxTokens,
+    /// It called the model as often as it may.
+    MaxTurns,
+    /// The model refused.
+    Refusal,
+}
+
+impl Event {
+    /// True for the class of entries that are shown before they are synced.
+    pub fn is_delta(&self) -> bool {
+        matches!(self, Self::PartDelta { .. })
+    }
+}
+
+impl Outcome {
+    /// A failure.
+    pub fn failed(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Failed { reason: reason.into(), message: message.into() }
+    }
+}

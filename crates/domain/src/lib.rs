@@ -1,0 +1,32 @@
+//! The vocabulary of gander and the session machine.
+//!
+//! A session is an append-only log of [`Entry`]s. The [`Session`] machine is its only writer;
+//! [`SessionView`] is the one fold over it. Nothing here does IO, reads a clock or makes an id
+//! by itself: time and ids are arguments.
+
+pub mod agent;
+pub mod backend;
+pub mod command;
+pub mod context;
+pub mod event;
+pub mod id;
+pub mod message;
+pub mod question;
+pub mod session;
+pub mod tool;
+pub mod view;
+
+pub use agent::{AgentManifest, Effort, Mode, Policy, Settings, SettingsPatch};
+pub use backend::{Gate, Order, Report};
+pub use command::{Accepted, Command, CommandError, IfBusy};
+pub use context::Context;
+pub use event::{
+    Entry, Event, Notice, Outcome, Plan, PlanItem, PlanStatus, Priority, ResetReason, RunOrigin, Seq, Severity,
+    StopReason, Usage,
+};
+pub use id::{Ids, MessageId, Principal, QuestionId, RunId, SessionId, Timestamp, ToolCallId};
+pub use message::{Delta, Growth, Message, Native, Part, Role};
+pub use question::{Answer, Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
+pub use session::{Birth, Effect, Now, Recovery, Session, When};
+pub use tool::{Location, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult};
+pub use view::{Activity, SessionView};

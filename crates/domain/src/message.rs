@@ -1,0 +1,180 @@
+//! Messages, their parts, and how the last part of an open message grows.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{MessageId, ToolCallId, ToolResult};
+
+/// A whole message. What the log holds in one piece is authoritative over its deltas.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Stable at every door.
+    pub id: MessageId,
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+    /// True if it was cut off (crash, retry, cancel). Stays visible, is not sent to a model again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// The provider's own form, for exact replay to the same provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Native>,
+}
+
+/// Who speaks in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A person, or a program in a person's place.
+    User,
+    /// The agent.
+    Agent,
+    /// Results of tools. Occurs only in model context and resets: in the log a result is `ToolDone`.
+    Tool,
+}
+
+/// One piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// What the model thought before it spoke.
+    Thought {
+        /// The words, possibly a summary by the provider.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// Such as `image/png`.
+        mime: String,
+        /// Base64.
+        data: String,
+        /// Where it came from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uri: Option<String>,
+    },
+    /// A sound.
+    Audio {
+        /// Such as `audio/wav`.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+    /// A pointer to something that the agent may read.
+    Link {
+        /// Where.
+        uri: String,
+        /// A label.
+        name: String,
+        /// Its type, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime: Option<String>,
+        /// Everything else the sender said about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        more: Option<Value>,
+    },
+    /// Something whole that was sent along.
+    Resource {
+        /// Its name.
+        uri: String,
+        /// Its type, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime: Option<String>,
+        /// Its text, if it is text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Base64, if it is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blob: Option<String>,
+    },
+    /// The agent wants a tool. What became of it is told by the tool events.
+    ToolUse {
+        /// Its id.
+        call: ToolCallId,
+        /// The tool's name.
+        name: String,
+        /// Its arguments, as the model gave them.
+        arguments: Value,
+    },
+    /// What a tool gave back (role [`Role::Tool`] only).
+    ToolResult {
+        /// Which call.
+        call: ToolCallId,
+        /// What came of it.
+        result: ToolResult,
+    },
+    /// Content of a kind this version does not know: kept as it came.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// A provider's own form of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Native {
+    /// Which wire understands it, such as `anthropic` or `openai_responses`.
+    pub wire: String,
+    /// The items, opaque.
+    pub items: Value,
+}
+
+/// A part that grows by deltas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Growth {
+    /// Grows a [`Part::Text`].
+    Text,
+    /// Grows a [`Part::Thought`].
+    Thought,
+}
+
+/// A piece added to the last part of the open message.
+///
+/// A change of `growth` opens the next part: the machine numbers them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delta {
+    /// What grows.
+    pub growth: Growth,
+    /// By how much.
+    pub text: String,
+}
+
+impl Part {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// An empty part that deltas of this kind grow.
+    pub fn growing(growth: Growth) -> Self {
+        match growth {
+            Growth::Text => Self::Text { text: String::new() },
+            Growth::Thought => Self::Thought { text: String::new() },
+        }
+    }
+}
+
+impl Message {
+    /// A message of one text part.
+    pub fn text(id: MessageId, role: Role, text: impl Into<String>) -> Self {
+        Self { id, role, parts: vec![Part::text(text)], interrupted: false, native: None }
+    }
+
+    /// All its text parts, joined.
+    pub fn plain_text(&self) -> String {
+        plain_text(&self.parts)
+    }
+}
+
+/// All text parts, joined by line breaks.
+pub fn plain_text(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None })
+        .collect();
+    texts.join("\n")
+}

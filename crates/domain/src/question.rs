@@ -1,0 +1,141 @@
+//! Questions to people. Permission, elicitation and confirmation are one type.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Principal, QuestionId, ToolCallId};
+
+/// Something a person is asked. It is answered exactly once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its id, the same at every door.
+    pub id: QuestionId,
+    /// The tool call it is about, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<ToolCallId>,
+    /// One line for people.
+    pub title: String,
+    /// What is asked.
+    pub ask: Ask,
+    /// Who waits for the answer.
+    pub origin: QuestionOrigin,
+    /// Binds an approval to the tool and the arguments that were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Ask {
+    /// Choose one.
+    Choose {
+        /// The choices, in order of display.
+        choices: Vec<Choice>,
+    },
+    /// Fill in a form.
+    Form {
+        /// JSON Schema of the content.
+        schema: Value,
+    },
+    /// Do something at an address, then come back.
+    Visit {
+        /// The address.
+        url: String,
+    },
+}
+
+/// One way to answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Its id inside the question.
+    pub id: String,
+    /// Its label.
+    pub name: String,
+    /// What it means.
+    pub kind: ChoiceKind,
+}
+
+/// What choosing means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceKind {
+    /// Yes, this once.
+    AllowOnce,
+    /// Yes, and the same thing again without asking.
+    AllowAlways,
+    /// No, this once.
+    RejectOnce,
+    /// No, and the same thing never.
+    RejectAlways,
+}
+
+/// Who waits for the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionOrigin {
+    /// Asked before the tool ran: survives anything and owns nothing.
+    Parked,
+    /// A live child waits: closed as interrupted when that child dies.
+    Held,
+}
+
+/// The one answer to a question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Who answered; absent if nobody did (cancelled, interrupted, superseded).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+    /// What was answered.
+    pub reply: Reply,
+}
+
+/// What was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Reply {
+    /// A choice was made.
+    Chosen {
+        /// Which.
+        choice: String,
+        /// What it means.
+        kind: ChoiceKind,
+    },
+    /// A form was filled in, or an address visited.
+    Filled {
+        /// The content.
+        content: Value,
+    },
+    /// The person does not want to answer.
+    Declined,
+    /// The run was cancelled, or the only client attached said so.
+    Cancelled,
+    /// The child that asked is gone.
+    Interrupted,
+    /// A new prompt took its place.
+    Superseded,
+}
+
+impl Question {
+    /// The choice with this id, if it has one.
+    pub fn choice(&self, id: &str) -> Option<&Choice> {
+        match &self.ask {
+            Ask::Choose { choices } => choices.iter().find(|choice| choice.id == id),
+            Ask::Form { .. } | Ask::Visit { .. } => None,
+        }
+    }
+}
+
+impl Reply {
+    /// True only for an explicit yes: nothing else ever lets a tool run.
+    pub fn allows(&self) -> bool {
+        match self {
+            Self::Chosen { kind: ChoiceKind::AllowOnce | ChoiceKind::AllowAlways, .. } | Self::Filled { .. } => true,
+            Self::Chosen { kind: ChoiceKind::RejectOnce | ChoiceKind::RejectAlways, .. }
+            | Self::Declined
+            | Self::Cancelled
+            | Self::Interrupted
+            | Self::Superseded => false,
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What doors ask of a session: checked, then written down.
+
+use serde_json::Value;
+
+use super::{Now, Session, When, user_message};
+use crate::{
+    Accepted, Answer, Ask, Command, CommandError, Event, IfBusy, Message, Order, Outcome, Part, Question, QuestionId,
+    Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch,
+};
+
+/// How many prompts may wait in one session.
+const QUEUE_LIMIT: usize = 16;
+
+impl Session {
+    /// Carries out a command, or says why not. A refused command changes nothing.
+    pub fn command(&mut self, now: &mut Now<'_>, command: Command) -> Result<Accepted, CommandError> {
+        match command {
+            Command::Prompt { run, origin, parts, if_busy, meta } => {
+                let prompt = Prompt { run, origin, parts, meta };
+                self.prompt(now, prompt, if_busy)
+            }
+            Command::Cancel { run, origin } => self.cancel(now, run, origin),
+            Command::Answer { question, reply, origin } => self.answer(now, question, reply, origin),
+            Command::Configure { patch } => Ok(self.configure(now, patch)),
+            Command::SetTitle { title } => Ok(self.set_title(now, title)),
+            Command::Archive { archived } => Ok(self.archive(now, archived)),
+            Command::Reset { keep_to, replacement, reason } => self.reset(now, keep_to, replacement, reason),
+        }
+    }
+
+    fn prompt(&mut self, now: &mut Now<'_>, prompt: Prompt, if_busy: IfBusy) -> Result<Accepted, CommandError> {
+        if prompt.parts.is_empty() {
+            return Err(CommandError::EmptyPrompt);
+        }
+        if self.view.knows(prompt.run) && !cfg!(bug = "run_id_twice") {
+            return Ok(Accepted::Repeated(prompt.run));
+        }
+        let Some(active) = &self.view.run else { return Ok(self.begin(now, prompt)) };
+        if cfg!(bug = "two_active_runs") {
+            return Ok(self.begin(now, prompt));
+        }
+        let (id, awaiting) = (active.id, active.is_awaiting());
+        match if_busy {
+            IfBusy::Refuse if awaiting => Err(CommandError::RunAwaiting(id)),
+            IfBusy::Refuse => Err(CommandError::RunActive(id)),
+            IfBusy::QueueOrSupersede if awaiting => {
+                self.supersede(now);
+                self.queue_or_begin(now, prompt)
+            }
+            IfBusy::Queue | IfBusy::QueueOrSupersede => self.queue_or_begin(now, prompt),
+            IfBusy::Steer if active.cancelling => Err(CommandError::NotRunning),
+            IfBusy::Steer => Ok(self.steer(now, id, prompt.parts)),
+        }
+    }
+
+    fn begin(&mut self, now: &mut Now<'_>, prompt: Prompt) -> Accepted {
+        let Prompt { run, origin, parts, meta } = prompt;
+        self.start_run(now, run, origin, parts, meta);
+        Accepted::Started(run)
+    }
+
+    fn queue_or_begin(&mut self, now: &mut Now<'_>, prompt: Prompt) -> Result<Accepted, CommandError> {
+        if self.view.run.is_none() {
+            return Ok(self.begin(now, prompt));
+        }
+        if self.view.queue.len() >= QUEUE_LIMIT {
+            return Err(CommandError::QueueFull(self.view.queue.len()));
+        }
+        let Prompt { run, origin, parts, meta } = prompt;
+        self.append_with(now.at, Some(run), Event::RunQueued { origin, parts }, meta);
+        Ok(Accepted::Queued(run))
+    }
+
+    fn supersede(&mut self, now: &mut Now<'_>) {
+        self.answer_all(now, &Reply::Superseded);
+        self.end_run(now, Outcome::Cancelled);
+    }
+
+    /// A turn without a back-end finds the message in the log when it resumes.
+    fn steer(&mut self, now: &mut Now<'_>, run: RunId, parts: Vec<Part>) -> Accepted {
+        self.close_message(now, false);
+        let message = user_message(now, parts);
+        self.append(now.at, Some(run), Event::MessageDone { message: message.clone() });
+        if self.attached {
+            self.order(When::Committed, Order::Steer { message });
+        }
+        Accepted::Steered(run)
+    }
+
+    fn cancel(&mut self, now: &mut Now<'_>, run: Option<RunId>, origin: RunOrigin) -> Result<Accepted, CommandError> {
+        let active = self.view.run.as_ref().map(|active| (active.id, active.cancelling));
+        match (active, run) {
+            (Some((id, cancelling)), wanted) if wanted.is_none_or(|wanted| wanted == id) => {
+                if !cancelling {
+                    self.cancel_active(now, id, origin);
+                }
+                Ok(Accepted::Done)
+            }
+            (_, Some(wanted)) if self.view.queue.iter().any(|queued| queued.id == wanted) => {
+                self.append(now.at, Some(wanted), Event::RunEnded { outcome: Outcome::Cancelled });
+                Ok(Accepted::Done)
+            }
+            (_, Some(wanted)) => Err(CommandError::NoSuchRun(wanted)),
+            (_, None) => Ok(Accepted::Done),
+        }
+    }
+
+    fn cancel_active(&mut self, now: &mut Now<'_>, run: RunId, origin: RunOrigin) {
+        self.append(now.at, Some(run), Event::CancelRequested { by: origin.by });
+        self.answer_all(now, &Reply::Cancelled);
+        if self.attached {
+            self.order(When::Now, Order::Cancel);
+        } else {
+            self.end_run(now, Outcome::Cancelled);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        now: &mut Now<'_>,
+        id: QuestionId,
+        reply: Reply,
+        origin: RunOrigin,
+    ) -> Result<Accepted, CommandError> {
+        let run = self.view.run.as_ref().ok_or(CommandError::NoSuchQuestion(id))?;
+        let question = run.question(id).ok_or(CommandError::NoSuchQuestion(id))?;
+        let reply = fit(question, reply)?;
+        let run = run.id;
+        let answer = Answer { by: Some(origin.by), reply };
+        self.append(now.at, Some(run), Event::QuestionAnswered { question: id, answer: answer.clone() });
+        if self.attached {
+            self.order(When::Committed, Order::Answered { question: id, answer });
+        } else {
+            self.attached = true;
+            self.order(When::Committed, Order::Resume { run });
+        }
+        Ok(Accepted::Done)
+    }
+
+    fn configure(&mut self, now: &mut Now<'_>, patch: SettingsPatch) -> Accepted {
+        let mut settings = self.view.settings.clone();
+        settings.apply(&patch);
+        if settings != self.view.settings {
+            self.append(now.at, None, Event::SettingsChanged { patch });
+            if self.attached {
+                self.order(When::Committed, Order::Configured { settings });
+            }
+        }
+        Accepted::Done
+    }
+
+    fn set_title(&mut self, now: &mut Now<'_>, title: String) -> Accepted {
+        if self.view.title.as_ref() != Some(&title) {
+            self.append(now.at, None, Event::TitleSet { title });
+        }
+        Accepted::Done
+    }
+
+    fn archive(&mut self, now: &mut Now<'_>, archived: bool) -> Accepted {
+        if self.view.archived != archived {
+            self.append(now.at, None, Event::ArchiveSet { archived });
+        }
+        Accepted::Done
+    }
+
+    fn reset(
+        &mut self,
+        now: &mut Now<'_>,
+        keep_to: Seq,
+        replacement: Vec<Message>,
+        reason: ResetReason,
+    ) -> Result<Accepted, CommandError> {
+        if let Some(run) = &self.view.run {
+            return Err(CommandError::RunActive(run.id));
+        }
+        if keep_to > self.view.head {
+            return Err(CommandError::NoSuchPlace(keep_to));
+        }
+        self.append(now.at, None, Event::HistoryReset { keep_to, replacement, reason });
+        Ok(Accepted::Done)
+    }
+}
+
+struct Prompt {
+    run: RunId,
+    origin: RunOrigin,
+    parts: Vec<Part>,
+    meta: Option<Value>,
+}
+
+/// What a choice means is the question's to say, not the caller's.
+fn fit(question: &Question, reply: Reply) -> Result<Reply, CommandError> {
+    match (&question.ask, reply) {
+        (Ask::Choose { .. }, Reply::Chosen { choice, .. }) => match question.choice(&choice) {
+            Some(known) => Ok(Reply::Chosen { choice, kind: known.kind }),
+            None => Err(CommandError::BadAnswer(format!("no such choice: {choice}"))),
+        },
+        (Ask::Form { .. } | Ask::Visit { .. }, filled @ Reply::Filled { .. }) => Ok(filled),
+        (_, reply @ (Reply::Declined | Reply::Cancelled)) => Ok(reply),
+        (Ask::Choose { .. }, Reply::Filled { .. }) => Err(CommandError::BadAnswer("choose an option".to_owned())),
+        (Ask::Form { .. } | Ask::Visit { .. }, Reply::Chosen { .. }) => {
+            Err(CommandError::BadAnswer("send the content asked for".to_owned()))
+        }
+        (_, Reply::Interrupted | Reply::Superseded) => {
+            Err(CommandError::BadAnswer("only the server can say so".to_owned()))
+        }
+    }
+}

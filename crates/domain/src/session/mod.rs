@@ -1,0 +1,160 @@
+//! The session machine: the only writer of a session's log.
+
+mod commands;
+mod ends;
+mod recovery;
+mod reports;
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+pub use recovery::Recovery;
+
+use crate::{
+    Entry, Event, Ids, Message, MessageId, Order, Part, Principal, Role, RunId, RunOrigin, Seq, SessionId, SessionView,
+    Settings, Timestamp,
+};
+
+/// The session machine. Feed it commands and reports, then take its effects with [`Session::poll`] until there
+/// are none; append the entries in order and send the orders when their [`When`] has come.
+///
+/// # The laws
+/// 1. At most one run is active. The same run id twice is one run.
+/// 2. Every run that started ends exactly once: completed, cancelled or failed.
+/// 3. Every tool call that was called ends before its run does; orphans are closed as cancelled or interrupted.
+/// 4. Every question is answered exactly once: the first chosen option wins. A cancelled run answers its open
+///    questions `Cancelled`. A tool that asked starts only after an explicit yes.
+/// 5. After an accepted cancel the outcome is cancelled, whatever the back-end says afterwards. A dead back-end
+///    is a failed run.
+/// 6. Sequence numbers only grow, by one.
+/// 7. Replay = live: the view folded from the stored entries is the view the machine has, and a whole message
+///    equals its joined deltas. There is one open message, only its last part grows, and a durable entry first
+///    closes it.
+/// 8. Commit, then publish: an order to run a tool carries [`When::Committed`] or [`When::Synced`]. (That nobody
+///    sees an uncommitted entry is the store's half of this law.)
+/// 9. A turn belongs to the session: no command tells the machine that a client came or went.
+#[derive(Clone, Debug)]
+pub struct Session {
+    view: SessionView,
+    /// Is there a back-end that hears orders? Not a fact of the log: after a restart there is none.
+    attached: bool,
+    effects: VecDeque<Effect>,
+}
+
+/// What a session wants done, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Append this to the log.
+    Append(Entry),
+    /// Tell the back-end.
+    Order {
+        /// Not before this.
+        when: When,
+        /// What.
+        order: Order,
+    },
+}
+
+/// When an order may go out, seen from the entries appended before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// At once.
+    Now,
+    /// After they are committed.
+    Committed,
+    /// After they would survive a power cut.
+    Synced,
+}
+
+/// What the machine may not get by itself: the time and new ids.
+pub struct Now<'a> {
+    /// The time.
+    pub at: Timestamp,
+    /// Where ids come from.
+    pub ids: &'a mut dyn Ids,
+}
+
+/// How a session begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Birth {
+    /// Its id.
+    pub session: SessionId,
+    /// Whose it is.
+    pub owner: Principal,
+    /// The folder it works in.
+    pub workspace: String,
+    /// Further folders.
+    pub folders: Vec<String>,
+    /// What it is set to.
+    pub settings: Settings,
+    /// Where it comes from.
+    pub parent: Option<SessionId>,
+    /// What the door left for itself.
+    pub meta: Option<Value>,
+}
+
+impl Session {
+    /// A new session, with its first entry among the effects.
+    pub fn create(at: Timestamp, birth: Birth) -> Self {
+        let Birth { session, owner, workspace, folders, settings, parent, meta } = birth;
+        let event = Event::SessionCreated {
+            session,
+            owner: owner.clone(),
+            workspace: workspace.clone(),
+            folders: folders.clone(),
+            settings: settings.clone(),
+            parent,
+        };
+        let entry = Entry { seq: Seq::ZERO.next(), at, run: None, event, meta: meta.map(Box::new) };
+        let view = SessionView::born(&entry).expect("the entry is a SessionCreated");
+        Self { view, attached: false, effects: VecDeque::from([Effect::Append(entry)]) }
+    }
+
+    /// A session as its log says it is, with no back-end.
+    pub fn restore(view: SessionView) -> Self {
+        Self { view, attached: false, effects: VecDeque::new() }
+    }
+
+    /// What the session is now, effects included that were not taken yet.
+    pub fn view(&self) -> &SessionView {
+        &self.view
+    }
+
+    /// True if a back-end was ordered to work and did not park, end or die.
+    pub fn attached(&self) -> bool {
+        self.attached
+    }
+
+    /// The next effect.
+    pub fn poll(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    fn append(&mut self, at: Timestamp, run: Option<RunId>, event: Event) {
+        self.append_with(at, run, event, None);
+    }
+
+    fn append_with(&mut self, at: Timestamp, run: Option<RunId>, event: Event, meta: Option<Value>) {
+        let entry = Entry { seq: self.view.head.next(), at, run, event, meta: meta.map(Box::new) };
+        self.view.apply(&entry);
+        self.effects.push_back(Effect::Append(entry));
+    }
+
+    fn order(&mut self, when: When, order: Order) {
+        self.effects.push_back(Effect::Order { when, order });
+    }
+
+    /// The model call need not wait for the prompt's commit: only the acknowledgement does.
+    fn start_run(&mut self, now: &mut Now<'_>, run: RunId, origin: RunOrigin, parts: Vec<Part>, meta: Option<Value>) {
+        self.append_with(now.at, Some(run), Event::RunStarted { origin }, meta);
+        let message = user_message(now, parts);
+        self.append(now.at, Some(run), Event::MessageDone { message });
+        self.attached = true;
+        self.order(When::Now, Order::Begin { run });
+    }
+}
+
+fn user_message(now: &mut Now<'_>, parts: Vec<Part>) -> Message {
+    Message { id: MessageId::make(now.ids), role: Role::User, parts, interrupted: false, native: None }
+}

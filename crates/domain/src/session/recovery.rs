@@ -1,0 +1,95 @@
+//! Picking up a run whose process died.
+
+use super::ends::unknown_outcome;
+use super::{Now, Session, When};
+use crate::view::{ActiveRun, OpenTool, ToolStage};
+use crate::{Answer, Event, Order, Outcome, QuestionId, QuestionOrigin, Reply, RunId, ToolCallId};
+
+/// How open runs are picked up when the server starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Pick them up at all? If not, they end as failed.
+    pub resume: bool,
+    /// Not if the last entry is older than this many microseconds.
+    pub max_age: i64,
+    /// Not if they were picked up this often already.
+    pub max_times: u32,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Self { resume: true, max_age: 15 * 60 * 1_000_000, max_times: 3 }
+    }
+}
+
+impl Session {
+    /// Settles the run that was open when the last process died. A run that awaits people goes on waiting.
+    pub fn recover(&mut self, now: &mut Now<'_>, recovery: &Recovery) {
+        self.attached = false;
+        let Some(run) = &self.view.run else {
+            return self.start_stranded(now);
+        };
+        let (id, times, age) = (run.id, run.recovered, now.at.micros() - run.last_at.micros());
+        if run.cancelling {
+            return self.end_run(now, Outcome::Cancelled);
+        }
+        self.close_message(now, true);
+        self.close_held(now, id);
+        if self.view.run.as_ref().is_some_and(ActiveRun::is_awaiting) {
+            return;
+        }
+        if !recovery.resume || age > recovery.max_age || times >= recovery.max_times {
+            return self
+                .end_run(now, Outcome::failed("interrupted", "the server stopped while this run was under way"));
+        }
+        self.close_unknown_tools(now, id);
+        self.append(now.at, Some(id), Event::RunRecovered { attempt: times + 1 });
+        self.attached = true;
+        self.order(When::Committed, Order::Resume { run: id });
+        self.restart_tools();
+    }
+
+    /// What is still open and started here is idempotent: it is simply run again.
+    fn restart_tools(&mut self) {
+        let started = |tool: &&OpenTool| tool.stage == ToolStage::Started;
+        let open = self.view.run.iter().flat_map(|run| &run.tools);
+        let calls: Vec<ToolCallId> = open.filter(started).map(|tool| tool.call.id).collect();
+        calls.into_iter().for_each(|call| self.order(When::Committed, Order::RunTool { call }));
+    }
+
+    /// A prompt that waited behind a run whose end was written, but whose own start was not.
+    fn start_stranded(&mut self, now: &mut Now<'_>) {
+        if let Some(next) = self.view.queue.first().cloned() {
+            self.start_run(now, next.id, next.origin, next.parts, next.meta);
+        }
+    }
+
+    /// The child that held the question died with the server.
+    fn close_held(&mut self, now: &mut Now<'_>, run: RunId) {
+        let Some(active) = &self.view.run else { return };
+        let held: Vec<QuestionId> = active
+            .questions
+            .iter()
+            .filter(|question| question.origin == QuestionOrigin::Held)
+            .map(|question| question.id)
+            .collect();
+        for question in held {
+            let answer = Answer { by: None, reply: Reply::Interrupted };
+            self.append(now.at, Some(run), Event::QuestionAnswered { question, answer });
+        }
+    }
+
+    /// Of a tool that must not run twice the model is told that nobody knows.
+    fn close_unknown_tools(&mut self, now: &mut Now<'_>, run: RunId) {
+        let Some(active) = &self.view.run else { return };
+        let unknown: Vec<ToolCallId> = active
+            .tools
+            .iter()
+            .filter(|tool| tool.stage == ToolStage::Started && !tool.call.idempotent)
+            .map(|tool| tool.call.id)
+            .collect();
+        for call in unknown {
+            self.append(now.at, Some(run), Event::ToolDone { call, result: unknown_outcome() });
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! `SessionView`: the one fold over a session's log. Small: open items, settings and counters, never the history.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Answer, Entry, Event, Growth, Message, MessageId, Outcome, Part, Plan, Principal, Question, QuestionId,
+    QuestionOrigin, ResetReason, Role, RunId, RunOrigin, Seq, SessionId, Settings, Timestamp, ToolCall, ToolCallId,
+    Usage,
+};
+
+/// How many ended runs a view remembers, so that a retried prompt is recognised.
+const REMEMBERED_RUNS: usize = 64;
+
+/// What a session is now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionView {
+    /// Its id.
+    pub session: SessionId,
+    /// Whose it is.
+    pub owner: Principal,
+    /// The folder it works in.
+    pub workspace: String,
+    /// Further folders it may use.
+    pub folders: Vec<String>,
+    /// What it is set to.
+    pub settings: Settings,
+    /// Where it came from.
+    pub parent: Option<SessionId>,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// Put away?
+    pub archived: bool,
+    /// The last entry.
+    pub head: Seq,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When its last entry was written.
+    pub updated_at: Timestamp,
+    /// From where a model's context can be folded: the last reset that kept nothing before it.
+    pub context_from: Seq,
+    /// Where people's view begins: the last reset that was not a compaction.
+    pub history_from: Seq,
+    /// The run that started and has not ended.
+    pub run: Option<ActiveRun>,
+    /// Prompts that wait for their turn, oldest first.
+    pub queue: Vec<QueuedRun>,
+    /// The last runs that ended, newest last.
+    pub ended: Vec<(RunId, Outcome)>,
+    /// The plan.
+    pub plan: Plan,
+    /// All model calls together.
+    pub spent: Spent,
+    /// The last model call.
+    pub last_usage: Option<Usage>,
+    /// Whole messages since the beginning of people's view.
+    pub messages: u64,
+}
+
+/// A run that started and has not ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ActiveRun {
+    /// Its id.
+    pub id: RunId,
+    /// Who asked.
+    pub origin: RunOrigin,
+    /// Its first entry.
+    pub from: Seq,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When its last entry was written.
+    pub last_at: Timestamp,
+    /// What the door left for itself.
+    pub meta: Option<Value>,
+    /// Has somebody cancelled it?
+    pub cancelling: bool,
+    /// How often it was picked up after a crash.
+    pub recovered: u32,
+    /// The message that is growing.
+    pub open: Option<Message>,
+    /// Tool calls without an end.
+    pub tools: Vec<OpenTool>,
+    /// Questions without an answer.
+    pub questions: Vec<Question>,
+}
+
+/// A tool call without an end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenTool {
+    /// The call.
+    pub call: ToolCall,
+    /// How far it is.
+    pub stage: ToolStage,
+}
+
+/// How far a tool call without an end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStage {
+    /// It may run.
+    Allowed,
+    /// A person is asked.
+    Asked,
+    /// A person said no.
+    Refused,
+    /// Its start is in the log.
+    Started,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueuedRun {
+    /// Its id.
+    pub id: RunId,
+    /// Who asks.
+    pub origin: RunOrigin,
+    /// What is asked.
+    pub parts: Vec<Part>,
+    /// What the door left for itself.
+    pub meta: Option<Value>,
+}
+
+/// All model calls together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Of those read, from a cache.
+    pub cached: u64,
+    /// Of those written, thinking.
+    pub thinking: u64,
+    /// Millionths of a US dollar, as far as prices are known.
+    pub cost: u64,
+}
+
+/// What a session does, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// Nothing.
+    Idle,
+    /// A run is under way.
+    Running,
+    /// A run waits for a person and owns nothing.
+    Awaiting,
+}
+
+impl SessionView {
+    /// The form of this type in stored snapshots: a changed form needs a new number.
+    pub const VERSION: u32 = 1;
+
+    /// The view after a session's first entry, or `None` if that is no `SessionCreated`.
+    pub fn born(entry: &Entry) -> Option<Self> {
+        let Event::SessionCreated { session, owner, workspace, folders, settings, parent } = &entry.event else {
+            return None;
+        };
+        Some(Self {
+            session: *session,
+            owner: owner.clone(),
+            workspace: workspace.clone(),
+            folders: folders.clone(),
+            settings: settings.clone(),
+            parent: *parent,
+            title: None,
+            archived: false,
+            head: entry.seq,
+            created_at: entry.at,
+            updated_at: entry.at,
+            context_from: Seq::ZERO,
+            history_from: Seq::ZERO,
+            run: None,
+            queue: Vec::new(),
+            ended: Vec::new(),
+            plan: Plan::default(),
+            spent: Spent::default(),
+            last_usage: None,
+            messages: 0,
+        })
+    }
+
+    /// The view after all these entries, the first of which began the session.
+    pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
+        let mut entries = entries.into_iter();
+        let mut view = Self::born(entries.next()?)?;
+        entries.for_each(|entry| view.apply(entry));
+        Some(view)
+    }
+
+    /// Takes in the next entry.
+    pub fn apply(&mut self, entry: &Entry) {
+        self.head = entry.seq;
+        self.updated_at = entry.at;
+        if let Some(run) = self.run.as_mut().filter(|run| entry.run == Some(run.id)) {
+            run.last_at = entry.at;
+        }
+        match &entry.event {
+            Event::SessionCreated { .. } | Event::Noticed { .. } | Event::ToolUpdated { .. } | Event::Unknown(_) => {}
+            Event::TitleSet { title } => self.title = Some(title.clone()),
+            Event::SettingsChanged { patch } => self.settings.apply(patch),
+            Event::ArchiveSet { archived } => self.archived = *archived,
+            Event::HistoryReset { keep_to, replacement, reason } => {
+                if *keep_to == Seq::ZERO {
+                    self.context_from = entry.seq;
+                }
+                self.reset(entry.seq, replacement.len(), *reason);
+            }
+            Event::PlanSet { plan } => self.plan = plan.clone(),
+            Event::UsageAdded { usage } => self.spend(usage),
+            Event::RunQueued { origin, parts } => self.enqueue(entry, origin, parts),
+            Event::RunStarted { origin } => self.start(entry, origin),
+            Event::RunEnded { outcome } => self.end(entry.run, outcome),
+            Event::MessageDone { message } => self.message_done(message),
+            Event::RunRecovered { .. }
+            | Event::CancelRequested { .. }
+            | Event::MessageStarted { .. }
+            | Event::PartDelta { .. }
+            | Event::ToolCalled { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolDone { .. }
+            | Event::QuestionAsked { .. }
+            | Event::QuestionAnswered { .. } => self.apply_to_run(&entry.event),
+        }
+    }
+
+    /// What it does, in one word.
+    pub fn activity(&self) -> Activity {
+        match &self.run {
+            None => Activity::Idle,
+            Some(run) if run.is_awaiting() => Activity::Awaiting,
+            Some(_) => Activity::Running,
+        }
+    }
+
+    /// How this run ended, if it is one of the last.
+    pub fn outcome(&self, run: RunId) -> Option<&Outcome> {
+        self.ended.iter().rev().find(|(id, _)| *id == run).map(|(_, outcome)| outcome)
+    }
+
+    /// True if this run was accepted before, as far as this view remembers.
+    pub fn knows(&self, run: RunId) -> bool {
+        self.run.as_ref().is_some_and(|active| active.id == run)
+            || self.queue.iter().any(|queued| queued.id == run)
+            || self.outcome(run).is_some()
+    }
+
+    fn reset(&mut self, seq: Seq, replaced: usize, reason: ResetReason) {
+        match reason {
+            ResetReason::Compacted => {}
+            ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
+                self.history_from = seq;
+                self.plan = Plan::default();
+                self.messages = replaced as u64;
+                self.spent = Spent::default();
+                self.last_usage = None;
+            }
+        }
+    }
+
+    fn spend(&mut self, usage: &Usage) {
+        self.spent.input += usage.input;
+        self.spent.output += usage.output;
+        self.spent.cached += usage.cached;
+        self.spent.thinking += usage.thinking;
+        self.spent.cost += usage.cost.unwrap_or(0);
+        self.last_usage = Some(usage.clone());
+    }
+
+    fn enqueue(&mut self, entry: &Entry, origin: &RunOrigin, parts: &[Part]) {
+        let Some(id) = entry.run else { return };
+        let meta = entry.meta.as_deref().cloned();
+        self.queue.push(QueuedRun { id, origin: origin.clone(), parts: parts.to_vec(), meta });
+    }
+
+    fn start(&mut self, entry: &Entry, origin: &RunOrigin) {
+        let Some(id) = entry.run else { return };
+        self.queue.retain(|queued| queued.id != id);
+        self.run = Some(ActiveRun {
+            id,
+            origin: origin.clone(),
+            from: entry.seq,
+            started_at: entry.at,
+            last_at: entry.at,
+            meta: entry.meta.as_deref().cloned(),
+            cancelling: false,
+            recovered: 0,
+            open: None,
+            tools: Vec::new(),
+            questions: Vec::new(),
+        });
+    }
+
+    /// A queued run that is cancelled ends without ever having started.
+    fn end(&mut self, run: Option<RunId>, outcome: &Outcome) {
+        let Some(id) = run else { return };
+        self.queue.retain(|queued| queued.id != id);
+        if self.run.as_ref().is_some_and(|active| active.id == id) {
+            self.run = None;
+        }
+        if self.ended.len() == REMEMBERED_RUNS {
+            self.ended.remove(0);
+        }
+        self.ended.push((id, outcome.clone()));
+    }
+
+    fn message_done(&mut self, message: &Message) {
+        self.messages += 1;
+        if let Some(run) = &mut self.run
+            && run.open.as_ref().is_some_and(|open| open.id == message.id)
+        {
+            run.open = None;
+        }
+    }
+
+    fn apply_to_run(&mut self, event: &Event) {
+        let Some(run) = &mut self.run else { return };
+        match event {
+            Event::RunRecovered { attempt } => run.recovered = *attempt,
+            Event::CancelRequested { .. } => run.cancelling = true,
+            Event::MessageStarted { message, role } => run.open = Some(empty(*message, *role)),
+            Event::PartDelta { part, growth, text, .. } => run.grow(*part, *growth, text),
+            Event::ToolCalled { call } => run.tools.push(OpenTool { call: call.clone(), stage: ToolStage::Allowed }),
+            Event::ToolStarted { call } => run.set_stage(*call, ToolStage::Started),
+            Event::ToolDone { call, .. } => run.tools.retain(|tool| tool.call.id != *call),
+            Event::QuestionAsked { question } => run.asked(question),
+            Event::QuestionAnswered { question, answer } => run.answered(*question, answer),
+            Event::SessionCreated { .. }
+            | Event::TitleSet { .. }
+            | Event::SettingsChanged { .. }
+            | Event::ArchiveSet { .. }
+            | Event::HistoryReset { .. }
+            | Event::Noticed { .. }
+            | Event::PlanSet { .. }
+            | Event::UsageAdded { .. }
+            | Event::RunQueued { .. }
+            | Event::RunStarted { .. }
+            | Event::RunEnded { .. }
+            | Event::MessageDone { .. }
+            | Event::ToolUpdated { .. }
+            | Event::Unknown(_) => {} // not about the inside of a run
+        }
+    }
+}
+
+impl ActiveRun {
+    /// True if it waits for people only: no message grows, no tool runs, nobody holds a child for it.
+    pub fn is_awaiting(&self) -> bool {
+        !self.questions.is_empty()
+            && !self.cancelling
+            && self.open.is_none()
+            && self.tools.iter().all(|tool| tool.stage != ToolStage::Started)
+            && self.questions.iter().all(|question| question.origin == QuestionOrigin::Parked)
+    }
+
+    /// The open call with this id.
+    pub fn tool(&self, call: ToolCallId) -> Option<&OpenTool> {
+        self.tools.iter().find(|tool| tool.call.id == call)
+    }
+
+    /// The open question with this id.
+    pub fn question(&self, id: QuestionId) -> Option<&Question> {
+        self.questions.iter().find(|question| question.id == id)
+    }
+
+    fn set_stage(&mut self, call: ToolCallId, stage: ToolStage) {
+        self.tools.iter_mut().filter(|tool| tool.call.id == call).for_each(|tool| tool.stage = stage);
+    }
+
+    fn asked(&mut self, question: &Question) {
+        if let Some(call) = question.call {
+            self.set_stage(call, ToolStage::Asked);
+        }
+        self.questions.push(question.clone());
+    }
+
+    fn answered(&mut self, id: QuestionId, answer: &Answer) {
+        let call = self.question(id).and_then(|question| question.call);
+        self.questions.retain(|open| open.id != id);
+        if let Some(call) = call {
+            self.set_stage(call, if answer.reply.allows() { ToolStage::Allowed } else { ToolStage::Refused });
+        }
+    }
+
+    fn grow(&mut self, part: u32, growth: Growth, text: &str) {
+        let Some(open) = &mut self.open else { return };
+        if open.parts.len() <= part as usize {
+            open.parts.push(Part::growing(growth));
+        }
+        if let Some(Part::Text { text: whole } | Part::Thought { text: whole }) = open.parts.last_mut() {
+            whole.push_str(text);
+        }
+    }
+}
+
+fn empty(id: MessageId, role: Role) -> Message {
+    Message { id, role, parts: Vec::new(), interrupted: false, native: None }
+}
