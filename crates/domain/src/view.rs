@@ -376,7 +376,9 @@ impl ActiveRun {
 
     fn answered(&mut self, id: QuestionId, answer: &Answer) {
         let call = self.question(id).and_then(|question| question.call);
-        self.questions.retain(|open| open.id != id);
+        if !cfg!(bug = "two_answers") {
+            self.questions.retain(|open| open.id != id);
+        }
         if let Some(call) = call {
             self.set_stage(call, if answer.reply.allows() { ToolStage::Allowed } else { ToolStage::Refused });
         }

@@ -106,6 +106,7 @@ impl Session {
     }
 
     fn cancel_active(&mut self, now: &mut Now<'_>, run: RunId, origin: RunOrigin) {
+        self.close_message(now, true);
         self.append(now.at, Some(run), Event::CancelRequested { by: origin.by });
         self.answer_all(now, &Reply::Cancelled);
         if self.attached {
@@ -127,6 +128,7 @@ impl Session {
         let reply = fit(question, reply)?;
         let run = run.id;
         let answer = Answer { by: Some(origin.by), reply };
+        self.close_message(now, false);
         self.append(now.at, Some(run), Event::QuestionAnswered { question: id, answer: answer.clone() });
         if self.attached {
             self.order(When::Committed, Order::Answered { question: id, answer });

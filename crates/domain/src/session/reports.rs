@@ -11,14 +11,17 @@ impl Session {
     /// Takes in what a back-end says about its run. A report of another run is dropped.
     pub fn report(&mut self, now: &mut Now<'_>, run: RunId, report: Report) {
         let Some(active) = self.view.run.as_ref().filter(|active| active.id == run) else { return };
-        if !self.attached || (active.cancelling && !closes(&report)) {
+        let cancelling = active.cancelling;
+        if !self.attached || (cancelling && !closes(&report)) {
             return;
         }
         match report {
             Report::MessageStarted { message } => self.open_message(now, run, message),
             Report::Deltas(deltas) => self.grow(now, run, deltas),
             Report::MessageDone { tail, native, interrupted } => {
-                self.ensure_open(now, run);
+                if !tail.is_empty() && !cancelling {
+                    self.ensure_open(now, run);
+                }
                 self.finish_message(now, tail, native, interrupted);
             }
             Report::ToolWanted { call, gate } => self.tool_wanted(now, run, call, gate),
@@ -95,7 +98,7 @@ impl Session {
             return;
         }
         let when = if tool.call.idempotent { When::Committed } else { When::Synced };
-        self.append(now.at, Some(run), Event::ToolStarted { call });
+        self.fact(now, run, Event::ToolStarted { call });
         self.order(when, Order::RunTool { call });
     }
 

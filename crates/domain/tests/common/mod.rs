@@ -1,0 +1,4 @@
+//! What the law tests share.
+
+pub mod checks;
+pub mod steps;

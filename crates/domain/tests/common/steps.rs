@@ -1,0 +1,170 @@
+//! Hostile steps: ids come from small pools, so that they collide, repeat and arrive out of order.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, unreachable_pub)]
+
+use gander_domain::{ChoiceKind, Policy, Question, QuestionOrigin, ResetReason};
+use gander_domain::{
+    Command, Delta, Gate, Growth, IfBusy, MessageId, Outcome, Part, Recovery, Reply, Report, Seq, SettingsPatch,
+    StopReason, ToolEnd, ToolResult,
+};
+use gander_testkit::{SessionScript, build};
+use proptest::prelude::*;
+use uuid::Uuid;
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Prompt(u128, IfBusy),
+    Cancel(u128),
+    CancelAny,
+    Answer(u128, &'static str),
+    Configure(bool),
+    Title,
+    Reset(u64),
+    /// About the active run, or about a run of this number.
+    Report(Option<u128>, Report),
+    BackendDies,
+    Crash(Recovery),
+    Wait(i64),
+}
+
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    proptest::collection::vec(step(), 1..60)
+}
+
+pub fn play(script: &mut SessionScript, step: &Step) {
+    let active = script.session.view().run.as_ref().map(|run| run.id);
+    match step {
+        Step::Prompt(run, if_busy) => drop(script.prompt(build::run(*run), *if_busy)),
+        Step::Cancel(run) => {
+            drop(script.command(Command::Cancel { run: Some(build::run(*run)), origin: build::origin() }))
+        }
+        Step::CancelAny => drop(script.command(Command::Cancel { run: None, origin: build::origin() })),
+        Step::Answer(question, choice) => drop(script.command(answer(*question, choice))),
+        Step::Configure(auto) => {
+            let policy = Some(if *auto { Policy::Auto } else { Policy::Ask });
+            drop(script.command(Command::Configure { patch: SettingsPatch { policy, ..SettingsPatch::default() } }));
+        }
+        Step::Title => drop(script.command(Command::SetTitle { title: "A title".to_owned() })),
+        Step::Reset(keep_to) => {
+            let (keep_to, replacement, reason) = (Seq(*keep_to), Vec::new(), ResetReason::Cleared);
+            drop(script.command(Command::Reset { keep_to, replacement, reason }));
+        }
+        Step::Report(run, report) => {
+            if let Some(run) = run.map(build::run).or(active) {
+                script.report(run, report.clone());
+            }
+        }
+        Step::BackendDies => active.into_iter().for_each(|run| script.backend_dies(run)),
+        Step::Crash(recovery) => script.crash(recovery),
+        Step::Wait(micros) => script.clock += micros,
+    }
+}
+
+fn answer(question: u128, choice: &str) -> Command {
+    let reply = match choice {
+        "declined" => Reply::Declined,
+        "cancelled" => Reply::Cancelled,
+        "interrupted" => Reply::Interrupted,
+        choice => Reply::Chosen { choice: choice.to_owned(), kind: ChoiceKind::AllowOnce },
+    };
+    Command::Answer { question: build::question_id(question), reply, origin: build::origin() }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1u128..8, if_busy()).prop_map(|(run, if_busy)| Step::Prompt(run, if_busy)),
+        1 => (1u128..8).prop_map(Step::Cancel),
+        1 => Just(Step::CancelAny),
+        4 => (1u128..5, choice()).prop_map(|(question, choice)| Step::Answer(question, choice)),
+        1 => any::<bool>().prop_map(Step::Configure),
+        1 => Just(Step::Title),
+        1 => (0u64..40).prop_map(Step::Reset),
+        24 => report().prop_map(|report| Step::Report(None, report)),
+        2 => (1u128..8, report()).prop_map(|(run, report)| Step::Report(Some(run), report)),
+        1 => Just(Step::BackendDies),
+        2 => recovery().prop_map(Step::Crash),
+        1 => (0i64..1_000_000_000).prop_map(Step::Wait),
+    ]
+}
+
+fn if_busy() -> impl Strategy<Value = IfBusy> {
+    prop_oneof![Just(IfBusy::Refuse), Just(IfBusy::Queue), Just(IfBusy::QueueOrSupersede), Just(IfBusy::Steer),]
+}
+
+fn choice() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        4 => Just("allow"),
+        2 => Just("reject"),
+        1 => Just("no such choice"),
+        1 => Just("declined"),
+        1 => Just("cancelled"),
+        1 => Just("interrupted"),
+    ]
+}
+
+fn recovery() -> impl Strategy<Value = Recovery> {
+    prop_oneof![
+        3 => Just(Recovery::default()),
+        1 => Just(Recovery { resume: false, ..Recovery::default() }),
+    ]
+}
+
+fn report() -> impl Strategy<Value = Report> {
+    prop_oneof![
+        2 => (1u128..6).prop_map(|message| Report::MessageStarted { message: MessageId::new(Uuid::from_u128(message)) }),
+        5 => proptest::collection::vec(delta(), 0..4).prop_map(Report::Deltas),
+        2 => any::<bool>().prop_map(|interrupted| Report::MessageDone { tail: Vec::new(), native: None, interrupted }),
+        1 => Just(Report::MessageDone { tail: vec![Part::text("tail")], native: None, interrupted: false }),
+        5 => (1u128..5, any::<bool>(), gate()).prop_map(|(id, safe, gate)| wanted(id, safe, gate)),
+        3 => (1u128..5).prop_map(|id| Report::ToolReady { call: build::call_id(id) }),
+        1 => (1u128..5).prop_map(|id| Report::ToolUpdated { call: build::call_id(id), content: Vec::new() }),
+        3 => (1u128..5, end()).prop_map(|(id, end)| Report::ToolDone {
+            call: build::call_id(id),
+            result: ToolResult::text(end, "done"),
+        }),
+        1 => (1u128..5, any::<bool>()).prop_map(|(id, held)| Report::Asked(bare_question(id, held))),
+        1 => (1u128..5).prop_map(|id| Report::Withdrawn(build::question_id(id))),
+        1 => Just(Report::Titled("Given".to_owned())),
+        1 => Just(Report::Compacted { keep_to: Seq::ZERO, replacement: Vec::new() }),
+        2 => Just(Report::Parked),
+        2 => outcome().prop_map(Report::Ended),
+    ]
+}
+
+fn delta() -> impl Strategy<Value = Delta> {
+    (any::<bool>(), "[a-zä ]{0,3}").prop_map(|(thought, text)| {
+        let growth = if thought { Growth::Thought } else { Growth::Text };
+        Delta { growth, text }
+    })
+}
+
+fn wanted(id: u128, safe: bool, gate: Gate) -> Report {
+    let id = build::call_id(id);
+    let call = if safe { build::read(id) } else { build::shell(id) };
+    Report::ToolWanted { call, gate }
+}
+
+fn gate() -> impl Strategy<Value = Gate> {
+    prop_oneof![
+        2 => Just(Gate::Open),
+        3 => (1u128..5).prop_map(|id| Gate::Ask(build::permission(build::question_id(id), build::call_id(1)))),
+        1 => Just(Gate::Foreign),
+        1 => Just(Gate::Shut(ToolResult::text(ToolEnd::Rejected, "no"))),
+    ]
+}
+
+fn bare_question(id: u128, held: bool) -> Question {
+    let origin = if held { QuestionOrigin::Held } else { QuestionOrigin::Parked };
+    Question { call: None, origin, ..build::permission(build::question_id(id), build::call_id(1)) }
+}
+
+fn end() -> impl Strategy<Value = ToolEnd> {
+    prop_oneof![Just(ToolEnd::Completed), Just(ToolEnd::Failed), Just(ToolEnd::Rejected)]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(Outcome::Completed { stop: StopReason::EndTurn }),
+        Just(Outcome::Cancelled),
+        Just(Outcome::failed("model", "broken")),
+    ]
+}

@@ -1,0 +1,235 @@
+//! The machine's important paths, written out.
+
+#![allow(clippy::unwrap_used)]
+
+use expect_test::{Expect, expect};
+use gander_domain::{
+    Accepted, ChoiceKind, Command, CommandError, Delta, Gate, Growth, IfBusy, Order, Outcome, Part, Recovery, Reply,
+    Report, StopReason, ToolEnd, ToolResult, When,
+};
+use gander_testkit::{SessionScript, build};
+
+const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn });
+
+/// Kinds only: the values are compared by the law tests and by the vectors.
+fn kinds(script: &SessionScript) -> String {
+    let kind = |line: &str| {
+        let kind = line.split("\"kind\":\"").nth(1).unwrap_or(line);
+        kind.split('"').next().unwrap_or(kind).to_owned()
+    };
+    script.lines(0).lines().map(|line| kind(line) + "\n").collect()
+}
+
+fn check(script: &SessionScript, expected: Expect) {
+    expected.assert_eq(&kinds(script));
+}
+
+fn running() -> SessionScript {
+    let mut script = SessionScript::begin();
+    assert_eq!(script.prompt(build::run(1), IfBusy::Refuse), Ok(Accepted::Started(build::run(1))));
+    script
+}
+
+fn asking() -> SessionScript {
+    let mut script = running();
+    let call = build::shell(build::call_id(1));
+    let gate = Gate::Ask(build::permission(build::question_id(1), call.id));
+    script.report(build::run(1), Report::ToolWanted { call, gate });
+    script
+}
+
+fn answer(choice: &str) -> Command {
+    let reply = Reply::Chosen { choice: choice.to_owned(), kind: ChoiceKind::AllowOnce };
+    Command::Answer { question: build::question_id(1), reply, origin: build::origin() }
+}
+
+fn last_order(script: &SessionScript) -> (When, Order) {
+    let (when, order, _) = script.orders.last().unwrap();
+    (*when, order.clone())
+}
+
+#[test]
+fn a_streamed_turn() {
+    let mut script = running();
+    let delta = |growth, text: &str| Delta { growth, text: text.to_owned() };
+    let deltas = vec![delta(Growth::Thought, "hm"), delta(Growth::Text, "Hel"), delta(Growth::Text, "lo")];
+    script.report(build::run(1), Report::Deltas(deltas));
+    script.report(build::run(1), Report::MessageDone { tail: Vec::new(), native: None, interrupted: false });
+    script.report(build::run(1), END);
+    check(
+        &script,
+        expect![[r#"
+        session_created
+        run_started
+        message_done
+        message_started
+        part_delta
+        part_delta
+        part_delta
+        message_done
+        run_ended
+    "#]],
+    );
+}
+
+#[test]
+fn cancel_while_asked_ends_cancelled() {
+    let mut script = asking();
+    script.command(Command::Cancel { run: None, origin: build::origin() }).unwrap();
+    script.report(build::run(1), END); // a back-end that did not listen
+    check(
+        &script,
+        expect![[r#"
+        session_created
+        run_started
+        message_done
+        tool_called
+        question_asked
+        cancel_requested
+        question_answered
+        tool_done
+        run_ended
+    "#]],
+    );
+    assert_eq!(script.session.view().outcome(build::run(1)), Some(&Outcome::Cancelled));
+}
+
+#[test]
+fn the_first_answer_wins_and_the_second_is_told() {
+    let mut script = asking();
+    assert_eq!(script.command(answer("reject")), Ok(Accepted::Done));
+    assert_eq!(script.command(answer("allow")), Err(CommandError::NoSuchQuestion(build::question_id(1))));
+    script.report(build::run(1), Report::ToolReady { call: build::call_id(1) }); // a back-end that did not listen
+    assert!(!script.orders.iter().any(|(_, order, _)| matches!(order, Order::RunTool { .. })));
+}
+
+#[test]
+fn a_parked_run_owns_nothing_and_resumes_on_its_answer() {
+    let mut script = asking();
+    script.report(build::run(1), Report::Parked);
+    assert!(!script.session.attached());
+    script.crash(&Recovery::default());
+    assert!(!script.session.attached(), "it goes on waiting after a crash");
+    script.command(answer("allow")).unwrap();
+    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+    script.report(build::run(1), Report::ToolReady { call: build::call_id(1) });
+    assert_eq!(last_order(&script), (When::Synced, Order::RunTool { call: build::call_id(1) }));
+}
+
+#[test]
+fn a_tool_whose_end_nobody_saw_is_told_and_never_run_again() {
+    let mut script = running();
+    script.report(build::run(1), Report::ToolWanted { call: build::shell(build::call_id(1)), gate: Gate::Open });
+    script.crash(&Recovery::default());
+    check(
+        &script,
+        expect![[r#"
+        session_created
+        run_started
+        message_done
+        tool_called
+        tool_started
+        tool_done
+        run_recovered
+    "#]],
+    );
+    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+}
+
+#[test]
+fn an_idempotent_tool_is_simply_run_again() {
+    let mut script = running();
+    script.report(build::run(1), Report::ToolWanted { call: build::read(build::call_id(1)), gate: Gate::Open });
+    script.crash(&Recovery::default());
+    assert_eq!(last_order(&script), (When::Committed, Order::RunTool { call: build::call_id(1) }));
+}
+
+#[test]
+fn a_run_is_not_picked_up_for_ever() {
+    let mut script = running();
+    (0..4).for_each(|_| script.crash(&Recovery::default()));
+    let outcome = script.session.view().outcome(build::run(1)).cloned();
+    assert!(matches!(outcome, Some(Outcome::Failed { reason, .. }) if reason == "interrupted"));
+}
+
+#[test]
+fn an_old_run_is_not_picked_up() {
+    let mut script = running();
+    script.clock += Recovery::default().max_age + 1;
+    script.crash(&Recovery::default());
+    assert!(script.session.view().run.is_none());
+}
+
+#[test]
+fn a_queued_prompt_starts_when_its_turn_comes() {
+    let mut script = running();
+    assert_eq!(script.prompt(build::run(2), IfBusy::Queue), Ok(Accepted::Queued(build::run(2))));
+    assert_eq!(script.prompt(build::run(2), IfBusy::Queue), Ok(Accepted::Repeated(build::run(2))));
+    script.report(build::run(1), END);
+    assert_eq!(last_order(&script), (When::Now, Order::Begin { run: build::run(2) }));
+}
+
+#[test]
+fn the_queue_has_an_end() {
+    let mut script = running();
+    for n in 2..18 {
+        assert_eq!(script.prompt(build::run(n), IfBusy::Queue), Ok(Accepted::Queued(build::run(n))));
+    }
+    assert_eq!(script.prompt(build::run(18), IfBusy::Queue), Err(CommandError::QueueFull(16)));
+}
+
+#[test]
+fn a_busy_session_refuses_and_says_which_run() {
+    let mut script = running();
+    assert_eq!(script.prompt(build::run(2), IfBusy::Refuse), Err(CommandError::RunActive(build::run(1))));
+    let mut script = asking();
+    assert_eq!(script.prompt(build::run(2), IfBusy::Refuse), Err(CommandError::RunAwaiting(build::run(1))));
+}
+
+#[test]
+fn a_prompt_may_supersede_a_run_that_waits() {
+    let mut script = asking();
+    script.report(build::run(1), Report::Parked);
+    assert_eq!(script.prompt(build::run(2), IfBusy::QueueOrSupersede), Ok(Accepted::Started(build::run(2))));
+    check(
+        &script,
+        expect![[r#"
+        session_created
+        run_started
+        message_done
+        tool_called
+        question_asked
+        question_answered
+        tool_done
+        run_ended
+        run_started
+        message_done
+    "#]],
+    );
+}
+
+#[test]
+fn a_message_into_a_running_turn_belongs_to_it() {
+    let mut script = running();
+    assert_eq!(script.prompt(build::run(2), IfBusy::Steer), Ok(Accepted::Steered(build::run(1))));
+    assert!(matches!(last_order(&script), (When::Committed, Order::Steer { .. })));
+}
+
+#[test]
+fn a_rejected_call_reaches_the_model_as_rejected() {
+    let mut script = asking();
+    script.command(answer("reject")).unwrap();
+    let result = ToolResult::text(ToolEnd::Completed, "a lie");
+    script.report(build::run(1), Report::ToolDone { call: build::call_id(1), result });
+    let end = script.lines(0);
+    assert!(end.contains("it never started") && !end.contains("a lie"), "{end}");
+}
+
+#[test]
+fn an_empty_prompt_is_refused_and_changes_nothing() {
+    let mut script = SessionScript::begin();
+    let before = script.log.clone();
+    let (run, origin, parts) = (build::run(1), build::origin(), Vec::<Part>::new());
+    let refused = script.command(Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None });
+    assert_eq!((refused, script.log), (Err(CommandError::EmptyPrompt), before));
+}
