@@ -1,0 +1,14 @@
+//! The native agent: a pure turn machine, the driver that does its IO, models, tools and permissions.
+//!
+//! It is one back-end among others: `Order`s come in, `Report`s go out. [`turn::Turn`] decides, [`driver::drive`]
+//! does. Nothing here knows a protocol of a door or writes a log.
+
+pub mod compact;
+pub mod model;
+pub mod modes;
+pub mod prompt;
+mod settings;
+pub mod title;
+pub mod turn;
+
+pub use settings::AgentSettings;

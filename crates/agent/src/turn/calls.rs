@@ -1,0 +1,196 @@
+//! What a turn does with the tools that the model calls.
+
+use std::sync::Arc;
+
+use gander_domain::context::{PendingCall, Stage};
+use gander_domain::{
+    Answer, Event, Gate, Ids, Message, Part, Question, QuestionId, Report, Role, ToolCall, ToolCallId, ToolEnd,
+    ToolKind, ToolResult,
+};
+use serde_json::json;
+
+use super::judge::Judgement;
+use super::{Effect, Phase, Turn};
+
+/// How many calls in a row, up to now, were of unknown tools or with wrong arguments.
+pub(super) fn bad_calls(messages: &[Arc<Message>]) -> u32 {
+    let parts =
+        messages.iter().rev().filter(|message| message.role == Role::Tool).flat_map(|tool| tool.parts.iter().rev());
+    let results = parts.filter_map(|part| if let Part::ToolResult { result, .. } = part { Some(result) } else { None });
+    results.take_while(|result| result.raw == bad_mark()).count() as u32
+}
+
+impl Turn {
+    /// Brings every call without a result as far as it can go by itself.
+    pub(super) fn pick_up_calls(&mut self, ids: &mut dyn Ids) {
+        for pending in self.context.pending.clone() {
+            match &pending.stage {
+                Stage::Wanted => self.decide(&pending, ids),
+                Stage::Asked(_) => {}
+                Stage::Answered(question, answer) => self.follow(&pending, question, answer, ids),
+                Stage::Started => self.run_again(&pending),
+            }
+        }
+    }
+
+    pub(super) fn only_people_can_go_on(&self) -> bool {
+        self.context.pending.iter().all(|pending| matches!(pending.stage, Stage::Asked(_)))
+    }
+
+    pub(super) fn runs_tools(&self) -> bool {
+        self.context.pending.iter().any(|pending| pending.stage == Stage::Started)
+    }
+
+    /// May it run? The call may have been decided before, if the run was cut off right then.
+    fn decide(&mut self, pending: &PendingCall, ids: &mut dyn Ids) {
+        let policy = self.context.settings.policy;
+        match self.setup.judge.judge(policy, pending.id, &pending.name, &pending.arguments, ids) {
+            Judgement::Run(call) => self.clear(pending, call),
+            Judgement::Ask(call, question) => self.ask(pending, call, question),
+            Judgement::Refuse(call, result) => self.shut(pending, call, result),
+            Judgement::Bad(result) => {
+                let call = undescribed(pending);
+                self.shut(pending, call, ToolResult { raw: bad_mark(), ..result });
+            }
+        }
+    }
+
+    fn clear(&mut self, pending: &PendingCall, call: ToolCall) {
+        let id = call.id;
+        self.cleared.push(id);
+        match &pending.call {
+            Some(_) => self.report(Report::ToolReady { call: id }),
+            None => self.want(call, Gate::Open),
+        }
+        if cfg!(bug = "tool_before_commit") {
+            self.run_tool(id);
+        }
+    }
+
+    fn ask(&mut self, pending: &PendingCall, call: ToolCall, question: Question) {
+        let question = Question { call: Some(call.id), ..question };
+        match &pending.call {
+            Some(_) => self.report(Report::Asked(question.clone())),
+            None => self.want(call, Gate::Ask(question.clone())),
+        }
+        self.fold(Event::QuestionAsked { question });
+    }
+
+    fn shut(&mut self, pending: &PendingCall, call: ToolCall, result: ToolResult) {
+        let id = call.id;
+        match &pending.call {
+            Some(_) => self.report(Report::ToolDone { call: id, result: result.clone() }),
+            None => self.want(call, Gate::Shut(result.clone())),
+        }
+        self.fold(Event::ToolDone { call: id, result });
+    }
+
+    fn want(&mut self, call: ToolCall, gate: Gate) {
+        self.fold(Event::ToolCalled { call: call.clone() });
+        self.report(Report::ToolWanted { call, gate });
+    }
+
+    /// An approval counts for what was shown. If the call is no longer that, it is asked about again;
+    /// a rule that forbids it by now wins.
+    fn follow(&mut self, pending: &PendingCall, question: &Question, answer: &Answer, ids: &mut dyn Ids) {
+        if let Some(call) = &pending.call {
+            self.setup.judge.learn(call, question, answer);
+        }
+        if !answer.reply.allows() {
+            return self.refused(pending.id);
+        }
+        let policy = self.context.settings.policy;
+        let (call, fresh) = match self.setup.judge.judge(policy, pending.id, &pending.name, &pending.arguments, ids) {
+            Judgement::Run(call) => (call, None),
+            Judgement::Ask(call, fresh) => (call, Some(fresh)),
+            Judgement::Refuse(call, result) => return self.shut(pending, call, result),
+            Judgement::Bad(result) => {
+                return self.shut(pending, undescribed(pending), ToolResult { raw: bad_mark(), ..result });
+            }
+        };
+        let bound = question.fingerprint.as_ref() == Some(&self.setup.judge.fingerprint(&call));
+        match fresh {
+            Some(fresh) if !bound => self.ask(pending, call, fresh),
+            Some(_) | None => self.clear(pending, call),
+        }
+    }
+
+    fn refused(&mut self, call: ToolCallId) {
+        let result = ToolResult::text(ToolEnd::Rejected, "the user said no: it did not run");
+        self.report(Report::ToolDone { call, result: result.clone() });
+        self.fold(Event::ToolDone { call, result });
+    }
+
+    /// Its start is in the log and its process died. Running it twice must be the same as running it once.
+    fn run_again(&mut self, pending: &PendingCall) {
+        match &pending.call {
+            Some(call) if call.idempotent => self.effects.push_back(Effect::RunTool(call.clone())),
+            Some(_) | None => {
+                let text = "interrupted: it may or may not have taken effect, check before doing it again";
+                let (call, result) = (pending.id, ToolResult::text(ToolEnd::Interrupted, text));
+                self.report(Report::ToolDone { call, result: result.clone() });
+                self.fold(Event::ToolDone { call, result });
+            }
+        }
+    }
+
+    pub(super) fn run_tool(&mut self, id: ToolCallId) {
+        let Some(place) = self.cleared.iter().position(|cleared| *cleared == id) else { return };
+        self.cleared.swap_remove(place);
+        let Some(call) = self.pending(id).and_then(|pending| pending.call.clone()) else { return };
+        self.fold(Event::ToolStarted { call: id });
+        self.effects.push_back(Effect::RunTool(call));
+    }
+
+    pub(super) fn tool_said(&mut self, call: ToolCallId, report: Report) {
+        if self.is_running(call) {
+            self.report(report);
+        }
+    }
+
+    pub(super) fn tool_done(&mut self, call: ToolCallId, result: ToolResult) {
+        if !self.is_running(call) {
+            return;
+        }
+        self.report(Report::ToolDone { call, result: result.clone() });
+        self.fold(Event::ToolDone { call, result });
+        self.settle();
+    }
+
+    pub(super) fn answered(&mut self, id: QuestionId, answer: Answer, ids: &mut dyn Ids) {
+        let asked = self.context.pending.iter().find_map(|pending| match &pending.stage {
+            Stage::Asked(question) if question.id == id => Some((pending.clone(), question.clone())),
+            Stage::Wanted | Stage::Asked(_) | Stage::Answered(..) | Stage::Started => None,
+        });
+        let Some((pending, question)) = asked else { return };
+        self.fold(Event::QuestionAnswered { question: id, answer: answer.clone() });
+        self.follow(&pending, &question, &answer, ids);
+        self.settle();
+    }
+
+    fn is_running(&self, call: ToolCallId) -> bool {
+        matches!(self.phase, Phase::Tools) && self.pending(call).is_some_and(|call| call.stage == Stage::Started)
+    }
+
+    fn pending(&self, call: ToolCallId) -> Option<&PendingCall> {
+        self.context.pending.iter().find(|pending| pending.id == call)
+    }
+}
+
+/// Marks in the log what the model did wrong, so that a count of it survives a restart.
+fn bad_mark() -> Option<serde_json::Value> {
+    Some(json!({"error": "bad_call"}))
+}
+
+/// A call that no tool could describe.
+fn undescribed(pending: &PendingCall) -> ToolCall {
+    ToolCall {
+        id: pending.id,
+        name: pending.name.clone(),
+        title: pending.name.clone(),
+        kind: ToolKind::Other,
+        arguments: pending.arguments.clone(),
+        locations: Vec::new(),
+        idempotent: false,
+    }
+}

@@ -1,0 +1,304 @@
+//! `Turn`: the pure machine of one run of the native agent.
+
+mod answer;
+mod calls;
+mod judge;
+mod model;
+mod room;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::{
+    Answer, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, QuestionId, Report, Role, Settings, Severity,
+    StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+};
+
+use crate::AgentSettings;
+use crate::compact;
+use crate::model::{ModelError, ModelEvent, ModelInfo, Request, ToolSpec};
+
+use answer::Draft;
+use room::Summary;
+
+pub use judge::{Judge, Judgement};
+
+/// One run of the native agent: takes in what happened, says what to do.
+///
+/// Its knowledge of the conversation is a [`Context`] into which it folds what it reports, so a turn that
+/// was cut anywhere is rebuilt from the log by the same fold.
+///
+/// # Laws
+/// 1. A tool runs only after the order that says its start is committed, and once per start.
+/// 2. A tool that asked runs only on an explicit yes to exactly what was shown.
+/// 3. The model is called again only when every call it made has a result.
+/// 4. After a cancel nothing starts: the only report is the end.
+/// 5. [`Effect::End`] is the last effect and follows one [`Report::Ended`] or [`Report::Parked`].
+pub struct Turn {
+    setup: Setup,
+    context: Context,
+    phase: Phase,
+    /// Calls that were reported as ready to start: each waits for its order.
+    cleared: Vec<ToolCallId>,
+    /// Failed tries of the model call under way.
+    failures: u32,
+    /// Room was made since the last whole answer: doing it again would not help.
+    squeezed: bool,
+    /// The last answer was empty.
+    silent: bool,
+    effects: VecDeque<Effect>,
+}
+
+/// What a turn works with.
+#[derive(Clone)]
+pub struct Setup {
+    /// Limits and pauses.
+    pub settings: AgentSettings,
+    /// The model's window and prices.
+    pub model: ModelInfo,
+    /// The system prompt.
+    pub system: String,
+    /// The tools on offer.
+    pub tools: Arc<[ToolSpec]>,
+    /// Describes calls and knows what may run.
+    pub judge: Arc<dyn Judge>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Begin, or go on from what the context says.
+    Begin,
+    /// The model said this.
+    Model(Vec<ModelEvent>),
+    /// The model call failed, or ended without an end.
+    ModelFailed(ModelError),
+    /// The pause asked for is over.
+    Waited,
+    /// The call's start is committed.
+    RunTool(ToolCallId),
+    /// A running tool shows this now.
+    ToolShows(ToolCallId, Vec<ToolContent>),
+    /// A running tool made this the plan.
+    ToolPlans(ToolCallId, Plan),
+    /// A running tool is done.
+    ToolDone(ToolCallId, ToolResult),
+    /// A question was answered.
+    Answered(QuestionId, Answer),
+    /// A person said something into the turn.
+    Steer(Message),
+    /// Settings changed. Mode and model count from the next run on.
+    Configured(Settings),
+    /// Stop.
+    Cancel,
+}
+
+/// Something to do.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Call the model; an older call is dropped.
+    CallModel(Request),
+    /// Drop the model call.
+    AbortModel,
+    /// Run this tool.
+    RunTool(ToolCall),
+    /// Stop all tools.
+    StopTools,
+    /// Give [`Input::Waited`] after this pause.
+    Wait(Duration),
+    /// Tell the session.
+    Report(Report),
+    /// It is over: nothing more will come.
+    End,
+}
+
+/// What a turn is doing.
+enum Phase {
+    /// Nothing yet.
+    New,
+    /// The model speaks.
+    Calling(Draft),
+    /// The model summarises what is old.
+    Summarising(Summary),
+    /// A pause before the next try of this.
+    Waiting(Again),
+    /// Calls are without a result.
+    Tools,
+    /// Nothing any more.
+    Over,
+}
+
+/// What is tried again.
+enum Again {
+    Call,
+    Summary(Summary),
+}
+
+impl Turn {
+    /// A turn of the context's active run. It does nothing before [`Input::Begin`].
+    pub fn new(setup: Setup, context: Context) -> Self {
+        Self {
+            setup,
+            context,
+            phase: Phase::New,
+            cleared: Vec::new(),
+            failures: 0,
+            squeezed: false,
+            silent: false,
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// Feeds one thing that happened. Call [`Turn::poll`] until it returns `None` before the next input.
+    pub fn handle(&mut self, now: Timestamp, input: Input, ids: &mut dyn Ids) {
+        if matches!(self.phase, Phase::Over) {
+            return;
+        }
+        match input {
+            Input::Begin => self.begin(ids),
+            Input::Model(events) => self.heard(events, ids),
+            Input::ModelFailed(error) => self.model_failed(now, &error),
+            Input::Waited => self.waited(),
+            Input::RunTool(call) => self.run_tool(call),
+            Input::ToolShows(call, content) => self.tool_said(call, Report::ToolUpdated { call, content }),
+            Input::ToolPlans(call, plan) => self.tool_said(call, Report::PlanSet(plan)),
+            Input::ToolDone(call, result) => self.tool_done(call, result),
+            Input::Answered(question, answer) => self.answered(question, answer, ids),
+            Input::Steer(message) => self.steer(message),
+            Input::Configured(settings) => self.context.settings = settings,
+            Input::Cancel => self.cancel(),
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// What the model would be shown now.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn begin(&mut self, ids: &mut dyn Ids) {
+        if !matches!(self.phase, Phase::New) {
+            return;
+        }
+        if !self.context.titled {
+            self.report(Report::Titled(crate::title::title(&first_words(&self.context.messages))));
+        }
+        self.phase = Phase::Tools;
+        if is_answered(&self.context) {
+            return self.end(Outcome::Completed { stop: StopReason::EndTurn });
+        }
+        self.pick_up_calls(ids);
+        self.settle();
+    }
+
+    /// Goes on when no call is without a result; parks when only people can go on.
+    fn settle(&mut self) {
+        if !matches!(self.phase, Phase::Tools) {
+            return;
+        }
+        if self.context.pending.is_empty() {
+            self.advance();
+        } else if self.only_people_can_go_on() {
+            self.report(Report::Parked);
+            self.finish();
+        }
+    }
+
+    /// The next model call, unless a limit is reached or room has to be made first.
+    fn advance(&mut self) {
+        if let Some(outcome) = self.limit() {
+            return self.end(outcome);
+        }
+        if self.is_full() {
+            return self.make_room();
+        }
+        self.call();
+    }
+
+    fn limit(&self) -> Option<Outcome> {
+        let settings = &self.setup.settings;
+        let run = &self.context.messages[self.context.run_from()..];
+        if calls::bad_calls(run) >= settings.max_bad_calls {
+            let message = format!("the model called tools wrongly {} times in a row", settings.max_bad_calls);
+            return Some(Outcome::failed("tool_calls", message));
+        }
+        let spent = self.context.turns >= settings.max_turns;
+        spent.then_some(Outcome::Completed { stop: StopReason::MaxTurns })
+    }
+
+    fn call(&mut self) {
+        let request = Request {
+            system: self.setup.system.clone(),
+            messages: compact::shown(&self.context.messages, self.setup.settings.max_result_chars),
+            tools: Arc::clone(&self.setup.tools),
+            effort: self.context.settings.effort,
+            max_output: self.setup.settings.max_output,
+        };
+        self.phase = Phase::Calling(Draft::default());
+        self.effects.push_back(Effect::CallModel(request));
+    }
+
+    /// The session has closed the open message where the person spoke, so the model is asked anew from there.
+    fn steer(&mut self, message: Message) {
+        let draft = match std::mem::replace(&mut self.phase, Phase::Tools) {
+            Phase::Calling(draft) => draft,
+            other @ (Phase::New | Phase::Summarising(_) | Phase::Waiting(_) | Phase::Tools | Phase::Over) => {
+                self.phase = other;
+                return self.fold(Event::MessageDone { message });
+            }
+        };
+        self.effects.push_back(Effect::AbortModel);
+        if let Some(said) = draft.said() {
+            self.fold(Event::MessageDone { message: said });
+        }
+        self.fold(Event::MessageDone { message });
+        self.advance();
+    }
+
+    /// The session closes what is open.
+    fn cancel(&mut self) {
+        self.end(Outcome::Cancelled);
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.report(Report::Ended(outcome));
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Calling(_) | Phase::Summarising(_) => self.effects.push_back(Effect::AbortModel),
+            Phase::Tools if self.runs_tools() => self.effects.push_back(Effect::StopTools),
+            Phase::New | Phase::Waiting(_) | Phase::Tools | Phase::Over => {}
+        }
+        self.effects.push_back(Effect::End);
+    }
+
+    fn report(&mut self, report: Report) {
+        self.effects.push_back(Effect::Report(report));
+    }
+
+    fn notice(&mut self, severity: Severity, title: impl Into<String>, detail: Option<String>) {
+        self.report(Report::Noticed(Notice { severity, title: title.into(), detail }));
+    }
+
+    /// Takes in what the session will write down for a report. The numbers are this copy's own.
+    fn fold(&mut self, event: Event) {
+        let (seq, run) = (self.context.head.next(), self.context.run);
+        self.context.apply(&Entry { seq, at: Timestamp::default(), run, event, meta: None });
+    }
+}
+
+fn first_words(messages: &[Arc<Message>]) -> String {
+    messages.iter().find(|message| message.role == Role::User).map(|message| message.plain_text()).unwrap_or_default()
+}
+
+/// The answer is in the log and only the run's end is missing.
+fn is_answered(context: &Context) -> bool {
+    context.pending.is_empty() && context.messages.last().is_some_and(|last| last.role == Role::Agent)
+}

@@ -1,0 +1,185 @@
+//! What a turn does with what the model says, or fails to say.
+
+use std::time::Duration;
+
+use gander_domain::{Event, Ids, MessageId, Outcome, Report, Severity, StopReason, Timestamp};
+
+use super::answer::{Draft, agent};
+use super::{Again, Effect, Phase, Turn};
+use crate::model::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
+
+/// A pause that people would otherwise take for a hang.
+const LONG_WAIT: Duration = Duration::from_secs(5);
+
+impl Turn {
+    pub(super) fn heard(&mut self, events: Vec<ModelEvent>, ids: &mut dyn Ids) {
+        match &mut self.phase {
+            Phase::Calling(_) => self.answer(events, ids),
+            Phase::Summarising(_) => self.summary(events, ids),
+            Phase::New | Phase::Waiting(_) | Phase::Tools | Phase::Over => {} // a call that was dropped
+        }
+    }
+
+    /// One batch of the network is one report.
+    fn answer(&mut self, events: Vec<ModelEvent>, ids: &mut dyn Ids) {
+        let Phase::Calling(draft) = &mut self.phase else { return };
+        let mut deltas = Vec::with_capacity(events.len());
+        let mut end = None;
+        for event in events {
+            match event {
+                ModelEvent::Done(finish) => {
+                    end = Some(finish);
+                    break;
+                }
+                ModelEvent::Delta(_)
+                | ModelEvent::ToolStarted { .. }
+                | ModelEvent::ToolArguments { .. }
+                | ModelEvent::Part(_) => deltas.extend(draft.take(event)),
+            }
+        }
+        if !deltas.is_empty() {
+            self.open_message(ids);
+            self.report(Report::Deltas(deltas));
+        }
+        if let Some(finish) = end {
+            self.close(finish, ids);
+        }
+    }
+
+    fn open_message(&mut self, ids: &mut dyn Ids) {
+        let Phase::Calling(draft) = &mut self.phase else { return };
+        if draft.message.is_none() {
+            let message = MessageId::make(ids);
+            draft.message = Some(message);
+            self.effects.push_back(Effect::Report(Report::MessageStarted { message }));
+        }
+    }
+
+    /// The answer is whole: it is written down, then what it asks for is done.
+    fn close(&mut self, finish: Finish, ids: &mut dyn Ids) {
+        let Phase::Calling(draft) = std::mem::replace(&mut self.phase, Phase::Tools) else { return };
+        let Finish { stop, usage, native } = finish;
+        let open = draft.message;
+        let said = draft.finish(stop, ids);
+        let empty = said.parts.is_empty();
+        if !empty {
+            let id = open.unwrap_or_else(|| self.started(ids));
+            // A form with calls in it that we dropped would not be taken back by the provider.
+            let native = native.filter(|_| said.half.is_none() && stop != ModelStop::Refusal);
+            let message = gander_domain::Message { native: native.clone(), ..agent(id, said.parts) };
+            self.report(Report::MessageDone { tail: said.tail, native, interrupted: false });
+            self.fold(Event::MessageDone { message });
+        }
+        self.spend(&usage);
+        (self.failures, self.squeezed) = (0, false);
+        self.silent = empty && !self.silent;
+        if let Some(tool) = said.half {
+            self.notice(Severity::Warning, format!("the model's answer was cut off inside a call of {tool}"), None);
+        }
+        self.after(stop, empty, ids);
+    }
+
+    fn started(&mut self, ids: &mut dyn Ids) -> MessageId {
+        let message = MessageId::make(ids);
+        self.report(Report::MessageStarted { message });
+        message
+    }
+
+    fn after(&mut self, stop: ModelStop, empty: bool, ids: &mut dyn Ids) {
+        if !self.context.pending.is_empty() {
+            self.pick_up_calls(ids);
+            return self.settle();
+        }
+        match stop {
+            ModelStop::Refusal => self.end(Outcome::Completed { stop: StopReason::Refusal }),
+            ModelStop::MaxTokens => self.end(Outcome::Completed { stop: StopReason::MaxTokens }),
+            ModelStop::EndTurn | ModelStop::ToolUse if self.silent => self.call(), // once, it is often a hiccup
+            ModelStop::EndTurn | ModelStop::ToolUse => {
+                if empty {
+                    self.notice(Severity::Warning, "the model gave an empty answer", None);
+                }
+                self.end(Outcome::Completed { stop: StopReason::EndTurn });
+            }
+        }
+    }
+
+    pub(super) fn spend(&mut self, tokens: &Tokens) {
+        if *tokens == Tokens::default() {
+            return; // the provider does not say
+        }
+        let usage = self.setup.model.usage(tokens);
+        self.report(Report::UsageAdded(usage.clone()));
+        self.fold(Event::UsageAdded { usage });
+    }
+
+    pub(super) fn model_failed(&mut self, now: Timestamp, error: &ModelError) {
+        match std::mem::replace(&mut self.phase, Phase::Tools) {
+            Phase::Calling(draft) => self.answer_failed(now, draft, error),
+            Phase::Summarising(summary) => self.summary_failed(now, summary, error),
+            other @ (Phase::New | Phase::Waiting(_) | Phase::Tools | Phase::Over) => self.phase = other,
+        }
+    }
+
+    fn answer_failed(&mut self, now: Timestamp, draft: Draft, error: &ModelError) {
+        if let Some(half) = draft.said() {
+            self.report(Report::MessageDone { tail: Vec::new(), native: None, interrupted: true });
+            self.fold(Event::MessageDone { message: gander_domain::Message { interrupted: true, ..half } });
+        }
+        match error {
+            ModelError::ContextTooLong(_) if !self.squeezed => self.make_room_or_fail(error),
+            ModelError::Refused(why) => {
+                self.notice(Severity::Warning, "the request was refused", Some(why.clone()));
+                self.end(Outcome::Completed { stop: StopReason::Refusal });
+            }
+            ModelError::RateLimited { .. }
+            | ModelError::Overloaded { .. }
+            | ModelError::Network(_)
+            | ModelError::TimedOut(_)
+            | ModelError::Idle(_)
+            | ModelError::BadStream(_)
+            | ModelError::BadArguments(_)
+            | ModelError::Unauthorized(_)
+            | ModelError::NoCredit(_)
+            | ModelError::ContextTooLong(_)
+            | ModelError::NotFound(_)
+            | ModelError::BadRequest(_) => match self.pause(now, error) {
+                Some(pause) => self.wait(pause, Again::Call, error),
+                None => self.end(Outcome::failed("model", error.to_string())),
+            },
+        }
+    }
+
+    /// How long to wait before the next try; `None` if there is none.
+    pub(super) fn pause(&mut self, now: Timestamp, error: &ModelError) -> Option<Duration> {
+        let settings = &self.setup.settings;
+        if !error.retryable() || self.failures >= settings.retries {
+            return None;
+        }
+        let grown = settings.retry_after_ms.saturating_mul(1 << self.failures.min(16));
+        // Many sessions fail together: the odd microseconds spread their next tries.
+        let spread = grown / 4 * (now.micros().unsigned_abs() % 256) / 256;
+        let own = Duration::from_millis(grown + spread).min(settings.longest_wait());
+        let pause = error.retry_after().unwrap_or(own);
+        self.failures += 1;
+        (pause <= settings.longest_wait()).then_some(pause)
+    }
+
+    pub(super) fn wait(&mut self, pause: Duration, again: Again, error: &ModelError) {
+        if pause >= LONG_WAIT {
+            let title = format!("the model call failed, next try in {} s", pause.as_secs());
+            self.notice(Severity::Warning, title, Some(error.to_string()));
+        }
+        self.phase = Phase::Waiting(again);
+        self.effects.push_back(Effect::Wait(pause));
+    }
+
+    pub(super) fn waited(&mut self) {
+        match std::mem::replace(&mut self.phase, Phase::Tools) {
+            Phase::Waiting(Again::Call) => self.call(),
+            Phase::Waiting(Again::Summary(summary)) => self.ask_summary(summary),
+            other @ (Phase::New | Phase::Calling(_) | Phase::Summarising(_) | Phase::Tools | Phase::Over) => {
+                self.phase = other;
+            }
+        }
+    }
+}
