@@ -1,0 +1,153 @@
+//! What is in force, and where each value came from: flag over environment over file over default.
+//!
+//! The only place that reads the process's environment.
+
+mod default_file;
+mod file;
+mod keys;
+mod load;
+mod sections;
+mod settings;
+mod units;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::paths::Paths;
+
+pub use default_file::default_file;
+pub use keys::{Keys, PROVIDER_VARIABLES};
+pub use load::ConfigError;
+pub use sections::{
+    AgentSection, DaemonSection, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
+    Sections, ServerSection, ToolsSection,
+};
+pub use settings::{SETTINGS, Setting};
+pub use units::{Bytes, Span};
+
+/// Everything a process was told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The values, by section.
+    pub sections: Sections,
+    /// Keys and addresses of model providers.
+    pub keys: Keys,
+    /// Where data lives.
+    pub paths: Paths,
+    /// The settings file, whether it exists or not.
+    pub file: PathBuf,
+    /// Where each value came from, by key; a key that is absent has its default.
+    pub origins: BTreeMap<String, Origin>,
+    /// Things that look like a mistake but are none for sure.
+    pub warnings: Vec<String>,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The settings file, at this line.
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+    },
+    /// This environment variable.
+    Variable(String),
+    /// This flag of the command line.
+    Flag(&'static str),
+}
+
+/// What the command line says about settings.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--data`.
+    pub data: Option<PathBuf>,
+    /// Settings by key, with the flag that named them.
+    pub values: Vec<FlagValue>,
+}
+
+/// One setting, given as a flag.
+#[derive(Clone, Debug)]
+pub struct FlagValue {
+    /// The setting's key.
+    pub key: &'static str,
+    /// The flag's name, for people.
+    pub flag: &'static str,
+    /// What was given.
+    pub text: String,
+}
+
+/// Those environment variables that mean something to us.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Config {
+    /// Puts together what flags, environment, file and defaults say.
+    pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
+        load::load(flags, environment)
+    }
+
+    /// Where the value of this key came from.
+    pub fn origin(&self, key: &str) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::Default)
+    }
+}
+
+impl Environment {
+    /// Reads the process's environment. What we do not know is not kept: it may be somebody's secret.
+    pub fn of_process() -> Self {
+        Self::from_pairs(std::env::vars_os().filter_map(|(name, value)| {
+            let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else { return None };
+            Some((name, value))
+        }))
+    }
+
+    /// An environment of these variables.
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(pairs.into_iter().filter(|(name, value)| known(name) && !value.is_empty()).collect())
+    }
+
+    /// The value of a variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The names of the variables that are set.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// True if the user does not want colours.
+    pub fn no_color(&self) -> bool {
+        self.get("NO_COLOR").is_some() || self.get("TERM") == Some("dumb")
+    }
+}
+
+fn known(name: &str) -> bool {
+    name.starts_with("GANDER_")
+        || ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "NO_COLOR", "TERM", "LANG"].contains(&name)
+        || PROVIDER_VARIABLES.contains(&name)
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}

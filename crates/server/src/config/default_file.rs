@@ -1,0 +1,55 @@
+//! The settings file that `gander config init` writes: every setting, commented, at its default.
+
+use super::settings::{Preset, SETTINGS, Setting};
+
+const HEAD: &str = "\
+# Settings of gander. Each line that begins with `#` and a name shows the default: take the `#` away to change it.
+# What wins: a flag, then an environment variable, then this file, then the default.
+# `gander doctor` shows what is in force and where it came from.
+";
+
+const KEYS: &str = "
+# Keys and addresses of model providers, if they are not in the environment. Only in a file with mode 600.
+# [keys]
+# ANTHROPIC_API_KEY = \"sk-ant-…\"
+";
+
+/// The text of a fresh settings file.
+pub fn default_file() -> String {
+    let mut text = HEAD.to_owned();
+    let mut section = "";
+    for setting in SETTINGS {
+        if setting.section() != section {
+            section = setting.section();
+            text.push_str(&format!("\n[{section}]\n"));
+        }
+        text.push_str(&entry(setting));
+    }
+    text.push_str(KEYS);
+    text
+}
+
+fn entry(setting: &Setting) -> String {
+    let help = wrap(setting.help, 110).into_iter().map(|line| format!("# {line}\n")).collect::<String>();
+    let line = match setting.default {
+        Preset::Value(literal) => format!("#{} = {literal}\n", setting.name()),
+        Preset::Unset(example) => format!("#{} = {example}  # not set by default\n", setting.name()),
+    };
+    format!("{help}# ({})\n{line}\n", setting.variable())
+}
+
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && line.len() + word.len() >= width {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines
+}

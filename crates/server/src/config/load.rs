@@ -1,0 +1,202 @@
+//! Layers of settings, one over the other: default, file, environment, flag.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::file::{self, FileValue};
+use super::settings::{self, SETTINGS, Setting};
+use super::{Config, Environment, Flags, Keys, Origin, PROVIDER_VARIABLES, Sections};
+use crate::paths::{Paths, PathsError};
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is there but cannot be read.
+    #[error("cannot read the settings file, {reason}: {path}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// `--config` names nothing.
+    #[error("no such settings file: {0}")]
+    Missing(PathBuf),
+    /// It is no TOML.
+    #[error("{path}:{line}: {reason}")]
+    BadFile {
+        /// Which.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        /// Why.
+        reason: String,
+    },
+    /// Nobody would read this.
+    #[error("{path}:{line}: unknown key{hint}: {key}")]
+    UnknownKey {
+        /// Which file.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        /// The nearest known key, in words.
+        hint: String,
+        /// What it says.
+        key: String,
+    },
+    /// The value is of the wrong kind.
+    #[error("{origin}: {reason}: {key}")]
+    BadValue {
+        /// Who said so.
+        origin: Origin,
+        /// What is wrong.
+        reason: String,
+        /// Of which setting.
+        key: &'static str,
+    },
+    /// Keys in a file that others can read.
+    #[error("settings file holds keys but others can read it (chmod 600 it): {0}")]
+    KeysExposed(PathBuf),
+    /// No place for data.
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+}
+
+impl ConfigError {
+    pub(super) fn unknown_key(path: &Path, line: usize, key: String) -> Self {
+        let keys = PROVIDER_VARIABLES.iter().map(|name| format!("keys.{name}"));
+        let known: Vec<String> = SETTINGS.iter().map(|setting| setting.key.to_owned()).chain(keys).collect();
+        let hint = settings::nearest(&key, known.iter().map(String::as_str))
+            .map(|near| format!(" (did you mean {near}?)"))
+            .unwrap_or_default();
+        Self::UnknownKey { path: path.to_owned(), line, hint, key }
+    }
+}
+
+/// Puts the layers together.
+pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, ConfigError> {
+    let path = settings_file(flags, environment)?;
+    let from_file = file::read(&path)?;
+    let mut layers = Layers::defaults();
+    for FileValue { setting, value, line } in from_file.values {
+        layers.put(setting, value, Origin::File { path: path.clone(), line })?;
+    }
+    for setting in SETTINGS {
+        let variable = setting.variable();
+        if let Some(text) = environment.get(&variable) {
+            layers.put_text(setting, text, Origin::Variable(variable))?;
+        }
+    }
+    for flag in &flags.values {
+        let setting = settings::find(flag.key).expect("flags name settings of the table: a test walks them");
+        layers.put_text(setting, &flag.text, Origin::Flag(flag.flag))?;
+    }
+    let (data, data_origin) = data_directory(flags, environment)?;
+    layers.origins.insert("data".to_owned(), data_origin);
+    let sections = layers.sections().expect("each value was checked when it was put");
+    Ok(Config {
+        sections,
+        keys: environment_keys(environment).or(&from_file.keys),
+        paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
+        file: path,
+        origins: layers.origins,
+        warnings: strange_variables(environment),
+    })
+}
+
+/// Values under construction.
+struct Layers {
+    values: Table,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Layers {
+    fn defaults() -> Self {
+        let mut layers = Self { values: Table::new(), origins: BTreeMap::new() };
+        for setting in SETTINGS {
+            let section = section(&mut layers.values, setting);
+            if let Some(value) = setting.default_value() {
+                section.insert(setting.name().to_owned(), value);
+            }
+        }
+        layers
+    }
+
+    fn put_text(&mut self, setting: &'static Setting, text: &str, origin: Origin) -> Result<(), ConfigError> {
+        match setting.read(text) {
+            Ok(value) => self.put(setting.key, value, origin),
+            Err(reason) => Err(ConfigError::BadValue { origin, reason, key: setting.key }),
+        }
+    }
+
+    /// Replaces a value, and finds out at once whether it can be one.
+    fn put(&mut self, key: &'static str, value: Value, origin: Origin) -> Result<(), ConfigError> {
+        let setting = settings::find(key).expect("callers name settings of the table");
+        section(&mut self.values, setting).insert(setting.name().to_owned(), value);
+        if let Err(reason) = self.sections() {
+            return Err(ConfigError::BadValue { origin, reason, key });
+        }
+        self.origins.insert(key.to_owned(), origin);
+        Ok(())
+    }
+
+    fn sections(&self) -> Result<Sections, String> {
+        let sections = self.values.clone().try_into();
+        sections.map_err(|error: toml::de::Error| error.message().trim().to_owned())
+    }
+}
+
+fn section<'a>(values: &'a mut Table, setting: &Setting) -> &'a mut Table {
+    let section = values.entry(setting.section()).or_insert_with(|| Value::Table(Table::new()));
+    section.as_table_mut().expect("sections are tables: nothing else is ever put there")
+}
+
+fn settings_file(flags: &Flags, environment: &Environment) -> Result<PathBuf, ConfigError> {
+    let named = flags.config.clone().or_else(|| environment.get("GANDER_CONFIG").map(PathBuf::from));
+    if let Some(path) = named {
+        return if path.exists() { Ok(path) } else { Err(ConfigError::Missing(path)) };
+    }
+    let base = home_relative(environment, "XDG_CONFIG_HOME", ".config")?;
+    Ok(base.join("gander").join("gander.toml"))
+}
+
+fn data_directory(flags: &Flags, environment: &Environment) -> Result<(PathBuf, Origin), ConfigError> {
+    if let Some(data) = &flags.data {
+        return Ok((data.clone(), Origin::Flag("--data")));
+    }
+    if let Some(data) = environment.get("GANDER_DATA") {
+        return Ok((PathBuf::from(data), Origin::Variable("GANDER_DATA".to_owned())));
+    }
+    let base = home_relative(environment, "XDG_DATA_HOME", ".local/share")?;
+    Ok((base.join("gander"), Origin::Default))
+}
+
+fn home_relative(environment: &Environment, variable: &str, under_home: &str) -> Result<PathBuf, ConfigError> {
+    let named = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || environment.get("HOME").map(|home| Path::new(home).join(under_home));
+    Ok(named.or_else(home).ok_or(PathsError::NoHome)?)
+}
+
+fn environment_keys(environment: &Environment) -> Keys {
+    let mut keys = Keys::default();
+    for name in PROVIDER_VARIABLES {
+        if let Some(value) = environment.get(name) {
+            keys.set(*name, value);
+        }
+    }
+    keys
+}
+
+/// Variables that look like ours but mean nothing.
+fn strange_variables(environment: &Environment) -> Vec<String> {
+    let mut known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
+    known.extend(["GANDER_DATA", "GANDER_CONFIG"].map(str::to_owned));
+    let strange = environment.names().filter(|name| name.starts_with("GANDER_") && !known.iter().any(|known| known == name));
+    let warning = |name: &str| match settings::nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("environment variable means nothing (did you mean {near}?): {name}"),
+        None => format!("environment variable means nothing: {name}"),
+    };
+    strange.map(warning).collect()
+}

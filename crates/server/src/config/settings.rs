@@ -1,0 +1,168 @@
+//! Every setting there is: its key, its default, and a sentence for people. The file, the docs and the checks come from here.
+
+use toml::Value;
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// `section.name`.
+    pub key: &'static str,
+    /// What holds if nobody says anything, or an example if then nothing holds.
+    pub default: Preset,
+    /// What it means, in one or two sentences.
+    pub help: &'static str,
+}
+
+/// What holds if nobody says anything, as TOML.
+#[derive(Clone, Copy, Debug)]
+pub enum Preset {
+    /// This.
+    Value(&'static str),
+    /// Nothing; a value would look like this.
+    Unset(&'static str),
+}
+
+/// Every setting, in the order of the file.
+pub const SETTINGS: &[Setting] = &[
+    unset("model.default", r#""anthropic/claude-sonnet-4-5""#, "Which model answers, as provider/model. Not set: the first provider whose key is in the environment, then a model server on this machine, then the built-in demo."),
+    unset("model.effort", r#""medium""#, "How hard the model thinks: off, low, medium or high. Not set: the model's own default."),
+    value("permissions.policy", r#""ask""#, "What runs unasked: read_only (only looking, the rest is refused), ask (looking is free, the rest asks), auto_edit (editing inside the workspace is free too) or auto (everything a rule does not forbid)."),
+    value("permissions.rules", "[]", "Rules per tool, the strictest that fits wins: deny over ask over allow."),
+    value("agent.max_turns", "100", "Model calls in one run before it stops."),
+    value("agent.retries", "3", "How often a failed model call is tried again."),
+    value("agent.retry_after_ms", "1000", "The first pause before trying again, in milliseconds; each further one is twice as long."),
+    value("agent.longest_wait_seconds", "120", "A provider that wants a longer pause than this ends the run instead."),
+    value("agent.max_bad_calls", "5", "Calls of unknown tools or with wrong arguments, one after another, that end a run."),
+    value("agent.compact_at", "0.8", "The share of the model's window that may fill up before older messages are summarised."),
+    value("agent.window", "128000", "Tokens in the window of a model that does not say."),
+    unset("agent.max_output", "8192", "Tokens a model may write per call. Not set: the model's own limit."),
+    value("agent.max_result_chars", "60000", "Characters of one tool result that the model is shown; people see all of it."),
+    value("tools.command_time", r#""2m""#, "How long a shell command may take unless the model asks for more."),
+    value("tools.longest_command_time", r#""10m""#, "How long a shell command may take at most."),
+    value("tools.command_output", r#""64 KiB""#, "How much of a command's output is kept, half from its start and half from its end."),
+    value("tools.result", r#""256 KiB""#, "How much text a tool may give back."),
+    value("tools.fetch_time", r#""10s""#, "How long fetching a page may take, redirects included."),
+    value("tools.fetch_size", r#""2 MiB""#, "How much of a page is read."),
+    value("recovery.on_restart", r#""resume""#, "What happens to a run that was under way when the server died: resume or fail."),
+    value("recovery.max_age", r#""15m""#, "A run whose last sign of life is older than this is not resumed but failed."),
+    value("recovery.max_times", "3", "How often one run is resumed before it is failed."),
+    value("daemon.idle", r#""10m""#, "How long the background server stays when nobody is attached and nothing runs."),
+    value("server.listen", r#""127.0.0.1:4747""#, "The address of `gander serve`."),
+    value("server.allowed_hosts", "[]", "Names besides localhost and the address itself under which the server may be called (checked against the Host header)."),
+    value("server.allowed_origins", "[]", "Web origins besides the server's own that may call it, such as \"https://app.example\"."),
+    value("server.allow_remote_commands", "false", "Whether a client on the network may name a program to start. Clients on this machine's socket always may."),
+    value("limits.body", r#""4 MiB""#, "Largest body of a request."),
+    value("limits.prompt_body", r#""32 MiB""#, "Largest body of a request that carries a prompt."),
+    value("limits.header_size", r#""32 KiB""#, "Largest header of a request, all lines together."),
+    value("limits.header_lines", "100", "Most header lines of a request."),
+    value("limits.uri", r#""8 KiB""#, "Longest address of a request."),
+    value("limits.line", r#""16 MiB""#, "Longest line of a line-delimited protocol."),
+    value("limits.header_time", r#""10s""#, "How long a client may take to send a header."),
+    value("limits.body_time", r#""1m""#, "How long a client may take to send a body."),
+    value("limits.requests_per_second", "100", "Requests per second and token, in the long run."),
+    value("limits.request_burst", "200", "Requests at once per token."),
+    value("limits.bad_tokens_per_minute", "20", "Wrong tokens per minute and address before the answer is 429."),
+    value("limits.connections", "20000", "Connections at once; more wait until one ends."),
+    value("log.filter", r#""info""#, "What is logged: error, warn, info, debug or trace, also per module (`info,gander_server=debug`)."),
+];
+
+impl Setting {
+    /// The section it belongs to.
+    pub fn section(&self) -> &'static str {
+        self.key.split_once('.').map_or(self.key, |(section, _)| section)
+    }
+
+    /// Its name inside the section.
+    pub fn name(&self) -> &'static str {
+        self.key.split_once('.').map_or("", |(_, name)| name)
+    }
+
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        match self.key {
+            "model.default" => "GANDER_MODEL".to_owned(),
+            "log.filter" => "GANDER_LOG".to_owned(),
+            key => format!("GANDER_{}", key.replace('.', "_").to_uppercase()),
+        }
+    }
+
+    /// Its default, if it has one.
+    pub fn default_value(&self) -> Option<Value> {
+        match self.default {
+            Preset::Value(literal) => Some(parse_literal(literal).expect("defaults are valid TOML: a test reads them all")),
+            Preset::Unset(_) => None,
+        }
+    }
+
+    /// Reads a value from a flag or a variable: a plain text where a text is wanted, else TOML.
+    pub fn read(&self, text: &str) -> Result<Value, String> {
+        let (Preset::Value(literal) | Preset::Unset(literal)) = self.default;
+        if literal.starts_with('"') {
+            return Ok(Value::String(text.to_owned()));
+        }
+        parse_literal(text).map_err(|error| error.message().to_owned())
+    }
+}
+
+/// The setting with this key.
+pub(super) fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// The known word that is most like this one, if any is like it at all.
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.into_iter().map(|candidate| (distance(word, candidate), candidate));
+    scored.filter(|(distance, _)| *distance <= 2.max(word.len() / 3)).min().map(|(_, candidate)| candidate)
+}
+
+const fn value(key: &'static str, default: &'static str, help: &'static str) -> Setting {
+    Setting { key, default: Preset::Value(default), help }
+}
+
+const fn unset(key: &'static str, example: &'static str, help: &'static str) -> Setting {
+    Setting { key, default: Preset::Unset(example), help }
+}
+
+fn parse_literal(literal: &str) -> Result<Value, toml::de::Error> {
+    literal.parse::<Value>()
+}
+
+/// How many letters must be changed, added or taken away (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_toml_and_every_key_is_unique() {
+        let mut keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+        for setting in SETTINGS {
+            let (Preset::Value(literal) | Preset::Unset(literal)) = setting.default;
+            assert!(parse_literal(literal).is_ok(), "{}", setting.key);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), SETTINGS.len());
+    }
+
+    #[test]
+    fn a_typing_error_finds_its_word() {
+        let keys = || SETTINGS.iter().map(|setting| setting.key);
+        assert_eq!(nearest("server.lisen", keys()), Some("server.listen"));
+        assert_eq!(nearest("permission.policy", keys()), Some("permissions.policy"));
+        assert_eq!(nearest("zzzz", keys()), None);
+    }
+}
