@@ -1,8 +1,11 @@
 //! Test doubles and builders that the tests of every crate share.
 
 pub mod build;
+pub mod harness;
 pub mod ids;
+pub mod ledger;
 pub mod script;
+pub mod upstream;
 
 pub use ids::CountingIds;
 pub use script::SessionScript;

@@ -1,0 +1,185 @@
+//! The real binary as a process: started in a fresh directory, watched through /proc, killed by its own id.
+
+mod client;
+mod process;
+mod stream;
+mod transcript;
+
+use std::ffi::OsString;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+pub use client::{Client, Refusal};
+pub use process::{Process, processes_naming, terminate};
+pub use stream::{DeltaStream, Finished};
+pub use transcript::{Item, Transcript};
+
+/// Nothing that a test waits for may take longer.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How to start the binary.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The binary.
+    pub binary: PathBuf,
+    /// Its data directory.
+    pub data: PathBuf,
+    /// Environment variables; of the test's own none is handed on but `PATH`.
+    pub variables: Vec<(String, String)>,
+}
+
+/// A `gander serve` that is killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Where it serves HTTP.
+    pub address: SocketAddr,
+    /// How it was started.
+    pub launch: Launch,
+    /// From the start of the process to its first healthy answer.
+    pub healthy_after: Duration,
+}
+
+impl Launch {
+    /// The binary with the scripted demo model and the policy `auto`.
+    pub fn demo(binary: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
+        Self { binary: binary.into(), data: data.into(), variables: Vec::new() }
+            .with("GANDER_MODEL", "demo/demo")
+            .with("GANDER_PERMISSIONS_POLICY", "auto")
+    }
+
+    /// The binary with a model at this address and the policy `auto`.
+    pub fn openai(binary: impl Into<PathBuf>, data: impl Into<PathBuf>, base_url: &str) -> Self {
+        Self::demo(binary, data)
+            .with("GANDER_MODEL", "openai/mock")
+            .with("OPENAI_BASE_URL", base_url)
+            .with("OPENAI_API_KEY", "sk-of-no-worth")
+    }
+
+    /// With one more variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.retain(|(known, _)| known != name);
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A command of the binary on this data directory, its home included.
+    pub fn command<I: Into<OsString>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments.into_iter().map(Into::into)).arg("--data").arg(&self.data);
+        command.env_clear().env("HOME", &self.data).env("XDG_CONFIG_HOME", self.data.join("config"));
+        command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value))).kill_on_drop(true);
+        command
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        let run = self.command(arguments.iter().copied()).stdin(Stdio::null()).output();
+        tokio::time::timeout(PATIENCE, run).await.context("the command took too long")?.context("cannot run the binary")
+    }
+
+    /// Runs a command that must succeed, and gives what it printed.
+    pub async fn stdout(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let output = self.run(arguments).await?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "{arguments:?} gave {}: {errors}", output.status);
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// The log of a session as its exported entries.
+    pub async fn export(&self, session: &str) -> anyhow::Result<Vec<serde_json::Value>> {
+        let text = self.stdout(&["sessions", "export", session]).await?;
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let values = lines.map(serde_json::from_str).collect::<Result<Vec<serde_json::Value>, _>>()?;
+        Ok(values.into_iter().filter(|value| value.get("seq").is_some()).collect())
+    }
+
+    /// Where its server listens for local clients.
+    pub fn socket(&self) -> PathBuf {
+        let noted = std::fs::read_to_string(self.data.join("socket"));
+        noted.map_or_else(|_| self.data.join("gander.sock"), |path| PathBuf::from(path.trim()))
+    }
+
+    /// Starts a server and waits until it is healthy.
+    pub async fn serve(&self) -> anyhow::Result<Server> {
+        let address = free_port().context("no free port")?;
+        let log = std::fs::File::options().create(true).append(true).open(self.data.join("serve.log"))?;
+        let started = Instant::now();
+        let mut command = self.command(["serve", "--listen", &address.to_string()]);
+        let mut child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        while !healthy(address).await {
+            if let Some(status) = child.try_wait()? {
+                let log = std::fs::read_to_string(self.data.join("serve.log")).unwrap_or_default();
+                bail!("the server ended before it was healthy, {status}: {log}");
+            }
+            ensure!(started.elapsed() < PATIENCE, "the server is not healthy after {PATIENCE:?}");
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        Ok(Server { child, address, launch: self.clone(), healthy_after: started.elapsed() })
+    }
+}
+
+impl Server {
+    /// Its process, for looking at.
+    pub fn process(&self) -> Process {
+        Process(self.child.id().unwrap_or_default())
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub async fn kill(mut self) -> io::Result<()> {
+        self.child.kill().await
+    }
+
+    /// SIGTERM, and how it ended.
+    pub async fn stop(mut self) -> anyhow::Result<std::process::ExitStatus> {
+        terminate(self.process())?;
+        tokio::time::timeout(PATIENCE, self.child.wait()).await.context("it does not stop")?.map_err(Into::into)
+    }
+
+    /// A client at its Unix socket, already initialized.
+    pub async fn client(&self) -> anyhow::Result<Client> {
+        let mut client = Client::attach(&self.launch.socket(), &self.launch.data).await?;
+        client.initialize().await?;
+        Ok(client)
+    }
+}
+
+/// Asks until the answer is yes, every few milliseconds, for as long as a test may wait.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut ask: impl FnMut() -> F) -> anyhow::Result<()> {
+    let started = Instant::now();
+    while !ask().await {
+        ensure!(started.elapsed() < PATIENCE, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+/// Makes a folder for sessions to work in.
+pub fn workspace(root: &Path) -> io::Result<PathBuf> {
+    let path = root.join("workspace");
+    std::fs::create_dir_all(&path)?;
+    path.canonicalize()
+}
+
+fn free_port() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+async fn healthy(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+    let request = format!("GET /health HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let mut head = [0; 12];
+    stream.write_all(request.as_bytes()).await.is_ok()
+        && stream.read_exact(&mut head).await.is_ok()
+        && head.ends_with(b"200")
+}
