@@ -1,0 +1,207 @@
+//! The agent's side of one client's connection: messages in, intents and bytes out.
+
+mod attachment;
+mod requests;
+mod results;
+
+use std::collections::{HashMap, VecDeque};
+
+use gander_domain::{Command, Entry, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId};
+use serde_json::value::RawValue;
+
+use self::attachment::{Attachment, Feed};
+use self::results::Waiting;
+use super::host::{self, HostCall, HostCallId, HostError, Shape};
+use super::input::SessionRequest;
+use super::question;
+use super::types::{Abilities, Intent, Profile, Ticket, Withdrawal};
+use crate::jsonrpc::{Counters, Error, Incoming, Malformed, Outbox, Peer, Place, Responder};
+
+/// The name of this door in the log.
+const DOOR: &str = "acp";
+
+/// The agent's side of one client's connection.
+///
+/// Feed it messages with [`receive`](Self::receive) and log entries with [`entries`](Self::entries); after each, carry out
+/// what [`poll`](Self::poll) returns until it returns `None`, and write what [`outbox`](Self::outbox) holds.
+///
+/// - Every request gets exactly one answer; all updates of a run go out before the answer to its prompt.
+/// - A load replays the history as updates, then answers, then goes on live from the same stream of entries: no seam.
+/// - A question is asked at most once at a time here, and withdrawn when it is answered elsewhere. Only a chosen option
+///   is an answer; anything else withdraws this client from the question.
+/// - What a client sends never ends the connection and changes nothing but what it asks for.
+#[derive(Debug)]
+pub struct Connection {
+    profile: Profile,
+    origin: RunOrigin,
+    peer: Peer<Asked>,
+    /// What the client can do; absent until it has introduced itself.
+    abilities: Option<Abilities>,
+    sessions: HashMap<SessionId, Attachment>,
+    /// Sessions that are being opened, and the requests that wait for it.
+    opening: HashMap<SessionId, Vec<Held>>,
+    waiting: HashMap<u64, Waiting>,
+    prompts: HashMap<RunId, Prompt>,
+    intents: VecDeque<Intent>,
+    numbers: u64,
+}
+
+/// What we asked the client.
+#[derive(Debug)]
+enum Asked {
+    Question { session: SessionId, question: QuestionId },
+    Host { call: HostCallId, shape: Shape },
+}
+
+/// A request that waits until its session is open here.
+#[derive(Debug)]
+struct Held {
+    responder: Responder,
+    run: RunId,
+    request: SessionRequest,
+}
+
+/// A prompt whose run has not ended.
+#[derive(Debug)]
+struct Prompt {
+    responder: Responder,
+    session: SessionId,
+    /// The client's own message went by: it is not told what it said.
+    echoed: bool,
+}
+
+impl Connection {
+    /// A connection of this principal to an agent that says this about itself.
+    pub fn new(profile: Profile, principal: Principal) -> Self {
+        Self {
+            profile,
+            origin: RunOrigin { by: principal, door: DOOR.to_owned() },
+            peer: Peer::default(),
+            abilities: None,
+            sessions: HashMap::new(),
+            opening: HashMap::new(),
+            waiting: HashMap::new(),
+            prompts: HashMap::new(),
+            intents: VecDeque::new(),
+            numbers: 0,
+        }
+    }
+
+    /// Takes in one whole message of the client.
+    pub fn receive(&mut self, message: &[u8], ids: &mut dyn Ids) {
+        self.peer.out.address(Place::default());
+        match self.peer.receive(message) {
+            None => {}
+            Some(Incoming::Request { method, params, responder }) => self.request(&method, params, responder, ids),
+            Some(Incoming::Notification { method, params }) => self.notification(&method, params),
+            Some(Incoming::Cancelled(id)) => self.take_back(&id),
+            Some(Incoming::Answer { context: Asked::Question { session, question }, result }) => {
+                self.answered(session, question, result);
+            }
+            Some(Incoming::Answer { context: Asked::Host { call, shape }, result }) => {
+                self.intents.push_back(Intent::HostReply { call, result: host::answer(shape, result) });
+            }
+            Some(Incoming::Malformed(malformed)) => self.peer.refuse(&malformed),
+        }
+    }
+
+    /// Refuses a message that was too large to be read.
+    pub fn refuse_oversized(&mut self) {
+        self.peer.out.address(Place::default());
+        self.peer.refuse(&Malformed::too_large());
+    }
+
+    /// What the client wants next.
+    pub fn poll(&mut self) -> Option<Intent> {
+        self.intents.pop_front()
+    }
+
+    /// What waits to be written to the client. Clear it once it is written; while it is long, hold back entries.
+    pub fn outbox(&mut self) -> &mut Outbox {
+        &mut self.peer.out
+    }
+
+    /// Takes in entries of an open session, in the order of the log. Those that were seen before are skipped.
+    pub fn entries(&mut self, session: SessionId, entries: &[Entry]) {
+        let Some(attachment) = self.sessions.get_mut(&session) else { return };
+        let abilities = self.abilities.unwrap_or_default();
+        let mut feed = Feed::new(attachment, &mut self.peer, &mut self.prompts, abilities);
+        entries.iter().for_each(|entry| feed.entry(entry));
+        feed.flush();
+        if !attachment.is_replaying() {
+            self.release(session);
+        }
+    }
+
+    /// Calls the client's editor. The reply comes as [`Intent::HostReply`].
+    pub fn call_host(&mut self, session: SessionId, call: HostCall) -> Result<HostCallId, HostError> {
+        let id = HostCallId(self.number());
+        let context = |shape| Asked::Host { call: id, shape };
+        let abilities = self.abilities.unwrap_or_default();
+        self.peer.out.address(of(session));
+        host::send(&mut self.peer, abilities, session, id.request_id(), call, context).map(|()| id)
+    }
+
+    /// Takes back a call to the client's editor: no reply will come.
+    pub fn cancel_host(&mut self, call: HostCallId) {
+        self.peer.withdraw(&call.request_id());
+    }
+
+    /// The client is gone: what it was asked fails, what it watched is let go. Its runs go on.
+    pub fn disconnected(&mut self) {
+        for asked in self.peer.abandon() {
+            self.intents.push_back(match asked {
+                Asked::Question { session, question } => {
+                    Intent::Withdrew { session, question, how: Withdrawal::Failed }
+                }
+                Asked::Host { call, .. } => Intent::HostReply { call, result: Err(HostError::Gone) },
+            });
+        }
+        let sessions = self.sessions.drain().map(|(session, _)| Intent::Detach { session });
+        self.intents.extend(sessions);
+    }
+
+    /// What the client can do for us; `None` until it has introduced itself.
+    pub fn abilities(&self) -> Option<Abilities> {
+        self.abilities
+    }
+
+    /// True if this session's entries are wanted here.
+    pub fn is_attached(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    /// What was dropped without an answer.
+    pub fn counters(&self) -> Counters {
+        self.peer.counters
+    }
+
+    /// An answer that comes too late, or to a question that is not open, is no answer.
+    fn answered(&mut self, session: SessionId, id: QuestionId, result: Result<&RawValue, Error>) {
+        let view = self.sessions.get(&session).and_then(|attachment| attachment.view());
+        let Some(open) = view.and_then(|view| view.run.as_ref()?.question(id)) else { return };
+        self.intents.push_back(match question::reply(open, result) {
+            Ok(reply) => {
+                let command = Command::Answer { question: id, reply, origin: self.origin.clone() };
+                Intent::Command { session, command, ticket: None }
+            }
+            Err(how) => Intent::Withdrew { session, question: id, how },
+        });
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn ticket(&mut self, waiting: Waiting) -> Ticket {
+        let number = self.number();
+        self.waiting.insert(number, waiting);
+        Ticket(number)
+    }
+}
+
+/// The place of a message about a session that no entry made.
+fn of(session: SessionId) -> Place {
+    Place { session: Some(session), ..Place::default() }
+}

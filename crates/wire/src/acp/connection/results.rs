@@ -1,0 +1,249 @@
+//! What became of a client's requests, and how each is answered.
+
+use std::sync::Arc;
+
+use gander_domain::{Accepted, RunId, SessionId, SessionView, SettingsPatch};
+use serde_json::{Value, json};
+
+use super::attachment::Attachment;
+use super::{Connection, Held, Prompt, of};
+use crate::acp::error::{self, Refusal};
+use crate::acp::input::SessionRequest;
+use crate::acp::options::{config_options, modes};
+use crate::acp::question;
+use crate::acp::schema::{
+    ListSessionsResponse, NewSessionResponse, PromptResponse, ResumeSessionResponse, SessionInfo,
+    SetSessionConfigOptionResponse, StopReason,
+};
+use crate::acp::types::{Catalog, Listed, Ticket};
+use crate::jsonrpc::{Error, RequestId, Responder};
+
+/// What an intent's ticket stands for.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    New(Responder),
+    Load { responder: Option<Responder>, session: SessionId },
+    Resume { responder: Responder, session: SessionId },
+    Attach { session: SessionId },
+    List(Responder),
+    Leave { responder: Responder, session: SessionId },
+    Prompt(RunId),
+    Configure { responder: Responder, session: SessionId, patch: SettingsPatch, reply: ConfigureReply },
+    Extension(Responder),
+}
+
+/// What a change of settings is answered with.
+#[derive(Debug)]
+pub(super) enum ConfigureReply {
+    Nothing,
+    Options,
+}
+
+impl Connection {
+    /// A session was made or found. `view` is what it is now; for `Intent::LoadSession` feed its entries from the
+    /// first, for all others from the one after `view.head`.
+    pub fn opened(&mut self, ticket: Ticket, view: SessionView, catalog: Arc<Catalog>) {
+        let session = view.session;
+        self.peer.out.address(of(session));
+        match self.waiting.remove(&ticket.0) {
+            Some(Waiting::Load { responder, .. }) => {
+                self.sessions.insert(session, Attachment::replaying(&view, catalog, responder));
+            }
+            Some(Waiting::New(responder)) => {
+                let response = NewSessionResponse::new(session.to_string())
+                    .modes(modes(&catalog, &view.settings))
+                    .config_options(config_options(&catalog, &view.settings));
+                self.peer.respond(responder, &response);
+                self.attach(view, catalog);
+            }
+            Some(Waiting::Resume { responder, .. }) => {
+                let response = ResumeSessionResponse::new()
+                    .modes(modes(&catalog, &view.settings))
+                    .config_options(config_options(&catalog, &view.settings));
+                self.peer.respond(responder, &response);
+                self.attach(view, catalog);
+            }
+            Some(Waiting::Attach { .. }) => self.attach(view, catalog),
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    /// Sessions were listed.
+    pub fn listed(&mut self, ticket: Ticket, sessions: Vec<Listed>, next_cursor: Option<String>) {
+        match self.waiting.remove(&ticket.0) {
+            Some(Waiting::List(responder)) => {
+                let sessions = sessions.into_iter().map(session_info).collect();
+                self.peer.respond(responder, &ListSessionsResponse::new(sessions).next_cursor(next_cursor));
+            }
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    /// A session was closed or deleted.
+    pub fn done(&mut self, ticket: Ticket) {
+        match self.waiting.remove(&ticket.0) {
+            Some(Waiting::Leave { responder, session }) => {
+                self.leave(session, &Ok(StopReason::Cancelled));
+                self.peer.respond(responder, &json!({}));
+            }
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    /// A command was accepted. A prompt is answered when its run ends.
+    pub fn accepted(&mut self, ticket: Ticket, _accepted: Accepted) {
+        match self.waiting.remove(&ticket.0) {
+            Some(Waiting::Prompt(_)) => {}
+            Some(Waiting::Configure { responder, session, patch, reply }) => {
+                self.configured(responder, session, &patch, &reply);
+            }
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    /// A method of ours was carried out.
+    pub fn extended(&mut self, ticket: Ticket, result: &Value) {
+        match self.waiting.remove(&ticket.0) {
+            Some(Waiting::Extension(responder)) => self.peer.respond(responder, result),
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    /// An intent is not carried out.
+    pub fn refused(&mut self, ticket: Ticket, refusal: &Refusal) {
+        let error = error::refusal(refusal);
+        match self.waiting.remove(&ticket.0) {
+            Some(
+                Waiting::New(responder)
+                | Waiting::List(responder)
+                | Waiting::Extension(responder)
+                | Waiting::Leave { responder, .. }
+                | Waiting::Configure { responder, .. },
+            ) => self.peer.fail(responder, &error),
+            Some(Waiting::Load { responder, session }) => self.not_opened(session, responder, &error),
+            Some(Waiting::Resume { responder, session }) => self.not_opened(session, Some(responder), &error),
+            Some(Waiting::Attach { session }) => self.not_opened(session, None, &error),
+            Some(Waiting::Prompt(run)) => {
+                if let Some(prompt) = self.prompts.remove(&run) {
+                    self.peer.fail(prompt.responder, &error);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// A session that was open here exists no more.
+    pub fn gone(&mut self, session: SessionId) {
+        self.leave(session, &Err(error::unknown_session(&session.to_string())));
+    }
+
+    /// What can be chosen in a session has changed.
+    pub fn catalog_changed(&mut self, session: SessionId, catalog: Arc<Catalog>) {
+        if let Some(attachment) = self.sessions.get_mut(&session) {
+            attachment.offer(catalog, &mut self.peer.out);
+        }
+    }
+
+    /// Answers the prompts that wait for a session that is still being opened.
+    pub(super) fn drop_held_prompts(&mut self, session: SessionId) {
+        let held = self.opening.get_mut(&session).map(std::mem::take).unwrap_or_default();
+        for held in held {
+            match held.request {
+                SessionRequest::Prompt { .. } => {
+                    self.peer.respond(held.responder, &PromptResponse::new(StopReason::Cancelled));
+                }
+                SessionRequest::SetMode { .. } | SessionRequest::SetOption { .. } => {
+                    self.opening.entry(session).or_default().push(held);
+                }
+            }
+        }
+    }
+
+    fn attach(&mut self, view: SessionView, catalog: Arc<Catalog>) {
+        let session = view.session;
+        let attachment = Attachment::live(view, catalog);
+        attachment.ask_open_questions(&mut self.peer, self.abilities.unwrap_or_default());
+        self.sessions.insert(session, attachment);
+        self.release(session);
+    }
+
+    fn not_opened(&mut self, session: SessionId, responder: Option<Responder>, error: &Error) {
+        let held = self.opening.remove(&session).unwrap_or_default();
+        let held = held.into_iter().map(|Held { responder, .. }| responder);
+        for responder in responder.into_iter().chain(held) {
+            self.peer.fail(responder, error);
+        }
+    }
+
+    fn configured(&mut self, responder: Responder, session: SessionId, patch: &SettingsPatch, reply: &ConfigureReply) {
+        let attachment = self.sessions.get(&session);
+        let known = attachment.and_then(|attachment| Some((attachment.catalog(), attachment.view()?)));
+        match (reply, known) {
+            (ConfigureReply::Options, Some((catalog, view))) => {
+                let mut settings = view.settings.clone();
+                settings.apply(patch);
+                let options = config_options(catalog, &settings);
+                self.peer.respond(responder, &SetSessionConfigOptionResponse::new(options));
+            }
+            (ConfigureReply::Options, None) => {
+                self.peer.respond(responder, &SetSessionConfigOptionResponse::new(Vec::new()));
+            }
+            (ConfigureReply::Nothing, _) => self.peer.respond(responder, &json!({})),
+        }
+    }
+
+    /// Lets go of a session: its prompts are answered, its questions withdrawn.
+    fn leave(&mut self, session: SessionId, outcome: &Result<StopReason, Error>) {
+        self.peer.out.address(of(session));
+        if let Some(attachment) = self.sessions.remove(&session) {
+            let questions = attachment.view().and_then(|view| view.run.as_ref()).map(|run| run.questions.as_slice());
+            for question in questions.unwrap_or_default() {
+                self.peer.withdraw(&question::request_id(question.id));
+            }
+        }
+        let runs: Vec<RunId> =
+            self.prompts.iter().filter(|(_, prompt)| prompt.session == session).map(|(run, _)| *run).collect();
+        for Prompt { responder, .. } in runs.iter().filter_map(|run| self.prompts.remove(run)).collect::<Vec<_>>() {
+            match outcome {
+                Ok(stop) => self.peer.respond(responder, &PromptResponse::new(*stop)),
+                Err(error) => self.peer.fail(responder, error),
+            }
+        }
+    }
+
+    /// A ticket that came back by the wrong way still waits: its client is told that something broke here.
+    fn put_back(&mut self, ticket: Ticket, waiting: Option<Waiting>) {
+        if let Some(waiting) = waiting {
+            self.waiting.insert(ticket.0, waiting);
+            self.refused(ticket, &Refusal::Internal("answer does not fit the request".to_owned()));
+        }
+    }
+}
+
+impl Waiting {
+    /// Takes the responder of this load, so that it goes on in silence.
+    pub(super) fn stop_loading(&mut self, id: &RequestId) -> Option<Responder> {
+        match self {
+            Self::Load { responder, .. } if responder.as_ref().is_some_and(|responder| responder.id() == id) => {
+                responder.take()
+            }
+            Self::New(_)
+            | Self::Load { .. }
+            | Self::Resume { .. }
+            | Self::Attach { .. }
+            | Self::List(_)
+            | Self::Leave { .. }
+            | Self::Prompt(_)
+            | Self::Configure { .. }
+            | Self::Extension(_) => None,
+        }
+    }
+}
+
+fn session_info(listed: Listed) -> SessionInfo {
+    let updated_at = jiff::Timestamp::from_microsecond(listed.updated_at.micros()).ok();
+    SessionInfo::new(listed.session.to_string(), listed.workspace)
+        .additional_directories(listed.folders.into_iter().map(Into::into).collect())
+        .title(listed.title)
+        .updated_at(updated_at.map(|at| at.to_string()))
+}

@@ -1,0 +1,164 @@
+//! Content blocks and parts: checked on the way in, translated on the way out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gander_domain::{Part, ToolContent};
+use serde_json::{Map, Value};
+
+use super::schema::{
+    AudioContent, BlobResourceContents, Content, ContentBlock, Diff, EmbeddedResource, EmbeddedResourceResource,
+    ImageContent, ResourceLink, Terminal, TextContent, TextResourceContents, ToolCallContent,
+};
+use super::types::Profile;
+use crate::jsonrpc::Error;
+
+/// The largest picture, sound or blob in bytes, decoded.
+pub const MAX_BLOB: usize = 10 * 1024 * 1024;
+
+/// A prompt's blocks as parts. Nothing is fetched: a link stays a link.
+pub fn parts(blocks: Vec<ContentBlock>, profile: &Profile) -> Result<Vec<Part>, Error> {
+    if blocks.is_empty() {
+        return Err(Error::invalid_params("prompt has no content"));
+    }
+    blocks.into_iter().map(|block| part(block, profile)).collect()
+}
+
+/// A part as a block, if the protocol has one for it.
+pub fn block(part: &Part) -> Option<ContentBlock> {
+    match part {
+        Part::Text { text } | Part::Thought { text } => Some(ContentBlock::Text(TextContent::new(text.clone()))),
+        Part::Image { mime, data, uri } => {
+            Some(ContentBlock::Image(ImageContent::new(data.clone(), mime.clone()).uri(uri.clone())))
+        }
+        Part::Audio { mime, data } => Some(ContentBlock::Audio(AudioContent::new(data.clone(), mime.clone()))),
+        Part::Link { uri, name, mime, more } => Some(link(uri, name, mime.as_deref(), more.as_ref())),
+        Part::Resource { uri, mime, text, blob } => {
+            let contents = match (text, blob) {
+                (Some(text), _) => EmbeddedResourceResource::TextResourceContents(
+                    TextResourceContents::new(text.clone(), uri.clone()).mime_type(mime.clone()),
+                ),
+                (None, blob) => EmbeddedResourceResource::BlobResourceContents(
+                    BlobResourceContents::new(blob.clone().unwrap_or_default(), uri.clone()).mime_type(mime.clone()),
+                ),
+            };
+            Some(ContentBlock::Resource(EmbeddedResource::new(contents)))
+        }
+        Part::Unknown(value) => serde_json::from_value(value.clone()).ok(),
+        Part::ToolUse { .. } | Part::ToolResult { .. } => None,
+    }
+}
+
+/// What a tool shows.
+pub fn tool_content(content: &[ToolContent]) -> Vec<ToolCallContent> {
+    content
+        .iter()
+        .filter_map(|item| match item {
+            ToolContent::Part { part } => block(part).map(|block| ToolCallContent::Content(Content::new(block))),
+            ToolContent::Diff { path, old, new } => {
+                Some(ToolCallContent::Diff(Diff::new(path, new.clone()).old_text(old.clone())))
+            }
+            ToolContent::Terminal { id } => Some(ToolCallContent::Terminal(Terminal::new(id.clone()))),
+        })
+        .collect()
+}
+
+fn part(block: ContentBlock, profile: &Profile) -> Result<Part, Error> {
+    match block {
+        ContentBlock::Text(text) => Ok(Part::Text { text: text.text }),
+        ContentBlock::Image(image) if profile.image => picture(image),
+        ContentBlock::Image(_) => Err(Error::invalid_params("pictures are not supported")),
+        ContentBlock::Audio(audio) if profile.audio => sound(audio),
+        ContentBlock::Audio(_) => Err(Error::invalid_params("audio is not supported")),
+        ContentBlock::ResourceLink(link) => link_part(link),
+        ContentBlock::Resource(resource) => resource_part(resource),
+        // the schema crate may grow further kinds: not known here, so not accepted
+        _ => Err(Error::invalid_params("content of an unknown kind")),
+    }
+}
+
+fn picture(image: ImageContent) -> Result<Part, Error> {
+    let bytes = decode(&image.data)?;
+    let mime = image.mime_type.to_ascii_lowercase();
+    match picture_type(&bytes) {
+        Some(found) if found == mime || (found == "image/jpeg" && mime == "image/jpg") => {
+            Ok(Part::Image { mime: found.to_owned(), data: image.data, uri: image.uri })
+        }
+        Some(_) | None => Err(Error::invalid_params(format!("picture is not of the type it claims: {mime}"))),
+    }
+}
+
+fn sound(audio: AudioContent) -> Result<Part, Error> {
+    decode(&audio.data)?;
+    let mime = audio.mime_type.to_ascii_lowercase();
+    if !mime.starts_with("audio/") {
+        return Err(Error::invalid_params(format!("not a type of sound: {mime}")));
+    }
+    Ok(Part::Audio { mime, data: audio.data })
+}
+
+fn link_part(link: ResourceLink) -> Result<Part, Error> {
+    no_nul("uri", &link.uri)?;
+    no_nul("name", &link.name)?;
+    let more: Map<String, Value> = [
+        ("title", link.title.map(Value::from)),
+        ("description", link.description.map(Value::from)),
+        ("size", link.size.map(Value::from)),
+        ("annotations", link.annotations.and_then(|annotations| serde_json::to_value(annotations).ok())),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| value.map(|value| (key.to_owned(), value)))
+    .collect();
+    let more = (!more.is_empty()).then_some(Value::Object(more));
+    Ok(Part::Link { uri: link.uri, name: link.name, mime: link.mime_type, more })
+}
+
+fn resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
+    let (uri, mime, text, blob) = match resource.resource {
+        EmbeddedResourceResource::TextResourceContents(text) => (text.uri, text.mime_type, Some(text.text), None),
+        EmbeddedResourceResource::BlobResourceContents(blob) => {
+            decode(&blob.blob)?;
+            (blob.uri, blob.mime_type, None, Some(blob.blob))
+        }
+        // see `part`
+        _ => return Err(Error::invalid_params("resource of an unknown kind")),
+    };
+    no_nul("uri", &uri)?;
+    Ok(Part::Resource { uri, mime, text, blob })
+}
+
+fn link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
+    let mut link = ResourceLink::new(name, uri).mime_type(mime.map(str::to_owned));
+    if let Some(more) = more {
+        let text = |key| more.get(key).and_then(Value::as_str).map(str::to_owned);
+        link = link.title(text("title")).description(text("description"));
+        link = link.size(more.get("size").and_then(Value::as_i64));
+        link = link.annotations(more.get("annotations").and_then(|value| serde_json::from_value(value.clone()).ok()));
+    }
+    ContentBlock::ResourceLink(link)
+}
+
+fn decode(data: &str) -> Result<Vec<u8>, Error> {
+    if data.len() > MAX_BLOB.div_ceil(3) * 4 {
+        return Err(Error::invalid_params(format!("content is larger than this many bytes: {MAX_BLOB}")));
+    }
+    STANDARD.decode(data).map_err(|error| Error::invalid_params(format!("content is not base64: {error}")))
+}
+
+/// What the first bytes say, whatever the sender says.
+fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Refuses what no store can hold in an id, name or path.
+pub(super) fn no_nul(what: &str, text: &str) -> Result<(), Error> {
+    if text.contains('\0') {
+        return Err(Error::invalid_params(format!("NUL in {what}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! The Agent Client Protocol, version 1.
+//!
+//! [`Connection`] is the agent's side of one client's connection and [`Client`] the client's side of one agent's: both are
+//! machines without IO. Everything that can be a plain function is one: [`input`] makes requests into what they ask for,
+//! [`output`] makes log entries into updates, [`content`] and [`options`] translate both ways.
+
+pub mod client;
+mod connection;
+pub mod content;
+mod encode;
+pub mod error;
+pub mod host;
+pub mod input;
+pub mod options;
+pub mod output;
+mod question;
+pub mod types;
+
+pub use client::Client;
+pub use connection::Connection;
+pub use error::Refusal;
+pub use host::{HostAnswer, HostCall, HostCallId, HostError};
+pub use output::{Update, join, project};
+pub use types::{Abilities, Catalog, Intent, Listed, Model, Profile, SessionParams, Ticket, Withdrawal};
+
+/// The wire types of version 1.
+pub use agent_client_protocol_schema::v1 as schema;

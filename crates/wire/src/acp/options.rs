@@ -1,0 +1,149 @@
+//! A session's settings as modes and config options, and back.
+
+use gander_domain::{Effort, Policy, Settings, SettingsPatch};
+
+use super::schema::{
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState,
+};
+use super::types::Catalog;
+use crate::jsonrpc::Error;
+
+const MODE: &str = "mode";
+const MODEL: &str = "model";
+const EFFORT: &str = "thought_level";
+const POLICY: &str = "policy";
+
+/// The current mode and all that can be chosen.
+pub fn modes(catalog: &Catalog, settings: &Settings) -> Option<SessionModeState> {
+    if catalog.modes.is_empty() {
+        return None;
+    }
+    let modes = catalog.modes.iter();
+    let modes =
+        modes.map(|mode| SessionMode::new(mode.id.clone(), mode.name.clone()).description(mode.description.clone()));
+    Some(SessionModeState::new(settings.mode.clone(), modes.collect()))
+}
+
+/// Every option with its current value.
+pub fn config_options(catalog: &Catalog, settings: &Settings) -> Vec<SessionConfigOption> {
+    [mode(catalog, settings), model(catalog, settings), effort(catalog, settings), Some(policy(settings))]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The change of settings that a value for an option means.
+pub fn patch(catalog: &Catalog, settings: &Settings, option: &str, value: &str) -> Result<SettingsPatch, Error> {
+    let unchanged = SettingsPatch::default();
+    let options = config_options(catalog, settings);
+    if !options.iter().any(|known| *known.id.0 == *option) {
+        return Err(Error::invalid_params(format!("no such config option: {option}")));
+    }
+    let known = match option {
+        MODE => catalog
+            .modes
+            .iter()
+            .any(|mode| mode.id == value)
+            .then(|| value.to_owned())
+            .map(|mode| SettingsPatch { mode: Some(mode), ..unchanged.clone() }),
+        MODEL => models(catalog, settings)
+            .any(|(id, _)| id == value)
+            .then(|| SettingsPatch { model: Some(value.to_owned()), ..unchanged.clone() }),
+        EFFORT => catalog
+            .efforts
+            .iter()
+            .find(|effort| effort_id(**effort) == value)
+            .map(|effort| SettingsPatch { effort: Some(*effort), ..unchanged.clone() }),
+        _ => POLICIES
+            .iter()
+            .find(|policy| policy_text(**policy).0 == value)
+            .map(|policy| SettingsPatch { policy: Some(*policy), ..unchanged.clone() }),
+    };
+    known.ok_or_else(|| Error::invalid_params(format!("no such value for {option}: {value}")))
+}
+
+/// The change of settings that a mode means.
+pub fn mode_patch(catalog: &Catalog, settings: &Settings, mode: &str) -> Result<SettingsPatch, Error> {
+    patch(catalog, settings, MODE, mode)
+}
+
+const POLICIES: [Policy; 4] = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto];
+
+fn mode(catalog: &Catalog, settings: &Settings) -> Option<SessionConfigOption> {
+    let modes = catalog.modes.iter();
+    let choices: Vec<_> =
+        modes.map(|mode| choice(&mode.id, &mode.name).description(mode.description.clone())).collect();
+    let option = || SessionConfigOption::select(MODE, "Mode", settings.mode.clone(), choices.clone());
+    (!choices.is_empty()).then(|| option().category(SessionConfigOptionCategory::Mode))
+}
+
+fn model(catalog: &Catalog, settings: &Settings) -> Option<SessionConfigOption> {
+    let current = settings.model.clone().or_else(|| catalog.default_model.clone())?;
+    let choices: Vec<_> = models(catalog, settings).map(|(id, name)| choice(id, name)).collect();
+    Some(SessionConfigOption::select(MODEL, "Model", current, choices).category(SessionConfigOptionCategory::Model))
+}
+
+/// Every model that can be chosen; the current one is among them even if the server does not list it.
+fn models<'a>(catalog: &'a Catalog, settings: &'a Settings) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let listed = catalog.models.iter().map(|model| (model.id.as_str(), model.name.as_str()));
+    let current = settings.model.as_deref().or(catalog.default_model.as_deref());
+    let unlisted = current.filter(|current| catalog.models.iter().all(|model| model.id != *current));
+    listed.chain(unlisted.map(|id| (id, id)))
+}
+
+fn effort(catalog: &Catalog, settings: &Settings) -> Option<SessionConfigOption> {
+    if catalog.efforts.is_empty() {
+        return None;
+    }
+    let unset = settings.effort.is_none().then(|| choice("default", "Default"));
+    let efforts = catalog.efforts.iter().map(|effort| choice(effort_id(*effort), effort_name(*effort)));
+    let current = settings.effort.map_or("default", effort_id);
+    let choices: Vec<_> = unset.into_iter().chain(efforts).collect();
+    let option = SessionConfigOption::select(EFFORT, "Thinking", current, choices);
+    Some(option.category(SessionConfigOptionCategory::ThoughtLevel))
+}
+
+fn policy(settings: &Settings) -> SessionConfigOption {
+    let choices: Vec<_> = POLICIES
+        .iter()
+        .map(|policy| {
+            let (id, name, description) = policy_text(*policy);
+            choice(id, name).description(description.to_owned())
+        })
+        .collect();
+    SessionConfigOption::select(POLICY, "Permissions", policy_text(settings.policy).0, choices)
+        .category(SessionConfigOptionCategory::Other("_permission".to_owned()))
+}
+
+fn choice(id: &str, name: &str) -> SessionConfigSelectOption {
+    SessionConfigSelectOption::new(id.to_owned(), name)
+}
+
+fn effort_id(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Off => "off",
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    }
+}
+
+fn effort_name(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Off => "Off",
+        Effort::Low => "Low",
+        Effort::Medium => "Medium",
+        Effort::High => "High",
+    }
+}
+
+fn policy_text(policy: Policy) -> (&'static str, &'static str, &'static str) {
+    match policy {
+        Policy::ReadOnly => ("read_only", "Read only", "Only looking; everything else is refused"),
+        Policy::Ask => ("ask", "Ask", "Looking is free, everything else asks"),
+        Policy::AutoEdit => {
+            ("auto_edit", "Edit freely", "Looking and editing in the workspace are free, the rest asks")
+        }
+        Policy::Auto => ("auto", "Run freely", "Everything runs, except what a rule denies or asks for"),
+    }
+}

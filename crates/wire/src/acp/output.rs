@@ -1,0 +1,315 @@
+//! Log entries as session updates: pure, without time, the same live and replayed.
+
+use std::borrow::Cow;
+
+use gander_domain::{
+    Entry, Event, Growth, Message, MessageId, Notice, Part, Plan, PlanItem, PlanStatus, Priority, ResetReason, Role,
+    SessionView, Settings, SettingsPatch, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult,
+    Usage,
+};
+use serde_json::Value;
+
+use super::content::{block, tool_content};
+use super::schema::{self, SessionUpdate};
+
+/// A joined chunk does not grow beyond this many bytes.
+const MAX_JOINED: usize = 32 * 1024;
+
+/// One `session/update`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update<'a> {
+    /// Text of a message: the hot path, written by hand.
+    Text(Chunk<'a>),
+    /// The mode and the options; which exist is known to the connection.
+    Settings { settings: Box<Settings>, mode_changed: bool },
+    /// For clients that offer to show notices. No part of the history.
+    Notice(schema::Notice),
+    /// For clients that offer to show compactions.
+    Compaction(Box<schema::CompactionUpdate>),
+    /// Everything else.
+    Other(Box<SessionUpdate>),
+}
+
+/// A piece of one part of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk<'a> {
+    /// Who speaks.
+    pub voice: Voice,
+    /// The message.
+    pub message: MessageId,
+    /// Which of its parts.
+    pub part: u32,
+    /// What is said.
+    pub text: Cow<'a, str>,
+}
+
+/// Who speaks in a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// A person.
+    User,
+    /// The agent.
+    Agent,
+    /// The agent, thinking.
+    Thought,
+}
+
+/// What an entry looks like to a client. `view` is the session before the entry.
+pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
+    match &entry.event {
+        Event::PartDelta { message, part, growth, text } => {
+            vec![Update::Text(Chunk { voice: voice(*growth), message: *message, part: *part, text: text.into() })]
+        }
+        Event::MessageDone { message } => rest_of_message(view, message),
+        Event::ToolCalled { call } => vec![other(SessionUpdate::ToolCall(tool_call(call)))],
+        Event::ToolStarted { call } => vec![tool_update(*call, tool_status(schema::ToolCallStatus::InProgress))],
+        Event::ToolUpdated { call, content } => vec![tool_update(*call, tool_shows(content))],
+        Event::ToolDone { call, result } => vec![tool_update(*call, tool_result(result))],
+        Event::PlanSet { plan: whole } => vec![other(SessionUpdate::Plan(plan(whole)))],
+        Event::UsageAdded { usage } => usage_update(view, usage).into_iter().collect(),
+        Event::TitleSet { title } => {
+            let info = schema::SessionInfoUpdate::new().title(title.clone());
+            vec![other(SessionUpdate::SessionInfoUpdate(info))]
+        }
+        Event::SettingsChanged { patch } => vec![settings_update(view, patch)],
+        Event::HistoryReset { replacement, reason, .. } => history_reset(entry, replacement, *reason),
+        Event::Noticed { notice: told } => vec![notice(told)],
+        Event::RunRecovered { .. } => vec![notice(&Notice {
+            severity: Severity::Info,
+            title: "The turn was picked up after a restart".to_owned(),
+            detail: None,
+        })],
+        // told by the answer to the prompt, by requests to the client, or by the messages that follow
+        Event::SessionCreated { .. }
+        | Event::ArchiveSet { .. }
+        | Event::RunQueued { .. }
+        | Event::RunStarted { .. }
+        | Event::CancelRequested { .. }
+        | Event::RunEnded { .. }
+        | Event::MessageStarted { .. }
+        | Event::QuestionAsked { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::Unknown(_) => vec![],
+    }
+}
+
+/// Makes one update of two that follow each other, if they are pieces of one part.
+pub fn join<'a>(first: Update<'a>, second: Update<'a>) -> Result<Update<'a>, (Update<'a>, Update<'a>)> {
+    match (first, second) {
+        (Update::Text(mut first), Update::Text(second)) if first.continues_in(&second) => {
+            first.text.to_mut().push_str(&second.text);
+            Ok(Update::Text(first))
+        }
+        (first, second) => Err((first, second)),
+    }
+}
+
+/// A tool call as a client first sees it.
+pub fn tool_call(call: &ToolCall) -> schema::ToolCall {
+    schema::ToolCall::new(call.id.to_string(), call.title.clone())
+        .name(call.name.clone())
+        .kind(tool_kind(call.kind))
+        .locations(locations(call))
+        .raw_input(call.arguments.clone())
+}
+
+/// A tool call as a permission request shows it.
+pub fn asked_tool_call(call: &ToolCall) -> schema::ToolCallUpdate {
+    let fields = tool_status(schema::ToolCallStatus::Pending)
+        .title(call.title.clone())
+        .name(call.name.clone())
+        .kind(tool_kind(call.kind))
+        .locations(locations(call))
+        .raw_input(call.arguments.clone());
+    schema::ToolCallUpdate::new(call.id.to_string(), fields)
+}
+
+impl Chunk<'_> {
+    fn continues_in(&self, next: &Self) -> bool {
+        (self.voice, self.message, self.part) == (next.voice, next.message, next.part)
+            && self.text.len() + next.text.len() <= MAX_JOINED
+    }
+}
+
+fn voice(growth: Growth) -> Voice {
+    match growth {
+        Growth::Text => Voice::Agent,
+        Growth::Thought => Voice::Thought,
+    }
+}
+
+fn other(update: SessionUpdate) -> Update<'static> {
+    Update::Other(Box::new(update))
+}
+
+/// What of a whole message was not streamed before: all of a person's, the tail of the agent's.
+fn rest_of_message<'a>(view: &SessionView, message: &'a Message) -> Vec<Update<'a>> {
+    let open = view.run.as_ref().and_then(|run| run.open.as_ref()).filter(|open| open.id == message.id);
+    let shown = |index: usize| open.and_then(|open| open.parts.get(index));
+    let parts = message.parts.iter().enumerate();
+    parts.filter_map(|(index, part)| part_update(message, index, part, shown(index))).collect()
+}
+
+fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: Option<&Part>) -> Option<Update<'a>> {
+    let text = |voice, text: &'a str| {
+        let part = u32::try_from(index).unwrap_or(u32::MAX);
+        let chunk = Chunk { voice, message: message.id, part, text: text.into() };
+        (!text.is_empty()).then_some(Update::Text(chunk))
+    };
+    match (part, shown) {
+        (Part::Text { text: whole }, Some(Part::Text { text: shown })) => {
+            text(speaker(message.role), whole.strip_prefix(shown.as_str())?)
+        }
+        (Part::Thought { text: whole }, Some(Part::Thought { text: shown })) => {
+            text(Voice::Thought, whole.strip_prefix(shown.as_str())?)
+        }
+        (Part::Text { text: whole }, _) => text(speaker(message.role), whole),
+        (Part::Thought { text: whole }, _) => text(Voice::Thought, whole),
+        (Part::Image { .. } | Part::Audio { .. } | Part::Link { .. } | Part::Resource { .. } | Part::Unknown(_), _) => {
+            let chunk =
+                schema::ContentChunk::new(block(part)?).message_id(schema::MessageId::new(message.id.to_string()));
+            Some(other(match message.role {
+                Role::User => SessionUpdate::UserMessageChunk(chunk),
+                Role::Agent | Role::Tool => SessionUpdate::AgentMessageChunk(chunk),
+            }))
+        }
+        (Part::ToolUse { .. } | Part::ToolResult { .. }, _) => None, // told by the tool events
+    }
+}
+
+fn speaker(role: Role) -> Voice {
+    match role {
+        Role::User => Voice::User,
+        Role::Agent | Role::Tool => Voice::Agent,
+    }
+}
+
+fn tool_update(call: ToolCallId, fields: schema::ToolCallUpdateFields) -> Update<'static> {
+    other(SessionUpdate::ToolCallUpdate(schema::ToolCallUpdate::new(call.to_string(), fields)))
+}
+
+fn tool_status(status: schema::ToolCallStatus) -> schema::ToolCallUpdateFields {
+    schema::ToolCallUpdateFields::new().status(status)
+}
+
+fn tool_shows(content: &[ToolContent]) -> schema::ToolCallUpdateFields {
+    schema::ToolCallUpdateFields::new().content(tool_content(content))
+}
+
+/// A result without content leaves what the tool showed last.
+fn tool_result(result: &ToolResult) -> schema::ToolCallUpdateFields {
+    let status = match result.end {
+        ToolEnd::Completed => schema::ToolCallStatus::Completed,
+        ToolEnd::Failed | ToolEnd::Rejected | ToolEnd::Cancelled | ToolEnd::Interrupted => {
+            schema::ToolCallStatus::Failed
+        }
+    };
+    let content = tool_content(&result.content);
+    tool_status(status).content((!content.is_empty()).then_some(content)).raw_output(result.raw.clone())
+}
+
+fn tool_kind(kind: ToolKind) -> schema::ToolKind {
+    match kind {
+        ToolKind::Read => schema::ToolKind::Read,
+        ToolKind::Edit => schema::ToolKind::Edit,
+        ToolKind::Delete => schema::ToolKind::Delete,
+        ToolKind::Move => schema::ToolKind::Move,
+        ToolKind::Search => schema::ToolKind::Search,
+        ToolKind::Execute => schema::ToolKind::Execute,
+        ToolKind::Think => schema::ToolKind::Think,
+        ToolKind::Fetch => schema::ToolKind::Fetch,
+        ToolKind::SwitchMode => schema::ToolKind::SwitchMode,
+        ToolKind::Other => schema::ToolKind::Other,
+    }
+}
+
+fn locations(call: &ToolCall) -> Vec<schema::ToolCallLocation> {
+    let locations = call.locations.iter();
+    locations.map(|location| schema::ToolCallLocation::new(&location.path).line(location.line)).collect()
+}
+
+fn plan(plan: &Plan) -> schema::Plan {
+    schema::Plan::new(plan.items.iter().map(plan_entry).collect())
+}
+
+fn plan_entry(item: &PlanItem) -> schema::PlanEntry {
+    let priority = match item.priority {
+        Priority::High => schema::PlanEntryPriority::High,
+        Priority::Medium => schema::PlanEntryPriority::Medium,
+        Priority::Low => schema::PlanEntryPriority::Low,
+    };
+    let status = match item.status {
+        PlanStatus::Pending => schema::PlanEntryStatus::Pending,
+        PlanStatus::InProgress => schema::PlanEntryStatus::InProgress,
+        PlanStatus::Completed => schema::PlanEntryStatus::Completed,
+    };
+    schema::PlanEntry::new(item.text.clone(), priority, status)
+}
+
+/// Without the size of the window there is nothing to compare with, so nothing to show.
+fn usage_update(view: &SessionView, usage: &Usage) -> Option<Update<'static>> {
+    let window = usage.window?;
+    let spent = view.spent.cost + usage.cost.unwrap_or(0);
+    let cost = (spent > 0).then(|| schema::Cost::new(dollars(spent), "USD"));
+    let update = schema::UsageUpdate::new(usage.input + usage.output, window).cost(cost);
+    Some(other(SessionUpdate::UsageUpdate(update)))
+}
+
+/// Millionths of a dollar as dollars: exact enough for any bill below nine billion.
+#[expect(clippy::cast_precision_loss, reason = "amounts on the wire are floats")]
+fn dollars(millionths: u64) -> f64 {
+    millionths as f64 / 1e6
+}
+
+fn settings_update(view: &SessionView, patch: &SettingsPatch) -> Update<'static> {
+    let mut settings = view.settings.clone();
+    settings.apply(patch);
+    let mode_changed = settings.mode != view.settings.mode;
+    Update::Settings { settings: Box::new(settings), mode_changed }
+}
+
+fn notice(notice: &Notice) -> Update<'static> {
+    let severity = match notice.severity {
+        Severity::Info => schema::NoticeSeverity::Info,
+        Severity::Warning => schema::NoticeSeverity::Warning,
+        Severity::Error => schema::NoticeSeverity::Error,
+    };
+    Update::Notice(schema::Notice::new(severity, notice.title.clone()).description(notice.detail.clone()))
+}
+
+/// A client cannot take back what it shows: it is shown what stands in its place.
+fn history_reset<'a>(entry: &Entry, replacement: &'a [Message], reason: ResetReason) -> Vec<Update<'a>> {
+    match reason {
+        ResetReason::Compacted => vec![compaction(entry, replacement)],
+        ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
+            replacement.iter().flat_map(whole_message).collect()
+        }
+    }
+}
+
+fn compaction(entry: &Entry, replacement: &[Message]) -> Update<'static> {
+    let summary: Vec<_> = replacement.iter().flat_map(|message| message.parts.iter().filter_map(block)).collect();
+    let id = format!("compaction-{}", entry.seq);
+    let update = schema::CompactionUpdate::new(id, schema::CompactionStatus::Completed).summary(summary);
+    Update::Compaction(Box::new(update))
+}
+
+/// A message of a replaced history, its tools included: no tool events tell of them.
+fn whole_message(message: &Message) -> impl Iterator<Item = Update<'_>> {
+    message.parts.iter().enumerate().filter_map(|(index, part)| match part {
+        Part::ToolUse { call, name, arguments } => Some(past_tool_call(*call, name, arguments)),
+        Part::ToolResult { call, result } => Some(tool_update(*call, tool_result(result))),
+        Part::Text { .. }
+        | Part::Thought { .. }
+        | Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::Unknown(_) => part_update(message, index, part, None),
+    })
+}
+
+fn past_tool_call(call: ToolCallId, name: &str, arguments: &Value) -> Update<'static> {
+    let call = schema::ToolCall::new(call.to_string(), name).name(name.to_owned()).raw_input(arguments.clone());
+    other(SessionUpdate::ToolCall(call))
+}

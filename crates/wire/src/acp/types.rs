@@ -1,0 +1,156 @@
+//! What passes between a [`Connection`](super::Connection) and the server around it.
+
+use gander_domain::{Command, Effort, Mode, QuestionId, SessionId, Timestamp};
+use serde_json::Value;
+
+use super::host::{HostAnswer, HostCallId, HostError};
+use super::schema::{ClientCapabilities, McpServer};
+
+/// What this agent says about itself at `initialize`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// For programs.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Of this build.
+    pub version: String,
+    /// Pictures are understood.
+    pub image: bool,
+    /// Sounds are understood.
+    pub audio: bool,
+    /// MCP servers over HTTP can be used.
+    pub mcp_http: bool,
+    /// MCP servers over SSE can be used.
+    pub mcp_sse: bool,
+}
+
+/// What a session can be set to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalog {
+    /// Modes of the session's agent; the first is the default.
+    pub modes: Vec<Mode>,
+    /// Models that can be chosen.
+    pub models: Vec<Model>,
+    /// The model of a session that chose none.
+    pub default_model: Option<String>,
+    /// How hard the model can be told to think; empty: it cannot.
+    pub efforts: Vec<Effort>,
+}
+
+/// A model that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// `provider/model`.
+    pub id: String,
+    /// For people.
+    pub name: String,
+}
+
+/// What the client can do for us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// `fs/read_text_file`.
+    pub read_file: bool,
+    /// `fs/write_text_file`.
+    pub write_file: bool,
+    /// `terminal/*`.
+    pub terminal: bool,
+    /// Forms.
+    pub forms: bool,
+    /// Visits to an address.
+    pub visits: bool,
+    /// Notices.
+    pub notices: bool,
+    /// Compaction updates.
+    pub compaction: bool,
+}
+
+/// The right and the duty to tell a connection what became of one of its intents.
+#[derive(Debug, PartialEq, Eq, Hash)]
+#[must_use = "an intent whose ticket is dropped hangs its client"]
+pub struct Ticket(pub(super) u64);
+
+/// What a client wants of the server.
+///
+/// Give each [`Ticket`] back with the method named in its variant, or with [`Connection::refused`](super::Connection::refused).
+#[derive(Debug, PartialEq)]
+pub enum Intent {
+    /// Make a session → `opened`; then feed its entries from the view's head.
+    NewSession { ticket: Ticket, params: SessionParams },
+    /// Show a session from its beginning → `opened`; then feed its entries **from the first**.
+    LoadSession { ticket: Ticket, session: SessionId, params: SessionParams },
+    /// Go on with a session → `opened`; then feed its entries from the view's head.
+    ResumeSession { ticket: Ticket, session: SessionId, params: SessionParams },
+    /// A request names a session that is not open here → `opened`; then feed its entries from the view's head.
+    Attach { ticket: Ticket, session: SessionId },
+    /// → `listed`.
+    ListSessions { ticket: Ticket, cwd: Option<String>, cursor: Option<String> },
+    /// Stop feeding, and cancel if nobody else is attached → `done`.
+    CloseSession { ticket: Ticket, session: SessionId },
+    /// Cancel and delete → `done`.
+    DeleteSession { ticket: Ticket, session: SessionId },
+    /// → `accepted`. Without a ticket nobody waits to hear.
+    Command { session: SessionId, command: Command, ticket: Option<Ticket> },
+    /// This client will not answer this question.
+    Withdrew { session: SessionId, question: QuestionId, how: Withdrawal },
+    /// The client answered a host call, or never will.
+    HostReply { call: HostCallId, result: Result<HostAnswer, HostError> },
+    /// A method of ours (`_gander/…`) → `extended`.
+    Extension { ticket: Ticket, method: String, params: Value },
+    /// Stop feeding this session's entries.
+    Detach { session: SessionId },
+}
+
+/// How a client left a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// It said `cancelled`: if nobody else is attached, that is the answer.
+    Cancelled,
+    /// It answered with an error or with nonsense, or it is gone.
+    Failed,
+}
+
+/// What a client says about a session that it makes or opens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionParams {
+    /// An absolute path that nobody has looked at yet; absent: the server chooses.
+    pub cwd: Option<String>,
+    /// Further folders, absolute.
+    pub folders: Vec<String>,
+    /// MCP servers to start for it.
+    pub mcp_servers: Vec<McpServer>,
+    /// The client's `_meta`.
+    pub meta: Option<Value>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id.
+    pub session: SessionId,
+    /// The folder it works in.
+    pub workspace: String,
+    /// Further folders.
+    pub folders: Vec<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// When its last entry was written.
+    pub updated_at: Timestamp,
+}
+
+impl From<&ClientCapabilities> for Abilities {
+    fn from(client: &ClientCapabilities) -> Self {
+        let session = client.session.as_ref();
+        let elicitation = client.elicitation.as_ref();
+        Self {
+            read_file: client.fs.read_text_file,
+            write_file: client.fs.write_text_file,
+            terminal: client.terminal,
+            forms: elicitation.is_some_and(|elicitation| elicitation.form.is_some()),
+            visits: elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
+            notices: session.is_some_and(|session| session.notices.is_some()),
+            compaction: session.is_some_and(|session| session.compaction.is_some()),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! A JSON-RPC 2.0 peer without IO: bytes in, typed messages and an outbox of bytes out.
+//!
+//! [`Lines`] frames newline-delimited transports; [`Peer`] handles whole messages and does not care how they were framed.
+
+mod error;
+mod id;
+mod lines;
+mod message;
+mod outbox;
+mod peer;
+mod strict;
+
+pub use error::{Code, Error};
+pub use id::RequestId;
+pub use lines::{Line, Lines, MAX_LINE};
+pub use message::{Malformed, Params};
+pub(crate) use outbox::json;
+pub use outbox::{Frame, Outbox, Place};
+pub use peer::{Counters, Incoming, Peer, Responder};

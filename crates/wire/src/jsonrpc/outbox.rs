@@ -1,0 +1,146 @@
+//! Messages on their way out: one growing buffer, so that many of them leave with one write.
+
+use std::io::Write;
+
+use gander_domain::{Seq, SessionId};
+use serde::Serialize;
+
+use super::{Error, RequestId};
+
+/// Above this a drained buffer is given back.
+const KEEP_CAPACITY: usize = 256 * 1024;
+
+/// Messages that wait to be written, each ended by a line feed.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    bytes: Vec<u8>,
+    frames: Vec<Frame>,
+    place: Place,
+}
+
+/// Where a message belongs: which stream of a connection carries it, and from where that stream resumes after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The session it is about.
+    pub session: Option<SessionId>,
+    /// The last entry that it shows; zero for a message that no entry made.
+    pub seq: Seq,
+    /// Its index among the messages of that entry.
+    pub index: u32,
+}
+
+/// One message in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    end: usize,
+    /// Where it belongs.
+    pub place: Place,
+}
+
+impl Outbox {
+    /// Everything that waits, newline-delimited: what a line transport writes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// True if nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Each message without its line feed, and where it belongs: what a framed transport writes.
+    pub fn messages(&self) -> impl Iterator<Item = (Place, &[u8])> {
+        let starts = std::iter::once(0).chain(self.frames.iter().map(|frame| frame.end));
+        starts.zip(&self.frames).map(|(start, frame)| (frame.place, &self.bytes[start..frame.end - 1]))
+    }
+
+    /// Forgets what was written, keeps a sensible buffer.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEEP_CAPACITY);
+        self.frames.clear();
+    }
+
+    /// Sets where the following messages belong.
+    pub fn address(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// Takes over everything from another outbox.
+    pub fn append(&mut self, other: &mut Self) {
+        let offset = self.bytes.len();
+        self.bytes.append(&mut other.bytes);
+        self.frames.extend(other.frames.drain(..).map(|frame| Frame { end: frame.end + offset, ..frame }));
+    }
+
+    /// Drops the messages of entries after this one.
+    pub fn keep_to(&mut self, seq: Seq) {
+        let kept = self.frames.iter().position(|frame| frame.place.seq > seq).unwrap_or(self.frames.len());
+        self.frames.truncate(kept);
+        self.bytes.truncate(self.frames.last().map_or(0, |frame| frame.end));
+    }
+
+    /// Adds one message, written by the closure without a line feed.
+    pub fn message(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.bytes.push(b'\n');
+        self.frames.push(Frame { end: self.bytes.len(), place: self.place });
+        self.place.index += 1;
+    }
+
+    /// Adds a request.
+    pub fn request(&mut self, id: &RequestId, method: &str, params: &impl Serialize) {
+        self.message(|out| {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            json(out, id);
+            method_and_params(out, method, params);
+        });
+    }
+
+    /// Adds a notification.
+    pub fn notification(&mut self, method: &str, params: &impl Serialize) {
+        self.message(|out| {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+            method_and_params(out, method, params);
+        });
+    }
+
+    /// Adds a result.
+    pub fn result(&mut self, id: &RequestId, result: &impl Serialize) {
+        self.message(|out| {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            json(out, id);
+            out.extend_from_slice(br#","result":"#);
+            json(out, result);
+            out.push(b'}');
+        });
+    }
+
+    /// Adds an error. Without an id it goes out with `null`.
+    pub fn error(&mut self, id: Option<&RequestId>, error: &Error) {
+        self.message(|out| {
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            json(out, &id);
+            out.extend_from_slice(br#","error":"#);
+            json(out, error);
+            out.push(b'}');
+        });
+    }
+}
+
+fn method_and_params(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+    out.extend_from_slice(br#","method":"#);
+    json(out, method);
+    out.extend_from_slice(br#","params":"#);
+    json(out, params);
+    out.push(b'}');
+}
+
+/// Appends JSON. A value that cannot be written (a foreign map with keys that are no strings) becomes `null`.
+pub(crate) fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let from = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(from);
+        out.write_all(b"null").expect("writing to memory cannot fail");
+    }
+}

@@ -1,0 +1,4 @@
+//! Protocols as pure functions: a request becomes a `Command`, a log entry becomes wire bytes. No runtime, no sockets, no clock.
+
+pub mod acp;
+pub mod jsonrpc;
