@@ -94,8 +94,7 @@ mod tests {
 
     #[test]
     fn it_says_where_the_agent_is_and_what_it_may_do() {
-        let tools =
-            [ToolSpec { name: "read".into(), description: "Reads".into(), schema: serde_json::json!({}) }];
+        let tools = [ToolSpec { name: "read".into(), description: "Reads".into(), schema: serde_json::json!({}) }];
         let scene = Scene {
             workspace: "/home/ada/engine",
             folders: &["/home/ada/notes".to_owned()],

@@ -204,8 +204,7 @@ impl Turn {
         if self.context.pending.is_empty() {
             self.advance();
         } else if self.only_people_can_go_on() {
-            self.report(Report::Parked);
-            self.finish();
+            self.finish(Report::Parked);
         }
     }
 
@@ -266,16 +265,16 @@ impl Turn {
     }
 
     fn end(&mut self, outcome: Outcome) {
-        self.report(Report::Ended(outcome));
-        self.finish();
+        self.finish(Report::Ended(outcome));
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, report: Report) {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Calling(_) | Phase::Summarising(_) => self.effects.push_back(Effect::AbortModel),
             Phase::Tools if self.runs_tools() => self.effects.push_back(Effect::StopTools),
             Phase::New | Phase::Waiting(_) | Phase::Tools | Phase::Over => {}
         }
+        self.report(report);
         self.effects.push_back(Effect::End);
     }
 
