@@ -1,0 +1,177 @@
+//! The accept loop: connections are counted, timed and closed in good order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustix::net::sockopt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use super::site::Site;
+
+/// How long connections may take to end once the listener is closed.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+/// A peer that acknowledges nothing for so long is gone.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+/// Descriptors that connections never take: the store, tools and children need some.
+const RESERVED_FILES: u64 = 256;
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The caller.
+    pub peer: SocketAddr,
+    /// This end.
+    pub local: SocketAddr,
+}
+
+impl Address {
+    /// The ends of the connection that brought this request.
+    pub fn of<B>(request: &http::Request<B>) -> Self {
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        request.extensions().get().copied().unwrap_or(Self { peer: nowhere, local: nowhere })
+    }
+}
+
+/// Accepts connections until it is told to stop, then lets the last answers out.
+pub async fn serve(listener: TcpListener, site: Arc<Site>, router: Router, stop: CancellationToken) {
+    let builder = Arc::new(builder(&site));
+    let places = Arc::new(Semaphore::new(places(site.limits.connections)));
+    let connections = TaskTracker::new();
+    loop {
+        // A full house leaves callers in the system's queue.
+        let place = tokio::select! {
+            () = stop.cancelled() => break,
+            place = places.clone().acquire_owned() => place.expect("the semaphore is never closed"),
+        };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let Some((stream, address)) = prepare(accepted).await else { continue };
+        let connection = Connection { site: site.clone(), builder: builder.clone(), address, _place: place };
+        connections.spawn(connection.run(stream, router.clone(), stop.clone()));
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(LAST_ANSWERS, connections.wait()).await.is_err() {
+        tracing::debug!(left = connections.len(), "connections were cut");
+    }
+}
+
+struct Connection {
+    site: Arc<Site>,
+    builder: Arc<Builder<TokioExecutor>>,
+    address: Address,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream, router: Router, stop: CancellationToken) {
+        self.site.connections.fetch_add(1, Ordering::Relaxed);
+        let spoke = Arc::new(AtomicBool::new(false));
+        let (address, heard) = (self.address, spoke.clone());
+        let service = service_fn(move |mut request: http::Request<Incoming>| {
+            heard.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(address);
+            router.clone().oneshot(request.map(axum::body::Body::new) as Request)
+        });
+        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        // Telling HTTP/1 from HTTP/2 has no time limit of its own, so the first header gets one here.
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.site.limits.header_time.0));
+        let (mut timed, mut stopping) = (false, false);
+        let ended = loop {
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                () = silence.as_mut(), if !timed => {
+                    timed = true;
+                    if !spoke.load(Ordering::Relaxed) {
+                        break Ok(());
+                    }
+                }
+                () = stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::trace!(%error, "connection ended");
+        }
+        self.site.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn builder(site: &Site) -> Builder<TokioExecutor> {
+    let limits = &site.limits;
+    let header_size = u32::try_from(limits.header_size.len()).unwrap_or(u32::MAX);
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time.0)
+        .max_headers(limits.header_lines)
+        // Large enough that an overlong address is told from an overlong header.
+        .max_buf_size(128 * 1024 + limits.header_size.len())
+        .keep_alive(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(header_size)
+        .max_concurrent_streams(200)
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(64)
+        .keep_alive_interval(Duration::from_secs(20))
+        .keep_alive_timeout(Duration::from_secs(20));
+    builder
+}
+
+/// The socket options of a fresh connection. `None` if there is none after all.
+async fn prepare(accepted: std::io::Result<(TcpStream, SocketAddr)>) -> Option<(TcpStream, Address)> {
+    let (stream, peer) = match accepted {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept a connection");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            return None;
+        }
+    };
+    let local = stream.local_addr().ok()?;
+    if let Err(error) = tune(&stream) {
+        tracing::debug!(%error, "cannot set a socket option");
+    }
+    Some((stream, Address { peer, local }))
+}
+
+fn tune(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(30))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
+    #[cfg(target_os = "linux")]
+    sockopt::set_tcp_user_timeout(stream, u32::try_from(GONE_AFTER.as_millis()).unwrap_or(u32::MAX))?;
+    Ok(())
+}
+
+/// As many as wanted, as far as the system lets us open files.
+fn places(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    let room =
+        files.map_or(usize::MAX, |files| usize::try_from(files.saturating_sub(RESERVED_FILES)).unwrap_or(usize::MAX));
+    wanted.min(room).clamp(1, Semaphore::MAX_PERMITS)
+}

@@ -1,0 +1,16 @@
+//! The door to the network: one router built from one table, behind one guard, on an own accept loop.
+
+mod accept;
+mod body;
+mod error;
+mod front;
+mod host;
+mod own;
+mod quota;
+mod routes;
+mod site;
+
+pub use accept::{Address, serve};
+pub use error::problem;
+pub use routes::{Access, Payload, ROUTES, Route, Size, Verb, router};
+pub use site::Site;

@@ -1,0 +1,123 @@
+//! How often: requests per token as a bucket that fills up, wrong tokens per address and minute.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gander_domain::Principal;
+
+use crate::config::Limits;
+
+/// Above this, addresses that have been quiet are forgotten.
+const REMEMBERED_ADDRESSES: usize = 4096;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// All counters.
+#[derive(Debug)]
+pub(super) struct Quotas {
+    per_second: f64,
+    burst: f64,
+    bad_per_minute: u32,
+    buckets: Mutex<HashMap<Principal, Bucket>>,
+    bad: Mutex<HashMap<IpAddr, BadTries>>,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+#[derive(Debug)]
+struct BadTries {
+    count: u32,
+    since: Instant,
+}
+
+impl Quotas {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            per_second: f64::from(limits.requests_per_second),
+            burst: f64::from(limits.request_burst),
+            bad_per_minute: limits.bad_tokens_per_minute,
+            buckets: Mutex::default(),
+            bad: Mutex::default(),
+        }
+    }
+
+    /// Takes one request from the principal's bucket. False if it is empty.
+    pub(super) fn take(&self, principal: &Principal, now: Instant) -> bool {
+        let mut buckets = lock(&self.buckets);
+        let bucket = buckets.entry(principal.clone()).or_insert(Bucket { left: self.burst, at: now });
+        let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * self.per_second;
+        bucket.at = now;
+        bucket.left = filled.min(self.burst);
+        if bucket.left < 1.0 {
+            return false;
+        }
+        bucket.left -= 1.0;
+        true
+    }
+
+    /// Counts a wrong token. False if this address has tried too often.
+    ///
+    /// A right token is let in regardless: else one local process could lock all others out.
+    pub(super) fn bad_try(&self, address: IpAddr, now: Instant) -> bool {
+        let mut bad = lock(&self.bad);
+        if bad.len() >= REMEMBERED_ADDRESSES {
+            bad.retain(|_, tries| now.duration_since(tries.since) < MINUTE);
+        }
+        let tries = bad.entry(network(address)).or_insert(BadTries { count: 0, since: now });
+        if now.duration_since(tries.since) >= MINUTE {
+            *tries = BadTries { count: 0, since: now };
+        }
+        tries.count = tries.count.saturating_add(1);
+        tries.count <= self.bad_per_minute
+    }
+}
+
+/// One caller has a whole IPv6 network to itself.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX))),
+        v4 => v4,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn quotas() -> Quotas {
+        Quotas { per_second: 10.0, burst: 3.0, bad_per_minute: 2, buckets: Mutex::default(), bad: Mutex::default() }
+    }
+
+    #[test]
+    fn a_bucket_empties_and_fills_up_for_each_principal_alone() {
+        let (quotas, now) = (quotas(), Instant::now());
+        let (ann, bob) = (Principal::named("ann"), Principal::named("bob"));
+        let taken: Vec<bool> = (0..4).map(|_| quotas.take(&ann, now)).collect();
+        assert_eq!(taken, [true, true, true, false]);
+        assert!(quotas.take(&bob, now));
+        let later = now + Duration::from_millis(100);
+        assert_eq!((quotas.take(&ann, later), quotas.take(&ann, later)), (true, false));
+    }
+
+    #[test]
+    fn bad_tries_are_counted_per_network_and_minute() {
+        let (quotas, now) = (quotas(), Instant::now());
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let tries: Vec<bool> = (0..3).map(|_| quotas.bad_try(address("10.0.0.1"), now)).collect();
+        assert_eq!(tries, [true, true, false]);
+        assert!(quotas.bad_try(address("10.0.0.2"), now));
+        assert!(quotas.bad_try(address("10.0.0.1"), now + MINUTE));
+        let tries: Vec<bool> = (1..4).map(|n| quotas.bad_try(address(&format!("2001:db8::{n}")), now)).collect();
+        assert_eq!(tries, [true, true, false]);
+    }
+}

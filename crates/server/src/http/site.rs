@@ -1,0 +1,53 @@
+//! What all handlers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::host::Names;
+use super::quota::Quotas;
+use crate::app::App;
+use crate::config::{Config, Limits};
+use crate::token::Tokens;
+
+/// What all handlers share.
+#[derive(Debug)]
+pub struct Site {
+    /// Everything behind the door.
+    pub app: Arc<App>,
+    /// How much is too much.
+    pub limits: Limits,
+    pub(super) tokens: Tokens,
+    pub(super) names: Names,
+    pub(super) quotas: Quotas,
+    pub(super) panics: AtomicUsize,
+    pub(super) connections: AtomicUsize,
+    draining: AtomicBool,
+}
+
+impl Site {
+    /// A site in front of this application.
+    pub fn new(app: Arc<App>, config: &Config, tokens: Tokens) -> Arc<Self> {
+        let server = &config.sections.server;
+        let limits = config.sections.limits.clone();
+        Arc::new(Self {
+            app,
+            tokens,
+            names: Names::new(&server.allowed_hosts, &server.allowed_origins),
+            quotas: Quotas::new(&limits),
+            limits,
+            panics: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    /// From now on no new work is taken.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// True if no new work is taken.
+    pub fn draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
