@@ -4,11 +4,14 @@
 //! does. Nothing here knows a protocol of a door or writes a log.
 
 pub mod compact;
+pub mod driver;
 pub mod model;
 pub mod modes;
+pub mod permission;
 pub mod prompt;
 mod settings;
 pub mod title;
+pub mod tools;
 pub mod turn;
 
 pub use settings::AgentSettings;

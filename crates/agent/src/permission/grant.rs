@@ -1,0 +1,111 @@
+//! Grants: what a person allowed or refused for good, and exactly that.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::matter::Matter;
+use super::script::quoted;
+use super::{Place, show};
+
+/// What a person allowed or refused for good in one workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The root of the workspace it holds in.
+    pub workspace: PathBuf,
+    /// What was shown.
+    pub scope: Scope,
+    /// What was said.
+    pub stand: Stand,
+}
+
+/// What was shown, and therefore what is covered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Scope {
+    /// One simple command with exactly these words, alone or as the start of a pipeline.
+    Command {
+        /// The words.
+        argv: Vec<String>,
+        /// Where it ran, absolute.
+        cwd: PathBuf,
+    },
+    /// A whole shell line, letter for letter.
+    Line {
+        /// The line.
+        line: String,
+        /// Where it ran, absolute.
+        cwd: PathBuf,
+    },
+    /// Changing one file.
+    Change {
+        /// Which, absolute.
+        path: PathBuf,
+    },
+    /// Reading one file or folder.
+    Look {
+        /// Which, absolute.
+        path: PathBuf,
+    },
+    /// Fetching from one host and port.
+    Reach {
+        /// Such as `https://example.org:443`.
+        origin: String,
+    },
+    /// One call of any other tool with exactly these arguments.
+    Call {
+        /// The tool.
+        tool: String,
+        /// The fingerprint of the call.
+        fingerprint: String,
+    },
+}
+
+/// What was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stand {
+    /// Yes.
+    Allow,
+    /// No.
+    Deny,
+}
+
+impl Grant {
+    /// The same scope, refused.
+    pub fn refused(self) -> Self {
+        Self { stand: Stand::Deny, ..self }
+    }
+
+    /// True if it holds in this workspace.
+    pub(super) fn is_for(&self, place: &Place) -> bool {
+        self.workspace == place.root
+    }
+
+    /// True if the call is exactly what was shown.
+    pub(super) fn covers(&self, matter: &Matter) -> bool {
+        match (self.stand, matter.scope()) {
+            (_, Some(scope)) if scope == self.scope => true,
+            // A refused command stays refused in company.
+            (Stand::Deny, _) => matter.members().contains(&self.scope),
+            (Stand::Allow, _) => false,
+        }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            Scope::Command { argv, .. } => {
+                let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
+                write!(f, "`{}`", show::line(&words.join(" ")))
+            }
+            Scope::Line { line, .. } => write!(f, "the line `{}`", show::line(line)),
+            Scope::Change { path } => write!(f, "changes of {}", show::line(&path.to_string_lossy())),
+            Scope::Look { path } => write!(f, "reading {}", show::line(&path.to_string_lossy())),
+            Scope::Reach { origin } => write!(f, "fetching from {}", show::line(origin)),
+            Scope::Call { tool, .. } => write!(f, "{} with exactly these arguments", show::line(tool)),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a call is about, in the words of the permission rules.
+
+use std::path::{Path, PathBuf};
+
+use gander_domain::{Policy, ToolCall};
+use serde_json::Value;
+
+use super::script::{self, Script, Simple};
+use super::{Grant, Place, Rule, Scope, Stand, canonical, fingerprint, is_protected, is_secret, programs, show};
+
+/// What a call is about. Only the built-in tools are known by name: any other is a stranger.
+pub(super) enum Matter {
+    /// Looking at files.
+    Look { paths: Vec<PathBuf> },
+    /// Noting something down.
+    Note,
+    /// Changing a file.
+    Change { path: PathBuf },
+    /// Running a line.
+    Run { line: String, cwd: PathBuf, script: Script, touched: Vec<PathBuf> },
+    /// Getting something from elsewhere.
+    Reach { url: String, host: String, origin: String, given: String },
+    /// Anything else.
+    Strange { tool: String, fingerprint: String },
+}
+
+impl Matter {
+    /// Reads a call.
+    pub(super) fn of(call: &ToolCall, place: &Place) -> Self {
+        Self::known(call, place)
+            .unwrap_or_else(|| Self::Strange { tool: call.name.clone(), fingerprint: fingerprint(call) })
+    }
+
+    fn known(call: &ToolCall, place: &Place) -> Option<Self> {
+        let text = |name: &str| call.arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        let mut paths: Vec<PathBuf> = call.locations.iter().map(|location| PathBuf::from(&location.path)).collect();
+        match call.name.as_str() {
+            "read" | "list" | "grep" if !paths.is_empty() => Some(Self::Look { paths }),
+            "plan" => Some(Self::Note),
+            "write" | "edit" if paths.len() == 1 => paths.pop().map(|path| Self::Change { path }),
+            "shell" => {
+                let line = text("command")?;
+                let cwd = place.root.join(text("cwd").unwrap_or_default());
+                Some(Self::Run { script: Script::parse(&line), line, cwd, touched: paths })
+            }
+            "fetch" => {
+                let given = text("url")?;
+                let url = reqwest::Url::parse(&given).ok()?;
+                let host = url.host_str()?.to_owned();
+                let origin = format!("{}://{host}:{}", url.scheme(), url.port_or_known_default()?);
+                Some(Self::Reach { url: url.to_string(), host, origin, given })
+            }
+            _ => None,
+        }
+    }
+
+    /// True if nothing outside the agent changes by it. Commands may do anything: they do not count.
+    pub(super) fn only_looks(&self) -> bool {
+        match self {
+            Self::Look { .. } | Self::Note => true,
+            Self::Change { .. } | Self::Run { .. } | Self::Reach { .. } | Self::Strange { .. } => false,
+        }
+    }
+
+    /// What could deceive the eye of whoever is asked, or was never asked.
+    pub(super) fn oddity(&self) -> Option<&'static str> {
+        let odd = |text: &str| text.chars().any(show::is_odd);
+        let hidden = match self {
+            Self::Run { line, .. } => odd(line),
+            Self::Change { path } => odd(&path.to_string_lossy()),
+            Self::Reach { given, .. } => odd(given),
+            Self::Look { .. } | Self::Note | Self::Strange { .. } => false,
+        };
+        hidden.then_some("it holds control or hidden characters")
+    }
+
+    /// The texts that the patterns of rules are compared with.
+    pub(super) fn subjects(&self, call: &ToolCall, place: &Place) -> Vec<String> {
+        match self {
+            Self::Look { paths } => paths.iter().flat_map(|path| path_names(path, place)).collect(),
+            Self::Note => vec![],
+            Self::Change { path } => path_names(path, place),
+            Self::Run { line, script, .. } => script.commands.iter().map(Simple::text).chain([line.clone()]).collect(),
+            Self::Reach { url, host, .. } => vec![url.clone(), host.clone()],
+            Self::Strange { .. } => vec![canonical(&call.arguments)],
+        }
+    }
+
+    /// What a grant for this call covers: exactly what is shown.
+    pub(super) fn scope(&self) -> Option<Scope> {
+        match self {
+            Self::Look { paths } => match paths.as_slice() {
+                [path] => Some(Scope::Look { path: path.clone() }),
+                _ => None,
+            },
+            Self::Note => None,
+            Self::Change { path } => Some(Scope::Change { path: path.clone() }),
+            Self::Run { line, cwd, script, .. } => Some(match (script.flaw, script.commands.as_slice()) {
+                (None, [command]) if !has_glob(command) => command_scope(command, cwd),
+                _ => Scope::Line { line: line.clone(), cwd: cwd.clone() },
+            }),
+            Self::Reach { origin, .. } => Some(Scope::Reach { origin: origin.clone() }),
+            Self::Strange { tool, fingerprint } => {
+                Some(Scope::Call { tool: tool.clone(), fingerprint: fingerprint.clone() })
+            }
+        }
+    }
+
+    /// The scopes of the commands inside a line.
+    pub(super) fn members(&self) -> Vec<Scope> {
+        match self {
+            Self::Run { cwd, script, .. } => {
+                script.commands.iter().map(|command| command_scope(command, cwd)).collect()
+            }
+            Self::Look { .. } | Self::Note | Self::Change { .. } | Self::Reach { .. } | Self::Strange { .. } => vec![],
+        }
+    }
+
+    /// What "always" would store.
+    pub(super) fn grant(&self, place: &Place) -> Option<Grant> {
+        self.scope().map(|scope| Grant { workspace: place.root.clone(), scope, stand: Stand::Allow })
+    }
+
+    /// Why it runs unasked, or why it does not. The rules given all allow something of it.
+    pub(super) fn unasked(
+        &self,
+        policy: Policy,
+        rules: &[&Rule],
+        grants: &[&Grant],
+        place: &Place,
+    ) -> Result<&'static str, String> {
+        let anything = policy == Policy::Auto;
+        match self {
+            Self::Note => Ok("it only notes something down"),
+            Self::Look { paths } => look(paths, anything || rules.iter().any(|rule| rule.is_exact()), place),
+            Self::Change { path } => change(path, policy, rules, place),
+            _ if anything => Ok("the policy is auto"),
+            Self::Run { .. } if rules.iter().any(|rule| rule.is_total()) => Ok("a rule allows it"),
+            Self::Run { cwd, script, touched, .. } => run(script, cwd, touched, &Standing { rules, grants, place }),
+            Self::Reach { .. } | Self::Strange { .. } if !rules.is_empty() => Ok("a rule allows it"),
+            Self::Reach { .. } => Err("it reaches out of this machine".into()),
+            Self::Strange { .. } => Err("it is not one of the built-in tools".into()),
+        }
+    }
+}
+
+impl Place {
+    /// True if the path lies in one of the folders, by its letters.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        path.starts_with(&self.root) || self.extra.iter().any(|extra| path.starts_with(extra))
+    }
+
+    /// The path as seen from the folder that holds it: names above the workspace say nothing about a file in it.
+    pub(super) fn inner<'a>(&self, path: &'a Path) -> &'a Path {
+        let roots = std::iter::once(&self.root).chain(&self.extra);
+        roots.filter_map(|root| path.strip_prefix(root).ok()).next().unwrap_or(path)
+    }
+}
+
+struct Standing<'a> {
+    rules: &'a [&'a Rule],
+    grants: &'a [&'a Grant],
+    place: &'a Place,
+}
+
+fn look(paths: &[PathBuf], trusted: bool, place: &Place) -> Result<&'static str, String> {
+    match paths.iter().find(|path| !place.holds(path)) {
+        Some(_) => Err("it looks outside the workspace".into()),
+        None if trusted || !paths.iter().any(|path| is_secret(place.inner(path))) => Ok("it only looks"),
+        None => Err("it looks at a file that may hold secrets".into()),
+    }
+}
+
+fn change(path: &Path, policy: Policy, rules: &[&Rule], place: &Place) -> Result<&'static str, String> {
+    let special = is_protected(place.inner(path));
+    match policy {
+        _ if !place.holds(path) => Err("it changes a file outside the workspace".into()),
+        Policy::Auto => Ok("the policy is auto"),
+        _ if rules.iter().any(|rule| rule.is_exact() || (!special && !rules.is_empty())) => Ok("a rule allows it"),
+        _ if special => Err("this file can make something run, or holds secrets".into()),
+        Policy::AutoEdit => Ok("the policy is auto_edit"),
+        Policy::Ask | Policy::ReadOnly => Err("it changes a file".into()),
+    }
+}
+
+/// Each command must be fine by itself, in every directory it may find itself in.
+fn run(script: &Script, cwd: &Path, touched: &[PathBuf], standing: &Standing<'_>) -> Result<&'static str, String> {
+    let place = standing.place;
+    if let Some(flaw) = script.flaw {
+        return Err(flaw.into());
+    }
+    if touched.iter().any(|path| !place.holds(path) || is_secret(place.inner(path))) {
+        return Err("it touches files outside the workspace, or files that may hold secrets".into());
+    }
+    let mut bases = vec![cwd.to_owned()];
+    for command in &script.commands {
+        if !vouched(command, &bases, standing) {
+            programs::looks(command, &bases, place)?;
+        }
+        bases.extend(script::changed(command, &bases));
+    }
+    Ok("every command in it only looks or is allowed")
+}
+
+/// Allowed by rule or grant. What is piped into a command is part of what it does: such a one was not shown.
+fn vouched(command: &Simple, bases: &[PathBuf], standing: &Standing<'_>) -> bool {
+    let granted = |base: &PathBuf| {
+        let scope = command_scope(command, base);
+        standing.grants.iter().any(|grant| grant.stand == Stand::Allow && grant.scope == scope)
+    };
+    let by_rule = standing.rules.iter().any(|rule| rule.fits(&command.text()));
+    !command.piped && !has_glob(command) && (by_rule || bases.iter().all(granted))
+}
+
+fn command_scope(command: &Simple, cwd: &Path) -> Scope {
+    Scope::Command { argv: command.argv(), cwd: cwd.to_owned() }
+}
+
+fn has_glob(command: &Simple) -> bool {
+    command.words.iter().any(|word| word.glob)
+}
+
+fn path_names(path: &Path, place: &Place) -> Vec<String> {
+    let relative = path.strip_prefix(&place.root).ok().map(|path| path.to_string_lossy().into_owned());
+    relative.into_iter().chain([path.to_string_lossy().into_owned()]).collect()
+}

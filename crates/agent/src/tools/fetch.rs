@@ -1,0 +1,184 @@
+//! `fetch`: gets a page from the internet as readable text.
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gander_domain::{Part, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Response, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::output::clip;
+use super::{Blocked, Guard, Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments, html};
+use crate::model::ToolSpec;
+use crate::permission::show;
+
+/// Redirects that are followed.
+const MOST_REDIRECTS: usize = 5;
+
+/// Who asks.
+const AGENT: &str = concat!("gander/", env!("CARGO_PKG_VERSION"));
+
+pub(super) struct Fetch {
+    pub(super) limits: Limits,
+    pub(super) guard: Guard,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    url: String,
+}
+
+struct Page {
+    url: Url,
+    status: StatusCode,
+    mime: String,
+    body: Vec<u8>,
+    cut: bool,
+}
+
+#[async_trait]
+impl Tool for Fetch {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "fetch".into(),
+            description:
+                "Gets a public http or https address. HTML comes as readable text, other text as it is, pictures as \
+                          pictures. Addresses of this machine and of private networks are refused."
+                    .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {"url": {"type": "string"}},
+                "required": ["url"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    fn sketch(&self, arguments: &Value, _workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let Arguments { url } = arguments::parse(arguments)?;
+        self.guard.glance(&parse(&url)?)?;
+        Ok(Sketch {
+            title: format!("Fetch {}", show::line(&url)),
+            kind: ToolKind::Fetch,
+            locations: vec![],
+            idempotent: true,
+        })
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let Arguments { url } = arguments::parse(&call.arguments)?;
+        let url = parse(&url)?;
+        tokio::select! {
+            () = context.cancel.cancelled() => Err(ToolError::cancelled()),
+            page = tokio::time::timeout(self.limits.fetch, self.page(url)) => match page {
+                Ok(page) => self.shown(page?),
+                Err(_) => Err(ToolError::failed(format!("no answer in time: {} s", self.limits.fetch.as_secs()))),
+            },
+        }
+    }
+}
+
+impl Fetch {
+    async fn page(&self, mut url: Url) -> Result<Page, ToolError> {
+        for _ in 0..=MOST_REDIRECTS {
+            let response = self.get(&url).await?;
+            let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
+            let Some(target) = target else { return self.body(url, response).await };
+            let target = target.to_str().ok().and_then(|target| url.join(target).ok());
+            url = target.ok_or_else(|| ToolError::failed("redirected to something that is no address"))?;
+        }
+        Err(ToolError::failed(format!("redirected more than {MOST_REDIRECTS} times")))
+    }
+
+    /// One request to an address that was checked; redirects come back to be checked too.
+    async fn get(&self, url: &Url) -> Result<Response, ToolError> {
+        let addresses = self.guard.addresses(url).await?;
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .resolve_to_addrs(url.host_str().unwrap_or_default(), &addresses)
+            .user_agent(AGENT)
+            .build()
+            .map_err(|error| failed(&error))?;
+        let request = client.get(url.clone()).header(ACCEPT, "text/html,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5");
+        request.send().await.map_err(|error| failed(&error))
+    }
+
+    async fn body(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
+        let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("text/plain");
+        let mime = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let (status, mut body, mut cut) = (response.status(), Vec::new(), false);
+        while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+            let room = self.limits.page - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                cut = true;
+                break;
+            }
+        }
+        Ok(Page { url, status, mime, body, cut })
+    }
+
+    fn shown(&self, page: Page) -> Result<ToolResult, ToolError> {
+        let end = if page.status.is_success() { ToolEnd::Completed } else { ToolEnd::Failed };
+        let raw = json!({"url": page.url.as_str(), "status": page.status.as_u16(), "content_type": page.mime});
+        let part = match page.mime.as_str() {
+            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => self.picture(&page)?,
+            mime if is_text(mime) => Part::text(self.text(&page)),
+            mime => return Err(ToolError::failed(format!("content is neither text nor a picture: {mime}"))),
+        };
+        Ok(ToolResult { end, content: vec![ToolContent::Part { part }], raw: Some(raw) })
+    }
+
+    fn picture(&self, page: &Page) -> Result<Part, ToolError> {
+        if page.cut || page.body.len() as u64 > self.limits.image {
+            return Err(ToolError::failed(format!("picture is too large: {} bytes or more", page.body.len())));
+        }
+        let (mime, uri) = (page.mime.clone(), Some(page.url.to_string()));
+        Ok(Part::Image { mime, data: STANDARD.encode(&page.body), uri })
+    }
+
+    fn text(&self, page: &Page) -> String {
+        let text = String::from_utf8_lossy(&page.body);
+        let text = match page.mime.as_str() {
+            "text/html" | "application/xhtml+xml" => html::text(&text),
+            _ => text.into_owned(),
+        };
+        let kept = clip(&text, self.limits.result);
+        let status = if page.status.is_success() { String::new() } else { format!("[status {}]\n", page.status) };
+        let mark = if page.cut || kept.len() < text.len() { "\n[the rest is left out]" } else { "" };
+        format!("{status}{kept}{mark}")
+    }
+}
+
+impl From<Blocked> for ToolError {
+    fn from(blocked: Blocked) -> Self {
+        Self::failed(blocked.to_string())
+    }
+}
+
+fn parse(url: &str) -> Result<Url, ToolError> {
+    Url::parse(url.trim()).map_err(|error| ToolError::failed(format!("not an address: {error}")))
+}
+
+fn is_text(mime: &str) -> bool {
+    mime.starts_with("text/")
+        || mime.ends_with("+json")
+        || mime.ends_with("+xml")
+        || ["application/json", "application/xml", "application/javascript", "application/yaml", "application/toml", ""]
+            .contains(&mime)
+}
+
+/// The error and what caused it, without the address: that is told elsewhere.
+fn failed(error: &reqwest::Error) -> ToolError {
+    let mut message = String::from("fetch failed");
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        message.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    ToolError::failed(message)
+}

@@ -1,0 +1,223 @@
+//! The built-in tools: what a model may use, how a call is described to people, and how it runs.
+
+mod arguments;
+mod change;
+mod edit;
+mod environment;
+mod fetch;
+mod files;
+mod grep;
+mod guard;
+mod host;
+mod html;
+mod limits;
+mod list;
+mod locations;
+mod output;
+mod plan;
+mod process;
+mod read;
+mod redact;
+mod shell;
+mod spawn;
+mod walk;
+mod workspace;
+mod write;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gander_domain::{Location, Plan, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::ToolSpec;
+
+pub use environment::Environment;
+pub use guard::{Blocked, Guard, Resolver, SystemResolver};
+pub use host::{CommandEnd, CommandLine, Exit, Host, HostError, Live, LocalHost, Offers};
+pub use limits::Limits;
+pub use redact::Redactor;
+pub use workspace::{Located, PathError, Workspace};
+
+/// The tools of an agent. Adding one: a file beside this one, and a line in [`Toolbox::builtin`].
+pub struct Toolbox {
+    tools: Vec<Box<dyn Tool>>,
+    specs: Arc<[ToolSpec]>,
+    limits: Limits,
+    redactor: Redactor,
+}
+
+/// What a running tool may touch.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// Where files are.
+    pub workspace: Arc<Workspace>,
+    /// Who lends files and terminals.
+    pub host: Arc<dyn Host>,
+    /// Where it tells what happens meanwhile. Bounded: live output is dropped rather than waited for.
+    pub signals: mpsc::Sender<Signal>,
+    /// Stops it.
+    pub cancel: CancellationToken,
+}
+
+/// What a running tool tells meanwhile.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Signal {
+    /// What the tool shows now, whole.
+    Shown(Vec<ToolContent>),
+    /// The plan is now this.
+    Plan(Plan),
+}
+
+/// What surrounds the built-in tools: the server knows, the tools must not look.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// The environment of commands.
+    pub environment: Environment,
+    /// Which addresses may be fetched.
+    pub guard: Guard,
+    /// Hides secrets in everything a tool says.
+    pub redactor: Redactor,
+}
+
+impl Toolbox {
+    /// Read, write, edit, list, grep, shell, fetch and plan, in bare surroundings.
+    pub fn builtin(limits: Limits) -> Self {
+        Self::within(limits, Surroundings::default())
+    }
+
+    /// The same, told about the environment, reachable peers and known secrets.
+    pub fn within(limits: Limits, surroundings: Surroundings) -> Self {
+        let Surroundings { environment, guard, redactor } = surroundings;
+        let tools: Vec<Box<dyn Tool>> = vec![
+            Box::new(read::Read { limits }),
+            Box::new(write::Write { limits }),
+            Box::new(edit::Edit { limits }),
+            Box::new(list::List { limits }),
+            Box::new(grep::Grep { limits }),
+            Box::new(shell::Shell { limits, environment, redactor: redactor.clone() }),
+            Box::new(fetch::Fetch { limits, guard }),
+            Box::new(plan::SetPlan),
+        ];
+        let specs = tools.iter().map(|tool| tool.spec()).collect();
+        Self { tools, specs, limits, redactor }
+    }
+
+    /// The tools as a model sees them.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        self.specs.clone()
+    }
+
+    /// Checks name and arguments and describes the call for people and policies.
+    ///
+    /// An error is what the model is told instead: such a call never runs.
+    pub fn describe(
+        &self,
+        id: ToolCallId,
+        name: &str,
+        arguments: Value,
+        workspace: &Workspace,
+    ) -> Result<ToolCall, ToolResult> {
+        self.sketch(name, &arguments, workspace)
+            .map(|sketch| ToolCall {
+                id,
+                name: name.to_owned(),
+                title: sketch.title,
+                kind: sketch.kind,
+                arguments,
+                locations: sketch.locations,
+                idempotent: sketch.idempotent,
+            })
+            .map_err(|error| self.told(error.into()))
+    }
+
+    /// Runs a call that was described before and may run now. Its arguments are checked again.
+    pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
+        let result = match self.tool(&call.name) {
+            Ok(tool) => tool.run(call, context).await.unwrap_or_else(ToolResult::from),
+            Err(error) => error.into(),
+        };
+        self.told(result)
+    }
+
+    fn sketch(&self, name: &str, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let tool = self.tool(name)?;
+        arguments::within(arguments, self.limits.arguments)?;
+        tool.sketch(arguments, workspace)
+    }
+
+    fn tool(&self, name: &str) -> Result<&dyn Tool, ToolError> {
+        let position = self.specs.iter().position(|spec| spec.name == name);
+        position.map(|at| &*self.tools[at]).ok_or_else(|| {
+            let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+            ToolError::failed(format!("no such tool: {name:?} (there are: {})", known.join(", ")))
+        })
+    }
+
+    fn told(&self, mut result: ToolResult) -> ToolResult {
+        self.redactor.result(&mut result);
+        result
+    }
+}
+
+/// One tool.
+#[async_trait]
+trait Tool: Send + Sync {
+    /// Its name, purpose and arguments.
+    fn spec(&self) -> ToolSpec;
+
+    /// Checks the arguments and says what would happen.
+    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError>;
+
+    /// Does it.
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError>;
+}
+
+/// What a call would do, in the words of its tool.
+struct Sketch {
+    title: String,
+    kind: ToolKind,
+    locations: Vec<Location>,
+    idempotent: bool,
+}
+
+/// Why a tool did not do what was asked, in words for the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+struct ToolError {
+    end: ToolEnd,
+    message: String,
+}
+
+impl ToolError {
+    fn failed(message: impl Into<String>) -> Self {
+        Self { end: ToolEnd::Failed, message: message.into() }
+    }
+
+    fn cancelled() -> Self {
+        Self { end: ToolEnd::Cancelled, message: "cancelled".into() }
+    }
+}
+
+impl From<ToolError> for ToolResult {
+    fn from(error: ToolError) -> Self {
+        Self::text(error.end, error.message)
+    }
+}
+
+impl From<PathError> for ToolError {
+    fn from(error: PathError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<HostError> for ToolError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Cancelled => Self::cancelled(),
+            HostError::Failed(message) => Self::failed(message),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Hides secrets in what tools say, before it reaches a model, a log or a screen.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use gander_domain::{Part, ToolContent, ToolResult};
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+/// What stands where a secret was.
+pub(super) const MASK: &str = "[redacted]";
+
+/// Values shorter than this are too common to be hidden.
+const SHORTEST: usize = 8;
+
+/// Hides secrets: known values first, then what looks like one. Hiding twice changes nothing more.
+#[derive(Clone)]
+pub struct Redactor {
+    known: Option<Arc<Regex>>,
+    patterns: Arc<[Regex]>,
+}
+
+/// The group `keep`, where there is one, stays: it says what was hidden.
+const PATTERNS: [&str; 9] = [
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
+    r"\bsk-[A-Za-z0-9_-]{16,}",
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})",
+    r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
+    r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}",
+    r"\b(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,})",
+    r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    r#"(?i)(?P<keep>\bauthorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest)\s+)?)[A-Za-z0-9+/=._~-]{16,}"#,
+    r"(?i)(?P<keep>\bbearer\s+)[A-Za-z0-9+/=._~-]{16,}",
+];
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new(std::iter::empty::<&str>())
+    }
+}
+
+impl Redactor {
+    /// Hides these values, also in base64 and in URLs, and everything that looks like a secret.
+    pub fn new<S: AsRef<str>>(known: impl IntoIterator<Item = S>) -> Self {
+        let mut forms: Vec<String> = known.into_iter().flat_map(|value| forms(value.as_ref())).collect();
+        forms.retain(|form| form.len() >= SHORTEST);
+        // A value that begins like another must not leave the other's end in sight.
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        let escaped: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
+        let known = (!escaped.is_empty())
+            .then(|| Arc::new(Regex::new(&escaped.join("|")).expect("an alternation of literals is a regex")));
+        let patterns = PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex"));
+        Self { known, patterns: patterns.into() }
+    }
+
+    /// This text without secrets.
+    pub fn text(&self, text: &str) -> String {
+        let known = self.known.iter().map(Arc::as_ref);
+        known.chain(self.patterns.iter()).fold(text.to_owned(), |text, pattern| {
+            match pattern.replace_all(&text, masked) {
+                std::borrow::Cow::Borrowed(_) => text,
+                std::borrow::Cow::Owned(changed) => changed,
+            }
+        })
+    }
+
+    /// Hides secrets in all texts of a result.
+    pub fn result(&self, result: &mut ToolResult) {
+        for content in &mut result.content {
+            self.content(content);
+        }
+        if let Some(raw) = &mut result.raw {
+            self.value(raw);
+        }
+    }
+
+    fn content(&self, content: &mut ToolContent) {
+        match content {
+            ToolContent::Part { part } => self.part(part),
+            ToolContent::Diff { old, new, .. } => {
+                *new = self.text(new);
+                if let Some(old) = old {
+                    *old = self.text(old);
+                }
+            }
+            ToolContent::Terminal { .. } => {}
+        }
+    }
+
+    fn part(&self, part: &mut Part) {
+        match part {
+            Part::Text { text } | Part::Thought { text } | Part::Resource { text: Some(text), .. } => {
+                *text = self.text(text);
+            }
+            Part::Unknown(value) => self.value(value),
+            Part::ToolResult { result, .. } => self.result(result),
+            Part::ToolUse { arguments, .. } => self.value(arguments),
+            Part::Image { .. } | Part::Audio { .. } | Part::Link { .. } | Part::Resource { text: None, .. } => {}
+        }
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+fn masked(found: &Captures<'_>) -> String {
+    format!("{}{MASK}", found.name("keep").map_or("", |keep| keep.as_str()))
+}
+
+/// A value as it is, as it stands in a URL, and as base64 shows it at each of three offsets.
+fn forms(value: &str) -> Vec<String> {
+    let value = value.trim();
+    let encoded: String = value.bytes().map(percent).collect();
+    let mut forms = vec![value.to_owned(), encoded];
+    for offset in 0..3 {
+        let padded = [&[0; 2][..offset.min(2)], value.as_bytes()].concat();
+        for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            forms.push(core(&engine.encode(&padded), offset, padded.len()).to_owned());
+        }
+    }
+    forms.dedup();
+    forms
+}
+
+/// The characters of a base64 text that depend on the value alone.
+fn core(text: &str, offset: usize, bytes: usize) -> &str {
+    let first = [0, 2, 3][offset];
+    let last = bytes / 3 * 4 + [0, 1, 2][bytes % 3];
+    text.get(first..last).unwrap_or_default()
+}
+
+fn percent(byte: u8) -> String {
+    match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    }
+}

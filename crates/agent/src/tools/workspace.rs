@@ -1,0 +1,176 @@
+//! The folders an agent may touch, held open as directory handles.
+//!
+//! A name is first resolved to a path without symbolic links; every later step walks that path from the
+//! root's handle without following any link. Whatever is swapped in between, nothing outside is reached.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use crate::permission::Place;
+
+/// The folders an agent may touch.
+#[derive(Debug)]
+pub struct Workspace {
+    roots: Vec<Root>,
+}
+
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+/// A path inside the workspace, without symbolic links when it was looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    pub(super) root: usize,
+    pub(super) relative: PathBuf,
+    pub(super) absolute: PathBuf,
+}
+
+/// Why a path cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// It leads out.
+    #[error("path is outside the workspace: {0}")]
+    Outside(String),
+    /// No such thing.
+    #[error("no such file or directory: {0}")]
+    NotFound(String),
+    /// Directories, pipes, devices and sockets are not read or written.
+    #[error("not a regular file: {0}")]
+    NotRegular(String),
+    /// It was expected to be a directory.
+    #[error("not a directory: {0}")]
+    NotDirectory(String),
+    /// It is no text.
+    #[error("not a text file: {0}")]
+    NotText(String),
+    /// It is too much.
+    #[error("file is larger than {limit} bytes: {path}")]
+    TooLarge {
+        /// Which.
+        path: String,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The system says no.
+    #[error("{error}: {path}")]
+    Io {
+        /// Which.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl Workspace {
+    /// Opens the folder in which relative names are looked up, and further ones.
+    pub fn open(root: &Path, extra: &[PathBuf]) -> io::Result<Self> {
+        let roots = std::iter::once(root).chain(extra.iter().map(PathBuf::as_path)).map(Root::open);
+        Ok(Self { roots: roots.collect::<io::Result<_>>()? })
+    }
+
+    /// The folder in which relative names are looked up.
+    pub fn root(&self) -> &Path {
+        &self.roots[0].path
+    }
+
+    /// What the permission rules need to know of it.
+    pub fn place(&self) -> Place {
+        Place { root: self.root().to_owned(), extra: self.roots[1..].iter().map(|root| root.path.clone()).collect() }
+    }
+
+    /// Finds where a name given by a model leads. What does not exist yet may be named too.
+    pub fn locate(&self, given: &str) -> Result<Located, PathError> {
+        self.locate_path(Path::new(given))
+    }
+
+    pub(super) fn locate_path(&self, given: &Path) -> Result<Located, PathError> {
+        let canonical = canonical(&self.root().join(given))?;
+        let inside = self.roots.iter().enumerate().find_map(|(index, root)| {
+            let relative = canonical.strip_prefix(&root.path).ok()?;
+            Some(Located { root: index, relative: relative.to_owned(), absolute: canonical.clone() })
+        });
+        inside.filter(|found| !is_special(&found.absolute)).ok_or_else(|| PathError::Outside(shown(given)))
+    }
+
+    /// How a path is named to the model: relative to the first root where that is possible.
+    pub(super) fn name(&self, located: &Located) -> String {
+        let path = match located.root {
+            0 => located.relative.as_path(),
+            _ => located.absolute(),
+        };
+        match path.as_os_str().is_empty() {
+            true => ".".to_owned(),
+            false => shown(path),
+        }
+    }
+
+    pub(super) fn handle(&self, located: &Located) -> &OwnedFd {
+        &self.roots[located.root].handle
+    }
+}
+
+impl Root {
+    fn open(path: &Path) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        let handle = File::open(&path)?;
+        match handle.metadata()?.is_dir() {
+            true => Ok(Self { path, handle: handle.into() }),
+            false => Err(io::Error::new(io::ErrorKind::NotADirectory, "workspace is not a directory")),
+        }
+    }
+}
+
+impl Located {
+    /// Where it is.
+    pub fn absolute(&self) -> &Path {
+        &self.absolute
+    }
+
+    /// Something right below it.
+    pub(super) fn child(&self, name: &str) -> Self {
+        Self { root: self.root, relative: self.relative.join(name), absolute: self.absolute.join(name) }
+    }
+}
+
+impl PathError {
+    pub(super) fn io(path: &Path, error: impl Into<io::Error>) -> Self {
+        let (path, error) = (shown(path), error.into());
+        match error.kind() == io::ErrorKind::NotFound {
+            true => Self::NotFound(path),
+            false => Self::Io { path, error: error.kind().into() },
+        }
+    }
+}
+
+/// The path without links; what does not exist yet is kept as it is named.
+fn canonical(path: &Path) -> Result<PathBuf, PathError> {
+    let mut missing = Vec::new();
+    let mut existing = path;
+    loop {
+        match existing.canonicalize() {
+            Ok(found) => return Ok(missing.iter().rev().fold(found, |path, name| path.join(name))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(PathError::io(path, error)),
+        }
+        let last = existing.components().next_back();
+        let (Some(Component::Normal(name)), Some(parent)) = (last, existing.parent()) else {
+            return Err(PathError::NotFound(shown(path)));
+        };
+        missing.push(name);
+        existing = parent;
+    }
+}
+
+/// The kernel's own files look regular and are not.
+fn is_special(path: &Path) -> bool {
+    ["/proc", "/sys", "/dev"].iter().any(|special| path.starts_with(special))
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
