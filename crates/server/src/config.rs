@@ -14,13 +14,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use gander_agent::model::{Catalogue, CatalogueError};
+use gander_agent::tools;
+
 use crate::paths::Paths;
 
 pub use default_file::default_file;
 pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::ConfigError;
 pub use sections::{
-    AgentSection, DaemonSection, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
+    DaemonSection, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
     Sections, ServerSection, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting};
@@ -33,6 +36,8 @@ pub struct Config {
     pub sections: Sections,
     /// Keys and addresses of model providers.
     pub keys: Keys,
+    /// What commands of tools find in their environment.
+    pub tool_environment: tools::Environment,
     /// Where data lives.
     pub paths: Paths,
     /// The settings file, whether it exists or not.
@@ -83,7 +88,7 @@ pub struct FlagValue {
     pub text: String,
 }
 
-/// Those environment variables that mean something to us.
+/// The environment of a process, as far as it is text.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
@@ -93,6 +98,14 @@ impl Config {
         load::load(flags, environment)
     }
 
+    /// The known model providers, with the owner's own laid over them.
+    pub fn catalogue(&self) -> Result<Catalogue, CatalogueError> {
+        match self.sections.providers.is_empty() {
+            true => Ok(Catalogue::built_in()),
+            false => Catalogue::load(&self.sections.providers.to_string()),
+        }
+    }
+
     /// Where the value of this key came from.
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.get(key).cloned().unwrap_or(Origin::Default)
@@ -100,7 +113,7 @@ impl Config {
 }
 
 impl Environment {
-    /// Reads the process's environment. What we do not know is not kept: it may be somebody's secret.
+    /// Reads the process's environment.
     pub fn of_process() -> Self {
         Self::from_pairs(std::env::vars_os().filter_map(|(name, value)| {
             let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) else { return None };
@@ -110,7 +123,7 @@ impl Environment {
 
     /// An environment of these variables.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(pairs.into_iter().filter(|(name, value)| known(name) && !value.is_empty()).collect())
+        Self(pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect())
     }
 
     /// The value of a variable that is set and not empty.
@@ -123,18 +136,18 @@ impl Environment {
         self.0.keys().map(String::as_str)
     }
 
+    /// What commands of tools may see of it.
+    pub fn for_tools(&self) -> tools::Environment {
+        tools::Environment::pick(self.0.iter().map(|(name, value)| (name.into(), value.into())))
+    }
+
     /// True if the user does not want colours.
     pub fn no_color(&self) -> bool {
         self.get("NO_COLOR").is_some() || self.get("TERM") == Some("dumb")
     }
 }
 
-fn known(name: &str) -> bool {
-    name.starts_with("GANDER_")
-        || ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "NO_COLOR", "TERM", "LANG"].contains(&name)
-        || PROVIDER_VARIABLES.contains(&name)
-}
-
+/// Names only: a value may be a secret.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.names()).finish()

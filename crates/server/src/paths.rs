@@ -49,7 +49,8 @@ impl Paths {
     pub fn new(data: PathBuf, runtime: Option<&Path>) -> Self {
         let data = std::path::absolute(&data).unwrap_or(data);
         let user = rustix::process::getuid().as_raw();
-        let short = runtime.map_or_else(|| PathBuf::from(format!("/tmp/gander-{user}")), |runtime| runtime.join("gander"));
+        let short =
+            runtime.map_or_else(|| PathBuf::from(format!("/tmp/gander-{user}")), |runtime| runtime.join("gander"));
         Self { data, short }
     }
 
@@ -95,7 +96,8 @@ impl Paths {
 
     /// Where the server's socket is: as noted by the server, else where it would be put.
     pub fn socket(&self) -> PathBuf {
-        std::fs::read_to_string(self.socket_note()).map_or_else(|_| self.socket_to_bind(), |path| path.trim_end().into())
+        std::fs::read_to_string(self.socket_note())
+            .map_or_else(|_| self.socket_to_bind(), |path| path.trim_end().into())
     }
 
     /// Where a server puts its socket.

@@ -53,9 +53,8 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
 #[test]
 fn every_setting_can_be_set_by_its_variable() {
     let place = Place::new();
-    let config = place
-        .load(&[("GANDER_AGENT_MAX_TURNS", "7"), ("GANDER_SERVER_ALLOWED_HOSTS", "['a', 'b']")], vec![])
-        .unwrap();
+    let config =
+        place.load(&[("GANDER_AGENT_MAX_TURNS", "7"), ("GANDER_SERVER_ALLOWED_HOSTS", "['a', 'b']")], vec![]).unwrap();
     assert_eq!(config.sections.agent.max_turns, 7);
     assert_eq!(config.sections.server.allowed_hosts, ["a", "b"]);
 }
@@ -86,13 +85,37 @@ fn keys_come_from_the_environment_before_the_file_and_never_from_a_file_others_c
 }
 
 #[test]
+fn defaults_are_those_of_the_agent_and_its_tools() {
+    let config = Place::new().load(&[], vec![]).unwrap();
+    assert_eq!(config.sections.agent, gander_agent::AgentSettings::default());
+    assert_eq!(config.sections.tools.limits(), gander_agent::tools::Limits::default());
+}
+
+#[test]
+fn an_own_provider_brings_its_variables() {
+    let place = Place::new();
+    place.write("[providers.work]\nengine = \"openai_chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_variables = [\"WORK_API_KEY\"]\n");
+    let config = place.load(&[("WORK_API_KEY", "k"), ("OTHER_SECRET", "s")], vec![]).unwrap();
+    assert_eq!(config.keys.names().collect::<Vec<_>>(), ["WORK_API_KEY"]);
+    assert!(config.catalogue().unwrap().vendor("work").is_some());
+}
+
+#[test]
+fn rules_are_read_and_checked() {
+    let place = Place::new();
+    place.write("[[permissions.rules]]\ntool = \"shell\"\npattern = \"cargo test*\"\naction = \"allow\"\n");
+    let rules = place.load(&[], vec![]).unwrap().sections.permissions.rules;
+    assert_eq!(serde_json::to_value(rules).unwrap(), serde_json::json!([{ "tool": "shell", "pattern": "cargo test*", "action": "allow" }]));
+    place.write("[[permissions.rules]]\ntool = \"shell\"\nacton = \"allow\"\n");
+    let error = place.load(&[], vec![]).unwrap_err();
+    assert!(error.contains("unknown field `acton`") && error.ends_with("permissions.rules"), "{error}");
+}
+
+#[test]
 fn a_variable_that_means_nothing_is_told() {
     let place = Place::new();
     let config = place.load(&[("GANDER_MODELL", "x")], vec![]).unwrap();
-    assert_eq!(
-        config.warnings,
-        ["environment variable means nothing (did you mean GANDER_MODEL?): GANDER_MODELL"]
-    );
+    assert_eq!(config.warnings, ["environment variable means nothing (did you mean GANDER_MODEL?): GANDER_MODELL"]);
 }
 
 #[test]
@@ -144,7 +167,8 @@ Data (sessions, token, socket) lies in `--data DIR`, else `GANDER_DATA`, else `$
 
 Keys of model providers are read from their usual variables (`ANTHROPIC_API_KEY`, `OPENAI_API_KEY`,
 `OPENAI_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST` and so on), else from a `[keys]` section of the settings file, which
-then must have mode 600. They are kept in memory only. `NO_COLOR` turns colours off.
+then must have mode 600. They are kept in memory only. Further providers (any OpenAI-compatible server) go into
+`[providers.NAME]` sections; `gander config init` shows one. `NO_COLOR` turns colours off.
 ";
 
 fn manual_text() -> String {
@@ -153,7 +177,9 @@ fn manual_text() -> String {
     for setting in SETTINGS {
         if setting.section() != section {
             section = setting.section();
-            text.push_str(&format!("\n## [{section}]\n\n| setting | default | variable | meaning |\n|---|---|---|---|\n"));
+            text.push_str(&format!(
+                "\n## [{section}]\n\n| setting | default | variable | meaning |\n|---|---|---|---|\n"
+            ));
         }
         text.push_str(&manual_row(setting));
     }

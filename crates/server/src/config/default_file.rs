@@ -9,6 +9,13 @@ const HEAD: &str = "\
 ";
 
 const KEYS: &str = "
+# Further model providers, in the form of the built-in list. Any OpenAI-compatible server will do.
+# [providers.work]
+# engine = \"openai_chat\"
+# base_url = \"https://models.example.com/v1\"
+# key_variables = [\"WORK_API_KEY\"]
+# default_model = \"big\"
+
 # Keys and addresses of model providers, if they are not in the environment. Only in a file with mode 600.
 # [keys]
 # ANTHROPIC_API_KEY = \"sk-ant-…\"

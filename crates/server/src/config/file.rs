@@ -3,18 +3,19 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use toml::Value;
+use toml::{Table, Value};
 use toml::de::{DeTable, DeValue};
 
 use super::load::ConfigError;
 use super::settings::{self, SETTINGS, Setting};
-use super::{Keys, PROVIDER_VARIABLES};
+use super::Keys;
 
 /// What a settings file says.
 #[derive(Debug, Default)]
 pub(super) struct FileSettings {
     pub(super) values: Vec<FileValue>,
     pub(super) keys: Keys,
+    pub(super) providers: Table,
 }
 
 /// One value and where it stands.
@@ -48,13 +49,17 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, ConfigError
         reason: error.message().to_owned(),
     })?;
     let mut found = FileSettings::default();
+    let unknown = |key: String, line| ConfigError::unknown_key(path, line, key);
     for (section, value) in table.get_ref() {
-        let unknown = |key: String, line| ConfigError::unknown_key(path, line, key);
         let DeValue::Table(entries) = value.get_ref() else {
             return Err(unknown(section.get_ref().to_string(), at(section.span().start)));
         };
         if section.get_ref() == "keys" {
             read_keys(path, entries, &at, &mut found.keys)?;
+            continue;
+        }
+        if section.get_ref() == "providers" {
+            found.providers = table_of(entries);
             continue;
         }
         for (name, value) in entries {
@@ -70,13 +75,14 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, ConfigError
     Ok(found)
 }
 
-fn read_keys(path: &Path, entries: &DeTable<'_>, at: &dyn Fn(usize) -> usize, keys: &mut Keys) -> Result<(), ConfigError> {
+fn read_keys(
+    path: &Path,
+    entries: &DeTable<'_>,
+    at: &dyn Fn(usize) -> usize,
+    keys: &mut Keys,
+) -> Result<(), ConfigError> {
     for (name, value) in entries {
-        let line = at(name.span().start);
-        let name = name.get_ref().to_string();
-        if !PROVIDER_VARIABLES.contains(&name.as_str()) {
-            return Err(ConfigError::unknown_key(path, line, format!("keys.{name}")));
-        }
+        let (name, line) = (name.get_ref().to_string(), at(name.span().start));
         let DeValue::String(value) = value.get_ref() else {
             let reason = format!("a key must be a text: keys.{name}");
             return Err(ConfigError::BadFile { path: path.to_owned(), line, reason });
@@ -101,10 +107,12 @@ fn owned(value: &DeValue<'_>) -> Value {
         DeValue::Boolean(boolean) => Value::Boolean(*boolean),
         DeValue::Datetime(datetime) => Value::Datetime(*datetime),
         DeValue::Array(items) => Value::Array(items.iter().map(|item| owned(item.get_ref())).collect()),
-        DeValue::Table(table) => Value::Table(
-            table.iter().map(|(name, value)| (name.get_ref().to_string(), owned(value.get_ref()))).collect(),
-        ),
+        DeValue::Table(table) => Value::Table(table_of(table)),
     }
+}
+
+fn table_of(table: &DeTable<'_>) -> Table {
+    table.iter().map(|(name, value)| (name.get_ref().to_string(), owned(value.get_ref()))).collect()
 }
 
 /// True if others may read the file.
@@ -144,10 +152,6 @@ mod tests {
         );
         assert_eq!(error("[servers]\n"), "gander.toml:1: unknown key: servers");
         assert_eq!(error("listen = 1\n"), "gander.toml:1: unknown key: listen");
-        assert_eq!(
-            error("[keys]\nOPENAI_KEY = \"x\"\n"),
-            "gander.toml:2: unknown key (did you mean keys.OPENAI_API_KEY?): keys.OPENAI_KEY"
-        );
     }
 
     #[test]

@@ -6,27 +6,38 @@ use std::fmt;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The variables in which providers' keys and addresses are usually kept.
+/// The variables in which the known providers' keys and addresses are kept.
 pub const PROVIDER_VARIABLES: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",
     "GEMINI_API_KEY",
+    "GEMINI_BASE_URL",
     "GOOGLE_API_KEY",
-    "OLLAMA_HOST",
     "OPENROUTER_API_KEY",
-    "AZURE_OPENAI_API_KEY",
-    "CEREBRAS_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "FIREWORKS_API_KEY",
-    "GROQ_API_KEY",
-    "HF_TOKEN",
-    "MISTRAL_API_KEY",
-    "MOONSHOT_API_KEY",
-    "TOGETHER_API_KEY",
+    "OPENROUTER_BASE_URL",
     "XAI_API_KEY",
-    "ZAI_API_KEY",
+    "XAI_BASE_URL",
+    "DEEPSEEK_API_KEY",
+    "DEEPSEEK_BASE_URL",
+    "MISTRAL_API_KEY",
+    "MISTRAL_BASE_URL",
+    "GROQ_API_KEY",
+    "GROQ_BASE_URL",
+    "TOGETHER_API_KEY",
+    "TOGETHER_BASE_URL",
+    "FIREWORKS_API_KEY",
+    "FIREWORKS_BASE_URL",
+    "OLLAMA_HOST",
+    "LMSTUDIO_BASE_URL",
+    "LLAMACPP_BASE_URL",
+    "VLLM_BASE_URL",
+    "BEDROCK_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "VERTEX_API_KEY",
+    "COHERE_API_KEY",
+    "GITHUB_TOKEN",
 ];
 
 /// Values by the name of their variable. In memory only: written nowhere but to the server's own socket.
@@ -81,7 +92,19 @@ impl Serialize for Keys {
 
 #[cfg(test)]
 mod tests {
+    use gander_agent::model::Catalogue;
+
     use super::*;
+
+    #[test]
+    fn every_variable_of_the_known_providers_is_read() {
+        for (name, vendor) in Catalogue::built_in().vendors() {
+            let addresses = [&vendor.base_url_variable, &vendor.host_variable].into_iter().flatten();
+            for variable in vendor.key_variables.iter().chain(addresses) {
+                assert!(PROVIDER_VARIABLES.contains(&variable.as_str()), "{name}: {variable}");
+            }
+        }
+    }
 
     #[test]
     fn debug_shows_names_only() {

@@ -66,9 +66,7 @@ pub enum ConfigError {
 
 impl ConfigError {
     pub(super) fn unknown_key(path: &Path, line: usize, key: String) -> Self {
-        let keys = PROVIDER_VARIABLES.iter().map(|name| format!("keys.{name}"));
-        let known: Vec<String> = SETTINGS.iter().map(|setting| setting.key.to_owned()).chain(keys).collect();
-        let hint = settings::nearest(&key, known.iter().map(String::as_str))
+        let hint = settings::nearest(&key, SETTINGS.iter().map(|setting| setting.key))
             .map(|near| format!(" (did you mean {near}?)"))
             .unwrap_or_default();
         Self::UnknownKey { path: path.to_owned(), line, hint, key }
@@ -95,10 +93,12 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
     }
     let (data, data_origin) = data_directory(flags, environment)?;
     layers.origins.insert("data".to_owned(), data_origin);
-    let sections = layers.sections().expect("each value was checked when it was put");
+    let mut sections = layers.sections().expect("each value was checked when it was put");
+    sections.providers = from_file.providers;
     Ok(Config {
+        keys: environment_keys(environment, &sections.providers).or(&from_file.keys),
         sections,
-        keys: environment_keys(environment).or(&from_file.keys),
+        tool_environment: environment.for_tools(),
         paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
         file: path,
         origins: layers.origins,
@@ -179,11 +179,17 @@ fn home_relative(environment: &Environment, variable: &str, under_home: &str) ->
     Ok(named.or_else(home).ok_or(PathsError::NoHome)?)
 }
 
-fn environment_keys(environment: &Environment) -> Keys {
+/// The variables of the known providers and of the owner's own.
+fn environment_keys(environment: &Environment, providers: &Table) -> Keys {
+    let named = providers.values().filter_map(Value::as_table).flat_map(|provider| {
+        let addresses = ["base_url_variable", "host_variable"].into_iter().filter_map(|field| provider.get(field));
+        let keys = provider.get("key_variables").and_then(Value::as_array).into_iter().flatten();
+        addresses.chain(keys).filter_map(Value::as_str)
+    });
     let mut keys = Keys::default();
-    for name in PROVIDER_VARIABLES {
+    for name in PROVIDER_VARIABLES.iter().copied().chain(named) {
         if let Some(value) = environment.get(name) {
-            keys.set(*name, value);
+            keys.set(name, value);
         }
     }
     keys
@@ -193,7 +199,8 @@ fn environment_keys(environment: &Environment) -> Keys {
 fn strange_variables(environment: &Environment) -> Vec<String> {
     let mut known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
     known.extend(["GANDER_DATA", "GANDER_CONFIG"].map(str::to_owned));
-    let strange = environment.names().filter(|name| name.starts_with("GANDER_") && !known.iter().any(|known| known == name));
+    let strange =
+        environment.names().filter(|name| name.starts_with("GANDER_") && !known.iter().any(|known| known == name));
     let warning = |name: &str| match settings::nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("environment variable means nothing (did you mean {near}?): {name}"),
         None => format!("environment variable means nothing: {name}"),

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use gander_agent::permission::Rule;
+use gander_agent::{AgentSettings, tools};
 use gander_domain::{Effort, Policy};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +17,7 @@ pub struct Sections {
     /// What may run.
     pub permissions: PermissionsSection,
     /// The native agent.
-    pub agent: AgentSection,
+    pub agent: AgentSettings,
     /// Its tools.
     pub tools: ToolsSection,
     /// What happens after a crash.
@@ -28,6 +30,9 @@ pub struct Sections {
     pub limits: Limits,
     /// What is logged.
     pub log: LogSection,
+    /// The owner's own model providers, in the form of the built-in list.
+    #[serde(default)]
+    pub providers: toml::Table,
 }
 
 /// Which model answers.
@@ -45,21 +50,7 @@ pub struct PermissionsSection {
     /// The policy of new sessions.
     pub policy: Policy,
     /// Rules on top of it.
-    pub rules: Vec<toml::Value>,
-}
-
-/// What the owner sets about the native agent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AgentSection {
-    pub max_turns: u32,
-    pub retries: u32,
-    pub retry_after_ms: u64,
-    pub longest_wait_seconds: u64,
-    pub max_bad_calls: u32,
-    pub compact_at: f64,
-    pub window: u64,
-    pub max_output: Option<u32>,
-    pub max_result_chars: usize,
+    pub rules: Vec<Rule>,
 }
 
 /// How much tools may take.
@@ -77,6 +68,21 @@ pub struct ToolsSection {
     pub fetch_time: Span,
     /// How much of a page is read.
     pub fetch_size: Bytes,
+}
+
+impl ToolsSection {
+    /// The limits that tools work with.
+    pub fn limits(&self) -> tools::Limits {
+        tools::Limits {
+            command: self.command_time.0,
+            longest_command: self.longest_command_time.0,
+            output: self.command_output.len(),
+            result: self.result.len(),
+            fetch: self.fetch_time.0,
+            page: self.fetch_size.len(),
+            ..tools::Limits::default()
+        }
+    }
 }
 
 /// What happens after a crash.

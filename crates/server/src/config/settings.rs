@@ -24,33 +24,85 @@ pub enum Preset {
 
 /// Every setting, in the order of the file.
 pub const SETTINGS: &[Setting] = &[
-    unset("model.default", r#""anthropic/claude-sonnet-4-5""#, "Which model answers, as provider/model. Not set: the first provider whose key is in the environment, then a model server on this machine, then the built-in demo."),
-    unset("model.effort", r#""medium""#, "How hard the model thinks: off, low, medium or high. Not set: the model's own default."),
-    value("permissions.policy", r#""ask""#, "What runs unasked: read_only (only looking, the rest is refused), ask (looking is free, the rest asks), auto_edit (editing inside the workspace is free too) or auto (everything a rule does not forbid)."),
-    value("permissions.rules", "[]", "Rules per tool, the strictest that fits wins: deny over ask over allow."),
+    unset(
+        "model.default",
+        r#""anthropic/claude-sonnet-5""#,
+        "Which model answers, as provider/model. Not set: the first provider whose key is in the environment, then a model server on this machine, then the built-in demo.",
+    ),
+    unset(
+        "model.effort",
+        r#""medium""#,
+        "How hard the model thinks: off, low, medium or high. Not set: the model's own default.",
+    ),
+    value(
+        "permissions.policy",
+        r#""ask""#,
+        "What runs unasked: read_only (only looking, the rest is refused), ask (looking is free, the rest asks), auto_edit (editing inside the workspace is free too) or auto (everything a rule does not forbid).",
+    ),
+    value("permissions.rules", "[]", "Rules per tool and argument pattern, such as { tool = \"shell\", pattern = \"cargo test*\", action = \"allow\" }; the strictest that fits wins: deny over ask over allow."),
     value("agent.max_turns", "100", "Model calls in one run before it stops."),
     value("agent.retries", "3", "How often a failed model call is tried again."),
-    value("agent.retry_after_ms", "1000", "The first pause before trying again, in milliseconds; each further one is twice as long."),
+    value(
+        "agent.retry_after_ms",
+        "1000",
+        "The first pause before trying again, in milliseconds; each further one is twice as long.",
+    ),
     value("agent.longest_wait_seconds", "120", "A provider that wants a longer pause than this ends the run instead."),
-    value("agent.max_bad_calls", "5", "Calls of unknown tools or with wrong arguments, one after another, that end a run."),
-    value("agent.compact_at", "0.8", "The share of the model's window that may fill up before older messages are summarised."),
+    value(
+        "agent.max_bad_calls",
+        "5",
+        "Calls of unknown tools or with wrong arguments, one after another, that end a run.",
+    ),
+    value(
+        "agent.compact_at",
+        "0.8",
+        "The share of the model's window that may fill up before older messages are summarised.",
+    ),
     value("agent.window", "128000", "Tokens in the window of a model that does not say."),
     unset("agent.max_output", "8192", "Tokens a model may write per call. Not set: the model's own limit."),
-    value("agent.max_result_chars", "60000", "Characters of one tool result that the model is shown; people see all of it."),
+    value(
+        "agent.max_result_chars",
+        "60000",
+        "Characters of one tool result that the model is shown; people see all of it.",
+    ),
     value("tools.command_time", r#""2m""#, "How long a shell command may take unless the model asks for more."),
     value("tools.longest_command_time", r#""10m""#, "How long a shell command may take at most."),
-    value("tools.command_output", r#""64 KiB""#, "How much of a command's output is kept, half from its start and half from its end."),
+    value(
+        "tools.command_output",
+        r#""64 KiB""#,
+        "How much of a command's output is kept, half from its start and half from its end.",
+    ),
     value("tools.result", r#""256 KiB""#, "How much text a tool may give back."),
     value("tools.fetch_time", r#""10s""#, "How long fetching a page may take, redirects included."),
     value("tools.fetch_size", r#""2 MiB""#, "How much of a page is read."),
-    value("recovery.on_restart", r#""resume""#, "What happens to a run that was under way when the server died: resume or fail."),
-    value("recovery.max_age", r#""15m""#, "A run whose last sign of life is older than this is not resumed but failed."),
+    value(
+        "recovery.on_restart",
+        r#""resume""#,
+        "What happens to a run that was under way when the server died: resume or fail.",
+    ),
+    value(
+        "recovery.max_age",
+        r#""15m""#,
+        "A run whose last sign of life is older than this is not resumed but failed.",
+    ),
     value("recovery.max_times", "3", "How often one run is resumed before it is failed."),
     value("daemon.idle", r#""10m""#, "How long the background server stays when nobody is attached and nothing runs."),
     value("server.listen", r#""127.0.0.1:4747""#, "The address of `gander serve`."),
-    value("server.allowed_hosts", "[]", "Names besides localhost and the address itself under which the server may be called (checked against the Host header)."),
-    value("server.allowed_origins", "[]", "Web origins besides the server's own that may call it, such as \"https://app.example\"."),
-    value("server.allow_remote_commands", "false", "Whether a client on the network may name a program to start. Clients on this machine's socket always may."),
+    value(
+        "server.allowed_hosts",
+        "[]",
+        "Names besides localhost and the address itself under which the server may be called (checked against the Host header).",
+    ),
+    value(
+        "server.allowed_origins",
+        "[]",
+        "Web origins besides the server's own that may call it, such as \"https://app.example\".",
+    ),
+    value(
+        "server.allow_remote_commands",
+        "false",
+        "Whether a client on the network may name a program to start. Clients on this machine's socket always may.",
+    ),
     value("limits.body", r#""4 MiB""#, "Largest body of a request."),
     value("limits.prompt_body", r#""32 MiB""#, "Largest body of a request that carries a prompt."),
     value("limits.header_size", r#""32 KiB""#, "Largest header of a request, all lines together."),
@@ -63,7 +115,11 @@ pub const SETTINGS: &[Setting] = &[
     value("limits.request_burst", "200", "Requests at once per token."),
     value("limits.bad_tokens_per_minute", "20", "Wrong tokens per minute and address before the answer is 429."),
     value("limits.connections", "20000", "Connections at once; more wait until one ends."),
-    value("log.filter", r#""info""#, "What is logged: error, warn, info, debug or trace, also per module (`info,gander_server=debug`)."),
+    value(
+        "log.filter",
+        r#""info""#,
+        "What is logged: error, warn, info, debug or trace, also per module (`info,gander_server=debug`).",
+    ),
 ];
 
 impl Setting {
@@ -89,7 +145,9 @@ impl Setting {
     /// Its default, if it has one.
     pub fn default_value(&self) -> Option<Value> {
         match self.default {
-            Preset::Value(literal) => Some(parse_literal(literal).expect("defaults are valid TOML: a test reads them all")),
+            Preset::Value(literal) => {
+                Some(parse_literal(literal).expect("defaults are valid TOML: a test reads them all"))
+            }
             Preset::Unset(_) => None,
         }
     }

@@ -42,7 +42,8 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let millis = parse(text, &SPANS).ok_or_else(|| format!("not a span of time such as \"10s\" or \"15m\": {text}"))?;
+        let millis =
+            parse(text, &SPANS).ok_or_else(|| format!("not a span of time such as \"10s\" or \"15m\": {text}"))?;
         Ok(Self(Duration::from_millis(millis)))
     }
 }
