@@ -6,6 +6,7 @@ pub mod ids;
 pub mod ledger;
 pub mod script;
 pub mod upstream;
+pub mod vectors;
 
 pub use ids::CountingIds;
 pub use script::SessionScript;

@@ -67,10 +67,7 @@ pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
         Event::ToolDone { call, result } => vec![tool_update(*call, tool_result(result))],
         Event::PlanSet { plan: whole } => vec![other(SessionUpdate::Plan(plan(whole)))],
         Event::UsageAdded { usage } => usage_update(view, usage).into_iter().collect(),
-        Event::TitleSet { title } => {
-            let info = schema::SessionInfoUpdate::new().title(title.clone());
-            vec![other(SessionUpdate::SessionInfoUpdate(info))]
-        }
+        Event::TitleSet { title } => vec![title_update(title)],
         Event::SettingsChanged { patch } => vec![settings_update(view, patch)],
         Event::HistoryReset { replacement, reason, .. } => history_reset(entry, replacement, *reason),
         Event::Noticed { notice: told } => vec![notice(told)],
@@ -93,15 +90,20 @@ pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
     }
 }
 
-/// Makes one update of two that follow each other, if they are pieces of one part.
-pub fn join<'a>(first: Update<'a>, second: Update<'a>) -> Result<Update<'a>, (Update<'a>, Update<'a>)> {
+/// Grows the first update by the second if both are pieces of one part, else gives the second back.
+pub fn join<'a>(first: &mut Update<'a>, second: Update<'a>) -> Option<Update<'a>> {
     match (first, second) {
-        (Update::Text(mut first), Update::Text(second)) if first.continues_in(&second) => {
+        (Update::Text(first), Update::Text(second)) if first.continues_in(&second) => {
             first.text.to_mut().push_str(&second.text);
-            Ok(Update::Text(first))
+            None
         }
-        (first, second) => Err((first, second)),
+        (_, second) => Some(second),
     }
+}
+
+/// A session's title.
+pub fn title_update(title: &str) -> Update<'static> {
+    other(SessionUpdate::SessionInfoUpdate(schema::SessionInfoUpdate::new().title(title.to_owned())))
 }
 
 /// A tool call as a client first sees it.
@@ -115,11 +117,12 @@ pub fn tool_call(call: &ToolCall) -> schema::ToolCall {
 
 /// A tool call as a permission request shows it.
 pub fn asked_tool_call(call: &ToolCall) -> schema::ToolCallUpdate {
+    let locations = Some(locations(call)).filter(|locations| !locations.is_empty());
     let fields = tool_status(schema::ToolCallStatus::Pending)
         .title(call.title.clone())
         .name(call.name.clone())
         .kind(tool_kind(call.kind))
-        .locations(locations(call))
+        .locations(locations)
         .raw_input(call.arguments.clone());
     schema::ToolCallUpdate::new(call.id.to_string(), fields)
 }

@@ -9,7 +9,7 @@ use super::{Asked, Prompt, of};
 use crate::acp::encode::{self, Prefix};
 use crate::acp::error::prompt_outcome;
 use crate::acp::options::{config_options, modes};
-use crate::acp::output::{Update, join, project};
+use crate::acp::output::{Update, join, project, title_update};
 use crate::acp::question;
 use crate::acp::schema::{LoadSessionResponse, PromptResponse};
 use crate::acp::types::{Abilities, Catalog};
@@ -126,7 +126,7 @@ impl<'c, 'e> Feed<'c, 'e> {
             view.apply(entry);
         }
         self.after(entry, place);
-        self.settle_history(entry.seq);
+        self.settle_history(place);
         self.finish_replay();
     }
 
@@ -163,18 +163,20 @@ impl<'c, 'e> Feed<'c, 'e> {
     }
 
     fn push(&mut self, update: Update<'e>, place: Place) {
-        let update = match self.last.take() {
-            None => update,
-            Some((last, before)) => match join(last, update) {
-                Ok(joined) => joined,
-                Err((last, update)) => {
-                    self.last = Some((last, before));
-                    self.flush();
-                    update
+        let separate = match &mut self.last {
+            None => Some(update),
+            Some((last, at)) => {
+                let separate = join(last, update);
+                if separate.is_none() {
+                    *at = place;
                 }
-            },
+                separate
+            }
         };
-        self.last = Some((update, place));
+        if let Some(update) = separate {
+            self.flush();
+            self.last = Some((update, place));
+        }
     }
 
     fn wants(&self, update: &Update<'_>) -> bool {
@@ -246,13 +248,18 @@ impl<'c, 'e> Feed<'c, 'e> {
         }
     }
 
-    /// Past the last reset it is known what counts.
-    fn settle_history(&mut self, seq: Seq) {
-        if self.attachment.replay.as_ref().is_some_and(|replay| seq == replay.history_from) {
-            self.flush();
-            if let Some(replay) = &mut self.attachment.replay {
-                self.peer.out.append(&mut replay.tentative);
-            }
+    /// Past the last reset it is known what counts. A title outlives every reset.
+    fn settle_history(&mut self, place: Place) {
+        if self.attachment.replay.as_ref().is_none_or(|replay| place.seq != replay.history_from) {
+            return;
+        }
+        self.flush();
+        let attachment = &mut *self.attachment;
+        let (Some(view), Some(replay)) = (&attachment.view, &mut attachment.replay) else { return };
+        self.peer.out.append(&mut replay.tentative);
+        if let (Some(title), Some(_)) = (&view.title, &replay.responder) {
+            self.peer.out.address(place);
+            encode::update(&mut self.peer.out, &attachment.prefix, &attachment.catalog, &title_update(title));
         }
     }
 

@@ -1,0 +1,188 @@
+//! A connection on a string: what tests of the ACP door share.
+
+#![allow(dead_code, clippy::unwrap_used, unreachable_pub)]
+
+use std::sync::Arc;
+
+use gander_domain::{Accepted, Effort, Entry, Mode, Principal, RunId, SessionId, SessionView};
+use gander_testkit::{CountingIds, build};
+use gander_wire::acp::{Catalog, Connection, Intent, Model, Profile};
+use serde_json::{Value, json};
+
+/// The first run id that a door makes.
+pub const FIRST_RUN: u128 = 9001;
+
+/// One client's connection, already introduced.
+pub struct Door {
+    pub connection: Connection,
+    pub ids: CountingIds,
+    calls: i64,
+}
+
+pub fn profile() -> Profile {
+    Profile {
+        name: "gander".to_owned(),
+        title: "Gander".to_owned(),
+        version: "0.0.0".to_owned(),
+        image: true,
+        ..Profile::default()
+    }
+}
+
+pub fn catalog() -> Arc<Catalog> {
+    let mode = |id: &str, name: &str| Mode { id: id.into(), name: name.into(), description: format!("{name} mode") };
+    let model = |id: &str| Model { id: id.into(), name: id.into() };
+    Arc::new(Catalog {
+        modes: vec![mode("assistant", "Assistant"), mode("planner", "Planner")],
+        models: vec![model("demo/scripted"), model("demo/other")],
+        default_model: Some("demo/scripted".to_owned()),
+        efforts: vec![Effort::Low, Effort::High],
+    })
+}
+
+pub fn hello() -> Value {
+    json!({
+        "protocolVersion": 1,
+        "clientCapabilities": {
+            "fs": { "readTextFile": true, "writeTextFile": true }, "terminal": true,
+            "elicitation": { "form": {}, "url": {} }, "session": { "notices": {}, "compaction": {} },
+        },
+    })
+}
+
+/// The view after these entries.
+pub fn view(log: &[Entry]) -> SessionView {
+    SessionView::replay(log).unwrap()
+}
+
+impl Door {
+    /// A connection on which nobody has said anything.
+    pub fn fresh() -> Self {
+        let connection = Connection::new(profile(), Principal::owner());
+        Self { connection, ids: CountingIds::after(FIRST_RUN - 1), calls: 0 }
+    }
+
+    /// A connection after `initialize`, of a client that can do everything.
+    pub fn ready() -> Self {
+        let mut door = Self::fresh();
+        door.call("initialize", hello());
+        door.lines();
+        door
+    }
+
+    /// A connection with this session open, as a client that made it sees it.
+    pub fn open(log: &[Entry]) -> Self {
+        let mut door = Self::ready();
+        door.call("session/new", json!({ "cwd": "/workspace", "mcpServers": [] }));
+        let Some(Intent::NewSession { ticket, .. }) = door.connection.poll() else { panic!("no session wanted") };
+        door.connection.opened(ticket, view(log), catalog());
+        door.lines();
+        door
+    }
+
+    /// A connection that asked to load this session; nothing is fed yet.
+    pub fn loading(log: &[Entry]) -> Self {
+        let mut door = Self::ready();
+        door.call("session/load", json!({ "sessionId": log_session(log), "cwd": "/workspace", "mcpServers": [] }));
+        let Some(Intent::LoadSession { ticket, .. }) = door.connection.poll() else { panic!("no load wanted") };
+        door.connection.opened(ticket, view(log), catalog());
+        door
+    }
+
+    /// Sends a request and returns its id.
+    pub fn call(&mut self, method: &str, params: Value) -> i64 {
+        self.calls += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": self.calls, "method": method, "params": params }));
+        self.calls
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, message: &Value) {
+        self.raw(message.to_string().as_bytes());
+    }
+
+    /// Sends bytes.
+    pub fn raw(&mut self, message: &[u8]) {
+        self.connection.receive(message, &mut self.ids);
+    }
+
+    /// Sends a prompt that becomes this run, and has it accepted.
+    pub fn prompt(&mut self, session: SessionId, run: RunId) -> i64 {
+        self.ids = CountingIds::after(run.uuid().as_u128() - 1);
+        let prompt = json!([{ "type": "text", "text": "hello" }]);
+        let id = self.call("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
+        match self.connection.poll() {
+            Some(Intent::Command { ticket: Some(ticket), .. }) => {
+                self.connection.accepted(ticket, Accepted::Started(run));
+            }
+            other => panic!("no command wanted: {other:?}"),
+        }
+        id
+    }
+
+    /// What was written since the last time.
+    pub fn lines(&mut self) -> Vec<Value> {
+        self.texts().iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What was written since the last time, as it was.
+    pub fn texts(&mut self) -> Vec<String> {
+        let out = self.connection.outbox();
+        let lines = out.messages().map(|(_, line)| String::from_utf8(line.to_vec()).unwrap()).collect();
+        out.clear();
+        lines
+    }
+
+    /// The one line that was written since the last time.
+    pub fn line(&mut self) -> Value {
+        let mut lines = self.lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines.remove(0)
+    }
+
+    /// What the client wants next.
+    pub fn intent(&mut self) -> Intent {
+        self.connection.poll().expect("an intent")
+    }
+
+    /// Feeds entries.
+    pub fn feed(&mut self, log: &[Entry]) {
+        self.connection.entries(log_session(log), log);
+    }
+
+    pub fn session(&self) -> SessionId {
+        build::session(1)
+    }
+}
+
+/// Every test's session is number one.
+fn log_session(_: &[Entry]) -> SessionId {
+    build::session(1)
+}
+
+/// The code of an error line.
+pub fn code(line: &Value) -> i64 {
+    line["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {line}"))
+}
+
+/// Updates as a client holds them: adjacent text of one message is one, requests and answers left out.
+pub fn items(lines: &[Value]) -> Vec<Value> {
+    let mut items: Vec<Value> = Vec::new();
+    for line in lines.iter().filter(|line| line["method"] == "session/update") {
+        let update = &line["params"]["update"];
+        let text = update["content"]["text"].as_str();
+        let same = |last: &&mut Value| {
+            last["sessionUpdate"] == update["sessionUpdate"]
+                && last["messageId"] == update["messageId"]
+                && last["content"]["type"] == "text"
+        };
+        match (text.filter(|_| update["messageId"].is_string()), items.last_mut().filter(same)) {
+            (Some(text), Some(last)) => {
+                let joined = last["content"]["text"].as_str().unwrap().to_owned() + text;
+                last["content"]["text"] = json!(joined);
+            }
+            _ => items.push(update.clone()),
+        }
+    }
+    items
+}
