@@ -1,0 +1,10 @@
+//! Anthropic Messages: signed thinking, typed content blocks, cache marks.
+
+mod decode;
+mod encode;
+
+pub use decode::Messages;
+pub use encode::encode;
+
+/// The tag of native items: the content blocks as they came.
+pub const WIRE: &str = "anthropic";

@@ -1,0 +1,152 @@
+//! The scripted demo: answers without any model, and says so.
+
+mod play;
+mod script;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gander_domain::{Message, Part, Role, ToolCallId, ToolContent, ToolEnd, ToolResult};
+
+use self::play::Beat;
+use self::script::{Call, Step};
+use super::history::tool_uses;
+use super::{Model, ModelError, ModelInfo, ModelStream, Request};
+
+/// Plays scripts: by words of the last message, or one that the message carries.
+pub struct Demo {
+    info: ModelInfo,
+}
+
+impl Demo {
+    /// A demo under this name.
+    pub fn new(info: ModelInfo) -> Self {
+        Self { info }
+    }
+
+    fn score(&self, request: &Request) -> Result<Vec<Beat>, ModelError> {
+        let input = weigh(request);
+        if let Some(window) = self.info.window.filter(|window| input > *window) {
+            let message = format!("the conversation does not fit into the demo's window, tokens: {input} of {window}");
+            return Err(ModelError::ContextTooLong(message));
+        }
+        Ok(play::score(&self.call(request)?, input, &results(request)))
+    }
+
+    /// The steps of this call: the script for what was asked last, as far as it has come.
+    fn call(&self, request: &Request) -> Result<Call, ModelError> {
+        let (asked, since) = last_request(request);
+        let done = since.iter().filter(|message| message.role == Role::Agent && !message.interrupted).count();
+        let mut calls = match script::parse(&asked) {
+            Some(script) => script?,
+            None => scene(&asked),
+        };
+        let after_tools = vec![Step { results: true, ..Step::default() }];
+        Ok(if done < calls.len() { calls.swap_remove(done) } else { after_tools })
+    }
+}
+
+#[async_trait]
+impl Model for Demo {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
+        play::perform(self.score(&request)?)
+    }
+}
+
+/// The text of the last message of a person, and what followed.
+fn last_request(request: &Request) -> (String, &[Arc<Message>]) {
+    let at = request.messages.iter().rposition(|message| message.role == Role::User);
+    at.map_or((String::new(), &[]), |at| (request.messages[at].plain_text(), &request.messages[at + 1..]))
+}
+
+fn scene(asked: &str) -> Vec<Call> {
+    let scenes = script::scenes();
+    let words: Vec<String> = asked.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase).collect();
+    let wanted = words.iter().find_map(|word| scenes.iter().position(|scene| scene.word == *word));
+    let is_help = words.iter().any(|word| word == "help");
+    match wanted {
+        Some(at) if !is_help => scenes.into_iter().nth(at).map(|scene| scene.calls).unwrap_or_default(),
+        Some(_) | None => {
+            let known = scenes.iter().map(|scene| format!("- `{}`: {}\n", scene.word, scene.about)).collect();
+            vec![vec![Step { text: Some(introduction(known)), chunks: Some(8), ..Step::default() }]]
+        }
+    }
+}
+
+fn introduction(known: String) -> String {
+    format!(
+        "Hello! I am gander's scripted demo, not a language model: I cannot understand you, but I can show what \
+         this server does. Send one of these words:\n\n{known}- `help`: this list\n\nTo talk to a real model, set a \
+         key such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or start a local server such as Ollama, and start gander \
+         again.\n"
+    )
+}
+
+/// What the tools gave since the last message of a person.
+fn results(request: &Request) -> String {
+    let (_, since) = last_request(request);
+    let parts: Vec<&Part> = since.iter().flat_map(|message| &message.parts).collect();
+    let result = |id: ToolCallId| {
+        let found = |part: &&Part| matches!(part, Part::ToolResult { call, .. } if *call == id);
+        let part = parts.iter().copied().find(found);
+        part.and_then(|part| if let Part::ToolResult { result, .. } = part { Some(result) } else { None })
+    };
+    let calls = since.iter().flat_map(|message| tool_uses(&message.parts));
+    let lines: String = calls.map(|(id, name, _)| told(name, result(id))).collect();
+    if lines.is_empty() { "That was all.".into() } else { format!("The tools are done:\n\n{lines}") }
+}
+
+fn told(name: &str, result: Option<&ToolResult>) -> String {
+    let Some(result) = result else { return format!("- `{name}` gave no answer\n") };
+    let how = match result.end {
+        ToolEnd::Completed => "is completed",
+        ToolEnd::Failed => "failed",
+        ToolEnd::Rejected => "was not allowed",
+        ToolEnd::Cancelled => "was cancelled",
+        ToolEnd::Interrupted => "was interrupted",
+    };
+    let text = |content: &ToolContent| {
+        if let ToolContent::Part { part: Part::Text { text } } = content { Some(text.trim().to_owned()) } else { None }
+    };
+    let text = result.content.iter().find_map(text).unwrap_or_default();
+    match text.lines().next().map(|first| (first, text.lines().count())) {
+        Some((first, 1)) => format!("- `{name}` {how}: {first}\n"),
+        Some((first, lines)) => format!("- `{name}` {how}, {lines} lines: {first}\n"),
+        None => format!("- `{name}` {how}\n"),
+    }
+}
+
+/// About how many tokens the request has, at four bytes each.
+fn weigh(request: &Request) -> u64 {
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let bytes: usize = parts.map(weigh_part).sum();
+    (bytes + request.system.len()) as u64 / 4 + 1
+}
+
+fn weigh_part(part: &Part) -> usize {
+    match part {
+        Part::Text { text } => text.len(),
+        Part::ToolUse { arguments, .. } => arguments.to_string().len(),
+        Part::ToolResult { result, .. } => result.content.iter().map(weigh_content).sum(),
+        Part::Thought { .. }
+        | Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::Unknown(_) => 0,
+    }
+}
+
+fn weigh_content(content: &ToolContent) -> usize {
+    match content {
+        ToolContent::Part { part } => weigh_part(part),
+        ToolContent::Diff { .. } | ToolContent::Terminal { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

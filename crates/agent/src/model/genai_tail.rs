@@ -1,0 +1,1 @@
+//! Providers of the long tail, through the `genai` crate.

@@ -1,0 +1,11 @@
+//! OpenAI chat completions, as nearly every provider and local server speaks it.
+
+mod chunk;
+mod decode;
+mod encode;
+
+pub use decode::Chat;
+pub use encode::encode;
+
+/// The tag of native items: the assistant's message as it came, one item.
+pub const WIRE: &str = "openai_chat";

@@ -1,0 +1,10 @@
+//! OpenAI Responses, without storage at the provider: encrypted reasoning comes back with each request.
+
+mod decode;
+mod encode;
+
+pub use decode::Responses;
+pub use encode::encode;
+
+/// The tag of native items: the output items as they came.
+pub const WIRE: &str = "openai_responses";
