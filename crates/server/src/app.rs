@@ -1,13 +1,30 @@
 //! The running application: store, sessions and doors behind one handle.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use gander_domain::Principal;
+use anyhow::Context as _;
+use futures::FutureExt as _;
+use gander_agent::driver::GrantBook;
+use gander_agent::model::Catalogue;
+use gander_agent::tools::{Limits, Redactor, Surroundings, Toolbox};
+use gander_domain::{Principal, Recovery, Settings};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{Config, Keys};
+use crate::backend::native::Native;
+use crate::config::{Config, Keys, OnRestart, Sections};
+use crate::door::{self, Clients, Control, Desk, Workspaces};
+use crate::grants::Grants;
+use crate::hub::Hub;
+use crate::log::{Health, Options, SqliteStore, Store};
+use crate::models::Models;
+
+/// How long runs may go on while the server stops. Systems kill after 30 seconds.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Who is at the other end of a line-delimited connection.
 #[derive(Clone, Debug)]
@@ -24,41 +41,199 @@ pub struct Peer {
     pub keys: Keys,
 }
 
+/// Something the owner tells the server itself, and where the answer goes.
+pub type ControlAsk = (Control, oneshot::Sender<Result<Value, String>>);
+
 /// The running application.
-#[derive(Debug)]
 pub struct App {
     config: Config,
+    store: Arc<dyn Store>,
+    desk: Arc<Desk>,
+    models: Arc<Models>,
+    controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
 }
 
 impl App {
     /// Opens the store and picks up what was open.
     pub async fn start(config: Config) -> anyhow::Result<Arc<Self>> {
-        Ok(Arc::new(Self { config }))
+        let store = SqliteStore::open(Options::new(config.paths.data())).await.context("the log cannot be opened")?;
+        let store: Arc<dyn Store> = Arc::new(store);
+        let models = Arc::new(models(&config));
+        let grants = Grants::load(Arc::clone(&store)).await?;
+        let backend = Arc::new(native(&config, &models, Arc::new(grants.clone())));
+        let hub = Hub::new(Arc::clone(&store), backend, recovery(&config.sections));
+        let (sender, controls) = mpsc::channel(8);
+        let desk = Arc::new(desk(&config, hub, grants, &models, sender));
+        let app = Self { config, store, desk, models, controls: Mutex::new(Some(controls)) };
+        app.pick_up();
+        Ok(Arc::new(app))
+    }
+
+    /// Neither open runs nor providers that have to be looked for delay the first answer.
+    fn pick_up(&self) {
+        let (hub, models) = (self.desk.hub.clone(), Arc::clone(&self.models));
+        hub.tidy();
+        tokio::spawn(async move {
+            match hub.recover().await {
+                Ok(0) => {}
+                Ok(runs) => tracing::info!(runs, "picked up runs that were under way"),
+                Err(error) => tracing::error!(%error, "open runs could not be picked up"),
+            }
+            models.default().await;
+        });
+    }
+
+    /// What every door works with.
+    pub fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    /// What the owner tells the server itself. There is one who listens.
+    pub fn take_controls(&self) -> Option<mpsc::Receiver<ControlAsk>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The models it can use.
+    pub fn models(&self) -> &Arc<Models> {
+        &self.models
     }
 
     /// Facts for an authorised caller.
     pub fn status(&self) -> Value {
-        json!({ "data": self.config.paths.data() })
+        (self.desk.status)()
     }
 
     /// True if the store works.
     pub async fn health(&self) -> bool {
-        true
+        self.store.health().await == Health::Ready
     }
 
     /// True if nothing runs and nothing is due.
     pub fn idle(&self) -> bool {
-        true
+        self.desk.hub.active() == 0
+    }
+
+    /// The settings it was started with.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
-    pub async fn drain(&self) {}
+    pub async fn drain(&self) {
+        self.desk.hub.drain(GRACE).await;
+        if let Err(error) = self.store.close().await {
+            tracing::error!(%error, "the log did not close");
+        }
+    }
 
     /// Serves line-delimited ACP until the reader ends.
-    pub async fn serve_acp<R, W>(&self, _reader: R, _writer: W, _peer: Peer)
+    pub async fn serve_acp<R, W>(&self, reader: R, writer: W, peer: Peer)
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
+        door::acp::serve(Arc::clone(&self.desk), reader, writer, peer).await;
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("data", &self.config.paths.data()).finish_non_exhaustive()
+    }
+}
+
+fn models(config: &Config) -> Models {
+    let chosen = config.sections.model.default.clone();
+    Models::new(Catalogue::built_in(), config.keys.clone(), chosen)
+}
+
+fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> Native {
+    let limits = limits(&config.sections);
+    let secrets = config.keys.names().filter_map(|name| config.keys.get(name));
+    let surroundings = Surroundings {
+        environment: config.tool_environment.clone(),
+        redactor: Redactor::new(secrets.filter(|secret| !secret.starts_with("http"))),
+        ..Surroundings::default()
+    };
+    Native {
+        models: Arc::clone(models),
+        settings: config.sections.agent.clone(),
+        limits,
+        toolbox: Arc::new(Toolbox::within(limits, surroundings)),
+        rules: config.sections.permissions.rules.clone().into(),
+        grants,
+    }
+}
+
+fn limits(sections: &Sections) -> Limits {
+    let tools = &sections.tools;
+    Limits {
+        command: tools.command_time.0,
+        longest_command: tools.longest_command_time.0,
+        output: tools.command_output.len(),
+        result: tools.result.len(),
+        fetch: tools.fetch_time.0,
+        page: tools.fetch_size.len(),
+        ..Limits::default()
+    }
+}
+
+fn recovery(sections: &Sections) -> Recovery {
+    let recovery = &sections.recovery;
+    Recovery {
+        resume: recovery.on_restart == OnRestart::Resume,
+        max_age: i64::try_from(recovery.max_age.0.as_micros()).unwrap_or(i64::MAX),
+        max_times: recovery.max_times,
+    }
+}
+
+fn desk(config: &Config, hub: Hub, grants: Grants, models: &Arc<Models>, controls: mpsc::Sender<ControlAsk>) -> Desk {
+    let manifest = gander_agent::modes::manifest();
+    let settings = Settings {
+        agent: manifest.name.clone(),
+        mode: manifest.modes.first().map(|mode| mode.id.clone()).unwrap_or_default(),
+        model: None,
+        policy: config.sections.permissions.policy,
+        effort: config.sections.model.effort,
+    };
+    let clients = Arc::new(Clients::default());
+    let status = status(hub.clone(), Arc::clone(&clients), Arc::clone(models));
+    let models = Arc::clone(models);
+    Desk {
+        hub,
+        clients,
+        workspaces: Workspaces::new(config.paths.scratch()),
+        grants,
+        manifest,
+        settings,
+        catalog: Arc::new(move || models.catalog()),
+        status: Arc::new(status),
+        control: Arc::new(move |control| pass_on(controls.clone(), control).boxed()),
+    }
+}
+
+async fn pass_on(controls: mpsc::Sender<ControlAsk>, control: Control) -> Result<Value, String> {
+    let (reply, answer) = oneshot::channel();
+    let gone = |_| "this server takes no orders".to_owned();
+    controls.send((control, reply)).await.map_err(|_| gone(()))?;
+    answer.await.map_err(|_| gone(()))?
+}
+
+fn status(hub: Hub, clients: Arc<Clients>, models: Arc<Models>) -> impl Fn() -> Value {
+    move || {
+        let stats = hub.store().stats();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "sessions": { "active": hub.active(), "attached": clients.total() },
+            "model": models.known_default(),
+            "store": {
+                "commits": stats.commits,
+                "syncs": stats.barriers,
+                "rows": stats.rows,
+                "entries": stats.entries,
+                "deltas": stats.deltas,
+            },
+        })
     }
 }

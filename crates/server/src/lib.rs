@@ -4,7 +4,15 @@ pub mod app;
 pub mod backend;
 pub mod clock;
 pub mod config;
+pub mod door;
+pub mod exchange;
+pub mod grants;
+pub mod http;
 pub mod hub;
 pub mod log;
+pub mod models;
 pub mod paths;
 pub mod token;
+
+/// The version of this build.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

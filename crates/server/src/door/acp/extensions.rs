@@ -1,0 +1,113 @@
+//! Methods of our own (`_gander/…`), for our own command line. Local clients only.
+
+use gander_domain::{Command, SessionId};
+use gander_wire::acp::Refusal;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::intents::{own, refusal, unavailable};
+use crate::app::Peer;
+use crate::door::Desk;
+use crate::exchange;
+use crate::hub::Ack;
+
+/// Carries out one of our own methods.
+pub(super) async fn call(desk: &Desk, peer: &Peer, method: &str, params: Value) -> Result<Value, Refusal> {
+    if !peer.local {
+        return Err(Refusal::UnknownMethod(method.to_owned()));
+    }
+    match method {
+        "_gander/status" => Ok((desk.status)()),
+        "_gander/session/export" => export(desk, peer, &params).await,
+        "_gander/session/import" => import(desk, peer, params).await,
+        "_gander/session/rename" => rename(desk, peer, params).await,
+        "_gander/session/show" => show(desk, peer, &params).await,
+        "_gander/grants/list" => grants(desk).await,
+        "_gander/grants/revoke" => revoke(desk, params).await,
+        "_gander/listen" => (desk.control)(crate::door::Control::Listen(read::<Listen>(params)?.listen))
+            .await
+            .map_err(Refusal::Unavailable),
+        "_gander/unlisten" => (desk.control)(crate::door::Control::Unlisten).await.map_err(Refusal::Unavailable),
+        "_gander/drain" => (desk.control)(crate::door::Control::Drain).await.map_err(Refusal::Unavailable),
+        _ => Err(Refusal::UnknownMethod(method.to_owned())),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    session_id: SessionId,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Rename {
+    session_id: SessionId,
+    title: String,
+}
+
+#[derive(Deserialize)]
+struct Import {
+    log: Value,
+}
+
+#[derive(Deserialize)]
+struct Revoke {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Listen {
+    listen: Option<String>,
+}
+
+async fn export(desk: &Desk, peer: &Peer, params: &Value) -> Result<Value, Refusal> {
+    let Named { session_id } = read(params.clone())?;
+    own(desk, peer, session_id).await?;
+    exchange::export(&**desk.hub.store(), session_id).await.map_err(|error| refusal(session_id, &error.into()))
+}
+
+async fn import(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Import { log } = read(params)?;
+    let session = exchange::import(&desk.hub, &peer.principal, log).await;
+    session.map(|session| json!({ "sessionId": session })).map_err(|error| match error {
+        exchange::ImportError::Refused(text) => Refusal::BadParams(text),
+        exchange::ImportError::Store(error) => unavailable(&error),
+    })
+}
+
+async fn rename(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Rename { session_id, title } = read(params)?;
+    let title = title.trim().to_owned();
+    if title.is_empty() || title.chars().count() > 200 || title.chars().any(char::is_control) {
+        return Err(Refusal::BadParams("title must have 1 to 200 characters on one line".to_owned()));
+    }
+    own(desk, peer, session_id).await?;
+    let renamed = desk.hub.command(session_id, Command::SetTitle { title: title.clone() }, Ack::Synced).await;
+    renamed.map(|_| json!({ "title": title })).map_err(|error| refusal(session_id, &error))
+}
+
+async fn show(desk: &Desk, peer: &Peer, params: &Value) -> Result<Value, Refusal> {
+    let Named { session_id } = read(params.clone())?;
+    own(desk, peer, session_id).await?;
+    let view = desk.hub.view(session_id).await.map_err(|error| refusal(session_id, &error))?;
+    serde_json::to_value(view).map_err(|error| Refusal::Internal(error.to_string()))
+}
+
+async fn grants(desk: &Desk) -> Result<Value, Refusal> {
+    let grants = desk.grants.list().await.map_err(|error| unavailable(&error))?;
+    Ok(json!({ "grants": grants }))
+}
+
+async fn revoke(desk: &Desk, params: Value) -> Result<Value, Refusal> {
+    let Revoke { id } = read(params)?;
+    match desk.grants.revoke(id).await.map_err(|error| unavailable(&error))? {
+        true => Ok(json!({})),
+        false => Err(Refusal::BadParams(format!("no such grant: {id}"))),
+    }
+}
+
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+    serde_json::from_value(params).map_err(|error| Refusal::BadParams(error.to_string()))
+}

@@ -1,0 +1,96 @@
+//! The sessions that a client watches: whichever has something new is told next.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::future::{AbortHandle, Abortable, BoxFuture};
+use futures::stream::FuturesUnordered;
+use gander_domain::SessionId;
+use gander_wire::acp::Connection;
+
+use crate::door::{Clients, Presence};
+use crate::hub::{Batch, Follower};
+use crate::log::StoreError;
+
+type Watch = Abortable<BoxFuture<'static, News>>;
+
+/// What a watched session has to tell.
+pub(super) struct News {
+    session: SessionId,
+    follower: Follower,
+    batch: Result<Option<Batch>, StoreError>,
+}
+
+/// The sessions that a client watches.
+pub(super) struct Follows {
+    clients: Arc<Clients>,
+    watches: FuturesUnordered<Watch>,
+    present: HashMap<SessionId, (AbortHandle, Presence)>,
+}
+
+impl Follows {
+    pub(super) fn new(clients: Arc<Clients>) -> Self {
+        Self { clients, watches: FuturesUnordered::new(), present: HashMap::new() }
+    }
+
+    /// Watches a session from where the follower stands, in place of an older watch.
+    pub(super) fn add(&mut self, session: SessionId, follower: Follower) {
+        self.remove(session);
+        let handle = self.watch(session, follower);
+        let presence = self.clients.enter(session);
+        self.present.insert(session, (handle, presence));
+    }
+
+    pub(super) fn remove(&mut self, session: SessionId) {
+        if let Some((watch, _)) = self.present.remove(&session) {
+            watch.abort();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.watches.clear();
+        self.present.clear();
+    }
+
+    /// The next news of any session. Safe to drop: what is not taken stays in the log.
+    pub(super) async fn next(&mut self) -> Option<News> {
+        loop {
+            match self.watches.next().await {
+                Some(Ok(news)) => return Some(news),
+                Some(Err(_aborted)) => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// Tells the client, and goes on watching.
+    pub(super) fn tell(&mut self, news: News, connection: &mut Connection) {
+        let News { session, follower, batch } = news;
+        match batch {
+            Ok(Some(batch)) => {
+                batch.pieces().for_each(|entries| connection.entries(session, entries));
+                if self.present.contains_key(&session) && connection.is_attached(session) {
+                    let handle = self.watch(session, follower);
+                    if let Some((watch, _)) = self.present.get_mut(&session) {
+                        *watch = handle;
+                    }
+                }
+            }
+            Ok(None) | Err(_) => {
+                self.remove(session);
+                connection.gone(session);
+            }
+        }
+    }
+
+    fn watch(&mut self, session: SessionId, mut follower: Follower) -> AbortHandle {
+        let (handle, registration) = AbortHandle::new_pair();
+        let watch: BoxFuture<'static, News> = Box::pin(async move {
+            let batch = follower.next().await;
+            News { session, follower, batch }
+        });
+        self.watches.push(Abortable::new(watch, registration));
+        handle
+    }
+}

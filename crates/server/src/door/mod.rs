@@ -1,0 +1,51 @@
+//! Doors: how clients reach sessions. Each keeps a connection and nothing of the sessions behind it.
+
+pub mod acp;
+mod clients;
+mod workspace;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use gander_domain::{AgentManifest, Settings};
+use gander_wire::acp::Catalog;
+use serde_json::Value;
+
+pub use clients::{Clients, Presence};
+pub use workspace::{BadWorkspace, Workspaces};
+
+use crate::grants::Grants;
+use crate::hub::Hub;
+
+/// What every door works with.
+pub struct Desk {
+    /// The sessions.
+    pub hub: Hub,
+    /// Who is attached where.
+    pub clients: Arc<Clients>,
+    /// Which folders sessions work in.
+    pub workspaces: Workspaces,
+    /// What was allowed for good.
+    pub grants: Grants,
+    /// The agent that serves new sessions.
+    pub manifest: AgentManifest,
+    /// What new sessions are set to.
+    pub settings: Settings,
+    /// What sessions can be set to.
+    pub catalog: Arc<dyn Fn() -> Arc<Catalog> + Send + Sync>,
+    /// Facts about the server, for those who may ask.
+    pub status: Arc<dyn Fn() -> Value + Send + Sync>,
+    /// What the owner tells the server itself.
+    pub control: Arc<dyn Fn(Control) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>,
+}
+
+/// What the owner tells the server itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Listen on the network, here or where the configuration says.
+    Listen(Option<String>),
+    /// Listen on the network no longer.
+    Unlisten,
+    /// Come to an end.
+    Drain,
+}

@@ -1,0 +1,225 @@
+//! The hub: finds or starts the one task of a session, and lets readers follow its log.
+
+mod commit;
+mod error;
+mod follow;
+mod load;
+mod rest;
+mod stay;
+mod task;
+mod upkeep;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gander_domain::{
+    Accepted, Birth, Command, Effect, Principal, Recovery, RunId, Seq, Session, SessionId, SessionView,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use error::HubError;
+pub use follow::{Batch, Follower};
+
+use crate::backend::{Backend, Lent};
+use crate::clock;
+use crate::log::{Alias, Append, Epoch, Form, Store, StoreError, Sync};
+use rest::Rest;
+use task::{Ask, Task};
+
+/// Commands that may wait for one session's task.
+const INBOX: usize = 64;
+
+/// How many idle sessions are kept warm.
+const WARM: usize = 128;
+
+/// Finds or starts the one task of a session. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    backend: Arc<dyn Backend>,
+    recovery: Recovery,
+    tasks: Mutex<HashMap<SessionId, mpsc::Sender<Ask>>>,
+    /// Sessions without a task, kept so that their next turn need not read the log.
+    rest: Mutex<Rest>,
+    /// What clients lend to runs that have not ended.
+    lent: Mutex<HashMap<RunId, Lent>>,
+    tracker: TaskTracker,
+    draining: AtomicBool,
+    stop: CancellationToken,
+}
+
+/// When a command is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// After its commit: the caller's own answer waits for a later sync, as that of a prompt does for its end.
+    Committed,
+    /// After it would survive a power cut.
+    Synced,
+}
+
+impl Hub {
+    /// A hub over a store, with one back-end for all sessions.
+    pub fn new(store: Arc<dyn Store>, backend: Arc<dyn Backend>, recovery: Recovery) -> Self {
+        let inner = Inner {
+            store,
+            backend,
+            recovery,
+            tasks: Mutex::default(),
+            rest: Mutex::new(Rest::new(WARM)),
+            lent: Mutex::default(),
+            tracker: TaskTracker::new(),
+            draining: AtomicBool::new(false),
+            stop: CancellationToken::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// Begins a session; it is stored when this returns.
+    pub async fn create(&self, birth: Birth, aliases: Vec<Alias>) -> Result<SessionView, HubError> {
+        self.inner.refuse_new_work()?;
+        let id = birth.session;
+        let mut session = Session::create(clock::now(), birth);
+        let Some(Effect::Append(entry)) = session.poll() else { return Err(HubError::Gone(id)) };
+        let append = Append::new(id, Epoch::FIRST, vec![entry], Sync::Barrier);
+        self.inner.store.create(append, aliases).await?;
+        let view = session.view().clone();
+        lock(&self.inner.rest).put(rest::Warm::new(session, Epoch::FIRST, None));
+        Ok(view)
+    }
+
+    /// Carries out a command; it is stored when this returns.
+    pub async fn command(&self, session: SessionId, command: Command, ack: Ack) -> Result<Accepted, HubError> {
+        self.submit(session, command, ack, Lent::default()).await.await
+    }
+
+    /// Hands a command to its session, with what the caller lends to the run that it begins.
+    ///
+    /// Commands of one caller reach the session in the order in which these calls return; what became of each is
+    /// told by the future that is given back.
+    pub async fn submit(
+        &self,
+        session: SessionId,
+        command: Command,
+        ack: Ack,
+        lent: Lent,
+    ) -> impl Future<Output = Result<Accepted, HubError>> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        match self.lend(&command, lent) {
+            Ok(()) => self.inner.deliver(session, Ask::Command { command, ack, reply }).await,
+            Err(refused) => drop(reply.send(Err(refused))),
+        }
+        async move { answer.await.unwrap_or(Err(HubError::Gone(session))) }
+    }
+
+    fn lend(&self, command: &Command, lent: Lent) -> Result<(), HubError> {
+        let Command::Prompt { run, .. } = command else { return Ok(()) };
+        self.inner.refuse_new_work()?;
+        if lent.host.is_some() || lent.keys.is_some() {
+            lock(&self.inner.lent).insert(*run, lent);
+        }
+        Ok(())
+    }
+
+    /// What the session is now.
+    pub async fn view(&self, session: SessionId) -> Result<SessionView, HubError> {
+        if let Some(view) = lock(&self.inner.rest).view(session) {
+            return Ok(view);
+        }
+        if !lock(&self.inner.tasks).contains_key(&session) {
+            return Ok(load::view(&*self.inner.store, session, Seq(u64::MAX)).await?);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.inner.deliver(session, Ask::View(reply)).await;
+        answer.await.unwrap_or(Err(HubError::Gone(session)))
+    }
+
+    /// The session, if this principal may see it. Another's is as unknown as none.
+    pub async fn view_for(&self, session: SessionId, principal: &Principal) -> Result<SessionView, HubError> {
+        let view = self.view(session).await?;
+        if view.owner == *principal { Ok(view) } else { Err(StoreError::NotFound(session).into()) }
+    }
+
+    /// Follows a session's log after a place.
+    pub fn follow(&self, session: SessionId, after: Seq, form: Form) -> Follower {
+        Follower::new(Arc::clone(&self.inner.store), session, after, form)
+    }
+
+    /// The view right after a place, for a reader who begins there.
+    pub async fn view_at(&self, session: SessionId, place: Seq) -> Result<SessionView, HubError> {
+        Ok(load::view(&*self.inner.store, session, place).await?)
+    }
+
+    /// Cancels what runs, then removes the session.
+    pub async fn delete(&self, session: SessionId) -> Result<(), HubError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.deliver(session, Ask::Delete(reply)).await;
+        answer.await.unwrap_or(Err(HubError::Gone(session)))
+    }
+
+    /// How many sessions have a task: those that run, and those that were just spoken to.
+    pub fn active(&self) -> usize {
+        lock(&self.inner.tasks).len()
+    }
+
+    /// True if this run was accepted before, however long ago. For ids that callers choose.
+    pub async fn knows_run(&self, session: SessionId, run: RunId) -> Result<bool, HubError> {
+        let row = self.inner.store.run(run).await?;
+        Ok(row.is_some_and(|row| row.session == session))
+    }
+}
+
+impl Inner {
+    fn refuse_new_work(&self) -> Result<(), HubError> {
+        if self.draining.load(Ordering::Acquire) { Err(HubError::Draining) } else { Ok(()) }
+    }
+
+    /// Hands something to the session's task, which is started if there is none.
+    async fn deliver(self: &Arc<Self>, session: SessionId, mut ask: Ask) {
+        loop {
+            let inbox = self.inbox(session);
+            match inbox.send(ask).await {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(back)) => ask = back, // it ended just now: start another
+            }
+        }
+    }
+
+    fn inbox(self: &Arc<Self>, session: SessionId) -> mpsc::Sender<Ask> {
+        let mut tasks = lock(&self.tasks);
+        if let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) {
+            return inbox.clone();
+        }
+        let (sender, inbox) = mpsc::channel(INBOX);
+        tasks.insert(session, sender.clone());
+        self.tracker.spawn(Task::new(Arc::clone(self), session, inbox).run());
+        sender
+    }
+
+    /// Takes the task off the list, unless something waits for it. No new ask can come in between.
+    fn retire(&self, session: SessionId, inbox: &mut mpsc::Receiver<Ask>) -> bool {
+        let mut tasks = lock(&self.tasks);
+        if !inbox.is_empty() {
+            return false;
+        }
+        inbox.close();
+        tasks.remove(&session);
+        true
+    }
+}
+
+/// A panic while the lock was held leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

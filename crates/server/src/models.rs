@@ -1,0 +1,128 @@
+//! Which model answers: the session's, the owner's, or whatever can be found.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gander_agent::model::{Catalogue, Choice, ConnectError, Model, connect, detect, probes};
+use gander_domain::Effort;
+use gander_wire::acp::{Catalog, Model as Listed};
+use tokio::sync::OnceCell;
+
+use crate::config::Keys;
+
+/// Connections kept at once: each holds a pool of sockets.
+const KEPT: usize = 16;
+
+/// Finds, connects and keeps models.
+pub struct Models {
+    catalogue: Catalogue,
+    keys: Keys,
+    /// What the owner chose.
+    chosen: Option<String>,
+    found: OnceCell<Choice>,
+    connected: Mutex<HashMap<(String, u64), Arc<dyn Model>>>,
+}
+
+impl Models {
+    /// Models of this catalogue, reached with these keys.
+    pub fn new(catalogue: Catalogue, keys: Keys, chosen: Option<String>) -> Self {
+        Self { catalogue, keys, chosen, found: OnceCell::new(), connected: Mutex::default() }
+    }
+
+    /// What a session without a choice of its own uses, and why. Looks around once.
+    pub async fn default(&self) -> Choice {
+        match &self.chosen {
+            Some(model) => {
+                let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
+                Choice { model: model.clone(), reason, alternatives: Vec::new() }
+            }
+            None => self.found.get_or_init(|| look_around(&self.catalogue, &self.keys)).await.clone(),
+        }
+    }
+
+    /// The default, if it is known already.
+    pub fn known_default(&self) -> Option<String> {
+        self.chosen.clone().or_else(|| self.found.get().map(|choice| choice.model.clone()))
+    }
+
+    /// The model of a session, reached with a client's own keys where it has some.
+    pub async fn of(&self, session: Option<&str>, lent: Option<&Keys>) -> Result<Arc<dyn Model>, ConnectError> {
+        let keys = lent.map_or_else(|| self.keys.clone(), |lent| lent.clone().or(&self.keys));
+        let name = match session {
+            Some(name) => name.to_owned(),
+            None => self.default_with(lent, &keys).await,
+        };
+        let key = (name.clone(), fingerprint(&keys));
+        if let Some(model) = self.lock().get(&key) {
+            return Ok(Arc::clone(model));
+        }
+        let model = connect(&self.catalogue, &name, &|variable| keys.get(variable).map(str::to_owned))?;
+        let mut connected = self.lock();
+        if connected.len() >= KEPT {
+            connected.clear();
+        }
+        connected.insert(key, Arc::clone(&model));
+        Ok(model)
+    }
+
+    /// What sessions can be set to.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        let models = self.listed();
+        let efforts = vec![Effort::Off, Effort::Low, Effort::Medium, Effort::High];
+        let modes = gander_agent::modes::manifest().modes;
+        Arc::new(Catalog { modes, models, default_model: self.known_default(), efforts })
+    }
+
+    /// A client that brings keys of its own may have a better default than the server.
+    async fn default_with(&self, lent: Option<&Keys>, keys: &Keys) -> String {
+        let brings = lent.is_some_and(|lent| lent.names().any(|name| self.keys.get(name).is_none()));
+        if brings && self.chosen.is_none() {
+            return look_around(&self.catalogue, keys).await.model;
+        }
+        self.default().await.model
+    }
+
+    fn listed(&self) -> Vec<Listed> {
+        let known = self.known_default();
+        let usable = self.catalogue.vendors().filter(|(name, vendor)| {
+            *name == "demo" || vendor.key_variables.iter().any(|variable| self.keys.get(variable).is_some())
+        });
+        let mut models: Vec<Listed> = usable
+            .flat_map(|(name, vendor)| {
+                let models = vendor.models.keys().cloned().chain(vendor.default_model.clone());
+                models.map(move |model| listed(&format!("{name}/{model}")))
+            })
+            .chain(known.as_deref().map(listed))
+            .chain(self.found.get().into_iter().flat_map(|choice| &choice.alternatives).map(|model| listed(model)))
+            .collect();
+        models.sort_by(|a, b| a.id.cmp(&b.id));
+        models.dedup();
+        models
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, u64), Arc<dyn Model>>> {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn look_around(catalogue: &Catalogue, keys: &Keys) -> Choice {
+    let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
+    let choice = detect(catalogue, &lookup, &probes(catalogue, &lookup)).await;
+    tracing::info!(model = choice.model, "{}", choice.reason);
+    choice
+}
+
+fn listed(id: &str) -> Listed {
+    Listed { id: id.to_owned(), name: id.to_owned() }
+}
+
+/// Tells sets of keys apart, in memory only.
+fn fingerprint(keys: &Keys) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for name in keys.names() {
+        (name, keys.get(name)).hash(&mut hasher);
+    }
+    hasher.finish()
+}

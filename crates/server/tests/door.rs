@@ -1,0 +1,178 @@
+//! The ACP door over a pipe in memory, with the real store, the real loop and the scripted model.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gander_domain::Principal;
+use gander_server::app::{App, Peer};
+use gander_server::config::{Config, Environment, Flags, Keys};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+
+struct Editor {
+    lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+    next: u64,
+}
+
+async fn app(data: &Path) -> Arc<App> {
+    let flags = Flags { data: Some(data.join("data")), ..Flags::default() };
+    let pairs = [("GANDER_MODEL", "demo/demo"), ("HOME", data.to_str().unwrap())];
+    let environment = Environment::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let config = Config::load(&flags, &environment).unwrap();
+    config.paths.create().unwrap();
+    App::start(config).await.unwrap()
+}
+
+fn connect(app: &Arc<App>) -> Editor {
+    let (ours, theirs) = duplex(64 * 1024);
+    let (reader, writer) = split(theirs);
+    let peer = Peer { principal: Principal::owner(), local: true, cwd: None, model: None, keys: Keys::default() };
+    let app = Arc::clone(app);
+    tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
+    let (reader, writer) = split(ours);
+    Editor { lines: BufReader::new(reader).lines(), writer, next: 0 }
+}
+
+impl Editor {
+    async fn send(&mut self, message: &Value) {
+        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn read(&mut self) -> Value {
+        let line = tokio::time::timeout(std::time::Duration::from_secs(20), self.lines.next_line()).await;
+        serde_json::from_str(&line.expect("an answer in time").unwrap().expect("an open connection")).unwrap()
+    }
+
+    /// Sends a request and reads on to its answer; gives what came before it.
+    async fn ask(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
+        let id = self.begin(method, params).await;
+        self.until(id, "allow_once").await
+    }
+
+    async fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params})).await;
+        self.next
+    }
+
+    async fn until(&mut self, id: u64, choice: &str) -> (Vec<Value>, Value) {
+        let mut before = Vec::new();
+        loop {
+            let message = self.read().await;
+            if message["id"] == json!(id) && message.get("method").is_none() {
+                return (before, message);
+            }
+            if message["method"] == "session/request_permission" {
+                let outcome = json!({"outcome": {"outcome": "selected", "optionId": choice}});
+                self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome})).await;
+            }
+            before.push(message);
+        }
+    }
+
+    async fn initialize(&mut self) {
+        let (_, answer) = self.ask("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).await;
+        assert_eq!(answer["result"]["protocolVersion"], 1, "{answer}");
+    }
+
+    async fn session(&mut self, cwd: &Path) -> String {
+        let (_, answer) = self.ask("session/new", json!({"cwd": cwd, "mcpServers": []})).await;
+        answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    async fn prompt(&mut self, session: &str, text: &str) -> (Vec<Value>, Value) {
+        self.ask("session/prompt", prompt(session, text)).await
+    }
+}
+
+fn prompt(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}
+
+fn text(updates: &[Value]) -> String {
+    let chunks = updates.iter().filter(|update| update["params"]["update"]["sessionUpdate"] == "agent_message_chunk");
+    chunks.filter_map(|update| update["params"]["update"]["content"]["text"].as_str()).collect()
+}
+
+fn kinds(updates: &[Value]) -> Vec<&str> {
+    updates.iter().filter_map(|update| update["params"]["update"]["sessionUpdate"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn an_editor_prompts_and_a_second_one_sees_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut editor = connect(&app);
+    editor.initialize().await;
+    let session = editor.session(folder.path()).await;
+    let script = r#"[[script:[[{"thought":"hm"},{"text":"Hello there, friend","chunks":5}]]]]"#;
+    let (updates, answer) = editor.prompt(&session, script).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert_eq!(text(&updates), "Hello there, friend");
+    assert!(kinds(&updates).contains(&"agent_thought_chunk"));
+
+    let mut second = connect(&app);
+    second.initialize().await;
+    let params = json!({"sessionId": session, "cwd": folder.path(), "mcpServers": []});
+    let (replayed, loaded) = second.ask("session/load", params).await;
+    assert!(loaded.get("result").is_some(), "{loaded}");
+    assert_eq!(text(&replayed), "Hello there, friend");
+    assert!(kinds(&replayed).contains(&"user_message_chunk"));
+}
+
+#[tokio::test]
+async fn a_tool_asks_once_and_runs_on_a_yes() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut editor = connect(&app);
+    editor.initialize().await;
+    let session = editor.session(folder.path()).await;
+    let script = r#"[[script:[[{"tool":"shell","args":{"command":"echo x >> ran.txt"}}],[{"text":"done"}]]]]"#;
+    let (updates, answer) = editor.prompt(&session, script).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer} {updates:?}");
+    assert_eq!(updates.iter().filter(|update| update["method"] == "session/request_permission").count(), 1);
+    assert_eq!(std::fs::read_to_string(folder.path().join("ran.txt")).unwrap(), "x\n");
+    let script = script.replace("ran.txt", "never.txt");
+    let id = editor.begin("session/prompt", prompt(&session, &script)).await;
+    let (_, answer) = editor.until(id, "reject_once").await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert!(!folder.path().join("never.txt").exists());
+}
+
+#[tokio::test]
+async fn a_cancel_right_behind_its_prompt_is_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut editor = connect(&app);
+    editor.initialize().await;
+    let session = editor.session(folder.path()).await;
+    let script = r#"[[script:[[{"text":"never ending","chunks":4000,"delay_ms":50,"repeat":100}]]]]"#;
+    let id = editor.begin("session/prompt", prompt(&session, script)).await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}});
+    editor.send(&cancel).await;
+    let (_, answer) = editor.until(id, "").await;
+    assert_eq!(answer["result"]["stopReason"], "cancelled", "{answer}");
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_its_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut editor = connect(&app);
+    editor.initialize().await;
+    let session = editor.session(folder.path()).await;
+    let script = r#"[[script:[[{"text":"one two three","chunks":13,"delay_ms":10}]]]]"#;
+    editor.begin("session/prompt", prompt(&session, script)).await;
+    while editor.read().await["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
+    drop(editor);
+    let mut second = connect(&app);
+    second.initialize().await;
+    let params = json!({"sessionId": session, "cwd": folder.path(), "mcpServers": []});
+    let (mut seen, _) = second.ask("session/load", params).await;
+    while text(&seen) != "one two three" {
+        seen.push(second.read().await);
+    }
+}

@@ -1,0 +1,221 @@
+//! The hub with a back-end of the test's own, over the model store.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use gander_domain::{
+    Accepted, ChoiceKind, Command, CommandError, Delta, Event, Gate, Growth, IfBusy, Order, Outcome, Part, Recovery,
+    Reply, Report, RunId, Seq, SessionId, StopReason, ToolEnd, ToolResult,
+};
+use gander_server::backend::{Backend, Stay};
+use gander_server::hub::{Ack, Hub, HubError};
+use gander_server::log::{Form, MemoryStore, StoreError, read_all};
+use gander_testkit::build;
+use tokio::sync::Notify;
+
+type Part1 = Arc<dyn Fn(Stay) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// A back-end that does what a test says.
+struct Scripted(Part1);
+
+#[async_trait]
+impl Backend for Scripted {
+    async fn drive(&self, stay: Stay) {
+        (self.0)(stay).await;
+    }
+}
+
+const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn });
+
+fn hub<F, W>(store: &Arc<MemoryStore>, part: F) -> Hub
+where
+    F: Fn(Stay) -> W + Send + Sync + 'static,
+    W: Future<Output = ()> + Send + 'static,
+{
+    let part: Part1 = Arc::new(move |stay| Box::pin(part(stay)));
+    Hub::new(Arc::clone(store) as _, Arc::new(Scripted(part)), Recovery::default())
+}
+
+async fn session(hub: &Hub) -> SessionId {
+    hub.create(build::birth(build::session(1)), Vec::new()).await.unwrap().session
+}
+
+fn prompt(n: u128) -> Command {
+    let (run, origin, parts) = (build::run(n), build::origin(), vec![Part::text("hello")]);
+    Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None }
+}
+
+fn text(text: &str) -> Report {
+    Report::Deltas(vec![Delta { growth: Growth::Text, text: text.to_owned() }])
+}
+
+/// Follows the log until the run ends.
+async fn until_end(hub: &Hub, session: SessionId, run: RunId) -> Vec<Event> {
+    let mut follower = hub.follow(session, Seq::ZERO, Form::Exact);
+    let mut events = Vec::new();
+    loop {
+        let batch = match follower.stored().await.unwrap() {
+            Some(batch) => batch,
+            None => follower.next().await.unwrap().unwrap(),
+        };
+        for entry in batch.iter() {
+            events.push(entry.event.clone());
+            if matches!(entry.event, Event::RunEnded { .. }) && entry.run == Some(run) {
+                return events;
+            }
+        }
+    }
+}
+
+async fn until_rest(hub: &Hub) {
+    while hub.active() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_turn_streams_and_the_session_rests_afterwards() {
+    let store = Arc::new(MemoryStore::new());
+    let hub = hub(&store, |stay| async move {
+        for word in ["a", "b", "c"] {
+            stay.reports.send(text(word)).await.unwrap();
+        }
+        stay.reports.send(END).await.unwrap();
+    });
+    let session = session(&hub).await;
+    let accepted = hub.command(session, prompt(7), Ack::Committed).await;
+    assert_eq!(accepted, Ok(Accepted::Started(build::run(7))));
+    let events = until_end(&hub, session, build::run(7)).await;
+    assert!(matches!(events.last(), Some(Event::RunEnded { outcome: Outcome::Completed { .. } })));
+    until_rest(&hub).await;
+    let stored = read_all(&*store, session, Form::Exact).await.unwrap();
+    assert_eq!(stored.into_iter().map(|entry| entry.event).collect::<Vec<_>>(), events);
+    let repeated = hub.command(session, prompt(7), Ack::Committed).await;
+    assert_eq!(repeated, Ok(Accepted::Repeated(build::run(7))));
+}
+
+#[tokio::test]
+async fn an_awaiting_session_owns_no_task_and_its_answer_resumes_it() {
+    let store = Arc::new(MemoryStore::new());
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ran);
+    let hub = hub(&store, move |mut stay| {
+        let count = Arc::clone(&count);
+        async move {
+            let call = build::shell(build::call_id(1));
+            if stay.context.pending.is_empty() && stay.view.run.as_ref().unwrap().tools.is_empty() {
+                let gate = Gate::Ask(build::permission(build::question_id(1), call.id));
+                stay.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
+                return stay.reports.send(Report::Parked).await.unwrap();
+            }
+            assert_eq!(stay.orders.recv().await, Some(Order::Resume { run: stay.run }));
+            stay.reports.send(Report::ToolReady { call: call.id }).await.unwrap();
+            assert_eq!(stay.orders.recv().await, Some(Order::RunTool { call: call.id }));
+            count.fetch_add(1, Ordering::SeqCst);
+            let result = ToolResult::text(ToolEnd::Completed, "done");
+            stay.reports.send(Report::ToolDone { call: call.id, result }).await.unwrap();
+            stay.reports.send(END).await.unwrap();
+        }
+    });
+    let session = session(&hub).await;
+    hub.command(session, prompt(7), Ack::Committed).await.unwrap();
+    until_rest(&hub).await;
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    let answer = || {
+        let reply = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
+        let command = Command::Answer { question: build::question_id(1), reply, origin: build::origin() };
+        hub.command(session, command, Ack::Synced)
+    };
+    let (first, second) = tokio::join!(answer(), answer());
+    let expected = HubError::Refused(CommandError::NoSuchQuestion(build::question_id(1)));
+    assert_eq!([first, second].into_iter().filter_map(Result::err).collect::<Vec<_>>(), [expected]);
+    until_end(&hub, session, build::run(7)).await;
+    assert_eq!(ran.load(Ordering::SeqCst), 1, "answered twice at once, run once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_back_end_that_ignores_a_cancel_is_stopped() {
+    let store = Arc::new(MemoryStore::new());
+    let hub = hub(&store, |stay| async move {
+        stay.reports.send(text("deaf")).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let session = session(&hub).await;
+    hub.command(session, prompt(7), Ack::Committed).await.unwrap();
+    hub.command(session, Command::Cancel { run: None, origin: build::origin() }, Ack::Synced).await.unwrap();
+    let events = until_end(&hub, session, build::run(7)).await;
+    assert_eq!(events.last(), Some(&Event::RunEnded { outcome: Outcome::Cancelled }));
+}
+
+#[tokio::test]
+async fn a_back_end_that_panics_hurts_only_its_run() {
+    let store = Arc::new(MemoryStore::new());
+    let hub = hub(&store, |_| async move { panic!("injected") });
+    let session = session(&hub).await;
+    hub.command(session, prompt(7), Ack::Committed).await.unwrap();
+    let events = until_end(&hub, session, build::run(7)).await;
+    assert!(matches!(events.last(), Some(Event::RunEnded { outcome: Outcome::Failed { .. } })));
+    hub.command(session, prompt(8), Ack::Committed).await.unwrap();
+    until_end(&hub, session, build::run(8)).await;
+}
+
+#[tokio::test]
+async fn a_new_hub_picks_up_what_the_old_one_left_open() {
+    let store = Arc::new(MemoryStore::new());
+    let old = hub(&store, |stay| async move {
+        stay.reports.send(text("half a sen")).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let session = session(&old).await;
+    old.command(session, prompt(7), Ack::Committed).await.unwrap();
+    old.drain(Duration::ZERO).await;
+    assert_eq!(old.command(session, prompt(8), Ack::Committed).await, Err(HubError::Draining));
+    let new = hub(&store, |stay| async move {
+        stay.reports.send(text("whole")).await.unwrap();
+        stay.reports.send(END).await.unwrap();
+    });
+    assert_eq!(new.recover().await, Ok(1));
+    let events = until_end(&new, session, build::run(7)).await;
+    assert!(events.contains(&Event::RunRecovered { attempt: 1 }));
+    let interrupted = |event: &Event| matches!(event, Event::MessageDone { message } if message.interrupted);
+    assert!(!events.contains(&Event::RunRecovered { attempt: 2 }));
+    let streamed = events.iter().any(|event| matches!(event, Event::PartDelta { text, .. } if text == "half a sen"));
+    assert_eq!(events.iter().filter(|event| interrupted(event)).count(), usize::from(streamed));
+}
+
+#[tokio::test]
+async fn deleting_cancels_first_and_the_id_is_used_up() {
+    let store = Arc::new(MemoryStore::new());
+    let stopped = Arc::new(Notify::new());
+    let told = Arc::clone(&stopped);
+    let hub = hub(&store, move |mut stay| {
+        let told = Arc::clone(&told);
+        async move {
+            while stay.orders.recv().await != Some(Order::Cancel) {}
+            told.notify_one();
+            stay.reports.send(Report::Ended(Outcome::Cancelled)).await.unwrap();
+        }
+    });
+    let session = session(&hub).await;
+    hub.command(session, prompt(7), Ack::Committed).await.unwrap();
+    hub.delete(session).await.unwrap();
+    stopped.notified().await;
+    assert_eq!(hub.view(session).await.map(drop), Err(HubError::Store(StoreError::Deleted(session))));
+    let again = hub.create(build::birth(session), Vec::new()).await.map(drop);
+    assert!(matches!(again, Err(HubError::Store(_))), "{again:?}");
+}
+
+#[tokio::test]
+async fn an_unknown_session_is_said_to_be_unknown() {
+    let store = Arc::new(MemoryStore::new());
+    let hub = hub(&store, |_| async {});
+    let nobody = build::session(99);
+    let unknown = HubError::Store(StoreError::NotFound(nobody));
+    assert_eq!(hub.command(nobody, prompt(1), Ack::Synced).await, Err(unknown.clone()));
+    assert_eq!(hub.view(nobody).await.map(drop), Err(unknown));
+}
