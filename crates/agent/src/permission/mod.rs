@@ -22,7 +22,7 @@ use matter::Matter;
 pub use grant::{Grant, Scope, Stand};
 pub use paths::{is_protected, is_secret};
 pub use rule::{Action, Rule};
-pub use script::named_paths;
+pub use script::{named_paths, plain_words};
 
 /// Where a call would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,9 @@ pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall,
     if covered(Stand::Deny) {
         return deny("it was refused for good in this workspace");
     }
-    if policy == Policy::ReadOnly && !matter.only_looks() {
+    let allowing: Vec<&Rule> = rules.iter().copied().filter(|rule| rule.action == Action::Allow).collect();
+    let unasked = matter.unasked(policy, &allowing, &grants, place);
+    if policy == Policy::ReadOnly && !(matter.only_looks() && unasked.is_ok()) {
         return deny("the policy is read_only");
     }
     if let Some(oddity) = matter.oddity() {
@@ -84,13 +86,9 @@ pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall,
     if rules.iter().any(|rule| rule.action == Action::Ask) {
         return ask(call, "a rule asks for it", None);
     }
-    if covered(Stand::Allow) {
-        return allow("it was allowed for good in this workspace");
-    }
-    let allowing: Vec<&Rule> = rules.into_iter().filter(|rule| rule.action == Action::Allow).collect();
-    match matter.unasked(policy, &allowing, &grants, place) {
+    match unasked {
         Ok(why) => allow(why),
-        Err(why) if policy == Policy::ReadOnly => deny(why),
+        Err(_) if covered(Stand::Allow) => allow("it was allowed for good in this workspace"),
         Err(why) => ask(call, why, matter.grant(place)),
     }
 }

@@ -1,24 +1,34 @@
-//! Shell lines, parsed with a real grammar and kept only where nothing in them can surprise.
+//! Shell lines, read by a small closed grammar: what it accepts means the same to every shell.
 //!
-//! A line is *plain* if it consists of simple commands of literal words, joined by `|`, `&&`, `||` and `;`.
-//! Every byte of it must belong to a word, an operator or a blank.
+//! ```text
+//! line     = pipeline { ( "&&" | "||" | ";" ) pipeline } [ ";" ]
+//! pipeline = command { "|" command }
+//! command  = word { " " word }                  the first word is no keyword and no assignment
+//! word     = piece { piece }
+//! piece    = bare character | "'" … "'" | '"' … '"'   without $ ` \ ! in double quotes
+//! ```
+//! Everything else, from redirects to comments, makes the line not *plain*. (The usual C grammar of bash was tried
+//! and crashed on hostile lines: a model writes these lines, so nothing that could crash reads them.)
 
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
-
-use tree_sitter::{Node, Parser};
+use std::str::Chars;
 
 use super::{paths, show};
 
 /// A line with more commands is not looked through.
 const MOST_COMMANDS: usize = 20;
 
-/// Nesting that no honest line has.
-const DEEPEST: usize = 64;
+/// Words that begin something else than a simple command.
+const KEYWORDS: [&str; 18] = [
+    "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "select",
+    "function", "time", "coproc", "exec",
+];
 
 /// A parsed shell line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Script {
-    /// Its simple commands. If it is not plain: all that could be found anywhere in it.
+    /// Its simple commands. If it is not plain: everything in it that could be one.
     pub(super) commands: Vec<Simple>,
     /// Why it is not plain.
     pub(super) flaw: Option<&'static str>,
@@ -43,11 +53,9 @@ pub(super) struct Word {
 impl Script {
     /// Parses a line.
     pub(super) fn parse(line: &str) -> Self {
-        let tree = parser().parse(line, None).expect("a parser with a language and without a time limit parses");
-        let root = tree.root_node();
-        match plain(line, root) {
+        match plain(line) {
             Ok(commands) => Self { commands, flaw: None },
-            Err(flaw) => Self { commands: everywhere(line, root), flaw: Some(flaw) },
+            Err(flaw) => Self { commands: everywhere(line), flaw: Some(flaw) },
         }
     }
 }
@@ -63,6 +71,11 @@ impl Simple {
     pub(super) fn argv(&self) -> Vec<String> {
         self.words.iter().map(|word| word.text.clone()).collect()
     }
+}
+
+/// The words of each command, if the line is plain.
+pub fn plain_words(line: &str) -> Option<Vec<Vec<String>>> {
+    plain(line).ok().map(|commands| commands.iter().map(Simple::argv).collect())
 }
 
 /// What the words of a line may name as files, seen from a directory. Whoever may look can tell where they lead.
@@ -91,179 +104,141 @@ pub(super) fn changed(command: &Simple, bases: &[PathBuf]) -> Vec<PathBuf> {
 
 /// A word as one would write it: in quotes where it needs them.
 pub(super) fn quoted(word: &str) -> String {
-    let bare = |c: char| c.is_alphanumeric() || "_./:=,@%+^-~*?".contains(c);
-    match !word.is_empty() && word.chars().all(bare) {
+    match !word.is_empty() && word.chars().all(|c| is_bare(c) || is_glob(c)) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
-fn parser() -> Parser {
-    let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).expect("the grammar fits the library");
-    parser
-}
-
-/// The commands of a plain line, or why it is not one.
-fn plain(line: &str, root: Node<'_>) -> Result<Vec<Simple>, &'static str> {
+fn plain(line: &str) -> Result<Vec<Simple>, &'static str> {
     if line.chars().any(|c| c.is_control() || show::is_odd(c)) {
         return Err("the line holds control or hidden characters");
     }
-    if root.has_error() {
-        return Err("the line does not parse");
-    }
-    let mut reader = Reader { line, at: 0, piped: false, commands: Vec::new() };
-    reader.statements(root, 0)?;
-    reader.skip_blanks(line.len())?;
-    match reader.commands.len() {
-        0 => Err("the line holds no command"),
-        1..=MOST_COMMANDS => Ok(reader.commands),
-        _ => Err("the line holds too many commands"),
-    }
+    let mut reader = Reader { rest: line.chars().peekable(), commands: vec![Simple::default()] };
+    while reader.step()? {}
+    reader.finish()
 }
 
 struct Reader<'a> {
-    line: &'a str,
-    at: usize,
-    piped: bool,
+    rest: Peekable<Chars<'a>>,
+    /// The last one is under way.
     commands: Vec<Simple>,
 }
 
 impl Reader<'_> {
-    fn statements(&mut self, node: Node<'_>, depth: usize) -> Result<(), &'static str> {
-        if depth > DEEPEST {
-            return Err("the line is nested too deeply");
+    /// Takes a blank, an operator or a word. False at the end.
+    fn step(&mut self) -> Result<bool, &'static str> {
+        let Some(&next) = self.rest.peek() else { return Ok(false) };
+        match next {
+            ' ' => {
+                self.rest.next();
+            }
+            '|' | '&' | ';' => self.operator(next)?,
+            _ => {
+                let word = self.word()?;
+                self.last().words.push(word);
+            }
         }
-        for child in node.children(&mut node.walk()) {
-            match child.kind() {
-                "list" | "pipeline" => self.statements(child, depth + 1)?,
-                "command" => self.command(child)?,
-                "|" => self.operator(child, Joint::Pipe)?,
-                "&&" | "||" | ";" => self.operator(child, Joint::Next)?,
+        Ok(true)
+    }
+
+    fn operator(&mut self, first: char) -> Result<(), &'static str> {
+        self.rest.next();
+        let double = self.rest.next_if_eq(&first).is_some();
+        let piped = match (first, double) {
+            ('|', false) if self.rest.peek() != Some(&'&') => true,
+            ('|' | '&', true) | (';', false) => false,
+            ('&', false) => return Err("the line runs something in the background"),
+            _ => return Err("the line holds an operator that is none"),
+        };
+        if self.last().words.is_empty() {
+            return Err("the line does not parse");
+        }
+        // A last `;` ends the line; after anything else a command must follow.
+        let ends = first == ';' && self.rest.clone().all(|c| c == ' ');
+        if !ends {
+            self.commands.push(Simple { words: vec![], piped });
+        }
+        Ok(())
+    }
+
+    fn word(&mut self) -> Result<Word, &'static str> {
+        let mut word = Word::default();
+        while let Some(&next) = self.rest.peek() {
+            match next {
+                ' ' | '|' | '&' | ';' => break,
+                '\'' | '"' => word.text.push_str(&self.quote(next)?),
+                '~' if word.text.is_empty() || word.text.ends_with(['=', ':', '~']) => {
+                    return Err("the line names a home folder");
+                }
+                bare if is_bare(bare) || is_glob(bare) => {
+                    word.glob |= is_glob(bare);
+                    word.text.push(bare);
+                    self.rest.next();
+                }
                 other => return Err(flaw(other)),
             }
         }
-        Ok(())
-    }
-
-    fn operator(&mut self, node: Node<'_>, joint: Joint) -> Result<(), &'static str> {
-        self.piped = matches!(joint, Joint::Pipe);
-        self.skip_blanks(node.start_byte())?;
-        self.at = node.end_byte();
-        Ok(())
-    }
-
-    fn command(&mut self, node: Node<'_>) -> Result<(), &'static str> {
-        let mut words = Vec::new();
-        for child in node.children(&mut node.walk()) {
-            let child = match (child.kind(), child.child(0)) {
-                ("command_name", Some(name)) if words.is_empty() && child.child_count() == 1 => name,
-                _ => child,
-            };
-            self.skip_blanks(child.start_byte())?;
-            words.push(word(self.line, child, 0)?);
-            self.at = child.end_byte();
-        }
-        self.commands.push(Simple { words, piped: self.piped });
-        Ok(())
-    }
-
-    /// Moves on; what lies between must be blank.
-    fn skip_blanks(&mut self, to: usize) -> Result<(), &'static str> {
-        let gap = self.line.get(self.at..to).ok_or("the line does not parse")?;
-        match gap.bytes().all(|byte| byte == b' ') {
-            true => Ok(()),
-            false => Err("the line holds something that is no command"),
+        match self.last().words.is_empty() && (KEYWORDS.contains(&word.text.as_str()) || word.text.contains('=')) {
+            true => Err("the line holds more than simple commands"),
+            false => Ok(word),
         }
     }
-}
 
-enum Joint {
-    Pipe,
-    Next,
-}
-
-/// A literal word. Only letters whose meaning is beyond doubt may stand without quotes.
-fn word(line: &str, node: Node<'_>, depth: usize) -> Result<Word, &'static str> {
-    let text = &line[node.byte_range()];
-    match node.kind() {
-        "word" | "number" => bare(text),
-        "raw_string" => quote(text, '\''),
-        "string" => quote(text, '"'),
-        "concatenation" if depth == 0 => {
-            let mut joined = Word::default();
-            let mut at = node.start_byte();
-            for child in node.children(&mut node.walk()) {
-                let piece = word(line, child, depth + 1)?;
-                if child.start_byte() != at {
-                    return Err("the line does not parse");
-                }
-                at = child.end_byte();
-                joined.text.push_str(&piece.text);
-                joined.glob |= piece.glob;
-            }
-            Ok(joined)
-        }
-        other => Err(flaw(other)),
-    }
-}
-
-fn bare(text: &str) -> Result<Word, &'static str> {
-    let literal = |c: char| c.is_alphanumeric() || "_./:=,@%+^-".contains(c);
-    let tilde = |(at, c): (usize, char)| c == '~' && at > 0 && !text[..at].ends_with(['=', ':', '~']);
-    let glob = |c: char| c == '*' || c == '?';
-    match text.char_indices().all(|(at, c)| literal(c) || glob(c) || tilde((at, c))) {
-        true => Ok(Word { text: text.to_owned(), glob: text.contains(glob) }),
-        false => Err("a word holds characters with a meaning to the shell"),
-    }
-}
-
-fn quote(text: &str, mark: char) -> Result<Word, &'static str> {
-    let inner = text.strip_prefix(mark).and_then(|text| text.strip_suffix(mark)).ok_or("a quote does not end")?;
-    let active = |c: char| c == mark || (mark == '"' && "$`\\!".contains(c));
-    match inner.contains(active) {
-        true => Err("a quoted word holds an expansion"),
-        false => Ok(Word { text: inner.to_owned(), glob: false }),
-    }
-}
-
-/// Every simple command that can be found, for rules that forbid.
-fn everywhere(line: &str, root: Node<'_>) -> Vec<Simple> {
-    let mut found = Vec::new();
-    let mut cursor = root.walk();
-    loop {
-        if cursor.node().kind() == "command" {
-            found.push(loose(line, cursor.node()));
-        }
-        if cursor.goto_first_child() || cursor.goto_next_sibling() {
-            continue;
-        }
-        loop {
-            if !cursor.goto_parent() {
-                return found;
-            }
-            if cursor.goto_next_sibling() {
-                break;
+    fn quote(&mut self, mark: char) -> Result<String, &'static str> {
+        self.rest.next();
+        let mut inner = String::new();
+        for next in self.rest.by_ref() {
+            match next {
+                end if end == mark => return Ok(inner),
+                active if mark == '"' && "$`\\!".contains(active) => return Err("a quoted word holds an expansion"),
+                other => inner.push(other),
             }
         }
+        Err("a quote does not end")
+    }
+
+    fn last(&mut self) -> &mut Simple {
+        self.commands.last_mut().expect("one command is always under way")
+    }
+
+    fn finish(mut self) -> Result<Vec<Simple>, &'static str> {
+        match (self.last().words.is_empty(), self.commands.len()) {
+            (true, _) => Err("the line does not parse"),
+            (false, 1..=MOST_COMMANDS) => Ok(self.commands),
+            (false, _) => Err("the line holds too many commands"),
+        }
     }
 }
 
-fn loose(line: &str, node: Node<'_>) -> Simple {
-    let strip = |text: &str| text.chars().filter(|c| !"'\"\\".contains(*c)).collect();
-    let mut cursor = node.walk();
-    let words = node.children(&mut cursor).map(|child| Word { text: strip(&line[child.byte_range()]), glob: true });
-    Simple { words: words.collect(), piped: true }
+/// Characters that mean themselves wherever they stand in a word.
+fn is_bare(character: char) -> bool {
+    character.is_alphanumeric() || "_./:=,@%+^-~".contains(character)
 }
 
-fn flaw(kind: &str) -> &'static str {
-    match kind {
-        "redirected_statement" | "file_redirect" | "heredoc_redirect" | "herestring_redirect" => "the line redirects",
-        "command_substitution" | "process_substitution" => "the line substitutes a command",
-        "simple_expansion" | "expansion" | "arithmetic_expansion" | "brace_expression" => "the line expands something",
-        "variable_assignment" | "variable_assignments" => "the line sets a variable",
-        "&" => "the line runs something in the background",
-        "comment" => "the line holds a comment",
-        _ => "the line holds more than simple commands",
+fn is_glob(character: char) -> bool {
+    character == '*' || character == '?'
+}
+
+/// Everything that could be a command somewhere in the line, for rules that forbid: rather too much than too little.
+fn everywhere(line: &str) -> Vec<Simple> {
+    let bare: String = line.replace("\\\n", " ").chars().filter(|c| !"'\"\\".contains(*c)).collect();
+    let pieces = bare.split(|c: char| "|&;()`<>{}$!\n\r".contains(c));
+    let words = pieces.map(|piece| {
+        let words = piece.split_whitespace().skip_while(|word| KEYWORDS.contains(word) || word.contains('='));
+        words.map(|word| Word { text: word.to_owned(), glob: true }).collect()
+    });
+    let commands = words.map(|words: Vec<Word>| Simple { words, piped: true });
+    commands.filter(|command| !command.words.is_empty()).collect()
+}
+
+fn flaw(character: char) -> &'static str {
+    match character {
+        '<' | '>' => "the line redirects",
+        '$' | '`' => "the line expands or substitutes something",
+        '\\' => "the line holds a backslash",
+        '(' | ')' | '{' | '}' | '[' | ']' | '!' => "the line groups, expands or negates something",
+        '#' => "the line holds a comment",
+        _ => "a word holds characters with a meaning to the shell",
     }
 }

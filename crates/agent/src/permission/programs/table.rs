@@ -21,7 +21,7 @@ pub(super) enum Operands {
     Text,
     /// Names of files whose content is shown.
     Content,
-    /// Names of files of which only names and figures are shown.
+    /// Names of files of which only names and figures are shown; no option could do harm.
     Names,
     /// A pattern, then names of files whose content is shown.
     Pattern,
@@ -69,12 +69,12 @@ pub(super) const PROGRAMS: &[Program] = &[
     program("stat", "Lft", "c", &["--format=", "--printf=", "--terse", "--dereference", "--file-system"], Names),
     program("file", "bhiLNk0", "F", &["--brief", "--mime", "--mime-type", "--mime-encoding", "--dereference"], Content),
     program("du", "abchkmsSxl0", "dt", &["--all", "--summarize", "--human-readable", "--total", "--max-depth=", "--apparent-size", "--bytes", "--exclude=", "--si", "--time", "--threshold="], Names),
-    program("df", "ahHiklmPT", "t", &["--all", "--human-readable", "--inodes", "--print-type", "--total", "--si", "--local"], Names),
-    program("tree", "adfipsughDFqNQrtcUvCnxJX", "LIP", &["--noreport", "--dirsfirst", "--prune", "--filelimit=", "--gitignore", "--sort=", "--du", "--si", "--matchdirs", "--ignore-case"], Names),
+    program("df", "ahHiklmPT", "t", &["--all", "--human-readable", "--inodes", "--print-type", "--total", "--si", "--local"], Content),
+    program("tree", "adfipsughDFqNQrtcUvCnxJX", "LIP", &["--noreport", "--dirsfirst", "--prune", "--filelimit=", "--gitignore", "--sort=", "--du", "--si", "--matchdirs", "--ignore-case"], Content),
     program("basename", "az", "s", &["--multiple", "--suffix=", "--zero"], Text),
     program("dirname", "z", "", &["--zero"], Text),
-    program("realpath", "emLPqsz", "", &["--canonicalize-existing", "--canonicalize-missing", "--no-symlinks", "--relative-to=", "--relative-base="], Names),
-    program("readlink", "femnqsvz", "", &["--canonicalize", "--canonicalize-existing", "--canonicalize-missing"], Names),
+    program("realpath", "emLPqsz", "", &["--canonicalize-existing", "--canonicalize-missing", "--no-symlinks", "--relative-to=", "--relative-base="], Content),
+    program("readlink", "femnqsvz", "", &["--canonicalize", "--canonicalize-existing", "--canonicalize-missing"], Content),
     program("pwd", "LP", "", &[], Nothing),
     program("seq", "w", "sf", &[], Text),
     program("which", "a", "", &["--all"], Text),
