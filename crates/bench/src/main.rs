@@ -1,1 +1,127 @@
-fn main() {}
+//! Measures the release binary with default settings, each figure beside the raw upstream read directly in the same run.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod disk;
+mod load;
+mod mock;
+mod report;
+mod sessions;
+mod start;
+mod streams;
+mod truth;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use clap::Parser;
+use gander_testkit::harness::Launch;
+use gander_testkit::upstream::{Counts, serve};
+use tokio::net::TcpListener;
+
+use mock::Mock;
+use report::Report;
+
+/// Prints what gander costs beside reading the model directly.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Smaller numbers, for checking that everything still works.
+    #[arg(long)]
+    quick: bool,
+    /// Only the parts whose name holds this text.
+    #[arg(long)]
+    only: Option<String>,
+    /// Writes FILE.md and FILE.json too.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The binary to measure; otherwise the release build is made first.
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Be the model instead: prints its address and answers until killed.
+    #[arg(long, hide = true)]
+    upstream: bool,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    pub(crate) starts: usize,
+    pub(crate) rounds: usize,
+    pub(crate) firsts: usize,
+    pub(crate) idle_sessions: usize,
+    pub(crate) turns: usize,
+    pub(crate) sync_runs: usize,
+}
+
+/// What every part needs.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) binary: PathBuf,
+    pub(crate) mock: Mock,
+    pub(crate) scale: Scale,
+}
+
+impl Bench {
+    /// The binary on this directory with default settings and the mock as its model.
+    pub(crate) fn launch(&self, data: &Path) -> Launch {
+        let mut launch = Launch::openai(&self.binary, data, &self.mock.base_url());
+        launch.variables.retain(|(name, _)| name != "GANDER_PERMISSIONS_POLICY");
+        launch
+    }
+}
+
+const WHOLE: Scale =
+    Scale { starts: 11, rounds: 7, firsts: 101, idle_sessions: 10_000, turns: 5_000, sync_runs: 5_000 };
+const QUICK: Scale = Scale { starts: 5, rounds: 3, firsts: 21, idle_sessions: 1_000, turns: 300, sync_runs: 500 };
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    // The model gets one thread, so that it is the same for everybody who reads it.
+    let threads = if arguments.upstream { 1 } else { 2 };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    runtime.block_on(async { if arguments.upstream { upstream().await } else { measure(&arguments).await } })
+}
+
+async fn upstream() -> anyhow::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    serve(listener, Arc::new(Counts::default())).await;
+    Ok(())
+}
+
+async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
+    let binary = match &arguments.binary {
+        Some(binary) => binary.clone(),
+        None => release_binary()?,
+    };
+    let scale = if arguments.quick { QUICK } else { WHOLE };
+    let bench = Bench { binary, mock: Mock::start().await?, scale };
+    let mut report = Report::new(&bench).await?;
+    let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    if wanted("start") {
+        start::measure(&bench, &mut report).await.context("start")?;
+    }
+    if wanted("streams") {
+        streams::measure(&bench, &mut report).await.context("streams")?;
+    }
+    if wanted("sessions") {
+        sessions::measure(&bench, &mut report).await.context("sessions")?;
+    }
+    println!("{}", report.markdown());
+    if let Some(out) = &arguments.out {
+        report.write(out)?;
+    }
+    ensure!(report.faults.is_empty(), "counts differ, so some figures are missing: {:?}", report.faults);
+    Ok(())
+}
+
+/// Builds the server as its users get it.
+fn release_binary() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = std::process::Command::new(cargo).args(["build", "--release", "-p", "gander-server"]).status()?;
+    ensure!(status.success(), "the release build failed");
+    let beside = std::env::current_exe()?.with_file_name("gander");
+    ensure!(beside.exists(), "no binary at {}", beside.display());
+    Ok(beside)
+}

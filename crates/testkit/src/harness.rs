@@ -1,5 +1,6 @@
 //! The real binary as a process: started in a fresh directory, watched through /proc, killed by its own id.
 
+mod agent;
 mod client;
 mod process;
 mod stream;
@@ -13,10 +14,12 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use gander_domain::Entry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
+pub use agent::{Agent, Background, script};
 pub use client::{Client, Refusal};
 pub use process::{Process, processes_naming, terminate};
 pub use stream::{DeltaStream, Finished};
@@ -97,11 +100,10 @@ impl Launch {
     }
 
     /// The log of a session as its exported entries.
-    pub async fn export(&self, session: &str) -> anyhow::Result<Vec<serde_json::Value>> {
+    pub async fn export(&self, session: &str) -> anyhow::Result<Vec<Entry>> {
         let text = self.stdout(&["sessions", "export", session]).await?;
-        let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let values = lines.map(serde_json::from_str).collect::<Result<Vec<serde_json::Value>, _>>()?;
-        Ok(values.into_iter().filter(|value| value.get("seq").is_some()).collect())
+        let entries = text.lines().filter(|line| line.contains("\"seq\":"));
+        entries.map(|line| serde_json::from_str(line).with_context(|| format!("no entry: {line}"))).collect()
     }
 
     /// Where its server listens for local clients.

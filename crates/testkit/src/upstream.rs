@@ -2,6 +2,7 @@
 //!
 //! The last marker of a request counts:
 //! - `[[n=2000,d=0,f=0,s=8]]`: 2,000 deltas of 8 bytes, 0 ms before the first and 0 ms between; every delta carries one `~`.
+//! - `[[n=3,w=7]]`: the deltas `~7:0 `, `~7:1 ` and `~7:2 `, so that each says whose it is and which.
 //! - `[[call=shell|{"command":"true"}]]`: the first answer is this tool call, the one after its result is the text.
 
 use std::io;
@@ -25,6 +26,8 @@ pub struct Pace {
     pub first_ms: u64,
     /// Bytes of each.
     pub size: usize,
+    /// If not 0, each delta says this number and its own.
+    pub word: u64,
 }
 
 /// A running model; it stops when dropped.
@@ -46,14 +49,23 @@ pub struct Counts {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { deltas: 3, between_ms: 0, first_ms: 0, size: 8 }
+        Self { deltas: 3, between_ms: 0, first_ms: 0, size: 8, word: 0 }
     }
 }
 
 impl Pace {
     /// The marker that asks for this pace.
     pub fn marker(&self) -> String {
-        format!("[[n={},d={},f={},s={}]]", self.deltas, self.between_ms, self.first_ms, self.size)
+        let Self { deltas, between_ms, first_ms, size, word } = self;
+        format!("[[n={deltas},d={between_ms},f={first_ms},s={size},w={word}]]")
+    }
+
+    /// The text of one delta.
+    pub fn delta(&self, index: usize) -> String {
+        match self.word {
+            0 => format!("~{}", "x".repeat(self.size - 1)),
+            word => format!("~{word}:{index} "),
+        }
     }
 
     /// The pace that the last marker of a request asks for.
@@ -65,6 +77,7 @@ impl Pace {
                 "d" => pace.between_ms = value as u64,
                 "f" => pace.first_ms = value as u64,
                 "s" => pace.size = value.max(1),
+                "w" => pace.word = value as u64,
                 _ => {}
             }
         }
@@ -191,14 +204,16 @@ const EVENT: &str =
     r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"mock","choices":"#;
 
 async fn text(stream: &mut TcpStream, pace: Pace, counts: &Counts) -> io::Result<()> {
-    let content = format!("~{}", "x".repeat(pace.size - 1));
-    let event = delta(&format!(r#"{{"content":"{content}"}}"#), "null");
-    let framed = framed(&event);
+    let frame = |index| framed(&delta(&format!(r#"{{"content":"{}"}}"#, pace.delta(index)), "null"));
+    let same = frame(0);
     for index in 0..pace.deltas {
         if index > 0 && pace.between_ms > 0 {
             tokio::time::sleep(Duration::from_millis(pace.between_ms)).await;
         }
-        stream.write_all(framed.as_bytes()).await?;
+        match pace.word {
+            0 => stream.write_all(same.as_bytes()).await?,
+            _ => stream.write_all(frame(index).as_bytes()).await?,
+        }
         counts.deltas.fetch_add(1, Ordering::Relaxed);
         if pace.between_ms == 0 && index % 64 == 63 {
             tokio::task::yield_now().await;
@@ -266,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_last_marker_of_a_request_counts() {
-        let slow = Pace { deltas: 7, between_ms: 2, first_ms: 1, size: 4 };
+        let slow = Pace { deltas: 7, between_ms: 2, first_ms: 1, size: 4, word: 9 };
         let request = format!("{} then {} and more", Pace::default().marker(), slow.marker());
         assert_eq!(Pace::of(&request), slow);
         assert_eq!(Pace::of("nothing"), Pace::default());
