@@ -1,0 +1,181 @@
+//! The live tail: recent entries of a session, shared by all who follow it, bounded whatever they do.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gander_domain::{Entry, Seq, SessionId};
+use tokio::sync::Notify;
+
+/// A session's ring keeps about so many bytes; older entries are in the log.
+const RING_BYTES: usize = 128 * 1024;
+
+/// What a tail has to say.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// These follow the reader's place, without a gap.
+    Live(Fresh),
+    /// There is more, but not here any longer: read the log.
+    Behind,
+    /// The session was deleted, or the store closed.
+    Ended,
+}
+
+/// Committed entries that follow a place, shared and not copied.
+#[derive(Clone, Debug)]
+pub struct Fresh {
+    batches: Vec<Arc<[Entry]>>,
+    after: Seq,
+}
+
+impl Fresh {
+    /// The entries, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.batches.iter().flat_map(|batch| batch.iter()).filter(|entry| entry.seq > self.after)
+    }
+
+    /// The same in pieces; the first may begin with entries up to the reader's place.
+    pub fn batches(&self) -> impl Iterator<Item = &[Entry]> {
+        self.batches.iter().map(AsRef::as_ref)
+    }
+
+    /// The place of the last one.
+    pub fn last(&self) -> Seq {
+        self.batches.last().and_then(|batch| batch.last()).map_or(self.after, |entry| entry.seq)
+    }
+}
+
+/// Follows one session. Holds no entries of its own: a reader that never reads costs nothing.
+pub struct Tail {
+    feeds: Arc<Feeds>,
+    feed: Arc<Feed>,
+    session: SessionId,
+}
+
+impl Tail {
+    /// Waits until there is something after a place. Safe to drop at any time.
+    pub async fn next(&self, after: Seq) -> Next {
+        loop {
+            let mut notified = std::pin::pin!(self.feed.wake.notified());
+            notified.as_mut().enable();
+            if let Some(next) = self.peek(after) {
+                return next;
+            }
+            notified.await;
+        }
+    }
+
+    /// What is there now, without waiting.
+    pub fn peek(&self, after: Seq) -> Option<Next> {
+        lock(&self.feed.ring).look(after)
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        let mut map = lock(&self.feeds.map);
+        // Ours and the map's: nobody else follows, and nobody can begin to while the map is locked.
+        if Arc::strong_count(&self.feed) == 2 {
+            map.remove(&self.session);
+        }
+    }
+}
+
+/// The tails of all followed sessions.
+#[derive(Default)]
+pub(super) struct Feeds {
+    map: Mutex<HashMap<SessionId, Arc<Feed>>>,
+}
+
+impl Feeds {
+    pub(super) fn subscribe(self: &Arc<Self>, session: SessionId) -> Tail {
+        let feed = Arc::clone(lock(&self.map).entry(session).or_default());
+        Tail { feeds: Arc::clone(self), feed, session }
+    }
+
+    /// Shows a committed batch to whoever follows; `bytes` is about its size.
+    pub(super) fn publish(&self, session: SessionId, entries: Vec<Entry>, bytes: usize) {
+        let feed = lock(&self.map).get(&session).cloned();
+        let Some((feed, head)) = feed.zip(entries.last().map(|entry| entry.seq)) else { return };
+        let cost = bytes + entries.len() * size_of::<Entry>();
+        lock(&feed.ring).push(entries.into(), head, cost);
+        feed.wake.notify_waiters();
+    }
+
+    /// The session is no more.
+    pub(super) fn end(&self, session: SessionId) {
+        if let Some(feed) = lock(&self.map).get(&session) {
+            feed.end();
+        }
+    }
+
+    /// The store is no more.
+    pub(super) fn end_all(&self) {
+        lock(&self.map).values().for_each(|feed| feed.end());
+    }
+
+    /// Drops the rings of sessions that were quiet since the last call.
+    pub(super) fn settle(&self) {
+        lock(&self.map).values().for_each(|feed| lock(&feed.ring).settle());
+    }
+}
+
+#[derive(Default)]
+struct Feed {
+    ring: Mutex<Ring>,
+    wake: Notify,
+}
+
+impl Feed {
+    fn end(&self) {
+        lock(&self.ring).ended = true;
+        self.wake.notify_waiters();
+    }
+}
+
+#[derive(Default)]
+struct Ring {
+    head: Seq,
+    batches: VecDeque<(Arc<[Entry]>, usize)>,
+    bytes: usize,
+    quiet: bool,
+    ended: bool,
+}
+
+impl Ring {
+    fn push(&mut self, batch: Arc<[Entry]>, head: Seq, cost: usize) {
+        self.head = head;
+        self.quiet = false;
+        self.bytes += cost;
+        self.batches.push_back((batch, cost));
+        while self.bytes > RING_BYTES {
+            let Some((_, cost)) = self.batches.pop_front() else { break };
+            self.bytes -= cost;
+        }
+    }
+
+    fn look(&self, after: Seq) -> Option<Next> {
+        if self.ended {
+            return Some(Next::Ended);
+        }
+        if self.head <= after {
+            return None;
+        }
+        let start = self.batches.partition_point(|(batch, _)| batch.last().is_none_or(|entry| entry.seq <= after));
+        let batches: Vec<_> = self.batches.range(start..).map(|(batch, _)| Arc::clone(batch)).collect();
+        let follows = batches.first().and_then(|batch| batch.first()).is_some_and(|entry| entry.seq <= after.next());
+        Some(if follows { Next::Live(Fresh { batches, after }) } else { Next::Behind })
+    }
+
+    fn settle(&mut self) {
+        if self.quiet {
+            self.batches = VecDeque::new();
+            self.bytes = 0;
+        }
+        self.quiet = true;
+    }
+}
+
+/// A panic while the lock was held leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

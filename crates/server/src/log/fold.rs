@@ -1,0 +1,112 @@
+//! What entries change in the side tables: a pure fold, the same for every store and for a rebuild.
+
+use gander_domain::{Entry, Event, Outcome, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+
+/// What some entries of one session change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Changes {
+    pub(super) card: Option<CardChange>,
+    pub(super) runs: Vec<RunChange>,
+    pub(super) questions: Vec<QuestionChange>,
+}
+
+/// What changes in a session's summary; `None` stays. Its state follows from its runs and questions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct CardChange {
+    pub(super) birth: Option<Birth>,
+    pub(super) title: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) archived: Option<bool>,
+    pub(super) messages: u64,
+    pub(super) updated_at: Timestamp,
+}
+
+/// What never changes in a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Birth {
+    pub(super) owner: Principal,
+    pub(super) workspace: String,
+    pub(super) parent: Option<SessionId>,
+    pub(super) at: Timestamp,
+}
+
+/// A step of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RunChange {
+    pub(super) run: RunId,
+    pub(super) seq: Seq,
+    pub(super) at: Timestamp,
+    pub(super) step: RunStep,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum RunStep {
+    Queued,
+    Started,
+    Ended(Outcome),
+}
+
+/// A step of a question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct QuestionChange {
+    pub(super) question: QuestionId,
+    pub(super) run: Option<RunId>,
+    pub(super) asked: Option<Seq>,
+    pub(super) answered: Option<Seq>,
+}
+
+/// Folds entries of one session, in order.
+pub(super) fn changes<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Changes {
+    let mut changes = Changes::default();
+    for entry in entries {
+        if !entry.event.is_delta() {
+            changes.apply(entry);
+        }
+    }
+    changes
+}
+
+impl Changes {
+    fn apply(&mut self, entry: &Entry) {
+        let card = self.card.get_or_insert_default();
+        card.updated_at = card.updated_at.max(entry.at);
+        match &entry.event {
+            Event::SessionCreated { owner, workspace, settings, parent, .. } => {
+                let (owner, workspace) = (owner.clone(), workspace.clone());
+                card.birth = Some(Birth { owner, workspace, parent: *parent, at: entry.at });
+                card.agent = Some(settings.agent.clone());
+            }
+            Event::TitleSet { title } => card.title = Some(title.clone()),
+            Event::SettingsChanged { patch } => card.agent = patch.agent.clone().or_else(|| card.agent.take()),
+            Event::ArchiveSet { archived } => card.archived = Some(*archived),
+            Event::RunQueued { .. } => self.run(entry, RunStep::Queued),
+            Event::RunStarted { .. } => self.run(entry, RunStep::Started),
+            Event::RunEnded { outcome } => self.run(entry, RunStep::Ended(outcome.clone())),
+            Event::MessageDone { .. } => card.messages += 1,
+            Event::QuestionAsked { question } => self.question(entry, question.id, Some(entry.seq), None),
+            Event::QuestionAnswered { question, .. } => self.question(entry, *question, None, Some(entry.seq)),
+            Event::HistoryReset { .. }
+            | Event::Noticed { .. }
+            | Event::PlanSet { .. }
+            | Event::UsageAdded { .. }
+            | Event::RunRecovered { .. }
+            | Event::CancelRequested { .. }
+            | Event::MessageStarted { .. }
+            | Event::PartDelta { .. }
+            | Event::ToolCalled { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolUpdated { .. }
+            | Event::ToolDone { .. }
+            | Event::Unknown(_) => {}
+        }
+    }
+
+    fn run(&mut self, entry: &Entry, step: RunStep) {
+        let Some(run) = entry.run else { return };
+        self.runs.push(RunChange { run, seq: entry.seq, at: entry.at, step });
+    }
+
+    fn question(&mut self, entry: &Entry, question: QuestionId, asked: Option<Seq>, answered: Option<Seq>) {
+        self.questions.push(QuestionChange { question, run: entry.run, asked, answered });
+    }
+}
