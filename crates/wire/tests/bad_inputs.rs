@@ -4,7 +4,7 @@
 //! `{REP:n:x}` n times x and `{MEMBERS:n}` n members. Expected: `code id [reason]` or `ok id` for each answer, in order,
 //! then what the server is asked to do.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod common;
 

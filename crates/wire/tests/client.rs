@@ -1,6 +1,6 @@
 //! Our client against our agent, joined in memory.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod common;
 
@@ -183,6 +183,8 @@ fn a_reject_is_an_answer_too() {
     pair.client.receive(b"");
     let sent: Vec<Vec<u8>> = pair.client.outbox().messages().map(|(_, message)| message.to_vec()).collect();
     sent.iter().for_each(|message| pair.door.raw(message));
-    let Intent::Command { command: Command::Answer { reply, .. }, .. } = pair.door.intent() else { panic!("no answer") };
+    let Intent::Command { command: Command::Answer { reply, .. }, .. } = pair.door.intent() else {
+        panic!("no answer")
+    };
     assert_eq!(reply, Reply::Chosen { choice: "reject".to_owned(), kind: ChoiceKind::RejectOnce });
 }

@@ -1,6 +1,6 @@
 //! Laws of the door: replay is live at every split, and nothing that arrives stops a connection.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod common;
 
@@ -13,6 +13,7 @@ use gander_domain::{
 };
 use gander_testkit::vectors::scenarios;
 use gander_testkit::{SessionScript, build};
+use gander_wire::acp::{Intent, Refusal};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -124,7 +125,10 @@ fn play(steps: &[Step]) -> Vec<Entry> {
             (Step::Crash, _) => script.crash(&Recovery::default()),
             (_, None) => {}
             (Step::Say(deltas, done), Some(run)) => {
-                script.report(run, Report::MessageStarted { message: gander_domain::MessageId::new(build::run(n).uuid()) });
+                script.report(
+                    run,
+                    Report::MessageStarted { message: gander_domain::MessageId::new(build::run(n).uuid()) },
+                );
                 let deltas = deltas.iter().map(|(thought, text)| Delta {
                     growth: if *thought { Growth::Thought } else { Growth::Text },
                     text: text.clone(),
@@ -137,7 +141,8 @@ fn play(steps: &[Step]) -> Vec<Entry> {
             }
             (Step::Tool { asked, ends }, Some(run)) => {
                 let call = build::shell(build::call_id(n));
-                let gate = if *asked { Gate::Ask(build::permission(build::question_id(n), call.id)) } else { Gate::Open };
+                let gate =
+                    if *asked { Gate::Ask(build::permission(build::question_id(n), call.id)) } else { Gate::Open };
                 script.report(run, Report::ToolWanted { call, gate });
                 if *ends {
                     let result = ToolResult::text(ToolEnd::Completed, "hi");
@@ -178,6 +183,25 @@ fn answers(door: &mut Door) -> bool {
     line["id"] == "still there?" && line["error"]["code"] == -32601
 }
 
+/// A server that has nothing.
+fn refuse_all(door: &mut Door) {
+    while let Some(intent) = door.connection.poll() {
+        let ticket = match intent {
+            Intent::NewSession { ticket, .. }
+            | Intent::LoadSession { ticket, .. }
+            | Intent::ResumeSession { ticket, .. }
+            | Intent::Attach { ticket, .. }
+            | Intent::ListSessions { ticket, .. }
+            | Intent::CloseSession { ticket, .. }
+            | Intent::DeleteSession { ticket, .. }
+            | Intent::Extension { ticket, .. }
+            | Intent::Command { ticket: Some(ticket), .. } => ticket,
+            _ => continue,
+        };
+        door.connection.refused(ticket, &Refusal::Unavailable("closed".to_owned()));
+    }
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -192,6 +216,22 @@ proptest! {
         let live = watched(&log, &first);
         prop_assert_eq!(&watched(&log, &second), &live);
         prop_assert_eq!(&loaded(&log, head.index(log.len()) + 1, &second), &live);
+    }
+
+    #[test]
+    fn every_request_gets_exactly_one_answer(messages in prop::collection::vec(hostile(), 0..24)) {
+        let mut door = Door::open(&play(&[Step::Prompt]));
+        for (id, message) in messages.iter().enumerate() {
+            let mut message = message.clone();
+            message["id"] = json!(100 + id);
+            message["method"] = message.get("method").cloned().unwrap_or_else(|| json!("session/list"));
+            door.send(&message);
+            refuse_all(&mut door);
+        }
+        let mut answered: Vec<Value> = door.lines().iter().filter(|line| line.get("method").is_none()).map(|line| line["id"].clone()).collect();
+        answered.sort_by_key(Value::as_u64);
+        let expected: Vec<Value> = (0..messages.len()).map(|id| json!(100 + id)).collect();
+        prop_assert_eq!(answered, expected);
     }
 
     #[test]
@@ -232,8 +272,17 @@ fn hostile() -> impl Strategy<Value = Value> {
         ]
     });
     let method = prop::sample::select(vec![
-        "initialize", "session/new", "session/load", "session/prompt", "session/cancel", "session/close",
-        "session/list", "session/set_mode", "$/cancel_request", "_gander/x", "session/update",
+        "initialize",
+        "session/new",
+        "session/load",
+        "session/prompt",
+        "session/cancel",
+        "session/close",
+        "session/list",
+        "session/set_mode",
+        "$/cancel_request",
+        "_gander/x",
+        "session/update",
     ]);
     let member = prop_oneof![
         value.clone().prop_map(|value| ("id", value)),

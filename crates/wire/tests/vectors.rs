@@ -1,6 +1,6 @@
 //! Rosetta vectors: what a client that is there and a client that comes later are told of each scenario's log.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod common;
 
@@ -27,7 +27,9 @@ fn live(log: &[Entry]) -> Vec<String> {
             Event::RunStarted { origin } if origin.door == "acp" => {
                 door.prompt(door.session(), entry.run.unwrap());
             }
-            Event::QuestionAnswered { question, answer: Answer { by: Some(by), reply } } if *by == Principal::owner() => {
+            Event::QuestionAnswered { question, answer: Answer { by: Some(by), reply } }
+                if *by == Principal::owner() =>
+            {
                 answers(&mut door, &question.to_string(), reply);
             }
             _ => {}
@@ -103,7 +105,9 @@ fn typed(line: &str) {
         (Some("session/request_permission"), ..) => same::<schema::RequestPermissionRequest>(part("params")),
         (Some("elicitation/create"), ..) => same::<schema::CreateElicitationRequest>(part("params")),
         (Some("$/cancel_request"), ..) => same::<schema::CancelRequestNotification>(part("params")),
-        (None, Some(result), None) if result.get("stopReason").is_some() => same::<schema::PromptResponse>(part("result")),
+        (None, Some(result), None) if result.get("stopReason").is_some() => {
+            same::<schema::PromptResponse>(part("result"))
+        }
         (None, Some(_), None) => same::<schema::LoadSessionResponse>(part("result")),
         (None, None, Some(_)) => same::<schema::Error>(part("error")),
         _ => panic!("unknown line: {line}"),

@@ -12,6 +12,9 @@ use super::schema::{
 };
 use crate::jsonrpc::{Code, Counters, Error, Incoming, Outbox, Params, Peer, RequestId, Responder};
 
+/// What a call fails with when its agent is gone: the code that other clients use.
+const GONE: i64 = -32000;
+
 /// The client's side of one agent's connection.
 ///
 /// Each call returns a number; what came of it is told by [`poll`](Self::poll) under the same number.
@@ -174,7 +177,7 @@ impl Client {
 
     /// The agent is gone: every call that waits has failed.
     pub fn disconnected(&mut self) {
-        let error = Error::new(Code::AuthRequired, "the agent is gone");
+        let error = Error { code: GONE, message: "the agent is gone".to_owned(), data: None };
         let failed = self.peer.abandon().map(|asked| Told::Failed { call: asked.call, error: error.clone() });
         self.told.extend(failed);
     }

@@ -40,7 +40,7 @@ pub(super) fn update(out: &mut Outbox, prefix: &Prefix, catalog: &Catalog, updat
             }
             other(out, prefix, &options(catalog, settings));
         }
-        Update::Notice(notice) => other(out, prefix, &SessionUpdate::Notice(notice.clone())),
+        Update::Notice(notice) => other(out, prefix, &SessionUpdate::Notice((**notice).clone())),
         Update::Compaction(compaction) => other(out, prefix, &SessionUpdate::CompactionUpdate((**compaction).clone())),
         Update::Other(update) => other(out, prefix, update),
     }

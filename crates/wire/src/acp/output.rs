@@ -23,7 +23,7 @@ pub enum Update<'a> {
     /// The mode and the options; which exist is known to the connection.
     Settings { settings: Box<Settings>, mode_changed: bool },
     /// For clients that offer to show notices. No part of the history.
-    Notice(schema::Notice),
+    Notice(Box<schema::Notice>),
     /// For clients that offer to show compactions.
     Compaction(Box<schema::CompactionUpdate>),
     /// Everything else.
@@ -277,7 +277,8 @@ fn notice(notice: &Notice) -> Update<'static> {
         Severity::Warning => schema::NoticeSeverity::Warning,
         Severity::Error => schema::NoticeSeverity::Error,
     };
-    Update::Notice(schema::Notice::new(severity, notice.title.clone()).description(notice.detail.clone()))
+    let notice = schema::Notice::new(severity, notice.title.clone()).description(notice.detail.clone());
+    Update::Notice(Box::new(notice))
 }
 
 /// A client cannot take back what it shows: it is shown what stands in its place.

@@ -3,6 +3,9 @@
 /// The longest line that is handled: 16 MiB.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
+/// Above this an empty buffer is given back.
+const KEEP_CAPACITY: usize = 64 * 1024;
+
 /// Cuts a byte stream into lines and never holds more than one line's limit plus what was pushed last.
 #[derive(Debug)]
 pub struct Lines {
@@ -47,6 +50,9 @@ impl Lines {
         self.buffer.drain(..self.start);
         self.scanned -= self.start;
         self.start = 0;
+        if self.buffer.is_empty() {
+            self.buffer.shrink_to(KEEP_CAPACITY);
+        }
         self.buffer.extend_from_slice(bytes);
     }
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Accepted, Effort, Entry, Mode, Principal, RunId, SessionId, SessionView};
-use gander_testkit::{CountingIds, build};
+use gander_domain::{Accepted, Effort, Entry, Gate, IfBusy, Mode, Principal, Report, RunId, SessionId, SessionView};
+use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{Catalog, Connection, Intent, Model, Profile};
 use serde_json::{Value, json};
 
@@ -185,4 +185,29 @@ pub fn items(lines: &[Value]) -> Vec<Value> {
         }
     }
     items
+}
+
+/// A session whose run asks whether a tool may run.
+pub fn asking() -> SessionScript {
+    let mut script = SessionScript::begin();
+    script.prompt(build::run(5), IfBusy::Refuse).unwrap();
+    let call = build::shell(build::call_id(6));
+    let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
+    script.report(build::run(5), Report::ToolWanted { call, gate });
+    script
+}
+
+pub fn question() -> String {
+    build::question_id(7).to_string()
+}
+
+/// The methods, results and errors of these lines, in short.
+pub fn short(lines: &[Value]) -> Vec<String> {
+    let short = |line: &Value| match (line["method"].as_str(), line.get("result")) {
+        (Some("session/update"), _) => line["params"]["update"]["sessionUpdate"].as_str().unwrap().to_owned(),
+        (Some(method), _) => method.to_owned(),
+        (None, Some(result)) => format!("result {}", result["stopReason"].as_str().unwrap_or("other")),
+        (None, None) => format!("error {}", code(line)),
+    };
+    lines.iter().map(short).collect()
 }
