@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::driver::GrantBook;
-use gander_agent::model::Catalogue;
 use gander_agent::tools::{Limits, Redactor, Surroundings, Toolbox};
 use gander_domain::{Principal, Recovery, Settings};
 use serde_json::{Value, json};
@@ -58,7 +57,7 @@ impl App {
     pub async fn start(config: Config) -> anyhow::Result<Arc<Self>> {
         let store = SqliteStore::open(Options::new(config.paths.data())).await.context("the log cannot be opened")?;
         let store: Arc<dyn Store> = Arc::new(store);
-        let models = Arc::new(models(&config));
+        let models = Arc::new(models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
         let backend = Arc::new(native(&config, &models, Arc::new(grants.clone())));
         let hub = Hub::new(Arc::clone(&store), backend, recovery(&config.sections));
@@ -142,9 +141,9 @@ impl fmt::Debug for App {
     }
 }
 
-fn models(config: &Config) -> Models {
+fn models(config: &Config) -> anyhow::Result<Models> {
     let chosen = config.sections.model.default.clone();
-    Models::new(Catalogue::built_in(), config.keys.clone(), chosen)
+    Ok(Models::new(config.catalogue()?, config.keys.clone(), chosen))
 }
 
 fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> Native {

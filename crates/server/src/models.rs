@@ -27,6 +27,8 @@ pub struct Models {
 impl Models {
     /// Models of this catalogue, reached with these keys.
     pub fn new(catalogue: Catalogue, keys: Keys, chosen: Option<String>) -> Self {
+        // Whoever comes second finds the same provider installed.
+        drop(rustls::crypto::ring::default_provider().install_default());
         Self { catalogue, keys, chosen, found: OnceCell::new(), connected: Mutex::default() }
     }
 
