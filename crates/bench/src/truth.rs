@@ -24,7 +24,7 @@ pub(crate) struct Stored {
 
 /// Counts rows and deltas in a data directory.
 pub(crate) async fn stored(data: &Path) -> anyhow::Result<Stored> {
-    let options = SqliteConnectOptions::new().filename(data.join("gander.db")).read_only(true);
+    let options = SqliteConnectOptions::new().filename(data.join("log.db")).read_only(true);
     let mut connection: SqliteConnection = options.connect().await?;
     let query = "SELECT count(*), coalesce(sum(CASE WHEN kind IN (1, 2) THEN last - first + 1 END), 0) FROM entry";
     let row = sqlx::query(query).fetch_one(&mut connection).await?;
