@@ -21,10 +21,10 @@ use crate::paths::Paths;
 
 pub use default_file::default_file;
 pub use keys::{Keys, PROVIDER_VARIABLES};
-pub use load::ConfigError;
+pub use load::{ConfigError, settings_file};
 pub use sections::{
-    DaemonSection, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
-    Sections, ServerSection, ToolsSection,
+    DaemonSection, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, Sections,
+    ServerSection, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting};
 pub use units::{Bytes, Span};

@@ -2,8 +2,10 @@
 
 pub mod app;
 pub mod backend;
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod daemon;
 pub mod door;
 pub mod exchange;
 pub mod grants;
@@ -11,8 +13,10 @@ pub mod http;
 pub mod hub;
 pub mod log;
 pub mod models;
+pub mod output;
 pub mod paths;
 pub mod token;
+pub mod trace;
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -59,11 +59,6 @@ impl Paths {
         &self.data
     }
 
-    /// The session log.
-    pub fn database(&self) -> PathBuf {
-        self.data.join("gander.db")
-    }
-
     /// The owner's token.
     pub fn token(&self) -> PathBuf {
         self.data.join("token")

@@ -105,7 +105,10 @@ fn rules_are_read_and_checked() {
     let place = Place::new();
     place.write("[[permissions.rules]]\ntool = \"shell\"\npattern = \"cargo test*\"\naction = \"allow\"\n");
     let rules = place.load(&[], vec![]).unwrap().sections.permissions.rules;
-    assert_eq!(serde_json::to_value(rules).unwrap(), serde_json::json!([{ "tool": "shell", "pattern": "cargo test*", "action": "allow" }]));
+    assert_eq!(
+        serde_json::to_value(rules).unwrap(),
+        serde_json::json!([{ "tool": "shell", "pattern": "cargo test*", "action": "allow" }])
+    );
     place.write("[[permissions.rules]]\ntool = \"shell\"\nacton = \"allow\"\n");
     let error = place.load(&[], vec![]).unwrap_err();
     assert!(error.contains("unknown field `acton`") && error.ends_with("permissions.rules"), "{error}");

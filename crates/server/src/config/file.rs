@@ -3,12 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use toml::{Table, Value};
 use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
 
+use super::Keys;
 use super::load::ConfigError;
 use super::settings::{self, SETTINGS, Setting};
-use super::Keys;
 
 /// What a settings file says.
 #[derive(Debug, Default)]

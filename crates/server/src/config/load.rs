@@ -76,6 +76,9 @@ impl ConfigError {
 /// Puts the layers together.
 pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, ConfigError> {
     let path = settings_file(flags, environment)?;
+    if let Some(named) = named_file(flags, environment).filter(|named| !named.exists()) {
+        return Err(ConfigError::Missing(named));
+    }
     let from_file = file::read(&path)?;
     let mut layers = Layers::defaults();
     for FileValue { setting, value, line } in from_file.values {
@@ -153,13 +156,17 @@ fn section<'a>(values: &'a mut Table, setting: &Setting) -> &'a mut Table {
     section.as_table_mut().expect("sections are tables: nothing else is ever put there")
 }
 
-fn settings_file(flags: &Flags, environment: &Environment) -> Result<PathBuf, ConfigError> {
-    let named = flags.config.clone().or_else(|| environment.get("GANDER_CONFIG").map(PathBuf::from));
-    if let Some(path) = named {
-        return if path.exists() { Ok(path) } else { Err(ConfigError::Missing(path)) };
+/// Where the settings file is, or would be.
+pub fn settings_file(flags: &Flags, environment: &Environment) -> Result<PathBuf, ConfigError> {
+    if let Some(named) = named_file(flags, environment) {
+        return Ok(named);
     }
     let base = home_relative(environment, "XDG_CONFIG_HOME", ".config")?;
     Ok(base.join("gander").join("gander.toml"))
+}
+
+fn named_file(flags: &Flags, environment: &Environment) -> Option<PathBuf> {
+    flags.config.clone().or_else(|| environment.get("GANDER_CONFIG").map(PathBuf::from))
 }
 
 fn data_directory(flags: &Flags, environment: &Environment) -> Result<(PathBuf, Origin), ConfigError> {

@@ -39,7 +39,11 @@ pub const SETTINGS: &[Setting] = &[
         r#""ask""#,
         "What runs unasked: read_only (only looking, the rest is refused), ask (looking is free, the rest asks), auto_edit (editing inside the workspace is free too) or auto (everything a rule does not forbid).",
     ),
-    value("permissions.rules", "[]", "Rules per tool and argument pattern, such as { tool = \"shell\", pattern = \"cargo test*\", action = \"allow\" }; the strictest that fits wins: deny over ask over allow."),
+    value(
+        "permissions.rules",
+        "[]",
+        "Rules per tool and argument pattern, such as { tool = \"shell\", pattern = \"cargo test*\", action = \"allow\" }; the strictest that fits wins: deny over ask over allow.",
+    ),
     value("agent.max_turns", "100", "Model calls in one run before it stops."),
     value("agent.retries", "3", "How often a failed model call is tried again."),
     value(

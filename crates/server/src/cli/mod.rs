@@ -1,0 +1,178 @@
+//! The command line: what can be said, and one file per command that does it.
+
+mod acp;
+mod ask;
+mod client;
+mod config;
+mod doctor;
+mod events;
+mod grants;
+mod options;
+mod run;
+mod screen;
+mod serve;
+mod sessions;
+mod token;
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+
+use crate::config::{Config, ConfigError, Environment, FlagValue, Flags, Origin};
+use crate::output::Output;
+use crate::trace;
+
+pub use options::Cli;
+use options::{Command, RunOptions};
+
+/// How a command ended, as a script sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// It went wrong.
+    Failed,
+    /// The command line or the settings are wrong.
+    Usage,
+    /// The agent stopped before it was done: out of tokens or turns, or it refused.
+    Stopped,
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+/// What every command works with.
+#[derive(Clone, Debug)]
+struct Context {
+    config: Config,
+    output: Output,
+}
+
+/// Runs the process's command line.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let environment = Environment::of_process();
+    let output = Output::of_process(environment.no_color());
+    let exit = match start(cli, &environment, output) {
+        Ok(exit) => exit,
+        Err(error) if is_broken_pipe(&error) => Exit::Done,
+        Err(error) => {
+            output.failure(&error);
+            if error.is::<ConfigError>() { Exit::Usage } else { Exit::Failed }
+        }
+    };
+    exit.into()
+}
+
+fn start(cli: Cli, environment: &Environment, output: Output) -> anyhow::Result<Exit> {
+    let mut command = cli.command;
+    if let Command::Completions { shell } = command {
+        clap_complete::generate(shell, &mut Cli::command(), "gander", &mut io::stdout());
+        return Ok(Exit::Done);
+    }
+    if let Command::Config { command } = command {
+        return config::run(&command, &cli.shared, environment, output);
+    }
+    let flags = Flags { config: cli.shared.config, data: cli.shared.data, values: flag_values(&mut command) };
+    let config = Config::load(&flags, environment)?;
+    // A short command says nothing of its own accord.
+    let quiet = config.origin("log.filter") == Origin::Default && !matches!(command, Command::Serve { .. });
+    trace::start(if quiet { "error" } else { &config.sections.log.filter }, output.error_style());
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    dispatch(command, Context { config, output })
+}
+
+fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
+    match command {
+        Command::Serve { insecure_plain, background: false, .. } => {
+            block_on(serve::foreground(context, insecure_plain))
+        }
+        Command::Serve { background: true, .. } => block_on(serve::background(context)),
+        Command::Acp { standalone, .. } => acp::run(context, standalone),
+        Command::Run(options) => block_on(run::run(context, options)),
+        Command::Sessions { command } => block_on(sessions::run(context, command)),
+        Command::Token { command } => token::run(&context, command),
+        Command::Grants { command } => block_on(grants::run(context, command)),
+        Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
+        Command::Config { .. } | Command::Completions { .. } => Ok(Exit::Done),
+    }
+}
+
+/// Settings that were given as flags of a command.
+fn flag_values(command: &mut Command) -> Vec<FlagValue> {
+    let (model, policy, listen) = match command {
+        Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy, None),
+        Command::Acp { model, .. } => (model.clone(), None, None),
+        Command::Serve { listen, .. } => (None, None, listen.clone()),
+        Command::Sessions { .. }
+        | Command::Token { .. }
+        | Command::Grants { .. }
+        | Command::Doctor { .. }
+        | Command::Config { .. }
+        | Command::Completions { .. } => (None, None, None),
+    };
+    let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
+    [
+        value("model.default", "--model", model),
+        value("permissions.policy", "--policy", policy.map(|policy| policy.name().to_owned())),
+        value("server.listen", "--listen", listen),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Runs a command on a runtime of its own. What still blocks afterwards (a read of stdin) is left behind.
+fn block_on<F: Future<Output = anyhow::Result<Exit>>>(command: F) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let exit = runtime.block_on(command);
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    exit
+}
+
+/// Whoever read our output has read enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Stopped => 3,
+            Exit::Cancelled => 130,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_names_a_setting() {
+        let line = ["gander", "run", "--model", "a/b", "--policy", "ask", "hi"];
+        let mut cli = Cli::parse_from(line);
+        let keys: Vec<&str> = flag_values(&mut cli.command).iter().map(|value| value.key).collect();
+        assert_eq!(keys, ["model.default", "permissions.policy"]);
+        let mut cli = Cli::parse_from(["gander", "serve", "--listen", "127.0.0.1:1"]);
+        let values = flag_values(&mut cli.command);
+        let all = keys.into_iter().chain(values.iter().map(|value| value.key));
+        for key in all {
+            assert!(crate::config::SETTINGS.iter().any(|setting| setting.key == key), "{key}");
+        }
+    }
+}

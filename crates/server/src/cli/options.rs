@@ -1,0 +1,276 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::token::Scope;
+
+const EXAMPLES: &str = "\
+Examples:
+  gander run \"what is in this folder?\"       ask once, in the terminal
+  gander run --continue \"and in French\"      go on, also in a session from an editor
+  gander acp                                 what an editor starts (Zed, JetBrains, VS Code, …)
+  gander serve                               for everything else: http://127.0.0.1:4747
+  gander doctor                              what is in force, and where it came from
+
+One server per data directory: `run` and `acp` attach to it, and start it in the
+background if none runs. So closing the editor does not stop a turn.";
+
+/// One agent server that speaks every agent protocol.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gander",
+    version,
+    about = "One agent server that speaks every agent protocol",
+    after_help = EXAMPLES,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub(super) shared: Shared,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(super) struct Shared {
+    /// Where sessions, token and socket lie [environment: GANDER_DATA; default: ~/.local/share/gander]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+    /// The settings file [environment: GANDER_CONFIG; default: ~/.config/gander/gander.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve on HTTP and on a Unix socket until ctrl-c
+    #[command(after_help = "\
+Examples:
+  gander serve
+  gander serve --listen 127.0.0.1:9000
+  curl -H \"Authorization: Bearer $(gander token)\" http://127.0.0.1:4747/gander/status
+
+Anything but a loopback address needs --insecure-plain, or better: a proxy with TLS.")]
+    Serve {
+        /// Where to listen [default: 127.0.0.1:4747]
+        #[arg(long, value_name = "ADDR:PORT")]
+        listen: Option<String>,
+        /// Listen on other than loopback addresses without TLS
+        #[arg(long)]
+        insecure_plain: bool,
+        /// Started by a client, on the Unix socket alone
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// Speak the Agent Client Protocol on stdin and stdout, for editors
+    #[command(after_help = "\
+In an editor's settings the command is `gander` with the argument `acp`.
+When the editor goes, the turn goes on: another editor, or `gander run --session ID`,
+can join it. With --standalone it parks instead, and goes on at the next start.")]
+    Acp {
+        /// Run everything in this process, without any socket
+        #[arg(long)]
+        standalone: bool,
+        /// Model of new sessions, as provider/model
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+    },
+    /// Ask once and print the answer
+    #[command(after_help = "\
+Examples:
+  gander run \"explain src/main.rs\"
+  git diff | gander run -                     the prompt from stdin
+  gander run --continue \"go on\"               the last session of this folder
+  gander run --policy auto_edit \"fix the tests\"
+  gander run --json \"hi\" | jq -r 'select(.type == \"text\").text'
+
+The answer goes to stdout; thoughts, tools and questions go to stderr.
+ctrl-c cancels, twice it leaves at once. Without a terminal nobody can be asked:
+what needs permission is refused.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or settings,
+3 stopped early (tokens, turns, refusal), 130 cancelled.")]
+    Run(RunOptions),
+    /// List, show, move and delete sessions
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// Print the server's token, or manage tokens of others
+    Token {
+        #[command(subcommand)]
+        command: Option<TokenCommand>,
+    },
+    /// List or revoke what was allowed with "always"
+    Grants {
+        #[command(subcommand)]
+        command: GrantsCommand,
+    },
+    /// Explain what is in force and where it came from
+    Doctor {
+        /// Make the side tables of the session log again (no server may run)
+        #[arg(long)]
+        rebuild: bool,
+    },
+    /// Write or find the settings file
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// For which shell
+        shell: Shell,
+    },
+}
+
+/// Options of `gander run`.
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    /// What to ask; `-` reads it from stdin
+    pub(super) prompt: String,
+    /// Go on in this session, wherever it began
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub(super) session: Option<String>,
+    /// Go on in the last session of this folder
+    #[arg(long = "continue", short = 'c')]
+    pub(super) continue_last: bool,
+    /// Print one event per line, as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// The model, as provider/model
+    #[arg(long, short, value_name = "MODEL")]
+    pub(super) model: Option<String>,
+    /// What may run unasked
+    #[arg(long, value_enum)]
+    pub(super) policy: Option<PolicyName>,
+    /// The folder to work in [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// Run everything in this process, without any socket
+    #[arg(long)]
+    pub(super) standalone: bool,
+}
+
+/// What may run unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum PolicyName {
+    /// Only looking; everything else is refused
+    ReadOnly,
+    /// Looking is free, everything else asks
+    Ask,
+    /// Editing inside the workspace is free too
+    AutoEdit,
+    /// Everything that no rule forbids
+    Auto,
+}
+
+impl PolicyName {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read_only",
+            Self::Ask => "ask",
+            Self::AutoEdit => "auto_edit",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// Sessions, the latest first
+    List {
+        /// Only those of this folder
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what was said
+    Show {
+        /// Which
+        id: String,
+        /// One event per line, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session's log, one entry per line
+    Export {
+        /// Which
+        id: String,
+        /// Into this file, for its owner alone
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Read a log that was exported; it becomes a new session
+    Import {
+        /// The file; `-` reads stdin
+        file: PathBuf,
+    },
+    /// Give a session a title
+    Rename {
+        /// Which
+        id: String,
+        /// The title
+        title: String,
+    },
+    /// Delete sessions for ever
+    Delete {
+        /// Which
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokenCommand {
+    /// Print the owner's token
+    Show,
+    /// Make a token for somebody else; it is shown this once
+    Add {
+        /// A name for it
+        name: String,
+        /// What it may do, beside reading its own sessions
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "prompt,approve")]
+        scopes: Vec<Scope>,
+        /// See only this ADK user's sessions
+        #[arg(long, value_name = "USER")]
+        adk_user: Option<String>,
+    },
+    /// Names and scopes of the tokens of others
+    List,
+    /// Take a token back; it stops working at once
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum GrantsCommand {
+    /// What was allowed with "always", per folder
+    List {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask again from now on
+    Revoke {
+        /// Its number, from the list
+        id: u64,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Write a settings file that shows every setting at its default
+    Init,
+    /// Print where the settings file is
+    Path,
+}

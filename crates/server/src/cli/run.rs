@@ -1,0 +1,296 @@
+//! `gander run`: one prompt, its answer on the terminal.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use gander_wire::acp::client::{CallId, Permission, Told};
+use gander_wire::acp::schema::{ContentBlock, PermissionOption, StopReason, ToolCallUpdate};
+use serde_json::{Value, json};
+
+use super::ask::{self, Person};
+use super::client::{Connection, Standalone};
+use super::options::RunOptions;
+use super::screen::{Piece, Screen};
+use super::{Context, Exit, events};
+use crate::output::{Output, Tone, clean};
+
+pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result<Exit> {
+    let prompt = prompt(&options.prompt)?;
+    let cwd = folder(options.cwd.as_deref())?;
+    let config = &context.config;
+    let standalone = match options.standalone {
+        true => Some(Standalone::start(config).await?),
+        false => None,
+    };
+    let mut connection = match &standalone {
+        Some(standalone) => Connection::within(standalone, config, &cwd).await?,
+        None => Connection::attach(config, &cwd).await?,
+    };
+    let session = open(&mut connection, &options, &cwd).await?;
+    configure(&mut connection, &session, &options).await?;
+    let call = connection.client.prompt(&session, &[ContentBlock::from(prompt)]);
+    let mut turn = Turn::new(connection, session, call, &context, options.json);
+    let exit = turn.run().await;
+    if let Some(standalone) = standalone {
+        standalone.app.drain().await;
+    }
+    exit
+}
+
+fn prompt(given: &str) -> anyhow::Result<String> {
+    let mut prompt = given.to_owned();
+    if given == "-" {
+        prompt.clear();
+        io::stdin().read_to_string(&mut prompt).context("cannot read the prompt from stdin")?;
+    }
+    ensure!(!prompt.trim().is_empty(), "the prompt is empty");
+    Ok(prompt)
+}
+
+fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let folder = given.unwrap_or(Path::new("."));
+    folder.canonicalize().with_context(|| format!("no such folder: {}", folder.display()))
+}
+
+/// The session to speak in: a named one, the last one of this folder, or a new one.
+async fn open(connection: &mut Connection, options: &RunOptions, cwd: &Path) -> anyhow::Result<String> {
+    let folder = cwd.to_str().context("the folder's name is not UTF-8")?;
+    let named = match &options.session {
+        None if options.continue_last => Some(last(connection, folder).await?),
+        named => named.clone(),
+    };
+    let call = match named {
+        Some(id) => connection.client.resume_session(&id, folder),
+        None => connection.client.new_session(folder),
+    };
+    match connection.wait(call, |_| {}).await? {
+        Told::Opened { session, .. } => Ok(session),
+        other => bail!("the server opened no session: {other:?}"),
+    }
+}
+
+async fn last(connection: &mut Connection, folder: &str) -> anyhow::Result<String> {
+    let answer = connection.call("session/list", &json!({ "cwd": folder })).await?;
+    let id = answer["sessions"][0]["sessionId"].as_str();
+    id.map(str::to_owned).with_context(|| format!("no session in this folder yet: {folder}"))
+}
+
+/// What was said on the command line holds for a session that exists already, too.
+async fn configure(connection: &mut Connection, session: &str, options: &RunOptions) -> anyhow::Result<()> {
+    let model = options.model.as_deref().filter(|_| options.session.is_some() || options.continue_last);
+    let policy = options.policy.map(|policy| policy.name());
+    for (option, value) in [("model", model), ("policy", policy)] {
+        if let Some(value) = value {
+            let params = json!({ "sessionId": session, "configId": option, "value": value });
+            connection.call("session/set_config_option", &params).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The turn under way.
+struct Turn {
+    connection: Connection,
+    session: String,
+    call: CallId,
+    screen: Screen,
+    output: Output,
+    json: bool,
+    person: Option<Person>,
+    asked: Option<Question>,
+    cancelled: bool,
+}
+
+/// A question that waits for a person.
+struct Question {
+    permission: Permission,
+    options: Vec<PermissionOption>,
+}
+
+impl Turn {
+    fn new(connection: Connection, session: String, call: CallId, context: &Context, json: bool) -> Self {
+        let output = context.output;
+        let screen = Screen::new(output.style(), output.error_style());
+        let person = if json { None } else { Person::at_terminal() };
+        Self { connection, session, call, screen, output, json, person, asked: None, cancelled: false }
+    }
+
+    async fn run(&mut self) -> anyhow::Result<Exit> {
+        if self.json {
+            self.output.line(&events::session(&self.session).to_string())?;
+        }
+        loop {
+            let line = async {
+                match &mut self.person {
+                    Some(person) if self.asked.is_some() => person.line().await,
+                    Some(_) | None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                told = self.connection.next() => match told? {
+                    Some(told) => if let Some(exit) = self.told(told)? {
+                        return Ok(exit);
+                    },
+                    None => bail!("the server is gone; the session is kept: {}", self.session),
+                },
+                line = line => self.typed(line)?,
+                pressed = tokio::signal::ctrl_c() => {
+                    pressed?;
+                    if self.cancelled {
+                        return Ok(Exit::Cancelled);
+                    }
+                    self.cancel()?;
+                }
+            }
+        }
+    }
+
+    fn told(&mut self, told: Told) -> anyhow::Result<Option<Exit>> {
+        match told {
+            Told::Heard { session, heard } if session == self.session => match self.json {
+                true => self.event(&events::heard(&heard))?,
+                false => {
+                    let pieces = self.screen.heard(&heard);
+                    self.show(pieces)?;
+                }
+            },
+            Told::Asked { permission, tool, options, .. } => self.ask(permission, &tool, options)?,
+            Told::Withdrawn { permission } => self.withdrawn(&permission)?,
+            Told::Ended { call, stop } if call == self.call => return self.ended(&stop).map(Some),
+            Told::Failed { call, error } if call == self.call => return self.failed(&error.message).map(Some),
+            Told::Initialized { .. }
+            | Told::Opened { .. }
+            | Told::Ended { .. }
+            | Told::Answered { .. }
+            | Told::Failed { .. }
+            | Told::Heard { .. } => {}
+        }
+        Ok(None)
+    }
+
+    fn ask(
+        &mut self,
+        permission: Permission,
+        tool: &ToolCallUpdate,
+        options: Vec<PermissionOption>,
+    ) -> anyhow::Result<()> {
+        if let Some(person) = &mut self.person {
+            person.forget();
+            let title = tool.fields.title.as_deref().unwrap_or("this");
+            let pieces = self.screen.line(Tone::Warn, &format!("? may it: {title}"));
+            self.show(pieces)?;
+            self.output.note(&clean(&ask::menu(&options)));
+            self.output.aside("> ");
+            self.asked = Some(Question { permission, options });
+            return Ok(());
+        }
+        let refusal = ask::refusal(&options).map(|option| option.option_id.0.to_string());
+        if self.json {
+            self.event(&events::question(tool, &options, refusal.as_deref()))?;
+        } else {
+            let title = tool.fields.title.as_deref().unwrap_or("a tool");
+            let pieces = self.screen.line(Tone::Warn, &format!("refused, nobody can be asked here: {title}"));
+            self.show(pieces)?;
+            self.output.note("  (use --policy auto_edit or auto, a rule in the settings, or a terminal)");
+        }
+        match refusal {
+            Some(option) => self.connection.client.choose(permission, &option),
+            None => self.connection.client.decline(permission),
+        }
+        Ok(())
+    }
+
+    fn typed(&mut self, line: Option<String>) -> anyhow::Result<()> {
+        let Some(Question { permission, options }) = self.asked.take() else { return Ok(()) };
+        match line {
+            // ctrl-d: nobody there any more.
+            None => {
+                self.person = None;
+                self.connection.client.decline(permission);
+            }
+            Some(line) => match ask::choice(&options, &line) {
+                Some(option) => self.connection.client.choose(permission, &option.option_id.0),
+                None => {
+                    self.output.aside("a number, please > ");
+                    self.asked = Some(Question { permission, options });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn withdrawn(&mut self, id: &gander_wire::jsonrpc::RequestId) -> anyhow::Result<()> {
+        match self.asked.take() {
+            Some(question) if question.permission.id() == id => {
+                self.connection.client.decline(question.permission);
+                self.output.note("");
+                let pieces = self.screen.line(Tone::Dim, "  answered elsewhere");
+                self.show(pieces)?;
+            }
+            other => self.asked = other,
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self) -> anyhow::Result<()> {
+        self.cancelled = true;
+        self.connection.client.cancel(&self.session);
+        if let Some(question) = self.asked.take() {
+            self.connection.client.decline(question.permission);
+        }
+        if !self.json {
+            let pieces = self.screen.line(Tone::Warn, "cancelling; once more to leave at once");
+            self.show(pieces)?;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, stop: &StopReason) -> anyhow::Result<Exit> {
+        let exit = match stop {
+            StopReason::EndTurn => Exit::Done,
+            StopReason::Cancelled => Exit::Cancelled,
+            _ => Exit::Stopped,
+        };
+        if self.json {
+            self.event(&events::end(stop))?;
+            return Ok(exit);
+        }
+        let pieces = match exit {
+            Exit::Stopped => {
+                self.screen.line(Tone::Warn, &format!("stopped early: {}", json!(stop).as_str().unwrap_or("?")))
+            }
+            Exit::Done | Exit::Cancelled | Exit::Failed | Exit::Usage => self.screen.close(),
+        };
+        self.show(pieces)?;
+        if self.output.error_style().is_terminal() {
+            let pieces = self.screen.line(Tone::Dim, &format!("session {}", self.session));
+            self.show(pieces)?;
+        }
+        Ok(exit)
+    }
+
+    fn failed(&mut self, message: &str) -> anyhow::Result<Exit> {
+        if self.json {
+            self.event(&events::failed(message))?;
+        } else {
+            let pieces = self.screen.line(Tone::Bad, &format!("failed: {message}"));
+            self.show(pieces)?;
+        }
+        Ok(Exit::Failed)
+    }
+
+    fn event(&self, event: &Value) -> io::Result<()> {
+        self.output.line(&event.to_string())
+    }
+
+    fn show(&self, pieces: Vec<Piece>) -> io::Result<()> {
+        for piece in pieces {
+            match piece {
+                Piece::Out(text) => self.output.piece(&text)?,
+                Piece::Err(text) => self.output.aside(&text),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! What a local client tells the server itself, through its ACP connection.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
+
+use super::server::Server;
+use crate::app::ControlAsk;
+use crate::door::Control;
+
+/// Obeys until the doors close.
+pub(super) async fn obey(server: Arc<Server>, mut controls: mpsc::Receiver<ControlAsk>) {
+    let mut open = Vec::new();
+    loop {
+        let asked = tokio::select! {
+            () = server.stop.cancelled() => return,
+            asked = controls.recv() => asked,
+        };
+        let Some((control, answer)) = asked else { return };
+        let result = carry_out(&server, control, &mut open).await;
+        if answer.send(result).is_err() {
+            tracing::debug!("whoever told the server something did not wait");
+        }
+    }
+}
+
+async fn carry_out(server: &Arc<Server>, control: Control, open: &mut Vec<DropGuard>) -> Result<Value, String> {
+    match control {
+        Control::Listen(address) => {
+            let address = match address {
+                Some(text) => text.parse().map_err(|_| format!("not an address such as 127.0.0.1:4747: {text}"))?,
+                None => server.app.config().sections.server.listen,
+            };
+            let (bound, guard) = server.listen(address).await.map_err(|error| error.to_string())?;
+            open.push(guard);
+            Ok(json!({ "listening": bound }))
+        }
+        Control::Unlisten => {
+            open.clear();
+            Ok(json!({}))
+        }
+        Control::Drain => {
+            server.asked.cancel();
+            Ok(json!({}))
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Starting this very binary as a background server.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::config::Config;
+
+/// Above this the log of background servers begins anew.
+const LARGEST_LOG: u64 = 1 << 20;
+
+/// A background server that was just started.
+#[derive(Debug)]
+pub(super) struct Spawned {
+    child: Child,
+}
+
+impl Spawned {
+    /// Starts it: away from this terminal and folder, its words in a log file.
+    pub(super) fn start(config: &Config) -> io::Result<Self> {
+        let log = log_file(&config.paths.server_log())?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve", "--background", "--data"]).arg(config.paths.data());
+        if config.file.exists() {
+            command.arg("--config").arg(std::path::absolute(&config.file)?);
+        }
+        command.current_dir("/").stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        Ok(Self { child: command.spawn()? })
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// It runs on without us. Should it end before us, somebody has to notice.
+    pub(super) fn leave_alone(mut self) {
+        std::thread::spawn(move || self.child.wait());
+    }
+}
+
+fn log_file(path: &Path) -> io::Result<std::fs::File> {
+    let full = std::fs::metadata(path).is_ok_and(|log| log.len() > LARGEST_LOG);
+    if full {
+        std::fs::remove_file(path)?;
+    }
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}

@@ -1,0 +1,7 @@
+//! The `gander` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gander_server::cli::main()
+}
