@@ -15,5 +15,5 @@ pub use id::RequestId;
 pub use lines::{Line, Lines, MAX_LINE};
 pub use message::{Malformed, Params};
 pub(crate) use outbox::json;
-pub use outbox::{Frame, Outbox, Place};
+pub use outbox::{Outbox, Place};
 pub use peer::{Counters, Incoming, Peer, Responder};

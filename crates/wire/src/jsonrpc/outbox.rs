@@ -30,11 +30,10 @@ pub struct Place {
 }
 
 /// One message in the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+#[derive(Clone, Copy, Debug)]
+struct Frame {
     end: usize,
-    /// Where it belongs.
-    pub place: Place,
+    place: Place,
 }
 
 impl Outbox {
