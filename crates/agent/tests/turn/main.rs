@@ -1,5 +1,5 @@
 //! Scripts and random sequences for the turn machine.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod calls;
 mod hostile;

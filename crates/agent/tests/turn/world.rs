@@ -223,7 +223,7 @@ impl World {
 
     /// Nobody was asked about it, or somebody said yes.
     fn approved(&self, call: ToolCallId) -> bool {
-        let asked = self.entries.iter().filter_map(|entry| match &entry.event {
+        let mut asked = self.entries.iter().rev().filter_map(|entry| match &entry.event {
             Event::QuestionAsked { question } if question.call == Some(call) => Some(question.id),
             _ => None,
         });
@@ -233,7 +233,7 @@ impl World {
                     if *question == id && reply.allows())
             })
         };
-        asked.last().is_none_or(yes)
+        asked.next().is_none_or(yes)
     }
 
     fn command(&mut self, command: Command) {

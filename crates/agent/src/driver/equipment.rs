@@ -1,0 +1,85 @@
+//! What one run is driven with.
+
+use std::sync::Arc;
+
+use gander_domain::{Context, Ids};
+
+use super::hands::{GrantBook, Hands, Workbench};
+use crate::AgentSettings;
+use crate::model::{Model, ToolSpec};
+use crate::modes;
+use crate::permission::Rule;
+use crate::prompt::{Scene, prompt};
+use crate::tools::{Host, Toolbox, Workspace};
+use crate::turn::Setup;
+
+/// What one run is driven with.
+pub struct Equipment {
+    /// Limits and pauses.
+    pub settings: AgentSettings,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// Who judges and runs calls.
+    pub hands: Arc<dyn Hands>,
+    /// The tools on offer.
+    pub tools: Arc<[ToolSpec]>,
+    /// The system prompt.
+    pub system: String,
+    /// Where ids come from.
+    pub ids: Box<dyn Ids + Send>,
+}
+
+/// What the server knows about a session's surroundings.
+pub struct Surroundings {
+    /// The tools there are.
+    pub toolbox: Arc<Toolbox>,
+    /// Where files are.
+    pub workspace: Arc<Workspace>,
+    /// Who lends files and terminals.
+    pub host: Arc<dyn Host>,
+    /// What the owner decided beforehand.
+    pub rules: Arc<[Rule]>,
+    /// What people decided for good.
+    pub grants: Arc<dyn GrantBook>,
+    /// The day, such as `2026-01-31`.
+    pub today: String,
+    /// What the project's people wrote for agents; may be empty.
+    pub hints: String,
+}
+
+impl Equipment {
+    /// The native agent in these surroundings, in the mode that the context is set to.
+    pub fn new(
+        settings: AgentSettings,
+        model: Arc<dyn Model>,
+        surroundings: Surroundings,
+        context: &Context,
+        ids: Box<dyn Ids + Send>,
+    ) -> Self {
+        let Surroundings { toolbox, workspace, host, rules, grants, today, hints } = surroundings;
+        let mode = modes::mode(&context.settings.mode);
+        let offered = mode.offers(&toolbox.specs());
+        let system = prompt(&Scene {
+            workspace: &context.workspace,
+            folders: &context.folders,
+            today: &today,
+            system: &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            mode,
+            policy: context.settings.policy,
+            tools: &offered,
+            hints: &hints,
+        });
+        let hands = Workbench { toolbox, offered: offered.clone(), workspace, host, rules, grants };
+        Self { settings, model, hands: Arc::new(hands), tools: offered, system, ids }
+    }
+
+    pub(super) fn setup(&self) -> Setup {
+        Setup {
+            settings: self.settings.clone(),
+            model: self.model.info().clone(),
+            system: self.system.clone(),
+            tools: self.tools.clone(),
+            judge: self.hands.clone(),
+        }
+    }
+}

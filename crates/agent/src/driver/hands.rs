@@ -1,0 +1,125 @@
+//! What a turn's calls are judged and run by.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use gander_domain::{
+    Answer, ChoiceKind, Ids, Policy, Question, QuestionId, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult,
+};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::ToolSpec;
+use crate::permission::{self, Grant, Rule, Verdict};
+use crate::tools::{Host, Signal, ToolContext, Toolbox, Workspace};
+use crate::turn::{Judge, Judgement};
+
+/// Judges calls and runs them.
+#[async_trait]
+pub trait Hands: Judge {
+    /// Runs a call to its end. It stops soon after `cancel`, and at once when dropped.
+    async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult;
+}
+
+/// The built-in tools in one workspace, under its rules and grants.
+pub struct Workbench {
+    /// The tools.
+    pub toolbox: Arc<Toolbox>,
+    /// Those of them that the mode offers: all others are unknown to it.
+    pub offered: Arc<[ToolSpec]>,
+    /// Where files are.
+    pub workspace: Arc<Workspace>,
+    /// Who lends files and terminals.
+    pub host: Arc<dyn Host>,
+    /// What the owner decided beforehand.
+    pub rules: Arc<[Rule]>,
+    /// What people decided for good.
+    pub grants: Arc<dyn GrantBook>,
+}
+
+/// Where grants are kept. Shared by all sessions; a grant names its workspace.
+pub trait GrantBook: Send + Sync {
+    /// All of them.
+    fn grants(&self) -> Vec<Grant>;
+
+    /// Writes one more down; the same one twice is one.
+    fn add(&self, grant: Grant);
+}
+
+/// Grants that are forgotten with the process.
+#[derive(Debug, Default)]
+pub struct Grants(Mutex<Vec<Grant>>);
+
+impl GrantBook for Grants {
+    fn grants(&self) -> Vec<Grant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, grant: Grant) {
+        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !grants.contains(&grant) {
+            grants.push(grant);
+        }
+    }
+}
+
+#[async_trait]
+impl Hands for Workbench {
+    async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
+        let (workspace, host) = (self.workspace.clone(), self.host.clone());
+        self.toolbox.run(call, &ToolContext { workspace, host, signals, cancel }).await
+    }
+}
+
+impl Judge for Workbench {
+    fn judge(&self, policy: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn Ids) -> Judgement {
+        if !self.offered.iter().any(|tool| tool.name == name) {
+            return Judgement::Bad(ToolResult::text(ToolEnd::Failed, self.unknown(name)));
+        }
+        let call = match self.toolbox.describe(id, name, arguments.clone(), &self.workspace) {
+            Ok(call) => call,
+            Err(result) => return Judgement::Bad(result),
+        };
+        match self.verdict(policy, &call) {
+            Verdict::Allow { .. } => Judgement::Run(call),
+            Verdict::Ask(asked) => {
+                let question = permission::question(QuestionId::make(ids), &call, &asked);
+                Judgement::Ask(call, question)
+            }
+            Verdict::Deny { reason } => {
+                Judgement::Refuse(call, ToolResult::text(ToolEnd::Rejected, format!("refused: {reason}")))
+            }
+        }
+    }
+
+    fn fingerprint(&self, call: &ToolCall) -> String {
+        permission::fingerprint(call)
+    }
+
+    /// Exactly what was shown is granted. [`Policy::Ask`] shows it whatever the policy is by now.
+    fn learn(&self, call: &ToolCall, question: &Question, answer: &Answer) {
+        let Reply::Chosen { kind, .. } = &answer.reply else { return };
+        if question.fingerprint.as_deref() != Some(permission::fingerprint(call).as_str()) {
+            return;
+        }
+        let Verdict::Ask(asked) = self.verdict(Policy::Ask, call) else { return };
+        match (kind, asked.grant) {
+            (ChoiceKind::AllowAlways, Some(grant)) => self.grants.add(grant),
+            (ChoiceKind::RejectAlways, Some(grant)) => self.grants.add(grant.refused()),
+            (ChoiceKind::AllowOnce | ChoiceKind::RejectOnce, _)
+            | (ChoiceKind::AllowAlways | ChoiceKind::RejectAlways, None) => {}
+        }
+    }
+}
+
+impl Workbench {
+    fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
+        permission::decide(policy, &self.rules, &self.grants.grants(), call, &self.workspace.place())
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let offered: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).collect();
+        format!("no such tool here: {name:?} (there are: {})", offered.join(", "))
+    }
+}

@@ -1,0 +1,111 @@
+//! The tools that run, each in its own task.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult};
+use tokio::sync::mpsc;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::hands::Hands;
+use crate::tools::Signal;
+use crate::turn::Input;
+
+/// How much tools may say before they have to wait for the driver.
+const NEWS: usize = 64;
+
+/// The tools that run. Dropping it aborts them.
+pub(super) struct Tasks {
+    hands: Arc<dyn Hands>,
+    tasks: JoinSet<()>,
+    calls: HashMap<Id, ToolCallId>,
+    stop: CancellationToken,
+    tell: mpsc::Sender<Input>,
+    news: mpsc::Receiver<Input>,
+}
+
+impl Tasks {
+    pub(super) fn new(hands: Arc<dyn Hands>) -> Self {
+        let (tell, news) = mpsc::channel(NEWS);
+        Self { hands, tasks: JoinSet::new(), calls: HashMap::new(), stop: CancellationToken::new(), tell, news }
+    }
+
+    pub(super) fn run(&mut self, call: ToolCall) {
+        let id = call.id;
+        let task = run(self.hands.clone(), call, self.tell.clone(), self.stop.clone());
+        let handle = self.tasks.spawn(task);
+        self.calls.insert(handle.id(), id);
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.stop.cancel();
+    }
+
+    /// What the tools say next; never, if none runs. Nothing is lost if the caller stops waiting.
+    pub(super) async fn next(&mut self) -> Input {
+        loop {
+            // The driver's own select listens to cancel. The news never close: a sender is kept.
+            tokio::select! {
+                biased;
+                Some(input) = self.news.recv() => return input,
+                Some(ended) = self.tasks.join_next_with_id() => {
+                    if let Some(input) = self.crashed(ended) {
+                        return input;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Until all are gone, or have had this long.
+    pub(super) async fn ended(&mut self, grace: Duration) {
+        self.stop.cancel();
+        // Nobody listens any more: a tool that has something to say must not wait for that.
+        self.news.close();
+        let gone = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, gone).await.is_err() {
+            self.tasks.shutdown().await;
+        }
+    }
+
+    /// A task that ended well has said so itself.
+    fn crashed(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<Input> {
+        let (task, crash) = match ended {
+            Ok((task, ())) => (task, None),
+            Err(error) => (error.id(), Some(error)),
+        };
+        let call = self.calls.remove(&task)?;
+        tracing::error!(%call, error = %crash?, "a tool crashed");
+        Some(Input::ToolDone(call, ToolResult::text(ToolEnd::Failed, "the tool crashed: this is a bug in it")))
+    }
+}
+
+async fn run(hands: Arc<dyn Hands>, call: ToolCall, tell: mpsc::Sender<Input>, stop: CancellationToken) {
+    let (signals, mut heard) = mpsc::channel(NEWS);
+    let mut work = hands.run(&call, signals, stop);
+    let result = loop {
+        // The tool itself listens to `stop`, so that it can end what it started.
+        tokio::select! {
+            biased;
+            Some(signal) = heard.recv() => if tell.send(said(call.id, signal)).await.is_err() { return },
+            result = &mut work => break result,
+        }
+    };
+    while let Ok(signal) = heard.try_recv() {
+        if tell.send(said(call.id, signal)).await.is_err() {
+            return;
+        }
+    }
+    if tell.send(Input::ToolDone(call.id, result)).await.is_err() {
+        tracing::debug!(call = %call.id, "a tool ended after its run");
+    }
+}
+
+fn said(call: ToolCallId, signal: Signal) -> Input {
+    match signal {
+        Signal::Shown(content) => Input::ToolShows(call, content),
+        Signal::Plan(plan) => Input::ToolPlans(call, plan),
+    }
+}
