@@ -49,13 +49,19 @@ const KEPT: [&str; 36] = [
 ];
 
 /// No pager, no prompt, no colour: nobody sits at this terminal.
-const FIXED: [(&str, &str); 10] = [
+/// And git runs nothing that a folder inside the workspace could have configured.
+const FIXED: [(&str, &str); 15] = [
     ("TERM", "dumb"),
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
     ("MANPAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_0", "explicit"),
+    ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_1", "false"),
     ("NO_COLOR", "1"),
     ("DEBIAN_FRONTEND", "noninteractive"),
     ("PIP_NO_INPUT", "1"),

@@ -21,8 +21,8 @@ pub struct Redactor {
     patterns: Arc<[Regex]>,
 }
 
-/// The group `keep`, where there is one, stays: it says what was hidden.
-const PATTERNS: [&str; 9] = [
+/// The groups `keep` and `rest`, where there are any, stay: they say what was hidden.
+const PATTERNS: [&str; 10] = [
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
     r"\bsk-[A-Za-z0-9_-]{16,}",
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})",
@@ -32,6 +32,7 @@ const PATTERNS: [&str; 9] = [
     r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
     r#"(?i)(?P<keep>\bauthorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token|digest)\s+)?)[A-Za-z0-9+/=._~-]{16,}"#,
     r"(?i)(?P<keep>\bbearer\s+)[A-Za-z0-9+/=._~-]{16,}",
+    r"(?P<keep>\b[a-z][a-z0-9+.-]*://[^\s/:@\[\]]*:)[^\s/@\[\]]{3,}(?P<rest>@)",
 ];
 
 impl Default for Redactor {
@@ -111,7 +112,8 @@ impl Redactor {
 }
 
 fn masked(found: &Captures<'_>) -> String {
-    format!("{}{MASK}", found.name("keep").map_or("", |keep| keep.as_str()))
+    let group = |name| found.name(name).map_or("", |group| group.as_str());
+    format!("{}{MASK}{}", group("keep"), group("rest"))
 }
 
 /// A value as it is, as it stands in a URL, and as base64 shows it at each of three offsets.

@@ -10,6 +10,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::permission::Place;
 
+/// Bytes of a path that is looked up.
+const LONGEST: usize = 1_024;
+
 /// The folders an agent may touch.
 #[derive(Debug)]
 pub struct Workspace {
@@ -36,6 +39,9 @@ pub enum PathError {
     /// It leads out.
     #[error("path is outside the workspace: {0}")]
     Outside(String),
+    /// No honest path is that long.
+    #[error("path is longer than {LONGEST} bytes: {0}")]
+    TooLong(usize),
     /// No such thing.
     #[error("no such file or directory: {0}")]
     NotFound(String),
@@ -89,6 +95,10 @@ impl Workspace {
     }
 
     pub(super) fn locate_path(&self, given: &Path) -> Result<Located, PathError> {
+        let length = given.as_os_str().len();
+        if length > LONGEST {
+            return Err(PathError::TooLong(length));
+        }
         let canonical = canonical(&self.root().join(given))?;
         let inside = self.roots.iter().enumerate().find_map(|(index, root)| {
             let relative = canonical.strip_prefix(&root.path).ok()?;

@@ -81,7 +81,7 @@ fn word(verdict: &Verdict) -> &'static str {
 fn asked(policy: Policy, call: &ToolCall) -> Asked {
     match verdict(policy, call) {
         Verdict::Ask(asked) => asked,
-        other => panic!("not asked: {other:?}"),
+        other @ (Verdict::Allow { .. } | Verdict::Deny { .. }) => panic!("not asked: {other:?}"),
     }
 }
 

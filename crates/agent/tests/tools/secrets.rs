@@ -1,0 +1,112 @@
+//! Secrets are hidden in everything a tool says.
+
+use gander_agent::tools::{Environment, Limits, Redactor, Surroundings};
+use serde_json::json;
+
+use crate::{Bench, Signal};
+
+const KEY: &str = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAabc\nZZZ\n-----END RSA PRIVATE KEY-----";
+
+/// Each with the piece that must not be seen again.
+fn planted() -> Vec<(String, &'static str)> {
+    [
+        ("sk-abcdefghijklmnopqrstuvwx", "abcdefghij"),
+        ("sk-ant-api03-AAAAbbbbCCCCdddd-EEEE_ffff", "AAAAbbbb"),
+        ("sk-proj-1234567890abcdefghijklmnop", "1234567890"),
+        ("ghp_1234567890abcdefghijklmnopqrstuvwxyz", "1234567890"),
+        ("gho_1234567890abcdefghijklmnopqrstuvwxyz", "1234567890"),
+        ("github_pat_11ABCDEFG0123456789_abcdefghijklmnop", "11ABCDEFG"),
+        ("glpat-abcdefghij1234567890", "abcdefghij"),
+        ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+        ("ASIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
+        ("xoxb-123456789012-abcdefghijkl", "123456789012"),
+        ("xoxp-123456789012-abcdefghijkl", "123456789012"),
+        ("xapp-1-A0123456789-abcdef", "A0123456789"),
+        ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "SyA1234567890"),
+        ("npm_abcdefghijklmnopqrstuvwxyz0123456789", "abcdefghij"),
+        ("hf_abcdefghijklmnopqrstuvwx", "abcdefghij"),
+        ("sk_live_abcdefghijklmnop1234", "abcdefghij"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLWhlcmU", "c2lnbmF0dXJl"),
+        ("Authorization: Bearer abcdefghijklmnop", "abcdefghij"),
+        ("authorization: Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNz"),
+        ("\"Authorization\": \"token 0123456789abcdef\"", "0123456789"),
+        ("curl -H 'Bearer abc.def-ghi_jkl~mno'", "abc.def"),
+        ("https://me:hunter2secret@example.org/x", "hunter2"),
+        (KEY, "MIIEpAIB"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk", "b3BlbnNz"),
+        ("correct horse battery", "horse"),
+        ("the token is tok/en+with=odd&chars!", "en+with"),
+        ("tok%2Fen%2Bwith%3Dodd%26chars%21", "2Bwith"),
+        ("dG9rL2VuK3dpdGg9b2RkJmNoYXJzIQ==", "VuK3dpdGg9"),
+        ("eHRvay9lbit3aXRoPW9kZCZjaGFycyE=", "9lbit3aXRoPW9kZ"),
+        ("eHh0b2svZW4rd2l0aD1vZGQmY2hhcnMh", "svZW4rd2l0aD1v"),
+    ]
+    .map(|(text, seen)| (text.to_owned(), seen))
+    .to_vec()
+}
+
+fn redactor() -> Redactor {
+    Redactor::new(["correct horse battery", "tok/en+with=odd&chars!", "short"])
+}
+
+#[test]
+fn planted_secrets_are_hidden_wherever_they_stand() {
+    let redactor = redactor();
+    assert!(planted().len() >= 20);
+    for (secret, seen) in planted() {
+        for text in [
+            secret.clone(),
+            format!("before {secret} after"),
+            format!("x=\"{secret}\"\ny"),
+            format!("{secret}\n{secret}"),
+        ] {
+            let hidden = redactor.text(&text);
+            assert!(!hidden.contains(seen) && hidden.contains("[redacted]"), "{text:?} became {hidden:?}");
+            assert_eq!(redactor.text(&hidden), hidden, "hiding twice changes nothing more");
+        }
+    }
+}
+
+#[test]
+fn ordinary_text_stays() {
+    let redactor = redactor();
+    let texts = [
+        "a short story about sk-learn and risk-averse people",
+        "task-1234567890123456789012",
+        "let authorization = Authorization::new();",
+        "headers: Authorization: <token>",
+        "https://example.org:8080/a@b",
+        "git@github.com:me/project.git",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "bearer of bad news",
+        "0123456789abcdef0123456789abcdef01234567",
+    ];
+    assert_eq!(texts.map(|text| redactor.text(text)), texts.map(str::to_owned));
+}
+
+#[tokio::test]
+async fn no_tool_lets_a_secret_out() {
+    let surroundings =
+        Surroundings { redactor: redactor(), environment: Environment::default(), ..Surroundings::default() };
+    let mut bench = Bench::with(Limits::default(), surroundings);
+    let all: Vec<String> = planted().into_iter().map(|(secret, _)| secret).collect();
+    bench.put("all.txt", all.join("\n"));
+    let results = [
+        bench.call("read", json!({"path": "all.txt"})).await,
+        bench.call("grep", json!({"pattern": "[A-Z].", "path": "all.txt"})).await,
+        bench.call("shell", json!({"command": "cat all.txt; cat all.txt >&2; exit 3"})).await,
+        bench.call("edit", json!({"path": "all.txt", "old": "horse", "new": "cow"})).await,
+        bench.call("write", json!({"path": "new.txt", "content": all.join("\n")})).await,
+        bench.call("read", json!({"path": "AKIAIOSFODNN7EXAMPLE"})).await,
+        bench.call("AKIAIOSFODNN7EXAMPLE", json!({})).await,
+    ];
+    bench.signals.close();
+    let mut shown = format!("{results:?}");
+    while let Some(signal) = bench.signals.recv().await {
+        let Signal::Shown(content) = signal else { panic!("no plan was made") };
+        shown.push_str(&format!("{content:?}"));
+    }
+    for (secret, seen) in planted() {
+        assert!(!shown.contains(seen), "{secret}");
+    }
+}
