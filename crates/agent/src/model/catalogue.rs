@@ -30,6 +30,9 @@ pub struct Vendor {
     pub engine: Engine,
     /// What serves it when the base URL points to another host.
     pub engine_elsewhere: Option<Engine>,
+    /// Its name in the `genai` crate.
+    #[serde(default)]
+    pub namespace: String,
     /// Where it is.
     #[serde(default)]
     pub base_url: String,

@@ -80,7 +80,7 @@ pub fn connect_with(
     let place = place(vendor, lookup);
     match place.engine {
         Engine::Demo => Ok(Arc::new(Demo::new(profile.info))),
-        Engine::Genai => genai(vendor, profile, lookup),
+        Engine::Genai => genai(vendor, profile, lookup, patience),
         Engine::Wire(wire) => {
             let endpoint = endpoint(vendor, wire, place, lookup)?;
             let mut limits = patience.limits;
@@ -143,13 +143,18 @@ fn endpoint(vendor: &Vendor, wire: Wire, place: Place, lookup: Lookup<'_>) -> Re
 }
 
 #[cfg(feature = "genai")]
-fn genai(vendor: &Vendor, profile: Profile, lookup: Lookup<'_>) -> Result<Arc<dyn Model>, ConnectError> {
+fn genai(
+    vendor: &Vendor,
+    profile: Profile,
+    lookup: Lookup<'_>,
+    patience: Patience,
+) -> Result<Arc<dyn Model>, ConnectError> {
     let (_, key) = key(vendor, lookup).ok_or_else(|| no_key(vendor))?;
-    Ok(Arc::new(super::genai_tail::GenaiModel::new(profile, key)))
+    Ok(Arc::new(super::genai_tail::GenaiModel::new(profile, &vendor.namespace, key, patience)?))
 }
 
 #[cfg(not(feature = "genai"))]
-fn genai(_vendor: &Vendor, profile: Profile, _lookup: Lookup<'_>) -> Result<Arc<dyn Model>, ConnectError> {
+fn genai(_: &Vendor, profile: Profile, _: Lookup<'_>, _: Patience) -> Result<Arc<dyn Model>, ConnectError> {
     Err(ConnectError::NotBuilt { provider: profile.info.provider })
 }
 

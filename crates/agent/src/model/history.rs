@@ -203,9 +203,11 @@ pub fn joined<'a>(pieces: &[Piece<'a>]) -> Cow<'a, str> {
     }
 }
 
-type Results<'a> = HashMap<ToolCallId, &'a ToolResult>;
+/// What came of each tool call.
+pub type Results<'a> = HashMap<ToolCallId, &'a ToolResult>;
 
-fn results(messages: &[Arc<Message>]) -> Results<'_> {
+/// What came of each tool call, wherever its result stands.
+pub fn results(messages: &[Arc<Message>]) -> Results<'_> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     parts
         .filter_map(|part| if let Part::ToolResult { call, result } = part { Some((*call, result)) } else { None })

@@ -1,8 +1,6 @@
 //! A model behind HTTP: one request, an answer that streams, and attempts until the first event.
 
-use std::collections::hash_map::RandomState;
 use std::error::Error;
-use std::hash::BuildHasher;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,7 +10,7 @@ use jiff::Timestamp;
 use reqwest::{Client, Response, StatusCode, redirect};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::failure::{self, Hints};
 use super::reading::Reading;
@@ -162,18 +160,8 @@ impl Model for HttpModel {
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
         let body = Bytes::from(self.endpoint.wire.encode(&request, &self.profile));
-        let mut failed = 0;
-        loop {
-            let error = match self.attempt(body.clone()).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => error,
-            };
-            failed += 1;
-            let wait = error.retryable().then(|| self.retry.wait(failed, error.retry_after(), chance()));
-            let Some(wait) = wait.flatten() else { return Err(error) };
-            tracing::info!(model = self.info().name(), failed, wait_ms = wait.as_millis() as u64, %error, "asking again");
-            sleep(wait).await;
-        }
+        let attempt = || self.attempt(body.clone());
+        retry::persist(&self.retry, self.info(), attempt).await
     }
 }
 
@@ -219,9 +207,4 @@ fn sensitive(key: &SecretString) -> Result<reqwest::header::HeaderValue, ModelEr
         value.map_err(|_| ModelError::Unauthorized("the key holds characters no header can carry".into()))?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// A number between 0 and 1 that differs from process to process and call to call.
-fn chance() -> f64 {
-    RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }

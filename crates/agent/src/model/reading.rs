@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use reqwest::Response;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 use super::http::{Limits, causes};
@@ -13,6 +14,9 @@ use super::{ModelError, ModelEvent};
 
 /// No batch is larger, however fast the network.
 const LARGEST_BATCH: usize = 256;
+
+/// How many turns the connection's task gets to bring more before a batch goes out.
+const TURNS: u32 = 4;
 
 /// An answer that is being read. Dropping it closes the connection.
 pub struct Reading {
@@ -43,7 +47,7 @@ impl Reading {
                 Err(_) => self.error = Some(quiet(&self.provider, self.limits.idle)),
             }
         }
-        self.take_what_waits(&mut events);
+        self.take_what_waits(&mut events).await;
         if events.is_empty() {
             self.response = None;
             return self.error.take().map(Err);
@@ -52,10 +56,18 @@ impl Reading {
         Some(Ok(events))
     }
 
-    fn take_what_waits(&mut self, events: &mut Vec<ModelEvent>) {
-        while self.error.is_none() && events.len() < LARGEST_BATCH {
-            let Some(came) = self.response.as_mut().and_then(|response| response.chunk().now_or_never()) else { break };
-            self.take(came, events);
+    /// The connection's own task hands over one piece at a time and needs turns in between to bring more.
+    async fn take_what_waits(&mut self, events: &mut Vec<ModelEvent>) {
+        let mut turns = 0;
+        while self.error.is_none() && events.len() < LARGEST_BATCH && turns < TURNS {
+            let Some(response) = self.response.as_mut() else { break };
+            if let Some(came) = response.chunk().now_or_never() {
+                turns = 0;
+                self.take(came, events);
+            } else {
+                turns += 1;
+                yield_now().await;
+            }
         }
     }
 

@@ -1,9 +1,14 @@
 //! When to ask again: exponential back-off with jitter that honours `Retry-After`.
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use tokio::time::sleep;
+
+use super::{ModelError, ModelInfo, ModelStream};
 
 /// How often and how patiently a call is tried again.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +42,25 @@ impl Retry {
     }
 }
 
+/// Attempts until one succeeds, fails for good, or the patience ends.
+pub async fn persist<A>(retry: &Retry, info: &ModelInfo, attempt: impl Fn() -> A) -> Result<ModelStream, ModelError>
+where
+    A: Future<Output = Result<ModelStream, ModelError>>,
+{
+    let mut failed = 0;
+    loop {
+        let error = match attempt().await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        failed += 1;
+        let wait = error.retryable().then(|| retry.wait(failed, error.retry_after(), chance()));
+        let Some(wait) = wait.flatten() else { return Err(error) };
+        tracing::info!(model = info.name(), failed, wait_ms = wait.as_millis() as u64, %error, "asking again");
+        sleep(wait).await;
+    }
+}
+
 /// The wait that the headers ask for: milliseconds, seconds, or a date.
 pub fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp) -> Option<Duration> {
     if let Some(millis) = header("retry-after-ms").and_then(|text| text.trim().parse().ok()) {
@@ -48,6 +72,11 @@ pub fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp)
     }
     let until = rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
     Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
+}
+
+/// A number between 0 and 1 that differs from process to process and call to call.
+fn chance() -> f64 {
+    RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ mod script;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Message, Part, Role, ToolCallId, ToolContent, ToolEnd, ToolResult};
+use gander_domain::{Message, Part, Role, ToolContent, ToolEnd, ToolResult};
 
 use self::play::Beat;
 use self::script::{Call, Step};
-use super::history::tool_uses;
+use super::history::{self, tool_uses};
 use super::{Model, ModelError, ModelInfo, ModelStream, Request};
 
 /// Plays scripts: by words of the last message, or one that the message carries.
@@ -89,14 +89,9 @@ fn introduction(known: String) -> String {
 /// What the tools gave since the last message of a person.
 fn results(request: &Request) -> String {
     let (_, since) = last_request(request);
-    let parts: Vec<&Part> = since.iter().flat_map(|message| &message.parts).collect();
-    let result = |id: ToolCallId| {
-        let found = |part: &&Part| matches!(part, Part::ToolResult { call, .. } if *call == id);
-        let part = parts.iter().copied().find(found);
-        part.and_then(|part| if let Part::ToolResult { result, .. } = part { Some(result) } else { None })
-    };
+    let results = history::results(since);
     let calls = since.iter().flat_map(|message| tool_uses(&message.parts));
-    let lines: String = calls.map(|(id, name, _)| told(name, result(id))).collect();
+    let lines: String = calls.map(|(id, name, _)| told(name, results.get(&id).copied())).collect();
     if lines.is_empty() { "That was all.".into() } else { format!("The tools are done:\n\n{lines}") }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::MessageId;
+use gander_domain::{MessageId, ToolCallId};
 use serde_json::json;
 use uuid::Uuid;
 
