@@ -131,6 +131,7 @@ impl Session {
         self.close_message(now, false);
         self.append(now.at, Some(run), Event::QuestionAnswered { question: id, answer: answer.clone() });
         if self.attached {
+            self.crossed = true;
             self.order(When::Committed, Order::Answered { question: id, answer });
         } else {
             self.attached = true;

@@ -39,6 +39,8 @@ pub struct Session {
     view: SessionView,
     /// Is there a back-end that hears orders? Not a fact of the log: after a restart there is none.
     attached: bool,
+    /// Was the back-end sent an answer that it may have missed, because it was about to park?
+    crossed: bool,
     effects: VecDeque<Effect>,
 }
 
@@ -108,12 +110,12 @@ impl Session {
         };
         let entry = Entry { seq: Seq::ZERO.next(), at, run: None, event, meta: meta.map(Box::new) };
         let view = SessionView::born(&entry).expect("the entry is a SessionCreated");
-        Self { view, attached: false, effects: VecDeque::from([Effect::Append(entry)]) }
+        Self { view, attached: false, crossed: false, effects: VecDeque::from([Effect::Append(entry)]) }
     }
 
     /// A session as its log says it is, with no back-end.
     pub fn restore(view: SessionView) -> Self {
-        Self { view, attached: false, effects: VecDeque::new() }
+        Self { view, attached: false, crossed: false, effects: VecDeque::new() }
     }
 
     /// What the session is now, effects included that were not taken yet.

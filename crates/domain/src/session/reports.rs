@@ -39,7 +39,7 @@ impl Session {
                 let reason = ResetReason::Compacted;
                 self.fact(now, run, Event::HistoryReset { keep_to, replacement, reason });
             }
-            Report::Parked => self.park(now),
+            Report::Parked => self.park(now, run),
             Report::Ended(outcome) => self.end_run(now, outcome),
         }
     }
@@ -146,9 +146,14 @@ impl Session {
         }
     }
 
-    /// Parking with nothing to wait for would leave the run open for ever.
-    fn park(&mut self, now: &mut Now<'_>) {
+    /// Parking with nothing to wait for would leave the run open for ever. An answer that crossed the report
+    /// on its way was heard by nobody: another back-end goes on with it.
+    fn park(&mut self, now: &mut Now<'_>, run: RunId) {
         self.close_message(now, true);
+        let crossed = std::mem::take(&mut self.crossed);
+        if crossed && self.view.run.as_ref().is_some_and(|active| !active.cancelling) {
+            return self.order(When::Committed, Order::Resume { run });
+        }
         match self.view.run.as_ref().filter(|active| active.is_awaiting()) {
             Some(_) => self.attached = false,
             None => self.end_run(now, crate::Outcome::failed("backend", "the agent stopped without an end")),
