@@ -1,6 +1,6 @@
 //! What a model is shown: the fold of a log into a conversation.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use gander_domain::context::Stage;
 use gander_domain::{
