@@ -21,6 +21,7 @@ mod redact;
 mod shell;
 mod spawn;
 mod walk;
+mod watchdog;
 mod workspace;
 mod write;
 

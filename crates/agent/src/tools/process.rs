@@ -2,7 +2,7 @@
 
 use std::io::{self, PipeReader};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::host::{CommandEnd, CommandLine, Exit, HostError, Live};
 use super::output::Output;
 use super::spawn;
+use super::watchdog::Watchdog;
 
 /// How long a command may take to end itself when told to.
 const GRACE: Duration = Duration::from_secs(3);
@@ -78,24 +79,15 @@ impl Family {
         let family = Self { leader: leader.clone(), mark };
         let (started, is_started) = oneshot::channel();
         let (end, ended) = oneshot::channel();
+        let mark = family.entry();
         // Its own thread: the kernel ties the command's life to the thread that started it.
         std::thread::Builder::new().name("command".into()).spawn(move || {
             let spawned = spawn::spawn(&mut shell);
             // The pipe's writing end goes with it, or the output would never end.
             drop(shell);
             match spawned {
-                Ok(mut child) => {
-                    let pid = Pid::from_child(&child);
-                    *lock(&leader) = Some(pid);
-                    if started.send(Ok(())).is_err() {
-                        // Nobody waits any more.
-                        signal_group(*lock(&leader), Signal::KILL);
-                    }
-                    outlive(pid);
-                    signal_group(lock(&leader).take(), Signal::KILL);
-                    drop(child.wait().map(|status| end.send(status)));
-                }
-                Err(error) => drop(started.send(Err(error))),
+                Ok(child) => attend(child, &leader, &mark, started).map(|status| end.send(status)).map(drop),
+                Err(error) => started.send(Err(error)).map_err(|_| io::ErrorKind::BrokenPipe.into()),
             }
         })?;
         is_started.await.map_err(|_| io::Error::other("its thread ended"))??;
@@ -116,27 +108,52 @@ impl Family {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    /// True if there was somebody to hear it.
+    fn signal(&self, signal: Signal) -> bool {
         signal_group(*lock(&self.leader), signal);
-        for pid in marked(&self.mark) {
-            if let Err(error) = rustix::process::kill_process(pid, signal) {
+        let hidden = marked(&self.entry());
+        for pid in &hidden {
+            if let Err(error) = rustix::process::kill_process(*pid, signal) {
                 tracing::trace!(%error, "process is gone already");
             }
         }
+        !hidden.is_empty()
+    }
+
+    /// What everything that belongs to it has in its environment.
+    fn entry(&self) -> String {
+        format!("{MARK}={}", self.mark)
     }
 }
 
 impl Drop for Family {
     fn drop(&mut self) {
         // Whoever forks while being killed is met in the next round.
-        for _ in 0..10 {
-            self.signal(Signal::KILL);
-            if marked(&self.mark).is_empty() {
-                break;
-            }
+        let mut rounds = 0..10;
+        while rounds.next().is_some() && self.signal(Signal::KILL) {
             std::thread::yield_now();
         }
     }
+}
+
+/// Stays with the command until it has ended, then ends what it left behind.
+fn attend(
+    mut child: Child,
+    leader: &Leader,
+    mark: &str,
+    started: oneshot::Sender<io::Result<()>>,
+) -> io::Result<ExitStatus> {
+    let pid = Pid::from_child(&child);
+    *lock(leader) = Some(pid);
+    let watchdog = Watchdog::over(pid, mark);
+    if started.send(Ok(())).is_err() {
+        // Nobody waits any more.
+        signal_group(Some(pid), Signal::KILL);
+    }
+    outlive(pid);
+    signal_group(lock(leader).take(), Signal::KILL);
+    watchdog.dismiss();
+    child.wait()
 }
 
 /// Reads output and shows it from time to time.
@@ -211,8 +228,7 @@ fn signal_group(leader: Option<Pid>, signal: Signal) {
 /// Every process that carries the mark, however far it went from its parents.
 #[cfg(target_os = "linux")]
 fn marked(mark: &str) -> Vec<Pid> {
-    let wanted = format!("{MARK}={mark}");
-    let carries = |environment: &[u8]| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes());
+    let carries = |environment: &[u8]| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
     numbers

@@ -240,3 +240,33 @@ async fn a_polite_command_may_say_goodbye() {
     assert_eq!(result.end, ToolEnd::Cancelled);
     assert!(text(&result).ends_with("goodbye\n[cancelled]"), "{result:?}");
 }
+
+/// Not a test of its own: what the next one starts and kills.
+#[tokio::test]
+async fn a_server_in_a_process_of_its_own() {
+    let Ok(ready) = std::env::var("GANDER_TEST_READY") else { return };
+    let bench = Bench::new();
+    let tell = async {
+        let pids = family(&bench).await;
+        std::fs::write(ready, pids.concat()).unwrap();
+        std::future::pending::<()>().await;
+    };
+    tokio::join!(bench.call("shell", json!({"command": FAMILY})), tell);
+}
+
+#[tokio::test]
+async fn a_killed_server_leaves_no_command_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    let mut server = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "shell::a_server_in_a_process_of_its_own"])
+        .env("GANDER_TEST_READY", &ready)
+        .env("TMPDIR", folder.path())
+        .spawn()
+        .unwrap();
+    wait_for(|| std::fs::read_to_string(&ready).is_ok_and(|pids| pids.lines().count() == 5)).await;
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let pids: Vec<String> = std::fs::read_to_string(&ready).unwrap().lines().map(str::to_owned).collect();
+    wait_for(|| !pids.iter().any(|pid| alive(pid))).await;
+}
