@@ -1,0 +1,210 @@
+"""Drives gander with the Python SDK of the Agent Client Protocol: a prompt, permissions, a cancel, a second client."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import acp
+from acp import schema
+
+GANDER = sys.argv[1]
+PATIENCE = 60
+
+
+class Editor(acp.Client):
+    """Remembers what it is told and answers permissions with the wanted kind of option."""
+
+    def __init__(self, wanted="allow_once"):
+        self.wanted = wanted
+        self.updates = []
+        self.asked = []
+        self.changed = asyncio.Event()
+
+    async def session_update(self, session_id, update, **_):
+        self.updates.append(update)
+        self.changed.set()
+
+    async def request_permission(self, session_id, tool_call, options, **_):
+        self.asked.append(tool_call)
+        self.changed.set()
+        if self.wanted is None:
+            raise acp.RequestError.method_not_found("session/request_permission")
+        option = next(option for option in options if option.kind == self.wanted)
+        return schema.RequestPermissionResponse(
+            outcome=schema.AllowedOutcome(outcome="selected", option_id=option.option_id)
+        )
+
+    def text(self, kind="agent_message_chunk"):
+        chunks = [update for update in self.updates if update.session_update == kind]
+        return "".join(chunk.content.text for chunk in chunks)
+
+    def kinds(self):
+        return {update.session_update for update in self.updates}
+
+    async def until(self, seen):
+        while not seen():
+            self.changed.clear()
+            await asyncio.wait_for(self.changed.wait(), PATIENCE)
+
+
+class House:
+    """A data directory and a folder to work in."""
+
+    def __init__(self, root):
+        self.data, self.work = root / "data", root / "work"
+        self.data.mkdir()
+        self.work.mkdir()
+
+    @asynccontextmanager
+    async def agent(self, editor):
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.data), "GANDER_MODEL": "demo/demo"}
+        command = (GANDER, "acp", "--data", str(self.data))
+        async with acp.spawn_agent_process(editor, *command, env=env) as (connection, _):
+            info = schema.Implementation(name="interop", version="1")
+            hello = await connection.initialize(protocol_version=acp.PROTOCOL_VERSION, client_info=info)
+            assert hello.protocol_version == 1 and hello.agent_info.name == "gander", hello
+            yield connection
+
+    async def session(self, connection):
+        return (await connection.new_session(cwd=str(self.work), mcp_servers=[])).session_id
+
+    def end_background(self):
+        """The background server goes on after its clients: find it by its data directory and end it."""
+        for entry in Path("/proc").iterdir():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+                if str(self.data).encode() in words:
+                    os.kill(int(entry.name), signal.SIGTERM)
+            except OSError:
+                pass  # it has just ended by itself
+
+
+def script(*calls):
+    return [acp.text_block(f"[[script:{json.dumps(calls)}]]")]
+
+
+def touch(name):
+    return script([{"tool": "shell", "args": {"command": f"touch {name}"}}], [{"text": "All done."}])
+
+
+async def prompt(house):
+    editor = Editor()
+    async with house.agent(editor) as agent:
+        session = await house.session(agent)
+        answer = await agent.prompt(session, script([{"thought": "hmm"}, {"text": "hello there", "chunks": 4}]))
+    assert answer.stop_reason == "end_turn", answer
+    assert (editor.text("agent_thought_chunk"), editor.text()) == ("hmm", "hello there"), editor.updates
+
+
+async def permission_allowed(house):
+    editor = Editor("allow_once")
+    async with house.agent(editor) as agent:
+        answer = await agent.prompt(await house.session(agent), touch("allowed"))
+    assert answer.stop_reason == "end_turn" and editor.text() == "All done.", editor.updates
+    assert len(editor.asked) == 1 and (house.work / "allowed").exists()
+
+
+async def permission_rejected(house):
+    editor = Editor("reject_once")
+    async with house.agent(editor) as agent:
+        answer = await agent.prompt(await house.session(agent), touch("rejected"))
+    assert answer.stop_reason == "end_turn" and len(editor.asked) == 1, editor.updates
+    assert not (house.work / "rejected").exists()
+
+
+async def permission_not_supported(house):
+    """A client that refuses to be asked withdraws: nothing runs, the question waits for somebody else."""
+    editor = Editor(None)
+    async with house.agent(editor) as agent:
+        session = await house.session(agent)
+        turn = asyncio.create_task(agent.prompt(session, touch("unasked")))
+        await editor.until(lambda: editor.asked)
+        other = Editor("allow_once")
+        async with house.agent(other) as second:
+            await second.load_session(cwd=str(house.work), session_id=session, mcp_servers=[])
+            answer = await asyncio.wait_for(turn, PATIENCE)
+    assert answer.stop_reason == "end_turn" and len(other.asked) == 1, other.updates
+    assert (house.work / "unasked").exists()
+
+
+async def cancel(house):
+    editor = Editor()
+    async with house.agent(editor) as agent:
+        session = await house.session(agent)
+        turn = asyncio.create_task(agent.prompt(session, script([{"text": "~", "repeat": 100000, "delay_ms": 2}])))
+        await editor.until(editor.text)
+        await agent.cancel(session)
+        answer = await asyncio.wait_for(turn, PATIENCE)
+        assert answer.stop_reason == "cancelled", answer
+        after = await agent.prompt(session, script([{"text": "still here"}]))
+    assert after.stop_reason == "end_turn" and editor.text().endswith("still here")
+
+
+async def plan_and_diff(house):
+    editor = Editor()
+    items = [{"text": "write", "status": "in_progress"}]
+    calls = script(
+        [{"tool": "plan", "args": {"items": items}}],
+        [{"tool": "write", "args": {"path": "new.txt", "content": "hi\n"}}],
+        [{"text": "ok"}],
+    )
+    async with house.agent(editor) as agent:
+        await agent.prompt(await house.session(agent), calls)
+    assert {"plan", "tool_call", "tool_call_update"} <= editor.kinds(), editor.kinds()
+    contents = [part for update in editor.updates for part in (getattr(update, "content", None) or []) if hasattr(part, "type")]
+    assert any(part.type == "diff" and part.new_text == "hi\n" for part in contents), contents
+
+
+async def load_replays(house):
+    first, second = Editor(), Editor()
+    async with house.agent(first) as agent:
+        session = await house.session(agent)
+        await agent.prompt(session, script([{"text": "remember me", "chunks": 5}]))
+    async with house.agent(second) as agent:
+        await agent.load_session(cwd=str(house.work), session_id=session, mcp_servers=[])
+        await second.until(second.text)
+        listed = await agent.list_sessions(cwd=str(house.work))
+    assert second.text() == "remember me" and "user_message_chunk" in second.kinds()
+    assert session in [entry.session_id for entry in listed.sessions]
+
+
+async def errors_are_typed(house):
+    async with house.agent(Editor()) as agent:
+        for call, code in [
+            (agent.prompt("0199aaaa-0000-7000-8000-000000000000", [acp.text_block("hi")]), -32002),
+            (agent.new_session(cwd="relative", mcp_servers=[]), -32602),
+            (agent.ext_method("no_such", {}), -32601),
+        ]:
+            try:
+                raise AssertionError(f"no error but {await call}")
+            except acp.RequestError as error:
+                assert error.code == code, error
+
+
+CASES = [
+    prompt, permission_allowed, permission_rejected, permission_not_supported, cancel, plan_and_diff, load_replays,
+    errors_are_typed,
+]
+
+
+async def main():
+    for case in CASES:
+        with tempfile.TemporaryDirectory(prefix="gander-python-") as root:
+            house = House(Path(root))
+            try:
+                await asyncio.wait_for(case(house), PATIENCE)
+                print(f"pass {case.__name__}", flush=True)
+            except Exception as error:  # noqa: BLE001 - a failed case must not stop the others
+                reason = f"{type(error).__name__}: {error}".replace("\n", " ")
+                print(f"fail {case.__name__} {reason[:600]}", flush=True)
+            finally:
+                house.end_background()
+                await asyncio.sleep(0.2)
+
+
+asyncio.run(main())
