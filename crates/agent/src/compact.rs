@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use gander_domain::{Context, Message, MessageId, Part, Role, ToolCallId, ToolContent, ToolEnd, ToolResult};
+use gander_domain::{Context, Message, MessageId, Part, Role, ToolContent, ToolEnd, ToolResult};
 
 use crate::model::{Request, ToolSpec};
 
@@ -54,9 +54,11 @@ pub fn estimate(messages: &[Arc<Message>]) -> u64 {
 
 /// Keeps the active run word for word; if that alone is too long, its prompt and as much of its end as fits.
 pub fn split(messages: &[Arc<Message>], run_from: usize, budget: u64) -> Option<Split> {
-    let run = messages.get(run_from..).unwrap_or_default();
+    // Whatever else is lost, the last words of a person are not.
+    let run_from = run_from.min(messages.iter().rposition(|message| message.role == Role::User)?);
+    let run = &messages[run_from..];
     let (older, kept) = if estimate(run) <= budget || run.len() < 3 {
-        (messages[..run_from.min(messages.len())].to_vec(), run.to_vec())
+        (messages[..run_from].to_vec(), run.to_vec())
     } else {
         let from = run_from + 1 + tail(&run[1..], budget);
         let prompt = &messages[run_from];
@@ -86,21 +88,9 @@ pub fn summary_message(id: MessageId, summary: &str) -> Message {
     Message::text(id, Role::User, text)
 }
 
-/// What a model is shown: giant results cut in their middle, and a result for every call, also for those
-/// that a crash left without one.
+/// What a model is shown: giant results are cut in their middle.
 pub fn shown(messages: &[Arc<Message>], max_chars: usize) -> Vec<Arc<Message>> {
-    let mut shown = Vec::with_capacity(messages.len());
-    let mut rest = messages.iter().peekable();
-    while let Some(message) = rest.next() {
-        shown.push(clipped(message, max_chars));
-        let calls: Vec<ToolCallId> = message.parts.iter().filter_map(use_of).collect();
-        if calls.is_empty() {
-            continue;
-        }
-        let results = rest.next_if(|next| next.role == Role::Tool).map(|results| clipped(results, max_chars));
-        shown.push(answering_all(&calls, results));
-    }
-    shown
+    messages.iter().map(|message| clipped(message, max_chars)).collect()
 }
 
 /// The head and the tail of a text, if all of it is too much.
@@ -202,27 +192,6 @@ fn result_text(result: &ToolResult) -> String {
     std::iter::once(format!("[{end}]")).chain(texts).collect::<Vec<_>>().join("\n")
 }
 
-fn use_of(part: &Part) -> Option<ToolCallId> {
-    if let Part::ToolUse { call, .. } = part { Some(*call) } else { None }
-}
-
-fn answering_all(calls: &[ToolCallId], results: Option<Arc<Message>>) -> Arc<Message> {
-    let has = |results: &Message, id: ToolCallId| {
-        results.parts.iter().any(|part| matches!(part, Part::ToolResult { call, .. } if *call == id))
-    };
-    let mut results = results.unwrap_or_else(|| {
-        let id = MessageId::new(calls[0].uuid());
-        Arc::new(Message { id, role: Role::Tool, parts: Vec::new(), interrupted: false, native: None })
-    });
-    for &call in calls {
-        if !has(&results, call) {
-            let result = ToolResult::text(ToolEnd::Interrupted, "interrupted: nobody knows whether it ran");
-            Arc::make_mut(&mut results).parts.push(Part::ToolResult { call, result });
-        }
-    }
-    results
-}
-
 fn clipped(message: &Arc<Message>, max_chars: usize) -> Arc<Message> {
     if !message.parts.iter().any(|part| is_giant(part, max_chars)) {
         return Arc::clone(message);
@@ -257,5 +226,64 @@ fn clip_content(content: &mut ToolContent, max_chars: usize) {
             }
         }
         ToolContent::Part { .. } | ToolContent::Terminal { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(n: u128, role: Role, text: &str) -> Arc<Message> {
+        Arc::new(Message::text(MessageId::new(uuid::Uuid::from_u128(n)), role, text))
+    }
+
+    fn ids(messages: &[Arc<Message>]) -> Vec<u128> {
+        messages.iter().map(|message| message.id.uuid().as_u128()).collect()
+    }
+
+    fn split_ids(messages: &[Arc<Message>], run_from: usize, budget: u64) -> Option<(Vec<u128>, Vec<u128>)> {
+        split(messages, run_from, budget).map(|split| (ids(&split.older), ids(&split.kept)))
+    }
+
+    #[test]
+    fn what_is_kept_begins_with_the_prompt_and_ends_with_the_end() {
+        let long = "x".repeat(400);
+        let all: Vec<Arc<Message>> =
+            [Role::User, Role::Agent, Role::User, Role::Agent, Role::Tool, Role::Agent, Role::Tool]
+                .into_iter()
+                .enumerate()
+                .map(|(n, role)| message(n as u128, role, &long))
+                .collect();
+        assert_eq!(split_ids(&all, 2, 10_000), Some((vec![0, 1], vec![2, 3, 4, 5, 6])));
+        assert_eq!(split_ids(&all, 2, 250), Some((vec![0, 1, 3, 4], vec![2, 5, 6])));
+        assert_eq!(split_ids(&all, 2, 1), Some((vec![0, 1, 3, 4], vec![2, 5, 6])));
+        assert_eq!(split_ids(&all, 99, 10_000), Some((vec![0, 1], vec![2, 3, 4, 5, 6])));
+        assert_eq!(split_ids(&all[..1], 0, 1), None);
+        assert_eq!(split_ids(&all[1..2], 0, 1), None);
+        assert_eq!(split_ids(&[], 0, 1), None);
+    }
+
+    #[test]
+    fn a_cut_keeps_letters_whole() {
+        assert_eq!(clip("short", 5), "short");
+        assert_eq!(clip("ééééé", 6), "é\n[... 6 bytes left out ...]\né");
+        assert_eq!(clip("abcdef", 0), "\n[... 6 bytes left out ...]\n");
+    }
+
+    #[test]
+    fn what_was_counted_counts_and_the_rest_is_guessed() {
+        let settings = gander_domain::Settings {
+            agent: String::new(),
+            mode: String::new(),
+            model: None,
+            policy: gander_domain::Policy::Ask,
+            effort: None,
+        };
+        let mut context = Context::begin(settings, String::new(), Vec::new());
+        context.messages = vec![message(1, Role::User, "12345678"), message(2, Role::Agent, "1234")];
+        assert_eq!(used(&context, "1234", &[]), (2 + 4) + (1 + 4) + 1);
+        context.tokens = Some(1_000);
+        context.messages.push(message(3, Role::User, "12345678"));
+        assert_eq!(used(&context, "1234", &[]), 1_000 + 2 + 4);
     }
 }

@@ -183,8 +183,11 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_laws_hold(steps in prop::collection::vec(step(), 1..80)) {
-        let mut world = World::new();
+    fn whatever_happens_the_laws_hold(
+        window in prop::sample::select(&[None, Some(60)][..]),
+        steps in prop::collection::vec(step(), 1..80),
+    ) {
+        let mut world = World::with_window(window);
         steps.into_iter().for_each(|step| take(&mut world, step));
         settle(&mut world);
         assert_lawful(&world);

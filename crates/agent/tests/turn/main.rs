@@ -4,6 +4,7 @@
 mod calls;
 mod hostile;
 mod model;
+mod pick_up;
 mod resume;
 mod room;
 mod script;

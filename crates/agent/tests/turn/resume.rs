@@ -46,6 +46,7 @@ fn play(plan: &Plan, cut: Option<usize>) -> (World, usize) {
         if let Some(rest) = half.take() {
             world.speak(rest);
         } else if world.model.is_some() {
+            world.assert_folded();
             let [first, rest] = plan.answer(&world);
             world.speak(first);
             half = Some(rest);

@@ -1,7 +1,5 @@
 //! A window that fills up.
 
-use std::sync::Arc;
-
 use expect_test::expect;
 use gander_agent::model::{ModelError, ModelStop};
 use gander_agent::turn::{Input, Setup};
@@ -250,26 +248,4 @@ fn a_giant_result_is_cut_for_the_model_alone() {
          part, end
     "#]]
     .assert_eq(script.happened());
-}
-
-#[test]
-fn a_call_that_a_crash_left_without_a_result_gets_one() {
-    let mut script = Script::begun("one");
-    script.model(wants(&["danger"]));
-    let mut context = script.context().clone();
-    end(&mut context);
-    start(&mut context, "two");
-    let before = context.messages.clone();
-    let mut script = Script::new(setup(), context);
-    script.feed(Input::Begin);
-    expect![[r#"
-        > begin
-        call model
-            user: one
-            agent: danger #1 {}
-            tool: #1 Interrupted interrupted: nobody knows whether it ran
-            user: two
-    "#]]
-    .assert_eq(script.happened());
-    assert!(before.iter().zip(&script.context().messages).all(|(old, new)| Arc::ptr_eq(old, new)));
 }

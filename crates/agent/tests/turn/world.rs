@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gander_agent::model::{ModelError, ModelEvent, Request};
+use gander_agent::model::{ModelError, ModelEvent, ModelInfo, Request};
 use gander_agent::turn::{Effect, Input, Setup, Turn};
 use gander_domain::session::{Birth, Recovery};
 use gander_domain::{
-    Answer, Command, Context, Entry, Event, IfBusy, Message, Now, Order, Outcome, Part, Principal, Reply, Report,
-    RunId, RunOrigin, Session, SessionId, SessionView, Timestamp, ToolCall, ToolCallId,
+    Answer, Command, Context, Entry, Event, IfBusy, Now, Order, Outcome, Part, Principal, Reply, Report, RunId,
+    RunOrigin, Session, SessionId, SessionView, Timestamp, ToolCall, ToolCallId,
 };
 use uuid::Uuid;
 
-use crate::script::{Count, ok, prompted, setup};
+use crate::script::{Count, info, ok, prompted, setup};
 
 pub struct World {
     setup: Setup,
@@ -41,6 +41,11 @@ pub fn owner() -> RunOrigin {
 impl World {
     /// A session with a first prompt.
     pub fn new() -> Self {
+        Self::with_window(None)
+    }
+
+    /// A session with a first prompt, and a model with this window.
+    pub fn with_window(window: Option<u64>) -> Self {
         let birth = Birth {
             session: SessionId::new(Uuid::from_u128(0xffff)),
             owner: Principal::owner(),
@@ -51,7 +56,7 @@ impl World {
             meta: None,
         };
         let mut world = Self {
-            setup: setup(),
+            setup: Setup { model: ModelInfo { window, ..info() }, ..setup() },
             session: Session::create(Timestamp::default(), birth),
             entries: Vec::new(),
             turn: None,
@@ -178,6 +183,15 @@ impl World {
         self.session.view().run.is_none()
     }
 
+    /// What the turn knows is what the log says, once nothing is on its way between them.
+    pub fn assert_folded(&self) {
+        let Some(turn) = &self.turn else { return };
+        let (known, logged) = (turn.context(), Context::replay(&self.entries).unwrap());
+        assert_eq!(known.messages, logged.messages);
+        assert_eq!(known.pending, logged.pending);
+        assert_eq!((known.turns, known.tokens, known.run), (logged.turns, logged.tokens, logged.run));
+    }
+
     /// The driver is gone, and with it all it did.
     fn leave(&mut self) {
         (self.turn, self.model, self.waiting, self.cancelled) = (None, None, false, false);
@@ -190,7 +204,7 @@ impl World {
         match effect {
             Effect::CallModel(request) => {
                 assert!(!self.cancelled, "a model call after a cancel");
-                assert_answered(&request);
+                self.assert_answered(&request);
                 self.model = Some(request);
             }
             Effect::AbortModel => self.model = None,
@@ -236,6 +250,17 @@ impl World {
         asked.next().is_none_or(yes)
     }
 
+    /// Every call that was ever called has its result before the model is asked again.
+    fn assert_answered(&self, request: &Request) {
+        let parts: Vec<&Part> = request.messages.iter().flat_map(|message| &message.parts).collect();
+        for part in &parts {
+            let Part::ToolUse { call, .. } = part else { continue };
+            let called = |entry: &Entry| matches!(&entry.event, Event::ToolCalled { call: of } if of.id == *call);
+            let results = parts.iter().filter(|part| matches!(part, Part::ToolResult { call: of, .. } if of == call));
+            assert!(results.count() == 1 || !self.entries.iter().any(called), "no result of {call}");
+        }
+    }
+
     fn command(&mut self, command: Command) {
         // It may be refused: a prompt may find the session busy.
         self.session.command(&mut Now { at: Timestamp::default(), ids: &mut self.ids }, command).ok();
@@ -248,18 +273,6 @@ impl World {
                 gander_domain::Effect::Append(entry) => self.entries.push(entry),
                 gander_domain::Effect::Order { order, .. } => self.orders.push_back(order),
             }
-        }
-    }
-}
-
-/// Providers refuse a conversation in which a call has no result.
-fn assert_answered(request: &Request) {
-    let parts = |message: &Message| message.parts.clone();
-    let all: Vec<Part> = request.messages.iter().flat_map(|message| parts(message)).collect();
-    for part in &all {
-        if let Part::ToolUse { call, .. } = part {
-            let results = all.iter().filter(|part| matches!(part, Part::ToolResult { call: of, .. } if of == call));
-            assert_eq!(results.count(), 1, "results of {call}");
         }
     }
 }
