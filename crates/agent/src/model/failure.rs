@@ -152,7 +152,8 @@ impl Said {
     }
 }
 
-fn shorten(text: &str) -> String {
+/// The begin of a text that may be long.
+pub fn shorten(text: &str) -> String {
     const ROOM: usize = 600;
     let text = text.trim();
     match text.char_indices().nth(ROOM) {

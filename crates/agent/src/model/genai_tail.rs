@@ -254,7 +254,11 @@ fn tokens(usage: &Usage) -> Tokens {
     }
 }
 
-/// What the crate's error means. Its own text may quote whole requests, so it is not shown for refusals.
+/// What the crate's error means. Its own text may quote whole requests.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the enum is another crate's and its other reasons are all one to us"
+)]
 fn reason(info: &ModelInfo, error: &genai::Error) -> ModelError {
     use genai::webc::Error as WebError;
     let hints = Hints { provider: info.provider.clone(), ..Hints::default() };
@@ -272,7 +276,10 @@ fn reason(info: &ModelInfo, error: &genai::Error) -> ModelError {
         genai::Error::WebModelCall { .. } | genai::Error::WebStream { .. } => {
             ModelError::Network(format!("cannot reach {}: {error}", info.provider))
         }
-        error => ModelError::BadStream(format!("{} cannot be understood: {error}", info.provider)),
+        genai::Error::StreamParse { .. } => {
+            ModelError::BadStream(format!("{} sent an event that cannot be read: {error}", info.provider))
+        }
+        error => ModelError::BadRequest(failure::shorten(&format!("{} cannot be asked: {error}", info.provider))),
     }
 }
 

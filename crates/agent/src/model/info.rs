@@ -15,7 +15,7 @@ pub struct ModelInfo {
     pub max_output: Option<u64>,
     /// True if it reads images.
     pub images: bool,
-    /// True if it can be told how hard to think.
+    /// True if it can think before it speaks.
     pub thinking: bool,
     /// What it costs, if known.
     pub price: Option<Price>,
