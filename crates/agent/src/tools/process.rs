@@ -181,7 +181,8 @@ impl Watch {
                 },
                 _ = self.refresh.tick(), if self.fresh => {
                     self.fresh = false;
-                    let text = self.output.text();
+                    // Hidden first, cut then: half a secret would not be recognised.
+                    let text = live.redactor.text(&self.output.text());
                     live.show_text(last_lines(&text));
                 }
                 () = std::future::pending(), if !open && !self.fresh => {}

@@ -1,6 +1,6 @@
 //! Hides secrets in what tools say, before it reaches a model, a log or a screen.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -18,12 +18,16 @@ const SHORTEST: usize = 8;
 #[derive(Clone)]
 pub struct Redactor {
     known: Option<Arc<Regex>>,
-    patterns: Arc<[Regex]>,
+    patterns: Arc<Patterns>,
 }
 
+/// Made when first needed: most starts of the program hide nothing.
+type Patterns = LazyLock<Vec<Regex>>;
+
 /// The groups `keep` and `rest`, where there are any, stay: they say what was hidden.
-const PATTERNS: [&str; 10] = [
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
+const PATTERNS: [&str; 11] = [
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,._-]*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\]*)",
+    r"(?:[A-Za-z0-9+/=]{16,}\s+)+[A-Za-z0-9+/=]*\s*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----",
     r"\bsk-[A-Za-z0-9_-]{16,}",
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})",
     r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
@@ -51,8 +55,8 @@ impl Redactor {
         let escaped: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
         let known = (!escaped.is_empty())
             .then(|| Arc::new(Regex::new(&escaped.join("|")).expect("an alternation of literals is a regex")));
-        let patterns = PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex"));
-        Self { known, patterns: patterns.into() }
+        let patterns = || PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex")).into();
+        Self { known, patterns: Arc::new(LazyLock::new(patterns)) }
     }
 
     /// This text without secrets.

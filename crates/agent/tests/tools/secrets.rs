@@ -34,6 +34,9 @@ fn planted() -> Vec<(String, &'static str)> {
         ("https://me:hunter2secret@example.org/x", "hunter2"),
         (KEY, "MIIEpAIB"),
         ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk", "b3BlbnNz"),
+        ("MIIEpAIBAAKCAQEAabcdef\nMIIEpAIBAAKCAQEAabc\n-----END PRIVATE KEY-----", "MIIEpAIB"),
+        ("{\"key\": \"-----BEGIN PRIVATE KEY-----\\nMIIEpAIBAAKC\\n-----END PRIVATE KEY-----\\n\"}", "MIIEpAIB"),
+        ("1\t-----BEGIN EC PRIVATE KEY-----\n2\tProc-Type: 4,ENCRYPTED\n3\tMIIEpAIBAAKC\n4\t-----END EC PRIVATE KEY-----", "MIIEpAIB"),
         ("correct horse battery", "horse"),
         ("the token is tok/en+with=odd&chars!", "en+with"),
         ("tok%2Fen%2Bwith%3Dodd%26chars%21", "2Bwith"),
@@ -79,9 +82,18 @@ fn ordinary_text_stays() {
         "git@github.com:me/project.git",
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "bearer of bad news",
+        "MIIEpAIBAAKCAQEAabcdef MIIEpAIBAAKCAQEAabc",
+        "it looks for -----BEGIN PUBLIC KEY----- and goes on",
         "0123456789abcdef0123456789abcdef01234567",
     ];
     assert_eq!(texts.map(|text| redactor.text(text)), texts.map(str::to_owned));
+}
+
+/// Source code that speaks of keys is still to be read.
+#[test]
+fn a_mention_of_a_key_hides_only_itself() {
+    let code = "if text.contains(\"-----BEGIN RSA PRIVATE KEY-----\") {\n    refuse();\n}";
+    assert_eq!(redactor().text(code), "if text.contains(\"[redacted]\") {\n    refuse();\n}");
 }
 
 #[tokio::test]
