@@ -1,0 +1,37 @@
+# What people who change gander type. Plain cargo does the same; see CONTRIBUTING.md.
+
+# Everything that is quick: formatting, lints, tests.
+default: check test
+
+# Before every commit.
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Every test of every crate. Needs nothing but Rust and a C compiler.
+test:
+    cargo test --workspace
+
+# Rewrites expected files; look at the diff before you commit it.
+update:
+    UPDATE=1 UPDATE_EXPECT=1 cargo test --workspace
+
+# Figures of the release binary, each beside the raw upstream.
+bench *arguments:
+    cargo run --release -p gander-bench -- {{arguments}}
+
+# Kills the real binary at random moments while clients stream.
+kill times="100":
+    GANDER_KILLS={{times}} cargo test -p gander-server --test kill -- --nocapture
+
+# Seeded bugs: each must turn a named test red.
+bite:
+    scripts/bite
+
+# Clients that nobody here wrote. Needs Node and Python.
+interop:
+    for client in interop/*/run; do "$client" || exit 1; done
+
+# What the build machine runs.
+ci:
+    .ci/run
