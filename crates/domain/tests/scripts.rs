@@ -137,11 +137,21 @@ fn a_tool_whose_end_nobody_saw_is_told_and_never_run_again() {
 }
 
 #[test]
-fn an_idempotent_tool_is_simply_run_again() {
+fn an_idempotent_tool_stays_open_for_the_back_end_that_resumes() {
     let mut script = running();
     script.report(build::run(1), Report::ToolWanted { call: build::read(build::call_id(1)), gate: Gate::Open });
     script.crash(&Recovery::default());
-    assert_eq!(last_order(&script), (When::Committed, Order::RunTool { call: build::call_id(1) }));
+    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+    assert!(script.session.view().run.as_ref().unwrap().tool(build::call_id(1)).is_some());
+}
+
+#[test]
+fn an_answer_that_crosses_a_parking_back_end_is_not_lost() {
+    let mut script = asking();
+    script.command(answer("allow")).unwrap(); // on its way while the back-end says:
+    script.report(build::run(1), Report::Parked);
+    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+    assert!(script.session.attached());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gander_agent::model::{Catalogue, Choice, ConnectError, Model, connect, detect, probes};
+use gander_agent::model::{Catalogue, Choice, ConnectError, Model, Patience, Retry, connect_with, detect, probes};
 use gander_domain::Effort;
 use gander_wire::acp::{Catalog, Model as Listed};
 use tokio::sync::OnceCell;
@@ -59,7 +59,8 @@ impl Models {
         if let Some(model) = self.lock().get(&key) {
             return Ok(Arc::clone(model));
         }
-        let model = connect(&self.catalogue, &name, &|variable| keys.get(variable).map(str::to_owned))?;
+        let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
+        let model = connect_with(&self.catalogue, &name, &lookup, once())?;
         let mut connected = self.lock();
         if connected.len() >= KEPT {
             connected.clear();
@@ -114,6 +115,11 @@ async fn look_around(catalogue: &Catalogue, keys: &Keys) -> Choice {
     let choice = detect(catalogue, &lookup, &probes(catalogue, &lookup)).await;
     tracing::info!(model = choice.model, "{}", choice.reason);
     choice
+}
+
+/// The turn itself tries again, and tells people that it does.
+fn once() -> Patience {
+    Patience { retry: Retry { attempts: 1, ..Retry::default() }, ..Patience::default() }
 }
 
 fn listed(id: &str) -> Listed {

@@ -2,7 +2,7 @@
 
 use super::ends::unknown_outcome;
 use super::{Now, Session, When};
-use crate::view::{ActiveRun, OpenTool, ToolStage};
+use crate::view::{ActiveRun, ToolStage};
 use crate::{Answer, Event, Order, Outcome, QuestionId, QuestionOrigin, Reply, RunId, ToolCallId};
 
 /// How open runs are picked up when the server starts.
@@ -46,15 +46,6 @@ impl Session {
         self.append(now.at, Some(id), Event::RunRecovered { attempt: times + 1 });
         self.attached = true;
         self.order(When::Committed, Order::Resume { run: id });
-        self.restart_tools();
-    }
-
-    /// What is still open and started here is idempotent: it is simply run again.
-    fn restart_tools(&mut self) {
-        let started = |tool: &&OpenTool| tool.stage == ToolStage::Started;
-        let open = self.view.run.iter().flat_map(|run| &run.tools);
-        let calls: Vec<ToolCallId> = open.filter(started).map(|tool| tool.call.id).collect();
-        calls.into_iter().for_each(|call| self.order(When::Committed, Order::RunTool { call }));
     }
 
     /// A prompt that waited behind a run whose end was written, but whose own start was not.
@@ -79,7 +70,8 @@ impl Session {
         }
     }
 
-    /// Of a tool that must not run twice the model is told that nobody knows.
+    /// Of a tool that must not run twice the model is told that nobody knows. Any other is run again by the
+    /// back-end that resumes.
     fn close_unknown_tools(&mut self, now: &mut Now<'_>, run: RunId) {
         let Some(active) = &self.view.run else { return };
         let unknown: Vec<ToolCallId> = active
