@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn long_output_keeps_both_ends() {
         let text: String = (0..1000).map(|line| format!("{line:03}\n")).collect();
-        assert_eq!(kept(16, &[&text]), "000\n001\n[… 3989 bytes left out …]\n999\n");
+        assert_eq!(kept(16, &[&text]), "000\n001\n[… 3988 bytes left out …]\n999\n");
     }
 
     #[test]
