@@ -129,10 +129,10 @@ impl Connection {
     /// Calls a method and waits for its answer.
     pub(super) async fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
         let call = self.client.call(method, params);
-        match self.wait(call, |_| {}).await? {
-            Told::Answered { result, .. } => Ok(result),
-            other => bail!("the server answered something else: {other:?}"),
-        }
+        let Told::Answered { result, .. } = self.wait(call, |_| {}).await? else {
+            bail!("the server answered something else")
+        };
+        Ok(result)
     }
 
     /// Waits for the answer to a call; everything else that is told meanwhile goes to `aside`.

@@ -64,10 +64,10 @@ async fn open(connection: &mut Connection, options: &RunOptions, cwd: &Path) -> 
         Some(id) => connection.client.resume_session(&id, folder),
         None => connection.client.new_session(folder),
     };
-    match connection.wait(call, |_| {}).await? {
-        Told::Opened { session, .. } => Ok(session),
-        other => bail!("the server opened no session: {other:?}"),
-    }
+    let Told::Opened { session, .. } = connection.wait(call, |_| {}).await? else {
+        bail!("the server opened no session")
+    };
+    Ok(session)
 }
 
 async fn last(connection: &mut Connection, folder: &str) -> anyhow::Result<String> {
@@ -247,10 +247,12 @@ impl Turn {
     }
 
     fn ended(&mut self, stop: &StopReason) -> anyhow::Result<Exit> {
-        let exit = match stop {
-            StopReason::EndTurn => Exit::Done,
-            StopReason::Cancelled => Exit::Cancelled,
-            _ => Exit::Stopped,
+        let exit = if *stop == StopReason::EndTurn {
+            Exit::Done
+        } else if *stop == StopReason::Cancelled {
+            Exit::Cancelled
+        } else {
+            Exit::Stopped
         };
         if self.json {
             self.event(&events::end(stop))?;

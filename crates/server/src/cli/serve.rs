@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 
 use super::{Context, Exit};
-use crate::daemon::{Attached, End, Hello, Server, ServerError, Start, Want, connect};
+use crate::daemon::{Attached, End, Hello, Server, ServerError, Signals, Start, Want, connect};
 use crate::output::Tone;
 
-/// How long a new background server waits for an old one to be gone.
+/// How long a server that is about to end, or to begin, is waited for.
 const TAKE_OVER: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// For a person: in the foreground, on TCP too.
 pub(super) async fn foreground(context: Context, insecure_plain: bool) -> anyhow::Result<Exit> {
@@ -21,14 +22,22 @@ pub(super) async fn foreground(context: Context, insecure_plain: bool) -> anyhow
         context.output.note(&format!("gander: refusing to listen on {address}: {why}\n{how}"));
         return Ok(Exit::Usage);
     }
-    match Server::start(context.config.clone(), Start::Foreground(address)).await {
-        Ok(server) => {
-            announce(&context, &server.listens())?;
-            Ok(after(server.run().await?))
+    let (signals, started) = (Signals::listen()?, Instant::now());
+    while started.elapsed() < TAKE_OVER {
+        match Server::start(context.config.clone(), Start::Foreground(address)).await {
+            Ok(server) => {
+                announce(&context, &server.listens())?;
+                return Ok(after(server.run(signals).await));
+            }
+            Err(ServerError::Taken(_)) => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(ServerError::Taken(_)) => join(context, address).await,
-        Err(error) => Err(error.into()),
+        if let Some(joined) = connect(&context.config.paths, &Hello::new(Want::Listen(address))).await? {
+            return stay(&context, joined, signals).await;
+        }
+        tokio::time::sleep(PAUSE).await;
     }
+    Err(ServerError::Taken(context.config.paths.data().to_owned()).into())
 }
 
 /// For clients: away from any terminal, on the Unix socket alone.
@@ -37,60 +46,52 @@ pub(super) async fn background(context: Context) -> anyhow::Result<Exit> {
     if let Err(error) = rustix::process::setsid() {
         tracing::debug!(%error, "no session of its own");
     }
-    let started = Instant::now();
+    let (signals, started) = (Signals::listen()?, Instant::now());
     loop {
         match Server::start(context.config.clone(), Start::Background).await {
             Ok(server) => {
                 tracing::info!(version = crate::VERSION, pid = std::process::id(), "background server started");
-                return Ok(after(server.run().await?));
+                return Ok(after(server.run(signals).await));
             }
-            Err(ServerError::Taken(_)) if started.elapsed() < TAKE_OVER => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            Err(ServerError::Taken(_)) if started.elapsed() < TAKE_OVER => tokio::time::sleep(PAUSE).await,
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-/// A server runs already: it listens for us, as long as we stay.
-async fn join(context: Context, address: SocketAddr) -> anyhow::Result<Exit> {
-    let hello = Hello::new(Want::Listen(address));
-    let Some(Attached { mut reader, writer, welcome }) = connect(&context.config.paths, &hello).await? else {
-        return Err(ServerError::Taken(context.config.paths.data().to_owned()).into());
-    };
-    announce(&context, &welcome.listens)?;
-    let pid = welcome.pid;
-    context
-        .output
-        .note(&format!("  joined the server that runs already (process {pid}); ctrl-c closes this address only"));
+/// A server ran already: it listens for us, as long as we stay.
+async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyhow::Result<Exit> {
+    let Attached { mut reader, writer: _open, welcome } = joined;
+    let output = context.output;
+    output.note(&format!(
+        "joined the server that runs already (process {}); ctrl-c closes this address only",
+        welcome.pid
+    ));
+    announce(context, &welcome.listens)?;
     let mut byte = [0u8; 1];
-    let exit = tokio::select! {
-        _ = tokio::signal::ctrl_c() => Exit::Done,
+    tokio::select! {
+        () = signals.next() => Ok(Exit::Done),
         _ = reader.read(&mut byte) => {
-            context.output.note("gander: the server ended");
-            Exit::Failed
+            output.note("gander: the server ended");
+            Ok(Exit::Failed)
         }
-    };
-    drop(writer);
-    Ok(exit)
+    }
 }
 
+/// The line that says where is the last one: whoever waits for it finds everything ready.
 fn announce(context: &Context, listens: &[SocketAddr]) -> anyhow::Result<()> {
     let Context { config, output } = context;
-    let style = output.style();
-    for address in listens {
-        let url = style.paint(Tone::Bold, &format!("http://{address}"));
-        output.line(&format!("gander {} listening on {url}", crate::VERSION))?;
-    }
+    let (out, err) = (output.style(), output.error_style());
     let row =
-        |name: &str, value: String| output.note(&format!("  {}{value}", style.paint(Tone::Dim, &format!("{name:<8}"))));
-    row("data", config.paths.data().display().to_string());
-    row("token", "printed by: gander token".to_owned());
+        |name: &str, value: &str| output.note(&format!("  {}{value}", err.paint(Tone::Dim, &format!("{name:<8}"))));
+    row("data", &config.paths.data().display().to_string());
+    row("token", "printed by: gander token");
     if listens.iter().any(|address| !address.ip().is_loopback()) {
-        output.note(&format!(
-            "  {}",
-            style.paint(Tone::Warn, "not encrypted: whoever can read the network reads the token")
-        ));
+        row("warning", &err.paint(Tone::Warn, "not encrypted: whoever can read the network reads the token"));
+    }
+    for address in listens {
+        let url = out.paint(Tone::Bold, &format!("http://{address}"));
+        output.line(&format!("gander {} listening on {url}", crate::VERSION))?;
     }
     Ok(())
 }

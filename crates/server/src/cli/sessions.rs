@@ -47,10 +47,8 @@ async fn list(context: &Context, connection: &mut Connection, cwd: Option<&Path>
             let line = if json { session.to_string() } else { row(context, session) };
             context.output.line(&line)?;
         }
-        match &page["nextCursor"] {
-            Value::String(cursor) => params.insert("cursor".to_owned(), json!(cursor)),
-            _ => return Ok(()),
-        };
+        let Some(cursor) = page["nextCursor"].as_str() else { return Ok(()) };
+        params.insert("cursor".to_owned(), json!(cursor));
     }
 }
 

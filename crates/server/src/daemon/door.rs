@@ -97,7 +97,7 @@ async fn serve(
             Ok((bound, _open)) => {
                 Welcome::new(server.background, vec![bound], None).write(&mut writer).await?;
                 // The listener lives as long as whoever wanted it.
-                reader.read(&mut [0u8; 1]).await?;
+                reader.read_exact(&mut [0u8; 1]).await?;
             }
             Err(error) => welcome(Some(error.to_string())).write(&mut writer).await?,
         },

@@ -9,4 +9,4 @@ mod spawn;
 
 pub use attach::{AttachError, Attached, attach, connect};
 pub use hello::{Hello, HelloError, Want, Welcome};
-pub use server::{End, Server, ServerError, Start};
+pub use server::{End, Server, ServerError, Signals, Start};

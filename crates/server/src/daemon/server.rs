@@ -149,8 +149,7 @@ impl Server {
     }
 
     /// Runs until it is asked to end or nobody needs it, then lets work park and answers go out.
-    pub async fn run(&self) -> io::Result<End> {
-        let mut signals = Signals::listen()?;
+    pub async fn run(&self, mut signals: Signals) -> End {
         let end = tokio::select! {
             () = signals.next() => End::Asked,
             () = self.asked.cancelled() => End::Asked,
@@ -166,7 +165,7 @@ impl Server {
             drained = tokio::time::timeout(DRAIN, self.app.drain()) => if drained.is_err() {
                 tracing::warn!("work did not park in time");
             },
-            () = signals.next() => return Ok(End::AtOnce),
+            () = signals.next() => return End::AtOnce,
         }
         self.stop.cancel();
         self.doors.close();
@@ -174,9 +173,9 @@ impl Server {
             closed = tokio::time::timeout(LAST_ANSWERS, self.doors.wait()) => if closed.is_err() {
                 tracing::debug!("connections were cut");
             },
-            () = signals.next() => return Ok(End::AtOnce),
+            () = signals.next() => return End::AtOnce,
         }
-        Ok(end)
+        end
     }
 
     fn serve(self: &Arc<Self>, tcp: TcpListener, stop: CancellationToken) -> Result<SocketAddr, ServerError> {
@@ -211,18 +210,21 @@ impl Server {
     }
 }
 
-/// The signals that end a server.
-struct Signals {
+/// The signals that end a server. Listened to before it starts, so that none of them kills it half-way.
+#[derive(Debug)]
+pub struct Signals {
     all: [Signal; 3],
 }
 
 impl Signals {
-    fn listen() -> io::Result<Self> {
+    /// Listens from now on.
+    pub fn listen() -> io::Result<Self> {
         let of = |kind| signal(kind);
         Ok(Self { all: [of(SignalKind::terminate())?, of(SignalKind::interrupt())?, of(SignalKind::hangup())?] })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
         let [terminate, interrupt, hangup] = &mut self.all;
         tokio::select! {
             _ = terminate.recv() => {}

@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A data directory, and the commands on it.
 pub struct Place {
     pub root: tempfile::TempDir,
+    data: &'static str,
     pub variables: Vec<(&'static str, String)>,
 }
 
@@ -35,7 +36,13 @@ pub struct Running {
 
 impl Place {
     pub fn new() -> Self {
-        Self { root: tempfile::tempdir().unwrap(), variables: vec![("GANDER_MODEL", "demo/demo".to_owned())] }
+        Self::named("data")
+    }
+
+    /// With a data directory of this name.
+    pub fn named(data: &'static str) -> Self {
+        let variables = vec![("GANDER_MODEL", "demo/demo".to_owned())];
+        Self { root: tempfile::tempdir().unwrap(), data, variables }
     }
 
     pub fn with(mut self, name: &'static str, value: &str) -> Self {
@@ -44,7 +51,7 @@ impl Place {
     }
 
     pub fn data(&self) -> PathBuf {
-        self.root.path().join("data")
+        self.root.path().join(self.data)
     }
 
     pub fn folder(&self, name: &str) -> String {
