@@ -58,6 +58,8 @@ pub(crate) struct Scale {
 #[derive(Debug)]
 pub(crate) struct Bench {
     pub(crate) binary: PathBuf,
+    /// How the binary came to be.
+    pub(crate) built: &'static str,
     pub(crate) mock: Mock,
     pub(crate) scale: Scale,
 }
@@ -91,12 +93,12 @@ async fn upstream() -> anyhow::Result<()> {
 }
 
 async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
-    let binary = match &arguments.binary {
-        Some(binary) => binary.clone(),
-        None => release_binary()?,
+    let (binary, built) = match &arguments.binary {
+        Some(binary) => (binary.clone(), "a binary that was given"),
+        None => (release_binary()?, "release build"),
     };
     let scale = if arguments.quick { QUICK } else { WHOLE };
-    let bench = Bench { binary, mock: Mock::start().await?, scale };
+    let bench = Bench { binary, built, mock: Mock::start().await?, scale };
     let mut report = Report::new(&bench).await?;
     let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
     if wanted("start") {

@@ -106,7 +106,7 @@ impl Report {
         let cores = std::thread::available_parallelism()?;
         let version = String::from_utf8_lossy(&version).trim().to_owned();
         let notes = vec![
-            format!("{version}, release build, default settings; {cores} cores shared by server, model and client"),
+            format!("{version} ({}), default settings; {cores} cores shared by server, model and client", bench.built),
             format!("disk: {disk:.0} fdatasync/s in this run, so one takes {:.2} ms", 1e3 / disk),
         ];
         notes.iter().for_each(|note| eprintln!("{note}"));

@@ -36,8 +36,12 @@ async fn first_delta(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let sync = 1e3 / report.disk;
     report.add(Row::new("first delta, median", through, "ms").raw(direct));
     report.add(Row::new("added before the first delta", through - direct, "ms").bounds(Bounds::Most(2.0 + sync, 2.0)));
-    if let Some((kernel, counted)) = truth::syncs_per_turn(&server, &mut driver, 20).await? {
-        report.note(format!("syncs per turn: {kernel:.2} seen by the kernel, {counted:.2} counted by the server (a barrier commits with synchronous=FULL)"));
+    if let Some(turn) = truth::per_turn(&server, &mut driver, 20).await? {
+        report.note(format!(
+            "a short turn: {:.2} syncs seen by the kernel, {:.2} counted by the server, in {:.2} commits \
+             (a synced commit is one with synchronous=FULL)",
+            turn.kernel_syncs, turn.syncs, turn.commits
+        ));
     }
     server.kill().await?;
     Ok(())

@@ -44,12 +44,18 @@ pub(crate) async fn store_status(server: &Server) -> anyhow::Result<Value> {
     Ok(status["app"]["store"].clone())
 }
 
-/// Syncs per turn as the kernel saw them beside those that the server counted; nothing without `strace`.
-pub(crate) async fn syncs_per_turn(
-    server: &Server,
-    driver: &mut Driver,
-    turns: u32,
-) -> anyhow::Result<Option<(f64, f64)>> {
+/// What one turn costs in the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PerTurn {
+    /// Syncs that the kernel saw.
+    pub(crate) kernel_syncs: f64,
+    /// Syncs that the server counted.
+    pub(crate) syncs: f64,
+    pub(crate) commits: f64,
+}
+
+/// What a short turn costs in the store, in the kernel's words and in the server's; nothing without `strace`.
+pub(crate) async fn per_turn(server: &Server, driver: &mut Driver, turns: u32) -> anyhow::Result<Option<PerTurn>> {
     let trace = server.launch.data.join("syncs.txt");
     let mut command = Command::new("strace");
     command.args(["-f", "-e", "trace=fsync,fdatasync", "-o"]).arg(&trace).arg("-p").arg(server.process().0.to_string());
@@ -63,15 +69,19 @@ pub(crate) async fn syncs_per_turn(
     if !String::from_utf8_lossy(&attached[..words]).contains("attached") {
         return Ok(None);
     }
-    let before = store_status(server).await?["syncs"].as_u64().context("the server counts its syncs")?;
+    let before = store_status(server).await?;
     for _ in 0..turns {
         driver.turn(Pace { deltas: 1, ..Pace::default() }).await?;
     }
-    let after = store_status(server).await?["syncs"].as_u64().context("the server counts its syncs")?;
+    let after = store_status(server).await?;
     tracer.start_kill()?;
     tracer.wait().await?;
     let text = std::fs::read_to_string(&trace)?;
     let kernel = text.lines().filter(|line| line.contains("sync(") && !line.contains("resumed")).count();
     ensure!(kernel > 0, "the kernel saw no sync at all");
-    Ok(Some((kernel as f64 / f64::from(turns), (after - before) as f64 / f64::from(turns))))
+    let each = |count: u64| count as f64 / f64::from(turns);
+    let grown = |name: &str| Some(each(after[name].as_u64()? - before[name].as_u64()?));
+    let counted = grown("syncs").zip(grown("commits"));
+    let (syncs, commits) = counted.context("the server counts its commits")?;
+    Ok(Some(PerTurn { kernel_syncs: each(kernel as u64), syncs, commits }))
 }

@@ -74,7 +74,7 @@ async fn l07_a_second_prompt_is_refused_while_a_turn_runs() -> anyhow::Result<()
     let (mut agent, session) = house.ready().await?;
     let first = agent.client.prompt(&session, &endless()).await?;
     agent.client.update("agent_message_chunk").await?;
-    let error = agent.client.turn(&session, "me too").await.unwrap_err();
+    let error = agent.client.turn(&session, "me too").await.expect_err("the session is busy");
     let refusal = error.downcast_ref::<Refusal>().context("a refusal")?;
     let reason = refusal.data.as_ref().map(|data| &data["reason"]);
     assert_eq!((refusal.code, reason), (-32600, Some(&json!("session_busy"))));
