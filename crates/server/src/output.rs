@@ -112,6 +112,18 @@ pub fn clean(text: &str) -> String {
     text.chars().filter(|c| !is_hostile(*c)).collect()
 }
 
+/// Foreign text that a person decides about: what would be dropped from it is shown instead.
+pub fn reveal(text: &str) -> String {
+    text.chars().fold(String::new(), |mut shown, c| {
+        if is_hostile(c) {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
+        }
+        shown
+    })
+}
+
 fn is_hostile(c: char) -> bool {
     let bidi = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{061c}');
     let invisible = matches!(c, '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
@@ -126,6 +138,7 @@ mod tests {
     fn foreign_text_cannot_play_tricks() {
         assert_eq!(clean("a\x1b[2Jb\r\u{202e}c\u{200b}\u{9b}d\n\te"), "a[2Jbcd\n\te");
         assert_eq!(clean("é 漢字 👩"), "é 漢字 👩");
+        assert_eq!(reveal("rm \u{202e}x\r\n"), "rm \\u{202e}x\\u{d}\n");
     }
 
     #[test]

@@ -2,8 +2,14 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
-use gander_wire::acp::schema::{PermissionOption, PermissionOptionKind};
+use gander_wire::acp::schema::{PermissionOption, PermissionOptionKind, ToolCallUpdate};
+use serde_json::Value;
 use tokio::sync::mpsc;
+
+use crate::output::reveal;
+
+/// Lines of a question that are shown.
+const DETAIL_LINES: usize = 40;
 
 /// The person at the terminal, if there is one.
 pub(super) struct Person {
@@ -39,6 +45,25 @@ impl Person {
     }
 }
 
+/// Exactly what would be done, as far as it fits on a screen; what does not fit is counted.
+pub(super) fn detail(tool: &ToolCallUpdate) -> String {
+    let Some(Value::Object(arguments)) = &tool.fields.raw_input else { return String::new() };
+    let texts = arguments.iter().map(|(name, value)| match value {
+        Value::String(text) if text.contains('\n') => format!("{name}:\n{text}"),
+        Value::String(text) => format!("{name}: {text}"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            format!("{name}: {value}")
+        }
+    });
+    let whole = reveal(&texts.collect::<Vec<_>>().join("\n"));
+    let lines: Vec<&str> = whole.lines().collect();
+    let shown = lines.iter().take(DETAIL_LINES).map(|line| format!("    {line}\n")).collect::<String>();
+    match lines.len().saturating_sub(DETAIL_LINES) {
+        0 => shown,
+        hidden => format!("{shown}    … and {hidden} more lines\n"),
+    }
+}
+
 /// The choices as a person sees them.
 pub(super) fn menu(options: &[PermissionOption]) -> String {
     let choices = options.iter().zip(1..).map(|(option, number)| format!("  {number}) {}", option.name));
@@ -63,7 +88,19 @@ pub(super) fn refusal(options: &[PermissionOption]) -> Option<&PermissionOption>
 
 #[cfg(test)]
 mod tests {
+    use gander_wire::acp::schema::ToolCallUpdateFields;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_is_decided_about_is_shown_whole_or_counted() {
+        let asked = |arguments| detail(&ToolCallUpdate::new("1", ToolCallUpdateFields::new().raw_input(arguments)));
+        assert_eq!(asked(json!({ "command": "rm \u{202e}x", "time": 3 })), "    command: rm \\u{202e}x\n    time: 3\n");
+        let long = asked(json!({ "content": "line\n".repeat(60) }));
+        assert_eq!((long.lines().count(), long.lines().last()), (41, Some("    … and 21 more lines")));
+        assert_eq!(asked(json!("text")), "");
+    }
 
     fn options() -> Vec<PermissionOption> {
         vec![

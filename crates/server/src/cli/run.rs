@@ -13,7 +13,7 @@ use super::client::{Connection, Standalone};
 use super::options::RunOptions;
 use super::screen::{Piece, Screen};
 use super::{Context, Exit, events};
-use crate::output::{Output, Tone, clean};
+use crate::output::{Output, Tone, reveal};
 
 pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result<Exit> {
     let prompt = prompt(&options.prompt)?;
@@ -177,10 +177,11 @@ impl Turn {
     ) -> anyhow::Result<()> {
         if let Some(person) = &mut self.person {
             person.forget();
-            let title = tool.fields.title.as_deref().unwrap_or("this");
+            let title = reveal(tool.fields.title.as_deref().unwrap_or("this"));
             let pieces = self.screen.line(Tone::Warn, &format!("? may it: {title}"));
             self.show(pieces)?;
-            self.output.note(&clean(&ask::menu(&options)));
+            self.output.aside(&ask::detail(tool));
+            self.output.note(&reveal(&ask::menu(&options)));
             self.output.aside("> ");
             self.asked = Some(Question { permission, options });
             return Ok(());
