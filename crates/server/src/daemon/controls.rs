@@ -33,7 +33,7 @@ async fn carry_out(server: &Arc<Server>, control: Control, open: &mut Vec<DropGu
                 Some(text) => text.parse().map_err(|_| format!("not an address such as 127.0.0.1:4747: {text}"))?,
                 None => server.app.config().sections.server.listen,
             };
-            let (bound, guard) = server.listen(address).await.map_err(|error| error.to_string())?;
+            let (bound, guard) = server.listen(address).map_err(|error| error.to_string())?;
             open.push(guard);
             Ok(json!({ "listening": bound }))
         }

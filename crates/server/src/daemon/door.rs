@@ -93,7 +93,7 @@ async fn serve(
             welcome(None).write(&mut writer).await?;
             server.asked.cancel();
         }
-        Want::Listen(address) => match server.listen(address).await {
+        Want::Listen(address) => match server.listen(address) {
             Ok((bound, _open)) => {
                 Welcome::new(server.background, vec![bound], None).write(&mut writer).await?;
                 // The listener lives as long as whoever wanted it.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -105,7 +105,7 @@ impl Server {
         let lock = take(&paths)?;
         // An address that is taken is found before anything is touched.
         let tcp = match start {
-            Start::Foreground(address) => Some(bind(address).await?),
+            Start::Foreground(address) => Some(bind(address)?),
             Start::Background => None,
         };
         let tokens = Tokens::open(&paths)?;
@@ -142,9 +142,9 @@ impl Server {
     }
 
     /// Listens on TCP until the guard is dropped.
-    pub(super) async fn listen(self: &Arc<Self>, address: SocketAddr) -> Result<(SocketAddr, DropGuard), ServerError> {
+    pub(super) fn listen(self: &Arc<Self>, address: SocketAddr) -> Result<(SocketAddr, DropGuard), ServerError> {
         let stop = self.stop.child_token();
-        let bound = self.serve(bind(address).await?, stop.clone())?;
+        let bound = self.serve(bind(address)?, stop.clone())?;
         Ok((bound, stop.drop_guard()))
     }
 
@@ -240,8 +240,15 @@ fn take(paths: &Paths) -> Result<Lock, ServerError> {
     lock.ok_or_else(|| ServerError::Taken(paths.data().to_owned()))
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    TcpListener::bind(address).await.map_err(|reason| ServerError::Listen { address, reason })
+/// A burst of callers waits in the system's queue. An address that a server just left can be taken at once.
+fn bind(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let listen = |socket: TcpSocket| {
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(4096)
+    };
+    socket.and_then(listen).map_err(|reason| ServerError::Listen { address, reason })
 }
 
 /// The lock is ours, so a socket that lies there is a dead server's.
