@@ -27,13 +27,13 @@ use crate::backend::{Backend, Lent};
 use crate::clock;
 use crate::log::{Alias, Append, Epoch, Form, Store, StoreError, Sync};
 use rest::Rest;
-use task::{Ask, Task};
+use task::{Ask, Live, Task};
 
 /// Commands that may wait for one session's task.
 const INBOX: usize = 64;
 
 /// How many idle sessions are kept warm.
-const WARM: usize = 128;
+const WARM: usize = 512;
 
 /// Finds or starts the one task of a session. Cheap to clone.
 #[derive(Clone)]
@@ -207,15 +207,18 @@ impl Inner {
         sender
     }
 
-    /// Takes the task off the list, unless something waits for it. No new ask can come in between.
-    fn retire(&self, session: SessionId, inbox: &mut mpsc::Receiver<Ask>) -> bool {
+    /// Takes the task off the list and keeps its session warm, unless something waits for it.
+    ///
+    /// Both under one lock: whoever starts the next task finds either this one or its warm session.
+    fn retire(&self, live: Live, inbox: &mut mpsc::Receiver<Ask>) -> Option<Live> {
         let mut tasks = lock(&self.tasks);
         if !inbox.is_empty() {
-            return false;
+            return Some(live);
         }
         inbox.close();
-        tasks.remove(&session);
-        true
+        tasks.remove(&live.id());
+        lock(&self.rest).put(live.into_warm());
+        None
     }
 }
 

@@ -111,8 +111,9 @@ impl Live {
                 if let Some(reply) = self.deleting.take() {
                     return self.delete(inbox, reply).await;
                 }
-                if hub.retire(self.id(), inbox) {
-                    return self.rest();
+                match hub.retire(self, inbox) {
+                    Some(live) => self = live,
+                    None => return Ok(()),
                 }
             }
             let deadline = self.stays.deadline();
@@ -127,7 +128,7 @@ impl Live {
         }
     }
 
-    fn id(&self) -> SessionId {
+    pub(super) fn id(&self) -> SessionId {
         self.machine.view().session
     }
 
@@ -145,11 +146,9 @@ impl Live {
         !self.machine.attached() && self.commits.is_empty()
     }
 
-    /// Keeps the machine warm. An awaiting session, too, owns no task from here on.
-    fn rest(self) -> Result<(), StoreError> {
-        let (epoch, hub) = (self.commits.epoch(), Arc::clone(&self.hub));
-        lock(&hub.rest).put(Warm::new(self.machine, epoch, self.stays.into_context()));
-        Ok(())
+    /// What is kept of it. An awaiting session, too, owns no task from here on.
+    pub(super) fn into_warm(self) -> Warm {
+        Warm::new(self.machine, self.commits.epoch(), self.stays.into_context())
     }
 
     fn answer(&mut self, ask: Ask) {
