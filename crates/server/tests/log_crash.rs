@@ -7,7 +7,7 @@
 #[allow(dead_code)]
 mod story;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -70,7 +70,7 @@ async fn write_for_ever(directory: &Path) {
     for piece in tale.entries[head.0 as usize..].chunks(5) {
         let sync = if piece.iter().all(|entry: &Entry| entry.event.is_delta()) { Sync::Relaxed } else { Sync::Barrier };
         let Seq(place) = store.append(Append::new(tale.session, epoch, piece.to_vec(), sync)).await.unwrap().head;
-        writeln!(std::io::stdout(), "acknowledged {place}").unwrap();
+        println!("acknowledged {place}");
     }
 }
 

@@ -68,7 +68,8 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     };
     assert!(matches!(error, StoreError::ReadOnly(_)), "{error}");
     assert!(acknowledged > Seq(10));
-    assert!(matches!(store.append(Append::new(story.session, Epoch::FIRST, vec![], Sync::Barrier)).await, Err(_)));
+    let barrier = Append::new(story.session, Epoch::FIRST, vec![], Sync::Barrier);
+    assert!(matches!(store.append(barrier).await, Err(StoreError::ReadOnly(_))));
     store.close().await.unwrap();
     let store = open(Options::new(directory.path())).await;
     let read = read_all(&store, story.session, Form::Exact).await.unwrap();

@@ -2,12 +2,17 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use gander_domain::{Entry, Seq, SessionId};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// A session's ring keeps about so many bytes; older entries are in the log.
 const RING_BYTES: usize = 128 * 1024;
+
+/// A session is quiet after this time.
+const QUIET: Duration = Duration::from_secs(5);
 
 /// What a tail has to say.
 #[derive(Clone, Debug)]
@@ -84,6 +89,7 @@ impl Drop for Tail {
 #[derive(Default)]
 pub(super) struct Feeds {
     map: Mutex<HashMap<SessionId, Arc<Feed>>>,
+    settled: Mutex<Option<Instant>>,
 }
 
 impl Feeds {
@@ -113,8 +119,13 @@ impl Feeds {
         lock(&self.map).values().for_each(|feed| feed.end());
     }
 
-    /// Drops the rings of sessions that were quiet since the last call.
+    /// Drops the rings of sessions that were quiet for some seconds. Call it as often as you like.
     pub(super) fn settle(&self) {
+        let before = lock(&self.settled).replace(Instant::now());
+        if let Some(before) = before.filter(|before| before.elapsed() < QUIET) {
+            *lock(&self.settled) = Some(before);
+            return;
+        }
         lock(&self.map).values().for_each(|feed| lock(&feed.ring).settle());
     }
 }

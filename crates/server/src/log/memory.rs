@@ -51,7 +51,7 @@ impl MemoryStore {
             Some(aliases) => state.create(append, aliases)?,
             None => state.append(append)?,
         };
-        let bytes = 64 * entries.len();
+        let bytes = entries.iter().map(|entry| format!("{entry:?}").len()).sum();
         self.feeds.publish(session, entries, bytes);
         Ok(Committed { head })
     }

@@ -99,6 +99,7 @@ macro_rules! every_case {
                 live_equals_stored,
                 what_is_shown_can_be_read,
                 a_reader_that_never_reads_changes_nothing,
+                what_is_big_is_read_from_the_log,
                 a_tail_ends_with_its_session,
                 a_tail_ends_with_its_store,
             },

@@ -182,7 +182,7 @@ impl Story {
             None => message.parts.push(Part::Thought { text: text.to_owned() }),
         }
         let (id, part) = (message.id, u32::try_from(message.parts.len()).unwrap() - 1);
-        self.now += i64::from(text.len() % 3 == 0);
+        self.now += i64::from(text.len().is_multiple_of(3));
         self.push_now(Event::PartDelta { message: id, part, growth, text: text.to_owned() })
     }
 

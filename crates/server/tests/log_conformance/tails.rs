@@ -91,6 +91,18 @@ pub async fn a_reader_that_never_reads_changes_nothing(harness: &impl Harness) {
     assert_eq!(read, story.entries);
 }
 
+pub async fn what_is_big_is_read_from_the_log(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut story = Story::new(1);
+    story.create(&store).await;
+    let tail = store.subscribe(story.session);
+    story.titled(&"big ".repeat(100_000)).send(&store).await.unwrap();
+    assert!(matches!(tail.next(Seq(1)).await, Next::Behind));
+    story.titled("small").send(&store).await.unwrap();
+    let Next::Live(fresh) = tail.next(Seq(2)).await else { panic!("small ones are live") };
+    assert_eq!(fresh.iter().cloned().collect::<Vec<_>>(), story.entries[2..]);
+}
+
 pub async fn a_tail_ends_with_its_session(harness: &impl Harness) {
     let store = harness.open().await;
     let mut story = Story::new(1);

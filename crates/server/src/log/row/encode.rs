@@ -31,15 +31,16 @@ struct Open {
 }
 
 impl Rows {
-    /// Adds the next entry.
-    pub(in crate::log) fn push(&mut self, entry: &Entry) -> Result<(), StoreError> {
+    /// Adds the next entry; gives about its size.
+    pub(in crate::log) fn push(&mut self, entry: &Entry) -> Result<usize, StoreError> {
         if let Event::PartDelta { message, part, growth, text } = &entry.event
             && entry.meta.is_none()
         {
             if cfg!(bug = "drop_entry") && entry.seq.0 % 10 == 3 {
-                return Ok(());
+                return Ok(0);
             }
-            return self.delta((*message, *part, *growth, entry.run), entry.seq, entry.at, text);
+            self.delta((*message, *part, *growth, entry.run), entry.seq, entry.at, text)?;
+            return Ok(text.len());
         }
         let whole = matches!(entry.event, Event::MessageDone { .. });
         self.single(entry, if whole { Kind::Whole } else { Kind::Fact })
@@ -51,12 +52,14 @@ impl Rows {
         Ok(self.done)
     }
 
-    fn single(&mut self, entry: &Entry, kind: Kind) -> Result<(), StoreError> {
+    fn single(&mut self, entry: &Entry, kind: Kind) -> Result<usize, StoreError> {
         self.close()?;
         let Entry { seq, at, run, event, meta } = entry;
         let fact = FactRef { at: *at, run: *run, event, meta: meta.as_deref() };
-        self.done.push(Row { first: *seq, last: *seq, kind, body: encode(&fact)? });
-        Ok(())
+        let body = encode(&fact)?;
+        let size = body.len();
+        self.done.push(Row { first: *seq, last: *seq, kind, body });
+        Ok(size)
     }
 
     fn delta(&mut self, key: Key, seq: Seq, at: Timestamp, text: &str) -> Result<(), StoreError> {

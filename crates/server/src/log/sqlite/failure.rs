@@ -39,10 +39,7 @@ impl Failure {
 
 /// For reads, where every failure is just that.
 pub(super) fn failed(error: sqlx::Error) -> StoreError {
-    match error {
-        sqlx::Error::PoolClosed => StoreError::Closed,
-        error => StoreError::Failed(error.to_string()),
-    }
+    if matches!(error, sqlx::Error::PoolClosed) { StoreError::Closed } else { StoreError::Failed(error.to_string()) }
 }
 
 /// SQLite's result code without its extension.

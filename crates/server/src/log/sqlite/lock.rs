@@ -29,6 +29,12 @@ impl Lock {
     }
 }
 
+/// Makes sure that a new file is found again after a power cut.
+pub(super) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
+    let sync = File::open(directory).and_then(|directory| directory.sync_all());
+    sync.map_err(|error| StoreError::Failed(format!("cannot sync {}: {error}", directory.display())))
+}
+
 /// Opens or makes a file that only we may read.
 pub(super) fn open_private(path: &Path) -> Result<File, StoreError> {
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);

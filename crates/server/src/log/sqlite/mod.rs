@@ -71,7 +71,10 @@ impl SqliteStore {
         let Options { directory, grace, max_pages, faults } = options;
         let lock = lock::Lock::take(&directory)?;
         let path = directory.join("log.db");
-        drop(lock::open_private(&path)?);
+        if !path.exists() {
+            drop(lock::open_private(&path)?);
+            lock::sync_directory(&directory)?;
+        }
         let mut connection = open::writer(&path, max_pages).await?;
         let life = open::life(&mut connection).await?;
         let shared = Arc::new(Shared::new(life.incarnation, faults));
@@ -99,7 +102,7 @@ impl SqliteStore {
     }
 
     async fn send(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
-        let pending = |reply| Pending { append, aliases, head: Seq::ZERO, scope_heads: Vec::new(), reply };
+        let pending = |reply| Pending { append, aliases, head: Seq::ZERO, scope_heads: Vec::new(), size: 0, reply };
         self.ask(|reply| Job::Append(Box::new(pending(reply)))).await
     }
 
@@ -178,7 +181,8 @@ impl Store for SqliteStore {
         self.write(upkeep::set_alias(&alias, session), Sync::Barrier, Touches::Nothing).await?;
         match self.resolve_alias(&alias).await? {
             Some(taken) if taken != session => Err(StoreError::AliasTaken(taken)),
-            Some(_) | None => Ok(()),
+            Some(_) => Ok(()),
+            None => Err(StoreError::Deleted(session)),
         }
     }
 

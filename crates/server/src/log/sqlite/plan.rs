@@ -22,13 +22,16 @@ pub(super) struct Plan {
     pub(super) rows: u64,
     /// About how much it adds to the write-ahead log.
     pub(super) bytes: usize,
+    /// About the size of each append's entries.
+    pub(super) sizes: Vec<usize>,
 }
 
 /// What one session gets in a batch.
 struct Group<'a> {
     session: SessionId,
     epoch: Epoch,
-    pending: Vec<&'a Pending>,
+    /// With their places in the batch.
+    pending: Vec<(usize, &'a Pending)>,
 }
 
 impl Plan {
@@ -36,10 +39,14 @@ impl Plan {
         let groups = group(batch);
         let mut rows = Vec::new();
         let mut changes = Vec::new();
+        let mut sizes = vec![0; batch.len()];
         for Group { session, epoch, pending } in &groups {
-            let entries = || pending.iter().flat_map(|pending| &pending.append.entries);
             let mut encoder = Rows::default();
-            entries().try_for_each(|entry| encoder.push(entry))?;
+            for (place, pending) in pending {
+                let mut entries = pending.append.entries.iter();
+                sizes[*place] = entries.try_fold(0, |size, entry| Ok(size + encoder.push(entry)?))?;
+            }
+            let entries = || pending.iter().flat_map(|(_, pending)| &pending.append.entries);
             rows.extend(encoder.finish()?.into_iter().map(|row| (*session, *epoch, row)));
             changes.push((*session, fold::changes(entries())));
         }
@@ -52,7 +59,7 @@ impl Plan {
         fold_all(&mut script, &changes)?;
         batch.iter().for_each(|pending| beside(&mut script, pending));
         let single = before && script.sql.len() == after && count <= ROWS;
-        Ok(Self { script, single, rows: count as u64, bytes })
+        Ok(Self { script, single, rows: count as u64, bytes, sizes })
     }
 }
 
@@ -86,13 +93,13 @@ pub(super) fn bind_birth(script: &mut Script, birth: Birth) {
 fn group(batch: &[Pending]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places: HashMap<SessionId, usize> = HashMap::new();
-    for pending in batch {
+    for (index, pending) in batch.iter().enumerate() {
         let (session, epoch) = (pending.append.session, pending.append.epoch);
         let place = *places.entry(session).or_insert(groups.len());
         if place == groups.len() {
             groups.push(Group { session, epoch, pending: Vec::new() });
         }
-        groups[place].pending.push(pending);
+        groups[place].pending.push((index, pending));
     }
     groups
 }

@@ -78,13 +78,12 @@ impl Shared {
     /// Shows what was committed, then tells who sent it.
     pub(super) fn committed(&self, pending: Pending) {
         #[cfg(not(bug = "publish_before_commit"))]
-        self.publish(pending.append);
+        self.publish(pending.append, pending.size);
         drop(pending.reply.send(Ok(Committed { head: pending.head })));
     }
 
-    pub(super) fn publish(&self, append: Append) {
-        let bytes = weight(&append.entries);
-        self.feeds.publish(append.session, seeded(append.entries), bytes);
+    pub(super) fn publish(&self, append: Append, size: usize) {
+        self.feeds.publish(append.session, seeded(append.entries), size);
     }
 }
 
@@ -107,7 +106,7 @@ fn seeded(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// About how many bytes entries are, without writing them out.
+/// About how much entries are, without writing them out.
 pub(super) fn weight(entries: &[Entry]) -> usize {
     let of = |entry: &Entry| if let Event::PartDelta { text, .. } = &entry.event { text.len() } else { 512 };
     entries.iter().map(of).sum()

@@ -43,6 +43,8 @@ pub(super) struct Pending {
     pub(super) head: Seq,
     /// Where each of its scopes ended before.
     pub(super) scope_heads: Vec<Seq>,
+    /// About the size of its entries.
+    pub(super) size: usize,
     pub(super) reply: oneshot::Sender<Result<Committed, StoreError>>,
 }
 
@@ -132,8 +134,8 @@ impl Writer {
             return;
         }
         #[cfg(bug = "publish_before_commit")]
-        admitted.iter().for_each(|pending| self.shared.publish(pending.append.clone()));
-        match self.commit(&admitted).await {
+        admitted.iter().for_each(|pending| self.shared.publish(pending.append.clone(), 0));
+        match self.commit(&mut admitted).await {
             Ok(()) => admitted.into_iter().for_each(|pending| self.shared.committed(pending)),
             Err(failure) => self.recover(admitted, &failure, attempt).await,
         }
@@ -162,7 +164,7 @@ impl Writer {
         }
     }
 
-    async fn commit(&mut self, batch: &[Pending]) -> Result<(), Failure> {
+    async fn commit(&mut self, batch: &mut [Pending]) -> Result<(), Failure> {
         let mut plan = Plan::of(batch).map_err(|error| Failure::Other(error.to_string()))?;
         let sync = batch.iter().map(|pending| pending.append.sync).max().unwrap_or(Sync::Relaxed);
         if plan.script.is_empty() {
@@ -173,6 +175,7 @@ impl Writer {
             plan.script.sql("UPDATE meta SET probe = probe + 1;\n");
         }
         self.run(plan.script, sync, if plan.single { Wrap::Bare } else { Wrap::Transaction }).await?;
+        batch.iter_mut().zip(plan.sizes).for_each(|(pending, size)| pending.size = size);
         self.keeper.wrote(plan.bytes);
         self.shared.counters.count(batch, plan.rows);
         Ok(())
