@@ -79,6 +79,28 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
 }
 
 #[test]
+fn no_secret_is_logged_even_when_everything_is() {
+    let mut place = Place::new().with("GANDER_LOG", "trace").with("OPENAI_API_KEY", "sk-planted-in-the-server");
+    let mut serve = place.start(&["serve", "--listen", "127.0.0.1:0"]);
+    let address = address(&mut serve);
+    let token = place.ok(&["token"]).trim().to_owned();
+    get(address, "/gander/status", &format!("Authorization: Bearer {token}\r\n")).unwrap();
+    get(address, &format!("/gander/status?token={token}"), "X-Secret-Key: wrong-but-secret\r\n").unwrap();
+    place.variables.push(("ANTHROPIC_API_KEY", "sk-planted-in-the-client".to_owned()));
+    let run = place.run(&["run", "text"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    serve.terminate();
+    let ended = serve.wait();
+    assert!(ended.err.contains("path=\"/gander/status\" status=401"), "nothing was logged: {}", ended.err);
+    for secret in ["planted", "wrong-but-secret", &token[7..]] {
+        for (who, text) in [("server", &ended.err), ("client", &run.err), ("server's stdout", &ended.out)] {
+            let line = text.lines().find(|line| line.contains(secret));
+            assert_eq!(line, None, "{secret} in the log of the {who}");
+        }
+    }
+}
+
+#[test]
 fn a_second_signal_does_not_wait() {
     let place = Place::new();
     let mut serve = place.start(&["serve", "--listen", "127.0.0.1:0"]);

@@ -23,6 +23,14 @@ const SECRET_KEY: HeaderName = HeaderName::from_static("x-secret-key");
 
 /// Around everything: whoever is not meant gets no further than this.
 pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    // The path alone: a query may hold what is nobody's business.
+    let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
+    let response = admit(&site, request, next).await;
+    tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
+    response
+}
+
+async fn admit(site: &Site, request: Request, next: Next) -> Response {
     let local = Address::of(&request).local.ip();
     let origin = match site.names.check(request.uri(), request.headers(), local) {
         Ok(origin) => origin,
@@ -30,7 +38,7 @@ pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
     };
     let response = match (&origin, preflight(&request)) {
         (Some(_), Some(preflight)) => preflight,
-        (Some(_) | None, _) => match oversized(&site, &request) {
+        (Some(_) | None, _) => match oversized(site, &request) {
             Some(refusal) => error::closing(refusal),
             None => next.run(request).await,
         },
