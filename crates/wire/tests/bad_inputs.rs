@@ -145,7 +145,8 @@ fn drain(door: &mut Door, lines: &mut Lines) {
 /// Everything answered and wanted, in one line of text.
 fn outcome(door: &mut Door, state: &str) -> String {
     let wants = serve(door, state);
-    let answers: Vec<String> = door.lines().iter().map(summary).collect();
+    let lines = door.lines();
+    let answers: Vec<String> = lines.iter().filter(|line| line["method"] != "session/update").map(summary).collect();
     [answers.join(", "), wants].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(" ")
 }
 

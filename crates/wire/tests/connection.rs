@@ -13,7 +13,7 @@ use gander_domain::{
     StopReason, Timestamp,
 };
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{Catalog, Intent, Listed, Refusal};
+use gander_wire::acp::{ArchiveFilter, Catalog, Intent, Listed, Refusal};
 use serde_json::{Value, json};
 
 const RUN: u128 = 5;
@@ -36,7 +36,7 @@ fn speaking() -> SessionScript {
 fn initialize_says_what_works() {
     let mut door = Door::fresh();
     door.call("initialize", json!({ "protocolVersion": 1 }));
-    expect![[r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},"mcpCapabilities":{"http":false,"sse":false,"acp":false},"sessionCapabilities":{"list":{},"delete":{},"additionalDirectories":{},"resume":{},"close":{}},"auth":{}},"authMethods":[],"agentInfo":{"name":"gander","title":"Gander","version":"0.0.0"}}}"#]]
+    expect![[r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},"mcpCapabilities":{"http":false,"sse":false,"acp":false},"sessionCapabilities":{"list":{},"delete":{},"additionalDirectories":{},"fork":{},"archive":{},"status":{},"title":{},"resume":{},"close":{}},"auth":{}},"authMethods":[],"agentInfo":{"name":"gander","title":"Gander","version":"0.0.0"},"_meta":{"steering":{"supported":true}}}}"#]]
     .assert_eq(&door.texts().join("\n"));
     assert_eq!(door.connection.abilities(), Some(gander_wire::acp::Abilities::default()));
 }
@@ -52,7 +52,9 @@ fn a_new_session_is_answered_with_its_modes_and_options() {
         (Some("/w"), vec!["/x".to_owned()], 1)
     );
     door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
-    let result = &door.line()["result"];
+    let lines = door.lines();
+    assert_eq!(short(&lines), ["result other", "available_commands_update", "notice"]);
+    let result = &lines[0]["result"];
     assert_eq!(result["sessionId"], json!(build::session(1)));
     assert_eq!(result["modes"]["currentModeId"], "assistant");
     let options: Vec<(&str, &str)> = result["configOptions"]
@@ -154,7 +156,8 @@ fn a_prompt_sent_while_a_load_is_under_way_waits_for_its_end() {
     door.feed(first);
     assert_eq!(door.connection.poll(), None);
     door.feed(rest);
-    assert_eq!(short(&door.lines()), ["user_message_chunk", "agent_message_chunk", "result other"]);
+    let told = ["user_message_chunk", "agent_message_chunk", "result other", "available_commands_update"];
+    assert_eq!(short(&door.lines()), told);
     assert!(matches!(door.intent(), Intent::Command { command: Command::Prompt { .. }, .. }));
 }
 
@@ -256,18 +259,20 @@ fn new_choices_are_offered() {
 fn sessions_are_listed_with_their_times() {
     let mut door = Door::ready();
     door.call("session/list", json!({ "cwd": "/w", "cursor": "c" }));
-    let Intent::ListSessions { ticket, cwd, cursor } = door.intent() else { panic!("no list") };
-    assert_eq!((cwd.as_deref(), cursor.as_deref()), (Some("/w"), Some("c")));
+    let Intent::ListSessions { ticket, cwd, cursor, archived } = door.intent() else { panic!("no list") };
+    assert_eq!((cwd.as_deref(), cursor.as_deref(), archived), (Some("/w"), Some("c"), ArchiveFilter::Exclude));
     let listed = Listed {
         session: build::session(1),
         workspace: "/w".to_owned(),
         folders: vec![],
         title: Some("T".to_owned()),
+        created_at: Timestamp::from_micros(1_600_000_000_000_000),
         updated_at: Timestamp::from_micros(1_700_000_000_000_000),
+        archived: false,
     };
     door.connection.listed(ticket, vec![listed], Some("d".to_owned()));
     let sessions =
-        json!([{ "sessionId": build::session(1), "cwd": "/w", "title": "T", "updatedAt": "2023-11-14T22:13:20Z" }]);
+        json!([{ "sessionId": build::session(1), "cwd": "/w", "title": "T", "updatedAt": "2023-11-14T22:13:20Z", "archived": false }]);
     assert_eq!(door.line()["result"], json!({ "sessions": sessions, "nextCursor": "d" }));
 }
 

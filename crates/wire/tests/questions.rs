@@ -18,7 +18,7 @@ fn an_open_question_is_asked_after_resume() {
     door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
     let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("no resume") };
     door.connection.opened(ticket, view(&script.log), catalog());
-    assert_eq!(short(&door.lines()), ["result other", "session/request_permission"]);
+    assert_eq!(short(&door.lines()), ["result other", "session/request_permission", "available_commands_update"]);
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Workspace {
     }
 
     /// The text of a regular file.
-    pub(super) fn read_text(&self, located: &Located, limit: u64) -> Result<String, PathError> {
+    pub fn read_text(&self, located: &Located, limit: u64) -> Result<String, PathError> {
         let text = String::from_utf8(self.read(located, limit)?).ok();
         text.filter(|text| !text.contains('\0'))
             .ok_or_else(|| PathError::NotText(located.absolute().to_string_lossy().into_owned()))

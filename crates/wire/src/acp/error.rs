@@ -63,6 +63,11 @@ pub fn not_initialized() -> Error {
     Error::new(Code::InvalidRequest, "not initialized").with_data(reason("not_initialized"))
 }
 
+/// The client logged out.
+pub fn login_needed() -> Error {
+    refusal(&Refusal::AuthRequired)
+}
+
 /// The caller took the request back.
 pub fn cancelled() -> Error {
     Error::new(Code::Cancelled, "request cancelled")

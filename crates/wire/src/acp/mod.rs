@@ -5,10 +5,12 @@
 //! [`output`] makes log entries into updates, [`content`] and [`options`] translate both ways.
 
 pub mod client;
+mod commands;
 mod connection;
 pub mod content;
 mod encode;
 pub mod error;
+mod hello;
 pub mod host;
 pub mod input;
 pub mod options;
@@ -17,11 +19,15 @@ mod question;
 pub mod types;
 
 pub use client::Client;
+pub use commands::Slash;
 pub use connection::Connection;
 pub use error::Refusal;
 pub use host::{HostAnswer, HostCall, HostCallId, HostError};
 pub use output::{Update, join, project};
-pub use types::{Abilities, Catalog, Intent, Listed, Model, Profile, SessionParams, Ticket, Withdrawal};
+pub use types::{
+    Abilities, ArchiveFilter, Catalog, Intent, Listed, Login, Model, Presence, Profile, SessionParams, Ticket,
+    Withdrawal,
+};
 
 /// The wire types of version 1.
 pub use agent_client_protocol_schema::v1 as schema;

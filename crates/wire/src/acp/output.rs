@@ -60,7 +60,10 @@ pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
         Event::PartDelta { message, part, growth, text } => {
             vec![Update::Text(Chunk { voice: voice(*growth), message: *message, part: *part, text: text.into() })]
         }
-        Event::MessageDone { message } => rest_of_message(view, message),
+        Event::MessageDone { message } => match prompt_meta(view, entry) {
+            Some(meta) => prompt_with_meta(message, meta),
+            None => rest_of_message(view, message),
+        },
         Event::ToolCalled { call } => vec![other(SessionUpdate::ToolCall(tool_call(call)))],
         Event::ToolStarted { call } => vec![tool_update(*call, tool_status(schema::ToolCallStatus::InProgress))],
         Event::ToolUpdated { call, content } => vec![tool_update(*call, tool_shows(content))],
@@ -143,6 +146,19 @@ fn voice(growth: Growth) -> Voice {
 
 fn other(update: SessionUpdate) -> Update<'static> {
     Update::Other(Box::new(update))
+}
+
+/// The `_meta` that a client sent with the prompt which this entry is.
+fn prompt_meta<'a>(view: &'a SessionView, entry: &Entry) -> Option<&'a schema::Meta> {
+    let run = view.run.as_ref().filter(|run| entry.run == Some(run.id) && entry.seq == run.from.next())?;
+    run.meta.as_ref()?.get("acp")?.get("_meta")?.as_object()
+}
+
+fn prompt_with_meta(message: &Message, meta: &schema::Meta) -> Vec<Update<'static>> {
+    let id = schema::MessageId::new(message.id.to_string());
+    let chunk = |block| schema::ContentChunk::new(block).message_id(id.clone()).meta(meta.clone());
+    let blocks = message.parts.iter().filter_map(block);
+    blocks.map(|block| other(SessionUpdate::UserMessageChunk(chunk(block)))).collect()
 }
 
 /// What of a whole message was not streamed before: all of a person's, the tail of the agent's.

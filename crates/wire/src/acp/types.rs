@@ -19,10 +19,23 @@ pub struct Profile {
     pub image: bool,
     /// Sounds are understood.
     pub audio: bool,
+    /// MCP servers are started; until they can be, a client that names some is told so.
+    pub mcp_stdio: bool,
     /// MCP servers over HTTP can be used.
     pub mcp_http: bool,
     /// MCP servers over SSE can be used.
     pub mcp_sse: bool,
+    /// Ways to log in again after a logout; empty: the transport alone decides who comes in.
+    pub logins: Vec<Login>,
+}
+
+/// A way to log in. Who may come in was decided by the transport: this only takes a logout back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// For programs.
+    pub id: String,
+    /// For people.
+    pub name: String,
 }
 
 /// What a session can be set to.
@@ -84,13 +97,21 @@ pub enum Intent {
     ResumeSession { ticket: Ticket, session: SessionId, params: SessionParams },
     /// A request names a session that is not open here → `opened`; then feed its entries from the view's head.
     Attach { ticket: Ticket, session: SessionId },
+    /// Make a session whose history is this one's up to now, without a turn under way → `opened`; then feed its
+    /// entries from the view's head. An absent `cwd` means the same workspace.
+    ForkSession { ticket: Ticket, session: SessionId, params: SessionParams },
     /// → `listed`.
-    ListSessions { ticket: Ticket, cwd: Option<String>, cursor: Option<String> },
+    ListSessions { ticket: Ticket, cwd: Option<String>, cursor: Option<String>, archived: ArchiveFilter },
+    /// Is it in use, by whomever? → `status`.
+    SessionStatus { ticket: Ticket, session: SessionId },
+    /// Close it as `CloseSession` does, then put it away → `done`.
+    ArchiveSession { ticket: Ticket, session: SessionId },
     /// Stop feeding, and cancel if nobody else is attached → `done`.
     CloseSession { ticket: Ticket, session: SessionId },
     /// Cancel and delete → `done`.
     DeleteSession { ticket: Ticket, session: SessionId },
-    /// → `accepted`. Without a ticket nobody waits to hear.
+    /// → `accepted`. Without a ticket nobody waits to hear. The session may be one that is not open here: whether this
+    /// client may command it is the server's to check.
     Command { session: SessionId, command: Command, ticket: Option<Ticket> },
     /// This client will not answer this question.
     Withdrew { session: SessionId, question: QuestionId, how: Withdrawal },
@@ -118,10 +139,34 @@ pub struct SessionParams {
     pub cwd: Option<String>,
     /// Further folders, absolute.
     pub folders: Vec<String>,
-    /// MCP servers to start for it.
+    /// MCP servers to start for it, in the background.
     pub mcp_servers: Vec<McpServer>,
-    /// The client's `_meta`.
+    /// A new session goes on in the workspace of this one: the id of a session, or a name of the client's own making,
+    /// which from now on means the session that is made. It wins over `cwd`.
+    pub reuse: Option<String>,
+    /// To be kept in the session's first entry.
     pub meta: Option<Value>,
+}
+
+/// Which sessions are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ArchiveFilter {
+    /// Those that are not put away.
+    #[default]
+    Exclude,
+    /// All.
+    Include,
+    /// Those that are put away.
+    Only,
+}
+
+/// Whether a session is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Somebody is attached, or it does something.
+    Open,
+    /// It is only stored.
+    Saved,
 }
 
 /// A session in a list.
@@ -135,8 +180,12 @@ pub struct Listed {
     pub folders: Vec<String>,
     /// Its title.
     pub title: Option<String>,
+    /// When it began.
+    pub created_at: Timestamp,
     /// When its last entry was written.
     pub updated_at: Timestamp,
+    /// Put away?
+    pub archived: bool,
 }
 
 impl From<&ClientCapabilities> for Abilities {

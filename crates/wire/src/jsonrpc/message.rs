@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::strict;
 use super::{Code, Error, RequestId};
@@ -50,6 +51,11 @@ impl<'a> Params<'a> {
     pub fn parse<T: Deserialize<'a>>(self) -> Result<T, Error> {
         let json = self.object()?;
         serde_json::from_str(json).map_err(|error| Error::invalid_params(format!("invalid params: {error}")))
+    }
+
+    /// All of them. Absent parameters are an empty object.
+    pub fn value(self) -> Result<Value, Error> {
+        self.parse::<Map<String, Value>>().map(Value::Object)
     }
 
     /// Their JSON, if it is an object.

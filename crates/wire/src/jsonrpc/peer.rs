@@ -62,6 +62,11 @@ pub struct Counters {
 }
 
 impl Responder {
+    /// The right to answer a request that came before this process began.
+    pub(crate) fn again(id: RequestId) -> Self {
+        Self { id }
+    }
+
     /// The id of the request.
     pub fn id(&self) -> &RequestId {
         &self.id
@@ -124,6 +129,11 @@ impl<C> Peer<C> {
         let context = self.asked.remove(id)?;
         self.out.notification(CANCEL, &CancelRequest { request_id: id.clone() });
         Some(context)
+    }
+
+    /// Forgets requests of ours without telling anybody: they are about to be sent again.
+    pub fn forget(&mut self, which: impl Fn(&C) -> bool) {
+        self.asked.retain(|_, context| !which(context));
     }
 
     /// Everything we still wait for, when no answer can come any more.

@@ -170,6 +170,9 @@ pub fn items(lines: &[Value]) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     for line in lines.iter().filter(|line| line["method"] == "session/update") {
         let update = &line["params"]["update"];
+        if update["sessionUpdate"] == "available_commands_update" {
+            continue; // of the connection, not of the log
+        }
         let text = update["content"]["text"].as_str();
         let same = |last: &&mut Value| {
             last["sessionUpdate"] == update["sessionUpdate"]

@@ -3,17 +3,27 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use gander_domain::{Entry, Event, Message, Outcome, Question, ResetReason, Role, RunId, Seq, SessionView};
+use gander_domain::view::Spent;
+use gander_domain::{
+    Answer, Ask, Entry, Event, Message, Outcome, Part, Question, QuestionId, Reply, ResetReason, Role, RunId, Seq,
+    SessionId, SessionView,
+};
 
+use super::results::session_meta;
+use super::rewind::own_prompt;
 use super::{Asked, Prompt, of};
+use crate::acp::commands;
 use crate::acp::encode::{self, Prefix};
 use crate::acp::error::prompt_outcome;
 use crate::acp::options::{config_options, modes};
 use crate::acp::output::{Update, join, project, title_update};
 use crate::acp::question;
-use crate::acp::schema::{LoadSessionResponse, PromptResponse};
+use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
 use crate::acp::types::{Abilities, Catalog};
 use crate::jsonrpc::{Outbox, Peer, Place, RequestId, Responder};
+
+/// How many of a client's own messages are waited for.
+const REMEMBERED: usize = 16;
 
 /// A session that is open at a client.
 #[derive(Debug)]
@@ -23,6 +33,10 @@ pub(super) struct Attachment {
     catalog: Arc<Catalog>,
     prefix: Prefix,
     replay: Option<Replay>,
+    /// What this client said into a running turn and is not told again.
+    said: Vec<Vec<Part>>,
+    /// The `_meta` that the session was made with, as far as its first entry went by.
+    meta: Option<Meta>,
 }
 
 /// A history that is being told.
@@ -41,14 +55,34 @@ struct Replay {
 impl Attachment {
     /// Goes on from this view.
     pub(super) fn live(view: SessionView, catalog: Arc<Catalog>) -> Self {
-        Self { prefix: Prefix::new(view.session), view: Some(view), catalog, replay: None }
+        Self {
+            prefix: Prefix::new(view.session),
+            view: Some(view),
+            catalog,
+            replay: None,
+            said: Vec::new(),
+            meta: None,
+        }
     }
 
     /// Begins at the first entry; history ends where this view is.
     pub(super) fn replaying(now: &SessionView, catalog: Arc<Catalog>, responder: Option<Responder>) -> Self {
         let (head, history_from) = (now.head, now.history_from);
         let replay = Replay { head, history_from, responder, tentative: Outbox::default() };
-        Self { prefix: Prefix::new(now.session), view: None, catalog, replay: Some(replay) }
+        let prefix = Prefix::new(now.session);
+        Self { prefix, view: None, catalog, replay: Some(replay), said: Vec::new(), meta: None }
+    }
+
+    /// Begins at the first entry, and none of it is history.
+    pub(super) fn unborn(session: SessionId, catalog: Arc<Catalog>) -> Self {
+        let prefix = Prefix::new(session);
+        Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None }
+    }
+
+    /// Begins again with a history that is being told.
+    pub(super) fn reloading(self) -> Option<Self> {
+        let replay = Replay { tentative: Outbox::default(), ..self.replay? };
+        Some(Self { view: None, replay: Some(replay), said: Vec::new(), ..self })
     }
 
     pub(super) fn view(&self) -> Option<&SessionView> {
@@ -75,9 +109,25 @@ impl Attachment {
         if let (Some(view), None) = (&self.view, &self.replay) {
             out.address(of(view.session));
             let settings = Box::new(view.settings.clone());
-            let update = Update::Settings { settings, mode_changed: false };
-            encode::update(out, &self.prefix, &self.catalog, &update);
+            self.tell(out, &Update::Settings { settings, mode_changed: false });
         }
+    }
+
+    /// Tells the client something that is in no log.
+    pub(super) fn tell(&self, out: &mut Outbox, update: &Update<'_>) {
+        encode::update(out, &self.prefix, &self.catalog, update);
+    }
+
+    pub(super) fn tell_commands(&self, out: &mut Outbox) {
+        self.tell(out, &Update::Other(Box::new(commands::available())));
+    }
+
+    /// The client is about to say this into the running turn, and shows it by itself.
+    pub(super) fn expect_echo(&mut self, parts: Vec<Part>) {
+        if self.said.len() == REMEMBERED {
+            self.said.remove(0);
+        }
+        self.said.push(parts);
     }
 
     pub(super) fn ask_open_questions(&self, peer: &mut Peer<Asked>, abilities: Abilities) {
@@ -94,6 +144,8 @@ pub(super) struct Feed<'c, 'e> {
     peer: &'c mut Peer<Asked>,
     prompts: &'c mut HashMap<RunId, Prompt>,
     abilities: Abilities,
+    /// The name under which the connection's prompts are in the log.
+    name: Option<&'c str>,
     last: Option<(Update<'e>, Place)>,
 }
 
@@ -104,13 +156,20 @@ impl<'c, 'e> Feed<'c, 'e> {
         prompts: &'c mut HashMap<RunId, Prompt>,
         abilities: Abilities,
     ) -> Self {
-        Self { attachment, peer, prompts, abilities, last: None }
+        Self { attachment, peer, prompts, abilities, name: None, last: None }
+    }
+
+    /// Knows the prompts of this name again.
+    pub(super) fn of(mut self, name: Option<&'c str>) -> Self {
+        self.name = name;
+        self
     }
 
     /// Tells the client what this entry means to it.
     pub(super) fn entry(&mut self, entry: &'e Entry) {
         let Some(view) = &self.attachment.view else {
             self.attachment.view = SessionView::born(entry);
+            self.attachment.meta = session_meta(entry.meta.as_deref());
             self.finish_replay();
             return;
         };
@@ -118,6 +177,7 @@ impl<'c, 'e> Feed<'c, 'e> {
             return;
         }
         let place = Place { session: Some(view.session), seq: entry.seq, index: 0 };
+        let visit = visited(view, entry);
         self.before(entry);
         if !self.is_own_words(entry) {
             self.tell(entry, place);
@@ -126,6 +186,11 @@ impl<'c, 'e> Feed<'c, 'e> {
             view.apply(entry);
         }
         self.after(entry, place);
+        if let Some(question) = visit.filter(|_| self.abilities.visits && self.attachment.replay.is_none()) {
+            self.peer
+                .out
+                .notification("elicitation/complete", &CompleteElicitationNotification::new(question.to_string()));
+        }
         self.settle_history(place);
         self.finish_replay();
     }
@@ -192,9 +257,19 @@ impl<'c, 'e> Feed<'c, 'e> {
 
     /// A client shows what its user typed by itself; telling it again would show it twice.
     fn is_own_words(&mut self, entry: &Entry) -> bool {
-        let Event::MessageDone { message: Message { role: Role::User, .. } } = &entry.event else { return false };
-        let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) else { return false };
-        !std::mem::replace(&mut prompt.echoed, true) && self.attachment.replay.is_none()
+        let Event::MessageDone { message: message @ Message { role: Role::User, .. } } = &entry.event else {
+            return false;
+        };
+        if self.attachment.replay.is_some() {
+            return false;
+        }
+        let own = entry.run.and_then(|run| self.prompts.get_mut(&run));
+        if own.is_some_and(|prompt| !std::mem::replace(&mut prompt.echoed, true)) {
+            return true;
+        }
+        let said = &mut self.attachment.said;
+        let steered = said.iter().position(|parts| parts == &message.parts);
+        steered.map(|index| said.remove(index)).is_some()
     }
 
     fn after(&mut self, entry: &Entry, place: Place) {
@@ -206,6 +281,12 @@ impl<'c, 'e> Feed<'c, 'e> {
                 self.peer.withdraw(&question::request_id(*question));
             }
             Event::RunEnded { outcome } => self.ended(entry.run, outcome, place),
+            Event::RunStarted { .. } => self.started(entry),
+            Event::UsageAdded { usage } => {
+                if let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) {
+                    prompt.spend(usage);
+                }
+            }
             Event::SessionCreated { .. }
             | Event::TitleSet { .. }
             | Event::SettingsChanged { .. }
@@ -213,9 +294,7 @@ impl<'c, 'e> Feed<'c, 'e> {
             | Event::HistoryReset { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
-            | Event::UsageAdded { .. }
             | Event::RunQueued { .. }
-            | Event::RunStarted { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }
             | Event::MessageStarted { .. }
@@ -227,6 +306,15 @@ impl<'c, 'e> Feed<'c, 'e> {
             | Event::ToolDone { .. }
             | Event::QuestionAsked { .. }
             | Event::Unknown(_) => {}
+        }
+    }
+
+    /// A run that is told again is told from its beginning.
+    fn started(&mut self, entry: &Entry) {
+        if let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) {
+            (prompt.echoed, prompt.spent) = (false, Spent::default());
+        } else if let Some(view) = self.attachment.view.as_ref().filter(|_| self.attachment.replay.is_none()) {
+            self.prompts.extend(own_prompt(self.name, view.session, entry));
         }
     }
 
@@ -243,7 +331,10 @@ impl<'c, 'e> Feed<'c, 'e> {
         self.flush();
         self.peer.out.address(place);
         match prompt_outcome(outcome) {
-            Ok(stop) => self.peer.respond(prompt.responder, &PromptResponse::new(stop)),
+            Ok(stop) => {
+                let response = PromptResponse::new(stop).usage(prompt.usage());
+                self.peer.respond(prompt.responder, &response);
+            }
             Err(error) => self.peer.fail(prompt.responder, &error),
         }
     }
@@ -276,11 +367,39 @@ impl<'c, 'e> Feed<'c, 'e> {
         if let Some(responder) = replay.responder {
             let response = LoadSessionResponse::new()
                 .modes(modes(&attachment.catalog, &view.settings))
-                .config_options(config_options(&attachment.catalog, &view.settings));
+                .config_options(config_options(&attachment.catalog, &view.settings))
+                .meta(attachment.meta.clone());
             self.peer.respond(responder, &response);
+            attachment.tell_commands(&mut self.peer.out);
         }
         attachment.ask_open_questions(self.peer, self.abilities);
     }
+}
+
+impl Prompt {
+    fn spend(&mut self, usage: &gander_domain::Usage) {
+        self.spent.input += usage.input;
+        self.spent.output += usage.output;
+        self.spent.cached += usage.cached;
+        self.spent.thinking += usage.thinking;
+    }
+
+    /// What the turn used, if anybody counted.
+    fn usage(&self) -> Option<Usage> {
+        let Spent { input, output, cached, thinking, .. } = self.spent;
+        let known = |tokens: u64| (tokens > 0).then_some(tokens);
+        let usage = Usage::new(input + output, input, output);
+        (input + output > 0).then(|| usage.cached_read_tokens(known(cached)).thought_tokens(known(thinking)))
+    }
+}
+
+/// The question of an address that was visited, if this entry says so.
+fn visited(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
+    let Event::QuestionAnswered { question, answer: Answer { reply: Reply::Filled { .. }, .. } } = &entry.event else {
+        return None;
+    };
+    let asked = view.run.as_ref()?.question(*question)?;
+    matches!(asked.ask, Ask::Visit { .. }).then_some(*question)
 }
 
 fn ask(peer: &mut Peer<Asked>, abilities: Abilities, view: &SessionView, question: &Question) {

@@ -3,10 +3,12 @@
 mod attachment;
 mod requests;
 mod results;
+mod rewind;
 
 use std::collections::{HashMap, VecDeque};
 
-use gander_domain::{Command, Entry, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId};
+use gander_domain::view::Spent;
+use gander_domain::{Command, Entry, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId, SessionView};
 use serde_json::value::RawValue;
 
 use self::attachment::{Attachment, Feed};
@@ -35,8 +37,11 @@ pub struct Connection {
     profile: Profile,
     origin: RunOrigin,
     peer: Peer<Asked>,
+    /// The name under which its prompts are found again in the log.
+    name: Option<String>,
     /// What the client can do; absent until it has introduced itself.
     abilities: Option<Abilities>,
+    logged_in: bool,
     sessions: HashMap<SessionId, Attachment>,
     /// Sessions that are being opened, and the requests that wait for it.
     opening: HashMap<SessionId, Vec<Held>>,
@@ -68,6 +73,14 @@ struct Prompt {
     session: SessionId,
     /// The client's own message went by: it is not told what it said.
     echoed: bool,
+    /// What its model calls used.
+    spent: Spent,
+}
+
+impl Prompt {
+    fn new(responder: Responder, session: SessionId) -> Self {
+        Self { responder, session, echoed: false, spent: Spent::default() }
+    }
 }
 
 impl Connection {
@@ -77,7 +90,9 @@ impl Connection {
             profile,
             origin: RunOrigin { by: principal, door: DOOR.to_owned() },
             peer: Peer::default(),
+            name: None,
             abilities: None,
+            logged_in: true,
             sessions: HashMap::new(),
             opening: HashMap::new(),
             waiting: HashMap::new(),
@@ -125,7 +140,7 @@ impl Connection {
     pub fn entries(&mut self, session: SessionId, entries: &[Entry]) {
         let Some(attachment) = self.sessions.get_mut(&session) else { return };
         let abilities = self.abilities.unwrap_or_default();
-        let mut feed = Feed::new(attachment, &mut self.peer, &mut self.prompts, abilities);
+        let mut feed = Feed::new(attachment, &mut self.peer, &mut self.prompts, abilities).of(self.name.as_deref());
         entries.iter().for_each(|entry| feed.entry(entry));
         feed.flush();
         if !attachment.is_replaying() {
@@ -166,9 +181,19 @@ impl Connection {
         self.abilities
     }
 
+    /// True if a prompt waits for the end of its run.
+    pub fn is_busy(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
     /// True if this session's entries are wanted here.
     pub fn is_attached(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)
+    }
+
+    /// What an open session is, as far as this client was told.
+    pub fn view(&self, session: SessionId) -> Option<&SessionView> {
+        self.sessions.get(&session)?.view()
     }
 
     /// What was dropped without an answer.

@@ -1,54 +1,39 @@
 //! What a client asks, and which intent that makes.
 
-use gander_domain::{Command, Ids, IfBusy, RunId, SessionId, SettingsPatch};
-use serde_json::json;
+use gander_domain::{Command, Ids, IfBusy, Part, RunId, SessionId, SettingsPatch};
+use serde_json::{Value, json};
 
-use super::results::{ConfigureReply, Waiting};
+use super::results::{ConfigureReply, Opened, Waiting};
 use super::{Connection, Held, Prompt};
-use crate::acp::error::{cancelled, not_initialized};
-use crate::acp::input::{self, Hello, Request, SessionRequest};
-use crate::acp::options;
-use crate::acp::schema::{
-    AgentCapabilities, Implementation, InitializeResponse, McpCapabilities, PromptCapabilities,
-    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
-    SessionListCapabilities, SessionResumeCapabilities,
-};
-use crate::acp::types::Intent;
+use crate::acp::error::{cancelled, login_needed, not_initialized};
+use crate::acp::input::{self, Hello, Request, SessionRequest, WhenIdle};
+use crate::acp::types::{Intent, SessionParams, Ticket};
+use crate::acp::{hello, options};
 use crate::jsonrpc::{Code, Error, Params, RequestId, Responder};
-use agent_client_protocol_schema::ProtocolVersion;
 
 /// How many requests may wait for one session to open.
 const MAX_HELD: usize = 64;
 
 impl Connection {
     pub(super) fn request(&mut self, method: &str, params: Params<'_>, responder: Responder, ids: &mut dyn Ids) {
-        let request = match input::request(method, params, &self.profile) {
-            Err(error) if error.is(Code::MethodNotFound) => Err(error),
-            Ok(Request::Initialize(_)) if self.abilities.is_some() => {
-                Err(Error::new(Code::InvalidRequest, "already initialized"))
-            }
-            Err(_) if self.abilities.is_none() && method != "initialize" => Err(not_initialized()),
-            Ok(request) if self.abilities.is_none() && !matches!(request, Request::Initialize(_)) => {
-                Err(not_initialized())
-            }
-            request => request,
-        };
-        match request {
+        let request = params.value().and_then(|params| input::request(method, params, &self.profile));
+        match self.admit(method, request) {
             Ok(request) => self.handle(request, responder, ids),
             Err(error) => self.peer.fail(responder, &error),
         }
     }
 
     pub(super) fn notification(&mut self, method: &str, params: Params<'_>) {
-        let session = (method == "session/cancel").then(|| input::cancel(params).ok()).flatten();
-        match session.filter(|_| self.abilities.is_some()) {
+        let cancel = || params.value().and_then(input::cancel).ok();
+        let session = (method == "session/cancel").then(cancel).flatten();
+        match session.filter(|_| self.abilities.is_some() && self.logged_in) {
             Some(session) => self.cancel(session),
             None => self.peer.counters.ignored_notifications += 1,
         }
     }
 
-    /// The caller takes a request back: a prompt's run is cancelled, a load goes on in silence, what waits is dropped,
-    /// and everything else is about to be answered anyway.
+    /// The caller takes a request back: a prompt's run is cancelled, a load goes on in silence, what waits or only looks
+    /// is dropped, and what changes something is answered with what came of it.
     pub(super) fn take_back(&mut self, id: &RequestId) {
         if let Some((run, prompt)) = self.prompts.iter().find(|(_, prompt)| prompt.responder.id() == id) {
             let command = Command::Cancel { run: Some(*run), origin: self.origin.clone() };
@@ -60,8 +45,9 @@ impl Connection {
             Some(held.remove(index).responder)
         });
         let loading = held.or_else(|| self.waiting.values_mut().find_map(|waiting| waiting.stop_loading(id)));
+        let looking = loading.or_else(|| self.stop_looking(id));
         let replaying =
-            loading.or_else(|| self.sessions.values_mut().find_map(|attachment| attachment.stop_replaying(id)));
+            looking.or_else(|| self.sessions.values_mut().find_map(|attachment| attachment.stop_replaying(id)));
         if let Some(responder) = replaying {
             self.peer.fail(responder, &cancelled());
         }
@@ -74,15 +60,28 @@ impl Connection {
         }
     }
 
+    /// First `initialize`, once; after a logout nothing but a login.
+    fn admit(&self, method: &str, request: Result<Request, Error>) -> Result<Request, Error> {
+        let introduced = self.abilities.is_some();
+        match request {
+            Err(error) if error.is(Code::MethodNotFound) => Err(error),
+            Ok(Request::Initialize(_)) if introduced => Err(Error::new(Code::InvalidRequest, "already initialized")),
+            Err(_) if !introduced && method != "initialize" => Err(not_initialized()),
+            Ok(request) if !introduced && !matches!(request, Request::Initialize(_)) => Err(not_initialized()),
+            Ok(request) if !self.logged_in && !matches!(request, Request::Authenticate { .. } | Request::Logout) => {
+                Err(login_needed())
+            }
+            request => request,
+        }
+    }
+
     fn handle(&mut self, request: Request, responder: Responder, ids: &mut dyn Ids) {
         match request {
-            Request::Initialize(hello) => self.initialize(&hello, responder),
-            Request::Authenticate { method } => {
-                let error = Error::invalid_params(format!("no such authentication method: {method}"));
-                self.peer.fail(responder, &error);
-            }
+            Request::Initialize(hello) => self.initialize(hello, responder),
+            Request::Authenticate { method } => self.log_in(&method, responder),
+            Request::Logout => self.log_out(responder),
             Request::New(params) => {
-                let ticket = self.ticket(Waiting::New(responder));
+                let ticket = self.ticket(Waiting::Made { responder, opened: Opened::new(&params, &self.profile) });
                 self.intents.push_back(Intent::NewSession { ticket, params });
             }
             Request::Load(session, params) => {
@@ -90,20 +89,34 @@ impl Connection {
                 self.intents.push_back(Intent::LoadSession { ticket, session, params });
             }
             Request::Resume(session, params) => {
-                let ticket = self.opens(session, Waiting::Resume { responder, session });
+                let opened = Opened::found(&params, &self.profile);
+                let ticket = self.opens(session, Waiting::Resume { responder, session, opened });
                 self.intents.push_back(Intent::ResumeSession { ticket, session, params });
             }
-            Request::List { cwd, cursor } => {
+            Request::Fork(session, params) => self.fork(session, params, responder),
+            Request::List { cwd, cursor, archived } => {
                 let ticket = self.ticket(Waiting::List(responder));
-                self.intents.push_back(Intent::ListSessions { ticket, cwd, cursor });
+                self.intents.push_back(Intent::ListSessions { ticket, cwd, cursor, archived });
             }
             Request::Close(session) => {
-                let ticket = self.ticket(Waiting::Leave { responder, session });
-                self.intents.push_back(Intent::CloseSession { ticket, session });
+                self.leaves(session, responder, |ticket| Intent::CloseSession { ticket, session })
             }
             Request::Delete(session) => {
-                let ticket = self.ticket(Waiting::Leave { responder, session });
-                self.intents.push_back(Intent::DeleteSession { ticket, session });
+                self.leaves(session, responder, |ticket| Intent::DeleteSession { ticket, session });
+            }
+            Request::Archive(session) => {
+                self.leaves(session, responder, |ticket| Intent::ArchiveSession { ticket, session });
+            }
+            Request::Unarchive(session) => {
+                self.command(session, Command::Archive { archived: false }, responder, json!({}));
+            }
+            Request::SetTitle(session, title) => {
+                let result = json!({ "title": title });
+                self.command(session, Command::SetTitle { title }, responder, result);
+            }
+            Request::Status(session) => {
+                let ticket = self.ticket(Waiting::Status(responder));
+                self.intents.push_back(Intent::SessionStatus { ticket, session });
             }
             Request::Cancel(session) => {
                 self.cancel(session);
@@ -119,29 +132,49 @@ impl Connection {
         }
     }
 
-    fn initialize(&mut self, hello: &Hello, responder: Responder) {
+    fn initialize(&mut self, hello: Hello, responder: Responder) {
         self.abilities = Some(hello.abilities);
-        let prompt =
-            PromptCapabilities::new().image(self.profile.image).audio(self.profile.audio).embedded_context(true);
-        let sessions = SessionCapabilities::new()
-            .list(SessionListCapabilities::new())
-            .resume(SessionResumeCapabilities::new())
-            .close(SessionCloseCapabilities::new())
-            .delete(SessionDeleteCapabilities::new())
-            .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
-        let capabilities = AgentCapabilities::new()
-            .load_session(true)
-            .prompt_capabilities(prompt)
-            .mcp_capabilities(McpCapabilities::new().http(self.profile.mcp_http).sse(self.profile.mcp_sse))
-            .session_capabilities(sessions);
-        let info = Implementation::new(self.profile.name.clone(), self.profile.version.clone());
-        let response = InitializeResponse::new(ProtocolVersion::V1)
-            .agent_capabilities(capabilities)
-            .agent_info(info.title(self.profile.title.clone()));
-        self.peer.respond(responder, &response);
+        self.peer.respond(responder, &hello::response(&self.profile));
     }
 
-    fn opens(&mut self, session: SessionId, waiting: Waiting) -> crate::acp::Ticket {
+    /// The transport has decided who comes in: a login only takes a logout back.
+    fn log_in(&mut self, method: &str, responder: Responder) {
+        if self.profile.logins.iter().any(|login| login.id == method) {
+            self.logged_in = true;
+            self.peer.respond(responder, &json!({}));
+        } else {
+            self.peer.fail(responder, &Error::invalid_params(format!("no such authentication method: {method}")));
+        }
+    }
+
+    fn log_out(&mut self, responder: Responder) {
+        self.logged_in = false;
+        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            self.leave(session, &Err(login_needed()));
+            self.intents.push_back(Intent::Detach { session });
+        }
+        self.peer.out.address(crate::jsonrpc::Place::default());
+        self.peer.respond(responder, &json!({}));
+    }
+
+    fn fork(&mut self, session: SessionId, params: SessionParams, responder: Responder) {
+        let ticket = self.ticket(Waiting::Made { responder, opened: Opened::new(&params, &self.profile) });
+        self.intents.push_back(Intent::ForkSession { ticket, session, params });
+    }
+
+    fn leaves(&mut self, session: SessionId, responder: Responder, intent: impl FnOnce(Ticket) -> Intent) {
+        let ticket = self.ticket(Waiting::Leave { responder, session });
+        self.intents.push_back(intent(ticket));
+    }
+
+    /// Commands a session and answers with this result once it is done.
+    fn command(&mut self, session: SessionId, command: Command, responder: Responder, result: Value) {
+        let ticket = Some(self.ticket(Waiting::Command { responder, result }));
+        self.intents.push_back(Intent::Command { session, command, ticket });
+    }
+
+    fn opens(&mut self, session: SessionId, waiting: Waiting) -> Ticket {
         self.opening.entry(session).or_default();
         self.ticket(waiting)
     }
@@ -168,12 +201,17 @@ impl Connection {
         let Held { responder, run, request } = held;
         match request {
             SessionRequest::Prompt { parts, meta } => {
-                self.prompts.insert(run, Prompt { responder, session, echoed: false });
+                let meta = self.marked(meta, responder.id());
+                self.prompts.insert(run, Prompt::new(responder, session));
                 let origin = self.origin.clone();
                 let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta };
                 let ticket = Some(self.ticket(Waiting::Prompt(run)));
                 self.intents.push_back(Intent::Command { session, command, ticket });
             }
+            SessionRequest::Slash(slash) => {
+                self.command(session, slash.command(), responder, json!({ "stopReason": "end_turn" }));
+            }
+            SessionRequest::Steer { parts, idle } => self.steer(session, run, parts, idle, responder),
             SessionRequest::SetMode { mode } => {
                 let patch = self.patch(session, |catalog, settings| options::mode_patch(catalog, settings, &mode));
                 self.configure(session, responder, patch, ConfigureReply::Nothing);
@@ -183,6 +221,21 @@ impl Connection {
                 self.configure(session, responder, patch, ConfigureReply::Options);
             }
         }
+    }
+
+    fn steer(&mut self, session: SessionId, run: RunId, parts: Vec<Part>, idle: WhenIdle, responder: Responder) {
+        let attachment = self.sessions.get_mut(&session);
+        let running = attachment.as_ref().and_then(|open| open.view()).is_some_and(|view| view.run.is_some());
+        if !running && idle == WhenIdle::Decline {
+            self.peer.respond(responder, &json!({ "outcome": "promptRequired", "reason": "noRunningTurn" }));
+            return;
+        }
+        if let Some(attachment) = attachment {
+            attachment.expect_echo(parts.clone());
+        }
+        let command = Command::Prompt { run, origin: self.origin.clone(), parts, if_busy: IfBusy::Steer, meta: None };
+        let ticket = Some(self.ticket(Waiting::Steer(responder)));
+        self.intents.push_back(Intent::Command { session, command, ticket });
     }
 
     fn patch(

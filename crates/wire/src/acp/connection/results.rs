@@ -10,26 +10,57 @@ use super::{Connection, Held, Prompt, of};
 use crate::acp::error::{self, Refusal};
 use crate::acp::input::SessionRequest;
 use crate::acp::options::{config_options, modes};
+use crate::acp::output::Update;
 use crate::acp::question;
 use crate::acp::schema::{
-    ListSessionsResponse, NewSessionResponse, PromptResponse, ResumeSessionResponse, SessionInfo,
-    SetSessionConfigOptionResponse, StopReason,
+    ListSessionsResponse, Meta, NewSessionResponse, Notice, NoticeSeverity, PromptResponse, ResumeSessionResponse,
+    SessionInfo, SessionStatus, SessionStatusResponse, SetSessionConfigOptionResponse, StopReason,
 };
-use crate::acp::types::{Catalog, Listed, Ticket};
+use crate::acp::types::{Catalog, Listed, Presence, Profile, SessionParams, Ticket};
 use crate::jsonrpc::{Error, RequestId, Responder};
 
 /// What an intent's ticket stands for.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    New(Responder),
+    Made { responder: Responder, opened: Opened },
     Load { responder: Option<Responder>, session: SessionId },
-    Resume { responder: Responder, session: SessionId },
+    Resume { responder: Responder, session: SessionId, opened: Opened },
     Attach { session: SessionId },
     List(Responder),
     Leave { responder: Responder, session: SessionId },
     Prompt(RunId),
+    Steer(Responder),
+    Command { responder: Responder, result: Value },
+    Status(Responder),
     Configure { responder: Responder, session: SessionId, patch: SettingsPatch, reply: ConfigureReply },
     Extension(Responder),
+}
+
+/// What a client is told of a session that it made or found.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    /// Its own `_meta`, given back.
+    meta: Option<Meta>,
+    /// MCP servers that it named and that are not started.
+    unstarted: usize,
+}
+
+impl Opened {
+    /// Of a session that is made.
+    pub(super) fn new(params: &SessionParams, profile: &Profile) -> Self {
+        Self { meta: session_meta(params.meta.as_ref()), ..Self::found(params, profile) }
+    }
+
+    /// Of a session that was made before.
+    pub(super) fn found(params: &SessionParams, profile: &Profile) -> Self {
+        let unstarted = if profile.mcp_stdio { 0 } else { params.mcp_servers.len() };
+        Self { meta: None, unstarted }
+    }
+}
+
+/// The `_meta` that a session was made with.
+pub(super) fn session_meta(kept: Option<&Value>) -> Option<Meta> {
+    kept?.get("acp")?.get("_meta")?.as_object().cloned()
 }
 
 /// What a change of settings is answered with.
@@ -49,19 +80,22 @@ impl Connection {
             Some(Waiting::Load { responder, .. }) => {
                 self.sessions.insert(session, Attachment::replaying(&view, catalog, responder));
             }
-            Some(Waiting::New(responder)) => {
+            Some(Waiting::Made { responder, opened }) => {
                 let response = NewSessionResponse::new(session.to_string())
                     .modes(modes(&catalog, &view.settings))
-                    .config_options(config_options(&catalog, &view.settings));
+                    .config_options(config_options(&catalog, &view.settings))
+                    .meta(opened.meta);
                 self.peer.respond(responder, &response);
                 self.attach(view, catalog);
+                self.introduce(session, opened.unstarted);
             }
-            Some(Waiting::Resume { responder, .. }) => {
+            Some(Waiting::Resume { responder, opened, .. }) => {
                 let response = ResumeSessionResponse::new()
                     .modes(modes(&catalog, &view.settings))
                     .config_options(config_options(&catalog, &view.settings));
                 self.peer.respond(responder, &response);
                 self.attach(view, catalog);
+                self.introduce(session, opened.unstarted);
             }
             Some(Waiting::Attach { .. }) => self.attach(view, catalog),
             other => self.put_back(ticket, other),
@@ -79,7 +113,21 @@ impl Connection {
         }
     }
 
-    /// A session was closed or deleted.
+    /// Whether a session is in use was found out.
+    pub fn status(&mut self, ticket: Ticket, presence: Presence) {
+        match self.waiting.remove(&ticket.0) {
+            Some(Waiting::Status(responder)) => {
+                let status = match presence {
+                    Presence::Open => SessionStatus::Open,
+                    Presence::Saved => SessionStatus::Saved,
+                };
+                self.peer.respond(responder, &SessionStatusResponse::new(status));
+            }
+            other => self.put_back(ticket, other),
+        }
+    }
+
+    /// A session was closed, put away or deleted.
     pub fn done(&mut self, ticket: Ticket) {
         match self.waiting.remove(&ticket.0) {
             Some(Waiting::Leave { responder, session }) => {
@@ -91,9 +139,11 @@ impl Connection {
     }
 
     /// A command was accepted. A prompt is answered when its run ends.
-    pub fn accepted(&mut self, ticket: Ticket, _accepted: Accepted) {
+    pub fn accepted(&mut self, ticket: Ticket, accepted: Accepted) {
         match self.waiting.remove(&ticket.0) {
             Some(Waiting::Prompt(_)) => {}
+            Some(Waiting::Steer(responder)) => self.peer.respond(responder, &json!({ "outcome": steered(accepted) })),
+            Some(Waiting::Command { responder, result }) => self.peer.respond(responder, &result),
             Some(Waiting::Configure { responder, session, patch, reply }) => {
                 self.configured(responder, session, &patch, &reply);
             }
@@ -114,14 +164,17 @@ impl Connection {
         let error = error::refusal(refusal);
         match self.waiting.remove(&ticket.0) {
             Some(
-                Waiting::New(responder)
+                Waiting::Made { responder, .. }
                 | Waiting::List(responder)
+                | Waiting::Status(responder)
+                | Waiting::Steer(responder)
+                | Waiting::Command { responder, .. }
                 | Waiting::Extension(responder)
                 | Waiting::Leave { responder, .. }
                 | Waiting::Configure { responder, .. },
             ) => self.peer.fail(responder, &error),
             Some(Waiting::Load { responder, session }) => self.not_opened(session, responder, &error),
-            Some(Waiting::Resume { responder, session }) => self.not_opened(session, Some(responder), &error),
+            Some(Waiting::Resume { responder, session, .. }) => self.not_opened(session, Some(responder), &error),
             Some(Waiting::Attach { session }) => self.not_opened(session, None, &error),
             Some(Waiting::Prompt(run)) => {
                 if let Some(prompt) = self.prompts.remove(&run) {
@@ -152,7 +205,10 @@ impl Connection {
                 SessionRequest::Prompt { .. } => {
                     self.peer.respond(held.responder, &PromptResponse::new(StopReason::Cancelled));
                 }
-                SessionRequest::SetMode { .. } | SessionRequest::SetOption { .. } => {
+                SessionRequest::Slash(_)
+                | SessionRequest::Steer { .. }
+                | SessionRequest::SetMode { .. }
+                | SessionRequest::SetOption { .. } => {
                     self.opening.entry(session).or_default().push(held);
                 }
             }
@@ -165,6 +221,39 @@ impl Connection {
         attachment.ask_open_questions(&mut self.peer, self.abilities.unwrap_or_default());
         self.sessions.insert(session, attachment);
         self.release(session);
+    }
+
+    /// Tells what can be done in a session; and until MCP servers can be started, that they are not.
+    fn introduce(&mut self, session: SessionId, unstarted: usize) {
+        let Some(attachment) = self.sessions.get(&session) else { return };
+        attachment.tell_commands(&mut self.peer.out);
+        if unstarted > 0 && self.abilities.is_some_and(|abilities| abilities.notices) {
+            let detail = format!("{unstarted} MCP servers of the client are not started by this agent");
+            let notice = Notice::new(NoticeSeverity::Warning, "MCP servers are not available").description(detail);
+            attachment.tell(&mut self.peer.out, &Update::Notice(Box::new(notice)));
+        }
+    }
+
+    /// Lets go of a request that only looks, so that its answer finds nobody.
+    pub(super) fn stop_looking(&mut self, id: &RequestId) -> Option<Responder> {
+        let looking = |waiting: &Waiting| match waiting {
+            Waiting::List(responder) | Waiting::Status(responder) => responder.id() == id,
+            Waiting::Made { .. }
+            | Waiting::Load { .. }
+            | Waiting::Resume { .. }
+            | Waiting::Attach { .. }
+            | Waiting::Leave { .. }
+            | Waiting::Prompt(_)
+            | Waiting::Steer(_)
+            | Waiting::Command { .. }
+            | Waiting::Configure { .. }
+            | Waiting::Extension(_) => false,
+        };
+        let ticket = self.waiting.iter().find_map(|(ticket, waiting)| looking(waiting).then_some(*ticket))?;
+        match self.waiting.remove(&ticket) {
+            Some(Waiting::List(responder) | Waiting::Status(responder)) => Some(responder),
+            _ => None, // no other was looked for
+        }
     }
 
     fn not_opened(&mut self, session: SessionId, responder: Option<Responder>, error: &Error) {
@@ -193,7 +282,7 @@ impl Connection {
     }
 
     /// Lets go of a session: its prompts are answered, its questions withdrawn.
-    fn leave(&mut self, session: SessionId, outcome: &Result<StopReason, Error>) {
+    pub(super) fn leave(&mut self, session: SessionId, outcome: &Result<StopReason, Error>) {
         self.peer.out.address(of(session));
         if let Some(attachment) = self.sessions.remove(&session) {
             let questions = attachment.view().and_then(|view| view.run.as_ref()).map(|run| run.questions.as_slice());
@@ -227,7 +316,10 @@ impl Waiting {
             Self::Load { responder, .. } if responder.as_ref().is_some_and(|responder| responder.id() == id) => {
                 responder.take()
             }
-            Self::New(_)
+            Self::Made { .. }
+            | Self::Steer(_)
+            | Self::Command { .. }
+            | Self::Status(_)
             | Self::Load { .. }
             | Self::Resume { .. }
             | Self::Attach { .. }
@@ -246,4 +338,13 @@ fn session_info(listed: Listed) -> SessionInfo {
         .additional_directories(listed.folders.into_iter().map(Into::into).collect())
         .title(listed.title)
         .updated_at(updated_at.map(|at| at.to_string()))
+        .archived(listed.archived)
+}
+
+/// The words that other agents use.
+fn steered(accepted: Accepted) -> &'static str {
+    match accepted {
+        Accepted::Steered(_) | Accepted::Repeated(_) | Accepted::Done => "injected",
+        Accepted::Started(_) | Accepted::Queued(_) => "startedNewTurn",
+    }
 }

@@ -1,0 +1,61 @@
+//! A client's sessions, page by page.
+
+use gander_wire::acp::{ArchiveFilter, Listed, Refusal};
+
+use super::intents::unavailable;
+use crate::app::Peer;
+use crate::door::Desk;
+use crate::log::{Card, Page, PageKey, SessionQuery};
+
+/// Sessions on one page.
+const PAGE: u32 = 50;
+
+pub(super) async fn list(
+    desk: &Desk,
+    peer: &Peer,
+    cwd: Option<String>,
+    cursor: Option<String>,
+    archived: ArchiveFilter,
+) -> Result<(Vec<Listed>, Option<String>), Refusal> {
+    let after = cursor.map(|cursor| cursor.parse()).transpose().map_err(Refusal::BadParams)?;
+    let workspace = cwd.map(|cwd| desk.workspaces.named(&cwd).unwrap_or(cwd));
+    let query = |archived| SessionQuery {
+        principal: peer.principal.clone(),
+        workspace: workspace.clone(),
+        text: None,
+        archived,
+        state: None,
+        after,
+        limit: PAGE,
+    };
+    let page = match archived {
+        ArchiveFilter::Exclude => desk.hub.store().sessions(query(false)).await,
+        ArchiveFilter::Only => desk.hub.store().sessions(query(true)).await,
+        ArchiveFilter::Include => {
+            let pages =
+                futures::try_join!(desk.hub.store().sessions(query(false)), desk.hub.store().sessions(query(true)));
+            pages.map(|(kept, archived)| merged(kept, archived))
+        }
+    };
+    let page = page.map_err(|error| unavailable(&error))?;
+    let next = page.next.map(|next| next.to_string());
+    Ok((page.cards.into_iter().map(listed).collect(), next))
+}
+
+/// The first page of two lists together, last changed first.
+fn merged(one: Page, other: Page) -> Page {
+    let more = one.next.is_some() || other.next.is_some();
+    let mut cards: Vec<Card> = one.cards.into_iter().chain(other.cards).collect();
+    cards.sort_by_key(|card| std::cmp::Reverse((card.updated_at, card.session)));
+    let cut = cards.len() > PAGE as usize;
+    cards.truncate(PAGE as usize);
+    let last = cards.last().filter(|_| more || cut);
+    let next = last.map(|card| PageKey { updated_at: card.updated_at, session: card.session });
+    Page { cards, next }
+}
+
+fn listed(card: Card) -> Listed {
+    let Card { session, workspace, title, created_at, updated_at, archived, .. } = card;
+    let title = Some(title).filter(|title| !title.is_empty());
+    Listed { session, workspace, folders: Vec::new(), title, created_at, updated_at, archived }
+}

@@ -1,0 +1,61 @@
+//! A connection that outlives its transport: its prompts carry its name in the log, and a session can be told again
+//! from any place of it.
+
+use std::sync::Arc;
+
+use gander_domain::{Entry, RunId, Seq, SessionId, SessionView};
+use serde_json::{Value, json};
+
+use super::attachment::Attachment;
+use super::{Asked, Connection, Prompt};
+use crate::acp::types::Catalog;
+use crate::jsonrpc::{RequestId, Responder};
+
+impl Connection {
+    /// A connection whose prompts are found again in the log under this name.
+    #[must_use]
+    pub fn named(mut self, name: String) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// Tells a session again: as if the client had been attached when the session was this, before its first entry
+    /// if there is no view. A load that is under way begins anew. Gives the place after which entries are to be fed.
+    ///
+    /// Begin before the start of a run that was under way, so that its prompt and its questions are known.
+    pub fn rewind(&mut self, session: SessionId, view: Option<SessionView>, catalog: Arc<Catalog>) -> Seq {
+        self.peer.forget(|asked| match asked {
+            Asked::Question { session: of, .. } => *of == session,
+            Asked::Host { .. } => false,
+        });
+        let before = self.sessions.remove(&session);
+        let attachment = before.and_then(Attachment::reloading).unwrap_or_else(|| match view {
+            Some(view) => Attachment::live(view, catalog),
+            None => Attachment::unborn(session, catalog),
+        });
+        let from = attachment.view().map_or(Seq::ZERO, |view| view.head);
+        let loading = attachment.is_replaying();
+        self.sessions.insert(session, attachment);
+        if !loading {
+            self.release(session);
+        }
+        from
+    }
+
+    /// What a prompt leaves in the log, so that its answer finds back here.
+    pub(super) fn marked(&self, meta: Option<Value>, request: &RequestId) -> Option<Value> {
+        let Some(name) = &self.name else { return meta };
+        let mut meta = meta.unwrap_or_else(|| json!({}));
+        meta["acp"]["connection"] = json!(name);
+        meta["acp"]["request"] = json!(request);
+        Some(meta)
+    }
+}
+
+/// The prompt of this connection that began the run, as its first entry says.
+pub(super) fn own_prompt(name: Option<&str>, session: SessionId, entry: &Entry) -> Option<(RunId, Prompt)> {
+    let acp = entry.meta.as_deref()?.get("acp")?;
+    (acp.get("connection")?.as_str() == Some(name?)).then_some(())?;
+    let request = serde_json::from_value(acp.get("request")?.clone()).ok()?;
+    Some((entry.run?, Prompt::new(Responder::again(request), session)))
+}

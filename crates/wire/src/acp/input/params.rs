@@ -1,0 +1,154 @@
+//! The parameters of requests as they are written, and their checks.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::path;
+use crate::acp::content::no_nul;
+use crate::acp::schema::{ContentBlock, McpServer, SessionArchiveFilter};
+use crate::acp::types::{Profile, SessionParams};
+use crate::jsonrpc::Error;
+
+/// The longest name of a workspace in bytes.
+const MAX_NAME: usize = 512;
+
+/// Reads parameters.
+pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
+    serde_json::from_value(params).map_err(|error| Error::invalid_params(format!("invalid params: {error}")))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Initialize {
+    pub(super) protocol_version: Value,
+    pub(super) client_capabilities: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Authenticate {
+    pub(super) method_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Named {
+    pub(super) session_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Opening {
+    cwd: Option<String>,
+    mcp_servers: Option<Vec<McpServer>>,
+    additional_directories: Option<Vec<String>>,
+    /// Facts about the session that a client wants back.
+    metadata: Option<Map<String, Value>>,
+    /// The name under which a client finds its workspace again.
+    #[serde(alias = "device_id")]
+    device_id: Option<String>,
+    #[serde(rename = "_meta")]
+    meta: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct List {
+    pub(super) cwd: Option<String>,
+    pub(super) cursor: Option<String>,
+    pub(super) archived: Option<SessionArchiveFilter>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Prompt {
+    pub(super) session_id: String,
+    pub(super) prompt: Vec<ContentBlock>,
+    pub(super) command: Option<CommandInput>,
+    #[serde(rename = "_meta")]
+    pub(super) meta: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CommandInput {
+    pub(super) name: String,
+    pub(super) input: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetTitle {
+    pub(super) session_id: String,
+    pub(super) title: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetMode {
+    pub(super) session_id: String,
+    pub(super) mode_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetOption {
+    pub(super) session_id: String,
+    pub(super) config_id: String,
+    pub(super) value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetModel {
+    pub(super) session_id: String,
+    pub(super) model_id: String,
+}
+
+impl Opening {
+    pub(super) fn check(self, profile: &Profile) -> Result<SessionParams, Error> {
+        let reuse = self.reuse()?;
+        let folders = self.additional_directories.unwrap_or_default();
+        self.cwd.as_deref().map_or(Ok(()), |cwd| path("cwd", cwd))?;
+        folders.iter().try_for_each(|folder| path("additionalDirectories", folder))?;
+        let mcp_servers = self.mcp_servers.unwrap_or_default();
+        mcp_servers.iter().try_for_each(|server| mcp_server(server, profile))?;
+        let meta = kept(self.meta, self.metadata);
+        Ok(SessionParams { cwd: self.cwd, folders, mcp_servers, reuse, meta })
+    }
+
+    /// Mobile clients name the session, older ones themselves, whose workspace they want to go on in.
+    fn reuse(&self) -> Result<Option<String>, Error> {
+        let named = self.meta.as_ref().and_then(|meta| meta.get("sessionId")?.as_str());
+        let Some(name) = named.or(self.device_id.as_deref()) else { return Ok(None) };
+        no_nul("workspace name", name)?;
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(Error::invalid_params(format!("workspace name must have 1 to {MAX_NAME} bytes")));
+        }
+        Ok(Some(name.to_owned()))
+    }
+}
+
+/// What goes into the log for this door to find again.
+fn kept(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Option<Value> {
+    let mut acp = Map::new();
+    acp.extend(meta.filter(Value::is_object).map(|meta| ("_meta".to_owned(), meta)));
+    acp.extend(metadata.map(|metadata| ("metadata".to_owned(), Value::Object(metadata))));
+    (!acp.is_empty()).then(|| json!({ "acp": acp }))
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
+fn mcp_server(server: &McpServer, profile: &Profile) -> Result<(), Error> {
+    match server {
+        McpServer::Stdio(stdio) => {
+            no_nul("name", &stdio.name)?;
+            no_nul("command", &stdio.command.to_string_lossy())?;
+            stdio.args.iter().try_for_each(|argument| no_nul("args", argument))
+        }
+        McpServer::Http(http) if profile.mcp_http => no_nul("name", &http.name).and(no_nul("url", &http.url)),
+        McpServer::Sse(sse) if profile.mcp_sse => no_nul("name", &sse.name).and(no_nul("url", &sse.url)),
+        McpServer::Http(_) | McpServer::Sse(_) => {
+            Err(Error::invalid_params("MCP servers of this kind are not supported, see mcpCapabilities"))
+        }
+        _ => Err(Error::invalid_params("MCP server of an unknown kind")),
+    }
+}
