@@ -176,3 +176,19 @@ async fn a_run_goes_on_without_its_client() {
         seen.push(second.read().await);
     }
 }
+
+#[tokio::test]
+async fn the_demo_asks_where_it_says_that_it_will() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut editor = connect(&app);
+    editor.initialize().await;
+    let session = editor.session(folder.path()).await;
+    for (word, questions) in [("tools", 0), ("plan", 0), ("ask", 1), ("edit", 2)] {
+        let (updates, answer) = editor.prompt(&session, word).await;
+        assert_eq!(answer["result"]["stopReason"], "end_turn", "{word}: {answer}");
+        let asked = updates.iter().filter(|update| update["method"] == "session/request_permission").count();
+        assert_eq!(asked, questions, "{word}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("gander-hello.txt")).unwrap(), "hello from gander\n");
+}

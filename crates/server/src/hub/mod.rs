@@ -168,6 +168,11 @@ impl Hub {
         answer.await.unwrap_or(Err(HubError::Gone(session)))
     }
 
+    /// True if no new work is taken.
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::Acquire)
+    }
+
     /// How many sessions have a task: those that run, and those that were just spoken to.
     pub fn active(&self) -> usize {
         lock(&self.inner.tasks).len()
