@@ -55,13 +55,19 @@ impl Mock {
 
 impl Reader for Raw {
     async fn turn(&mut self, pace: Pace) -> anyhow::Result<Taken> {
-        let body =
-            format!(r#"{{"model":"mock","stream":true,"messages":[{{"role":"user","content":"{}"}}]}}"#, pace.marker());
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            self.address,
-            body.len()
-        );
+        self.turn_after(0, pace).await
+    }
+}
+
+impl Raw {
+    /// One whole answer to a conversation that has had so many turns already.
+    pub(crate) async fn turn_after(&mut self, turns: usize, pace: Pace) -> anyhow::Result<Taken> {
+        let said = r#"{"role":"user","content":"[[n=1,d=0,f=0,s=8,w=0]]"},{"role":"assistant","content":"~xxxxxxx"},"#;
+        let (past, marker) = (said.repeat(turns), pace.marker());
+        let messages = format!(r#"[{past}{{"role":"user","content":"{marker}"}}]"#);
+        let body = format!(r#"{{"model":"mock","stream":true,"messages":{messages}}}"#);
+        let line = format!("POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\n", self.address);
+        let head = format!("{line}content-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
         let start = Instant::now();
         self.writer.write_all(format!("{head}{body}").as_bytes()).await?;
         let finished = self.stream.count_until(b"0\r\n\r\n").await?;

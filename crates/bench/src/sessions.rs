@@ -59,6 +59,7 @@ async fn long_session(bench: &Bench, report: &mut Report) -> anyhow::Result<()> 
     let server = bench.launch(root.path()).serve().await?;
     let folder = workspace(root.path())?;
     let mut driver = Driver::open(&server.launch, &folder).await?;
+    let mut raw = bench.mock.raw().await?;
     let turns = bench.scale.turns;
     let mut done = 0;
     for place in [WINDOW, turns / 2, turns] {
@@ -67,13 +68,14 @@ async fn long_session(bench: &Bench, report: &mut Report) -> anyhow::Result<()> 
             done += 1;
         }
         let cpu = server.process().cpu();
-        let mut times = Vec::new();
+        let (mut times, mut direct) = (Vec::new(), Vec::new());
         while done < place {
+            direct.push(millis(raw.turn_after(done, SHORT).await?.whole));
             times.push(millis(driver.turn(SHORT).await?.whole));
             done += 1;
         }
         let cpu = (server.process().cpu() - cpu).as_secs_f64() * 1e3 / times.len() as f64;
-        report.add(Row::new(format!("turn {place} of a session, median"), median(times), "ms"));
+        report.add(Row::new(format!("turn {place} of a session, median"), median(times), "ms").raw(median(direct)));
         report.add(Row::new(format!("turn {place} of a session, server CPU"), cpu, "ms"));
     }
     let messages = turns * 2;

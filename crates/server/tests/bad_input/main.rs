@@ -65,6 +65,7 @@ impl House {
         let root = tempfile::tempdir()?;
         let launch = Launch::demo(GANDER, root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
         let folder = workspace(root.path())?;
+        std::fs::write(folder.join("a-file"), "")?;
         Ok(Self { launch, folder, _background: Background(root.path().to_owned()), _root: root })
     }
 
