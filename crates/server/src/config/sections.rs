@@ -153,6 +153,8 @@ pub struct Limits {
     pub bad_tokens_per_minute: u32,
     /// Connections at once.
     pub connections: usize,
+    /// Streams and WebSockets per token, at once.
+    pub streams: usize,
 }
 
 /// What is logged.

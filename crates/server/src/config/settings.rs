@@ -119,6 +119,7 @@ pub const SETTINGS: &[Setting] = &[
     value("limits.request_burst", "200", "Requests at once per token."),
     value("limits.bad_tokens_per_minute", "20", "Wrong tokens per minute and address before the answer is 429."),
     value("limits.connections", "20000", "Connections at once; more wait until one ends."),
+    value("limits.streams", "100", "Open streams and WebSockets per token before the answer is 429."),
     value(
         "log.filter",
         r#""info""#,

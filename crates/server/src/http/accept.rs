@@ -44,6 +44,16 @@ impl Address {
     }
 }
 
+/// What outlives its request, a WebSocket or a stream, keeps its connection's place and hears when the server ends.
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    _place: Arc<OwnedSemaphorePermit>,
+    /// Cancelled when the connections end.
+    pub(super) stop: CancellationToken,
+    /// What is waited for at the end.
+    pub(super) tasks: TaskTracker,
+}
+
 /// Accepts connections until it is told to stop, then lets the last answers out.
 pub async fn serve(listener: TcpListener, site: Arc<Site>, router: Router, stop: CancellationToken) {
     let builder = Arc::new(builder(&site));
@@ -60,7 +70,8 @@ pub async fn serve(listener: TcpListener, site: Arc<Site>, router: Router, stop:
             accepted = listener.accept() => accepted,
         };
         let Some((stream, address)) = prepare(accepted).await else { continue };
-        let connection = Connection { site: site.clone(), builder: builder.clone(), address, _place: place };
+        let seat = Seat { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
+        let connection = Connection { site: site.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
         connections.spawn(connection.run(stream, router.clone(), stop.clone()));
     }
     drop(listener);
@@ -74,17 +85,18 @@ struct Connection {
     site: Arc<Site>,
     builder: Arc<Builder<TokioExecutor>>,
     address: Address,
-    _place: OwnedSemaphorePermit,
+    seat: Arc<Seat>,
 }
 
 impl Connection {
     async fn run(self, stream: TcpStream, router: Router, stop: CancellationToken) {
         self.site.connections.fetch_add(1, Ordering::Relaxed);
         let spoke = Arc::new(AtomicBool::new(false));
-        let (address, heard) = (self.address, spoke.clone());
+        let (address, heard, seat) = (self.address, spoke.clone(), self.seat.clone());
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             heard.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(address);
+            request.extensions_mut().insert(seat.clone());
             router.clone().oneshot(request.map(axum::body::Body::new) as Request)
         });
         let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);

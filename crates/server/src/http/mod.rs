@@ -1,6 +1,7 @@
 //! The door to the network: one router built from one table, behind one guard, on an own accept loop.
 
 mod accept;
+mod acp;
 mod body;
 mod error;
 mod front;

@@ -9,7 +9,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::site::Site;
-use super::{error, front, own};
+use super::{acp, error, front, own};
 use crate::token::Scope;
 
 /// One line of the table.
@@ -84,6 +84,27 @@ pub const ROUTES: &[Route] = &[
         access: Access::Token(Scope::Read),
         payload: Payload::None,
         serve: |verb| on(verb, own::status),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/acp",
+        access: Access::Token(Scope::Prompt),
+        payload: Payload::None,
+        serve: |verb| on(verb, acp::get),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/acp",
+        access: Access::Token(Scope::Prompt),
+        payload: Payload::Json(Size::Prompt),
+        serve: |verb| on(verb, acp::post),
+    },
+    Route {
+        verb: Verb::Delete,
+        path: "/acp",
+        access: Access::Token(Scope::Prompt),
+        payload: Payload::None,
+        serve: |verb| on(verb, acp::delete),
     },
 ];
 

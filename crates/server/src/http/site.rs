@@ -1,7 +1,9 @@
 //! What all handlers share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
+
+use tokio_util::sync::CancellationToken;
 
 use super::host::Names;
 use super::quota::Quotas;
@@ -21,7 +23,10 @@ pub struct Site {
     pub(super) quotas: Quotas,
     pub(super) panics: AtomicUsize,
     pub(super) connections: AtomicUsize,
-    draining: AtomicBool,
+    pub(super) acp: Arc<crate::door::acp::Connections>,
+    pub(super) streams: Arc<super::acp::Streams>,
+    /// Cancelled when no new work is taken any more.
+    pub(super) ending: CancellationToken,
 }
 
 impl Site {
@@ -30,6 +35,7 @@ impl Site {
         let server = &config.sections.server;
         let limits = config.sections.limits.clone();
         Arc::new(Self {
+            acp: crate::door::acp::Connections::new(Arc::clone(app.desk())),
             app,
             tokens,
             names: Names::new(&server.allowed_hosts, &server.allowed_origins),
@@ -37,17 +43,18 @@ impl Site {
             limits,
             panics: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
-            draining: AtomicBool::new(false),
+            streams: Arc::default(),
+            ending: CancellationToken::new(),
         })
     }
 
     /// From now on no new work is taken.
     pub fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        self.ending.cancel();
     }
 
     /// True if no new work is taken.
     pub fn draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.ending.is_cancelled()
     }
 }

@@ -37,6 +37,17 @@ pub(super) struct EditorHost {
     calls: mpsc::Sender<HostAsk>,
 }
 
+impl HostAsk {
+    pub(super) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Nobody is there who could be asked.
+    pub(super) fn refuse(self) {
+        drop(self.reply.send(Err(WireError::Gone)));
+    }
+}
+
 impl Asks {
     /// Sends a call; what the client does not offer fails at once.
     pub(super) fn send(&mut self, ask: HostAsk, connection: &mut Connection) {

@@ -7,7 +7,6 @@ use futures::StreamExt as _;
 use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use gander_domain::SessionId;
-use gander_wire::acp::Connection;
 
 use crate::door::{Clients, Presence};
 use crate::hub::{Batch, Follower};
@@ -17,9 +16,9 @@ type Watch = Abortable<BoxFuture<'static, News>>;
 
 /// What a watched session has to tell.
 pub(super) struct News {
-    session: SessionId,
-    follower: Follower,
-    batch: Result<Option<Batch>, StoreError>,
+    pub(super) session: SessionId,
+    pub(super) follower: Follower,
+    pub(super) batch: Result<Option<Batch>, StoreError>,
 }
 
 /// The sessions that a client watches.
@@ -64,22 +63,12 @@ impl Follows {
         }
     }
 
-    /// Tells the client, and goes on watching.
-    pub(super) fn tell(&mut self, news: News, connection: &mut Connection) {
-        let News { session, follower, batch } = news;
-        match batch {
-            Ok(Some(batch)) => {
-                batch.pieces().for_each(|entries| connection.entries(session, entries));
-                if self.present.contains_key(&session) && connection.is_attached(session) {
-                    let handle = self.watch(session, follower);
-                    if let Some((watch, _)) = self.present.get_mut(&session) {
-                        *watch = handle;
-                    }
-                }
-            }
-            Ok(None) | Err(_) => {
-                self.remove(session);
-                connection.gone(session);
+    /// Goes on watching a session, unless it was let go.
+    pub(super) fn go_on(&mut self, session: SessionId, follower: Follower) {
+        if self.present.contains_key(&session) {
+            let handle = self.watch(session, follower);
+            if let Some((watch, _)) = self.present.get_mut(&session) {
+                *watch = handle;
             }
         }
     }

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Accepted, Birth, Command, QuestionId, Reply, RunOrigin, Seq, SessionId, SessionView};
-use gander_wire::acp::{Intent, Listed, Refusal, SessionParams, Ticket, Withdrawal};
+use gander_domain::{Accepted, Command, QuestionId, Reply, RunOrigin, Seq, SessionId, SessionView};
+use gander_wire::acp::{Intent, Listed, Presence, Refusal, Ticket, Withdrawal};
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use super::{Client, extensions};
+use super::lists::list;
+use super::openings::{Place, create, fork, open};
+use super::{Answers, Client, extensions, links};
 use crate::app::Peer;
 use crate::backend::Lent;
-use crate::clock::SystemIds;
 use crate::door::Desk;
 use crate::hub::{Ack, HubError};
-use crate::log::{Card, SessionQuery, StoreError};
-
-/// Sessions on one page of a list.
-const PAGE: u32 = 50;
+use crate::log::{Card, CardState, StoreError};
 
 /// Something that was carried out beside the connection.
 pub(super) enum Done {
@@ -24,7 +22,9 @@ pub(super) enum Done {
     Opened { ticket: Ticket, result: Result<(Box<SessionView>, Seq), Refusal> },
     /// Sessions were listed.
     Listed { ticket: Ticket, result: Result<(Vec<Listed>, Option<String>), Refusal> },
-    /// A session was closed or deleted.
+    /// Whether a session is in use.
+    Status { ticket: Ticket, result: Result<Presence, Refusal> },
+    /// A session was closed, put away or deleted.
     Left { ticket: Ticket, result: Result<(), Refusal> },
     /// A command was taken or refused.
     Command { ticket: Option<Ticket>, result: Result<Accepted, Refusal> },
@@ -52,8 +52,21 @@ impl Client {
                 let open = open(desk, peer, session, None, Place::Head);
                 self.work.spawn(async move { Done::Opened { ticket, result: open.await } });
             }
-            Intent::ListSessions { ticket, cwd, cursor } => {
-                self.work.spawn(async move { Done::Listed { ticket, result: list(&desk, &peer, cwd, cursor).await } });
+            Intent::ForkSession { ticket, session, params } => {
+                self.work
+                    .spawn(async move { Done::Opened { ticket, result: fork(&desk, &peer, session, params).await } });
+            }
+            Intent::ListSessions { ticket, cwd, cursor, archived } => {
+                self.work.spawn(async move {
+                    Done::Listed { ticket, result: list(&desk, &peer, cwd, cursor, archived).await }
+                });
+            }
+            Intent::SessionStatus { ticket, session } => {
+                self.work.spawn(async move { Done::Status { ticket, result: presence(&desk, &peer, session).await } });
+            }
+            Intent::ArchiveSession { ticket, session } => {
+                self.follows.remove(session);
+                self.work.spawn(async move { Done::Left { ticket, result: archive(&desk, &peer, session).await } });
             }
             Intent::CloseSession { ticket, session } => {
                 self.follows.remove(session);
@@ -62,6 +75,7 @@ impl Client {
             Intent::DeleteSession { ticket, session } => {
                 self.work.spawn(async move { Done::Left { ticket, result: delete(&desk, &peer, session).await } });
             }
+            Intent::Command { command: Command::Answer { .. }, .. } if self.answers == Answers::Ignored => {}
             Intent::Command { session, command, ticket } => self.command(session, command, ticket).await,
             Intent::Withdrew { session, question, how } => self.withdrew(session, question, how).await,
             Intent::HostReply { call, result } => self.asks.answered(call, result),
@@ -85,6 +99,14 @@ impl Client {
             | Command::SetTitle { .. }
             | Command::Archive { .. }
             | Command::Reset { .. } => Ack::Synced,
+        };
+        let view = self.connection.view(session).map(|view| (view.workspace.clone(), view.folders.clone()));
+        let command = match permitted(&self.desk, &self.peer, session, view, command).await {
+            Ok(command) => command,
+            Err(refusal) => {
+                self.work.spawn(async move { Done::Command { ticket, result: Err(refusal) } });
+                return;
+            }
         };
         let lent = self.lent(session);
         let pending = self.desk.hub.submit(session, command, ack, lent).await;
@@ -113,6 +135,7 @@ impl Client {
             tracing::error!("a client's request failed inside");
             return;
         };
+        self.connection.outbox().address(gander_wire::jsonrpc::Place::default());
         match done {
             Done::Opened { ticket, result: Ok((view, after)) } => {
                 let session = view.session;
@@ -120,12 +143,14 @@ impl Client {
                 self.attach(session, after);
             }
             Done::Listed { ticket, result: Ok((sessions, next)) } => self.connection.listed(ticket, sessions, next),
+            Done::Status { ticket, result: Ok(presence) } => self.connection.status(ticket, presence),
             Done::Left { ticket, result: Ok(()) } => self.connection.done(ticket),
             Done::Command { ticket: Some(ticket), result: Ok(accepted) } => self.connection.accepted(ticket, accepted),
             Done::Extended { ticket, result: Ok(value) } => self.connection.extended(ticket, &value),
             Done::Command { ticket: None, .. } => {}
             Done::Opened { ticket, result: Err(refusal) }
             | Done::Listed { ticket, result: Err(refusal) }
+            | Done::Status { ticket, result: Err(refusal) }
             | Done::Left { ticket, result: Err(refusal) }
             | Done::Command { ticket: Some(ticket), result: Err(refusal) }
             | Done::Extended { ticket, result: Err(refusal) } => self.connection.refused(ticket, &refusal),
@@ -133,71 +158,40 @@ impl Client {
     }
 }
 
-/// Where a session is followed from.
-#[derive(Clone, Copy)]
-enum Place {
-    First,
-    Head,
-}
-
-async fn create(desk: &Desk, peer: &Peer, params: SessionParams) -> Result<(Box<SessionView>, Seq), Refusal> {
-    let session = SessionId::make(&mut SystemIds);
-    let workspace = workspace(desk, session, params.cwd.as_deref())?;
-    let folders = folders(desk, &params.folders)?;
-    let mut settings = desk.settings.clone();
-    settings.model = peer.model.clone().or(settings.model);
-    let owner = peer.principal.clone();
-    let birth = Birth { session, owner, workspace, folders, settings, parent: None, meta: params.meta };
-    let view = desk.hub.create(birth, Vec::new()).await.map_err(|error| refusal(session, &error))?;
-    let head = view.head;
-    Ok((Box::new(view), head))
-}
-
-async fn open(
-    desk: Arc<Desk>,
-    peer: Peer,
-    session: SessionId,
-    params: Option<SessionParams>,
-    place: Place,
-) -> Result<(Box<SessionView>, Seq), Refusal> {
-    let view = desk.hub.view_for(session, &peer.principal).await.map_err(|error| refusal(session, &error))?;
-    if let Some(cwd) = params.and_then(|params| params.cwd) {
-        workspace(&desk, session, Some(&cwd))?;
-    }
-    // The view may be ahead of what is stored and can be read. The log's own end is where live begins.
-    let head = desk.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
-    let view = if view.head > head {
-        desk.hub.view_at(session, head).await.map_err(|error| refusal(session, &error))?
-    } else {
-        view
-    };
-    let after = match place {
-        Place::First => Seq::ZERO,
-        Place::Head => view.head,
-    };
-    Ok((Box::new(view), after))
-}
-
-async fn list(
+/// A session that is open here was checked then; any other must be this client's own. Small files that a prompt
+/// points to in the workspace are read along.
+async fn permitted(
     desk: &Desk,
     peer: &Peer,
-    cwd: Option<String>,
-    cursor: Option<String>,
-) -> Result<(Vec<Listed>, Option<String>), Refusal> {
-    let after = cursor.map(|cursor| cursor.parse()).transpose().map_err(Refusal::BadParams)?;
-    let workspace = cwd.map(|cwd| desk.workspaces.named(&cwd).unwrap_or(cwd));
-    let query = SessionQuery {
-        principal: peer.principal.clone(),
-        workspace,
-        text: None,
-        archived: false,
-        state: None,
-        after,
-        limit: PAGE,
-    };
-    let page = desk.hub.store().sessions(query).await.map_err(|error| unavailable(&error))?;
-    let next = page.next.map(|next| next.to_string());
-    Ok((page.cards.into_iter().map(listed).collect(), next))
+    session: SessionId,
+    open: Option<(String, Vec<String>)>,
+    command: Command,
+) -> Result<Command, Refusal> {
+    let Some((workspace, folders)) = open else { return own(desk, peer, session).await.map(|_| command) };
+    match command {
+        Command::Prompt { run, origin, parts, if_busy, meta } => {
+            let parts = links::read(&workspace, &folders, parts).await;
+            Ok(Command::Prompt { run, origin, parts, if_busy, meta })
+        }
+        other @ (Command::Cancel { .. }
+        | Command::Answer { .. }
+        | Command::Configure { .. }
+        | Command::SetTitle { .. }
+        | Command::Archive { .. }
+        | Command::Reset { .. }) => Ok(other),
+    }
+}
+
+async fn presence(desk: &Desk, peer: &Peer, session: SessionId) -> Result<Presence, Refusal> {
+    let card = own(desk, peer, session).await?;
+    let used = desk.clients.at(session) > 0 || card.state != CardState::Idle;
+    Ok(if used { Presence::Open } else { Presence::Saved })
+}
+
+async fn archive(desk: &Desk, peer: &Peer, session: SessionId) -> Result<(), Refusal> {
+    close(desk, peer, session).await?;
+    let archived = desk.hub.command(session, Command::Archive { archived: true }, Ack::Synced).await;
+    archived.map(drop).map_err(|error| refusal(session, &error))
 }
 
 async fn close(desk: &Desk, peer: &Peer, session: SessionId) -> Result<(), Refusal> {
@@ -219,24 +213,6 @@ async fn delete(desk: &Desk, peer: &Peer, session: SessionId) -> Result<(), Refu
 pub(super) async fn own(desk: &Desk, peer: &Peer, session: SessionId) -> Result<Card, Refusal> {
     let card = desk.hub.store().card(session).await.map_err(|error| refusal(session, &error.into()))?;
     if card.owner == peer.principal { Ok(card) } else { Err(Refusal::UnknownSession(session)) }
-}
-
-fn workspace(desk: &Desk, session: SessionId, cwd: Option<&str>) -> Result<String, Refusal> {
-    let found = match cwd {
-        Some(cwd) => desk.workspaces.named(cwd),
-        None => desk.workspaces.private(session),
-    };
-    found.map_err(|error| Refusal::BadWorkspace(error.to_string()))
-}
-
-fn folders(desk: &Desk, folders: &[String]) -> Result<Vec<String>, Refusal> {
-    let named = folders.iter().map(|folder| desk.workspaces.named(folder));
-    named.collect::<Result<_, _>>().map_err(|error| Refusal::BadWorkspace(error.to_string()))
-}
-
-fn listed(card: Card) -> Listed {
-    let Card { session, workspace, title, updated_at, .. } = card;
-    Listed { session, workspace, folders: Vec::new(), title: Some(title).filter(|title| !title.is_empty()), updated_at }
 }
 
 pub(super) fn origin(peer: &Peer) -> RunOrigin {

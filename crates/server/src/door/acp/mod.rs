@@ -1,26 +1,38 @@
-//! The Agent Client Protocol over any pair of byte streams, one message a line.
+//! The Agent Client Protocol: one client, whatever carries its messages.
 
+mod driver;
 mod editor;
 mod extensions;
 mod follows;
+mod framing;
+mod http;
 mod intents;
+mod links;
+mod lists;
+mod openings;
+mod websocket;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use gander_domain::SessionId;
+use gander_domain::{Principal, SessionId};
 use gander_wire::acp::{Connection, Profile};
-use gander_wire::jsonrpc::{Line, Lines};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use gander_wire::jsonrpc::Lines;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+pub use self::driver::Ending;
 use self::editor::{Asks, HostAsk};
-use self::follows::Follows;
+use self::follows::{Follows, News};
+pub use self::http::{Closed, Connections, EventId, Events, From, Made, Open, Opened, Post, Posted, Unopened};
 use self::intents::Done;
+use self::websocket::Frames;
+pub use self::websocket::accept_key;
 use super::Desk;
 use crate::app::Peer;
-use crate::clock::SystemIds;
+use crate::config::Keys;
+use crate::log::Form;
+use crate::token::{Identity, Scope};
 
 /// While more than this waits to be written, nothing new is asked for: entries stay in the log, input in its pipe.
 const UNSENT: usize = 256 * 1024;
@@ -28,22 +40,26 @@ const UNSENT: usize = 256 * 1024;
 /// Requests of one client that are being carried out at once.
 const AT_ONCE: usize = 128;
 
-/// How long answers under way are waited for when the client has said its last word.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
-
 /// Calls to a client's editor that wait to be sent.
 const HOST_CALLS: usize = 32;
 
-/// Serves one client until it is gone. Its runs go on.
+/// Serves a client of this machine, one message a line, until it is gone. Its runs go on.
 pub async fn serve<R, W>(desk: Arc<Desk>, reader: R, writer: W, peer: Peer)
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    let client = Client::new(desk, peer);
-    if let Err(error) = client.serve(reader, writer).await {
-        tracing::debug!(%error, "client connection broke");
-    }
+    Client::new(desk, peer, Answers::Heard).drive(Lines::default(), reader, writer, Ending::default()).await;
+}
+
+/// Serves a client over a WebSocket until it is gone. Its runs go on.
+pub async fn serve_websocket<S>(desk: Arc<Desk>, stream: S, identity: &Identity, ending: Ending)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let (reader, writer) = tokio::io::split(stream);
+    let answers = if identity.may(Scope::Approve) { Answers::Heard } else { Answers::Ignored };
+    Client::from_network(desk, identity.principal.clone(), answers).drive(Frames::default(), reader, writer, ending).await;
 }
 
 /// One client's connection and what is under way for it.
@@ -56,13 +72,20 @@ struct Client {
     asks: Asks,
     host_asks: mpsc::Receiver<HostAsk>,
     host_sender: mpsc::Sender<HostAsk>,
-    /// Taken from the connection, being written.
-    sending: Vec<u8>,
-    sent: usize,
+    answers: Answers,
+    /// How a session's entries are read.
+    form: Form,
+}
+
+/// Whether a client's answers to questions count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    Heard,
+    Ignored,
 }
 
 impl Client {
-    fn new(desk: Arc<Desk>, peer: Peer) -> Self {
+    fn new(desk: Arc<Desk>, peer: Peer, answers: Answers) -> Self {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALLS);
         let connection = Connection::new(profile(&desk), peer.principal.clone());
         Self {
@@ -74,55 +97,27 @@ impl Client {
             asks: Asks::default(),
             host_asks,
             host_sender,
-            sending: Vec::new(),
-            sent: 0,
+            answers,
+            form: Form::Joined,
         }
     }
 
-    async fn serve<R, W>(mut self, mut reader: R, mut writer: W) -> std::io::Result<()>
-    where
-        R: AsyncRead + Unpin + Send,
-        W: AsyncWrite + Unpin + Send,
-    {
-        let mut lines = Lines::default();
-        let mut input = Vec::with_capacity(8 * 1024);
-        loop {
-            self.settle().await;
-            self.load();
-            let free = self.has_room();
-            tokio::select! {
-                wrote = writer.write(&self.sending[self.sent..]), if !self.sending.is_empty() => self.wrote(wrote?),
-                Some(batch) = self.follows.next(), if free => self.follows.tell(batch, &mut self.connection),
-                Some(done) = self.work.join_next() => self.finished(done),
-                Some(ask) = self.host_asks.recv(), if free => self.asks.send(ask, &mut self.connection),
-                call = self.asks.given_up() => self.connection.cancel_host(call),
-                read = reader.read_buf(&mut input), if free && self.work.len() < AT_ONCE => {
-                    if read? == 0 {
-                        break;
-                    }
-                    lines.push(&input);
-                    input.clear();
-                    self.receive(&mut lines).await;
-                }
-            }
-        }
-        if let Some(Line::Whole(last)) = lines.finish() {
-            self.connection.receive(last, &mut SystemIds);
-        }
-        let ended = self.finish(&mut writer).await;
-        self.leave().await;
-        ended
+    /// Whoever comes over the network may start no programs here, and may do what its token says.
+    fn from_network(desk: Arc<Desk>, principal: Principal, answers: Answers) -> Self {
+        let peer = Peer { principal, local: false, cwd: None, model: None, keys: Keys::default() };
+        Self::new(desk, peer, answers)
     }
 
-    /// Takes in whole lines, each with all that follows from it, so that commands keep their order.
-    async fn receive(&mut self, lines: &mut Lines) {
-        loop {
-            match lines.next_line() {
-                Some(Line::Whole(line)) => self.connection.receive(line, &mut SystemIds),
-                Some(Line::TooLong) => self.connection.refuse_oversized(),
-                None => return,
-            }
-            self.settle().await;
+    /// True if this client may use the session. Another's is as unknown as none.
+    async fn owns(&mut self, session: SessionId) -> bool {
+        intents::own(&self.desk, &self.peer, session).await.is_ok()
+    }
+
+    /// A session is no more. If the server ends, it only seems so.
+    fn lose(&mut self, session: SessionId) {
+        self.follows.remove(session);
+        if !self.desk.hub.is_draining() {
+            self.connection.gone(session);
         }
     }
 
@@ -133,44 +128,17 @@ impl Client {
         }
     }
 
-    fn has_room(&mut self) -> bool {
-        self.sending.len() - self.sent + self.connection.outbox().bytes().len() < UNSENT
-    }
-
-    /// Takes what the connection has to say, once everything older is written.
-    fn load(&mut self) {
-        if self.sending.is_empty() && !self.connection.outbox().is_empty() {
-            let outbox = self.connection.outbox();
-            self.sending.extend_from_slice(outbox.bytes());
-            outbox.clear();
-        }
-    }
-
-    fn wrote(&mut self, bytes: usize) {
-        self.sent += bytes;
-        if bytes == 0 || self.sent == self.sending.len() {
-            self.sending.clear();
-            self.sending.shrink_to(UNSENT);
-            self.sent = 0;
-        }
-    }
-
-    /// The client says no more, but it may still read: answers under way are given.
-    async fn finish<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> std::io::Result<()> {
-        let deadline = tokio::time::Instant::now() + LAST_ANSWERS;
-        loop {
-            self.settle().await;
-            self.load();
-            writer.write_all(&self.sending[self.sent..]).await?;
-            self.wrote(self.sending.len() - self.sent);
-            if self.connection.outbox().is_empty() && self.work.is_empty() {
-                return writer.flush().await;
+    /// Tells the client what happened in a session.
+    fn hear(&mut self, news: News) {
+        let News { session, follower, batch } = news;
+        match batch {
+            Ok(Some(batch)) => {
+                batch.pieces().for_each(|entries| self.connection.entries(session, entries));
+                if self.connection.is_attached(session) {
+                    self.follows.go_on(session, follower);
+                }
             }
-            match tokio::time::timeout_at(deadline, self.work.join_next()).await {
-                Ok(Some(done)) => self.finished(done),
-                Ok(None) => {}
-                Err(_) => return writer.flush().await,
-            }
+            Ok(None) | Err(_) => self.lose(session),
         }
     }
 
@@ -183,7 +151,7 @@ impl Client {
     }
 
     fn attach(&mut self, session: SessionId, after: gander_domain::Seq) {
-        self.follows.add(session, self.desk.hub.follow(session, after, crate::log::Form::Joined));
+        self.follows.add(session, self.desk.hub.follow(session, after, self.form));
     }
 }
 
@@ -194,7 +162,6 @@ fn profile(desk: &Desk) -> Profile {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         image: true,
         audio: false,
-        mcp_http: false,
-        mcp_sse: false,
+        ..Profile::default()
     }
 }

@@ -1,0 +1,219 @@
+//! Drives a client over a pair of byte streams, whatever frames its messages.
+
+use std::io;
+use std::time::Duration;
+
+use gander_wire::jsonrpc::Outbox;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::framing::{Framing, Piece, Stage};
+use super::{AT_ONCE, Client, UNSENT};
+use crate::clock::SystemIds;
+
+/// How long answers under way are waited for when the client has said its last word.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// What one read takes at most.
+const READ: usize = 8 * 1024;
+
+/// Above this a drained buffer is given back.
+const KEEP_CAPACITY: usize = 64 * 1024;
+
+/// How a server tells its clients that it ends.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// No new work: clients that wait for nothing are let go.
+    pub soon: CancellationToken,
+    /// All are let go.
+    pub now: CancellationToken,
+}
+
+impl Client {
+    /// Serves the client until it is gone. Its runs go on.
+    pub(super) async fn drive<F, R, W>(mut self, mut framing: F, mut reader: R, mut writer: W, ending: Ending)
+    where
+        F: Framing,
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        let served = self.exchange(&mut framing, &mut reader, &mut writer, ending).await;
+        let ended = match served {
+            Ok(()) => self.finish(&mut framing, &mut writer).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "client connection broke");
+        }
+        self.leave().await;
+    }
+
+    /// Reads and writes until the input ends, the framing is over or the server ends.
+    async fn exchange<F, R, W>(
+        &mut self,
+        framing: &mut F,
+        reader: &mut R,
+        writer: &mut W,
+        ending: Ending,
+    ) -> io::Result<()>
+    where
+        F: Framing,
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        let mut input = Vec::with_capacity(READ);
+        let mut sending = Sending::default();
+        let mut beats = F::BEAT.map(beats);
+        let mut ends = false;
+        loop {
+            self.settle().await;
+            if ends && !self.connection.is_busy() {
+                framing.end();
+            }
+            sending.load(framing, self.connection.outbox());
+            if framing.is_over() {
+                return sending.finish(writer).await;
+            }
+            let free = sending.len() + self.connection.outbox().bytes().len() < UNSENT;
+            tokio::select! {
+                wrote = writer.write(sending.rest()), if !sending.is_empty() => sending.wrote(wrote?)?,
+                Some(news) = self.follows.next(), if free => self.hear(news),
+                Some(done) = self.work.join_next() => self.finished(done),
+                Some(ask) = self.host_asks.recv(), if free => self.asks.send(ask, &mut self.connection),
+                call = self.asks.given_up() => self.connection.cancel_host(call),
+                () = ending.soon.cancelled(), if !ends => ends = true,
+                () = ending.now.cancelled() => {
+                    framing.end();
+                    sending.load(framing, self.connection.outbox());
+                    return sending.finish(writer).await;
+                }
+                () = beat(&mut beats) => framing.beat(self.stage()),
+                read = reader.read_buf(&mut input), if free && self.work.len() < AT_ONCE => {
+                    if read? == 0 {
+                        return self.last_word(framing, sending, writer).await;
+                    }
+                    framing.push(&input);
+                    input.clear();
+                    self.receive(framing).await;
+                }
+            }
+        }
+    }
+
+    /// Takes in whole messages, each with all that follows from it, so that commands keep their order.
+    async fn receive(&mut self, framing: &mut impl Framing) {
+        while let Some(piece) = framing.next() {
+            self.take_in(&piece);
+            self.settle().await;
+        }
+    }
+
+    fn take_in(&mut self, piece: &Piece<'_>) {
+        match piece {
+            Piece::Message(message) => self.connection.receive(message, &mut SystemIds),
+            Piece::TooLong => self.connection.refuse_oversized(),
+        }
+    }
+
+    /// The input ended, perhaps without an end of its last message.
+    async fn last_word<W: AsyncWrite + Unpin>(
+        &mut self,
+        framing: &mut impl Framing,
+        mut sending: Sending,
+        writer: &mut W,
+    ) -> io::Result<()> {
+        if let Some(piece) = framing.last() {
+            self.take_in(&piece);
+        }
+        sending.finish(writer).await
+    }
+
+    fn stage(&self) -> Stage {
+        if self.connection.abilities().is_some() { Stage::Known } else { Stage::Strange }
+    }
+
+    /// The client says no more, but it may still read: answers under way are given.
+    async fn finish<W: AsyncWrite + Unpin>(&mut self, framing: &mut impl Framing, writer: &mut W) -> io::Result<()> {
+        let deadline = Instant::now() + LAST_ANSWERS;
+        let mut sending = Sending::default();
+        loop {
+            self.settle().await;
+            sending.load(framing, self.connection.outbox());
+            sending.finish(writer).await?;
+            if self.work.is_empty() || framing.is_over() {
+                return writer.shutdown().await;
+            }
+            match tokio::time::timeout_at(deadline, self.work.join_next()).await {
+                Ok(Some(done)) => self.finished(done),
+                Ok(None) => {}
+                Err(_) => return writer.shutdown().await,
+            }
+        }
+    }
+}
+
+/// Framed bytes on their way out.
+#[derive(Default)]
+struct Sending {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Sending {
+    /// Takes what waits, once everything older is written.
+    fn load(&mut self, framing: &mut impl Framing, outbox: &mut Outbox) {
+        if self.is_empty() {
+            framing.pack(outbox, &mut self.bytes);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    fn wrote(&mut self, bytes: usize) -> io::Result<()> {
+        if bytes == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.sent += bytes;
+        if self.sent == self.bytes.len() {
+            self.bytes.clear();
+            self.bytes.shrink_to(KEEP_CAPACITY);
+            self.sent = 0;
+        }
+        Ok(())
+    }
+
+    /// Writes all of it, unless nobody reads.
+    async fn finish<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
+        let write = async {
+            writer.write_all(self.rest()).await?;
+            writer.flush().await
+        };
+        tokio::time::timeout(LAST_ANSWERS, write).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        *self = Self::default();
+        Ok(())
+    }
+}
+
+fn beats(every: Duration) -> Interval {
+    let mut beats = tokio::time::interval_at(Instant::now() + every, every);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    beats
+}
+
+async fn beat(beats: &mut Option<Interval>) {
+    match beats {
+        Some(beats) => drop(beats.tick().await),
+        None => std::future::pending().await,
+    }
+}

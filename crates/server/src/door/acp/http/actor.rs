@@ -1,0 +1,365 @@
+//! One connection over HTTP: the same client as over any other transport, its messages handed to streams.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gander_domain::{Seq, SessionId};
+use gander_wire::jsonrpc::Place;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinError;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::lanes::{Lanes, To};
+use super::place::Position;
+use super::record::{Fact, Record};
+use super::{Ask, Closed, Connections, Post, Posted};
+use crate::clock::SystemIds;
+use crate::door::acp::follows::News;
+use crate::door::acp::intents::Done;
+use crate::door::acp::{AT_ONCE, Answers, Client};
+use crate::log::Form;
+
+/// Without a reader and a request for so long, a connection leaves memory; it is known for longer.
+const UNUSED: Duration = Duration::from_secs(10 * 60);
+
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Text that is joined into one message at most, so that the message is never cut: an id then names all of it.
+const JOINED: usize = 8 * 1024;
+
+/// Where a connection comes from.
+pub(super) enum Origin {
+    /// It was just made.
+    Fresh { client: Box<Client>, initialize: Bytes },
+    /// It may be known from before.
+    Stored,
+}
+
+/// How a client introduced itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Introduced {
+    Known,
+    Unknown,
+    Malformed,
+}
+
+/// One connection.
+pub(super) struct Actor {
+    pub(super) client: Client,
+    pub(super) record: Record,
+    pub(super) lanes: Lanes,
+    /// Something was read, or will never be.
+    pub(super) read: Arc<Notify>,
+    /// Messages that are answered when what they began is done.
+    posts: Vec<oneshot::Sender<Posted>>,
+    used: Instant,
+    /// The id of a session that the client may begin: the same as the connection's.
+    reserved: SessionId,
+}
+
+/// Whether a connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goes {
+    On,
+    Over,
+}
+
+/// Takes in `initialize` and gives the answer.
+pub(super) fn introduce(client: &mut Client, initialize: &[u8]) -> (Introduced, Vec<u8>) {
+    client.connection.receive(initialize, &mut SystemIds);
+    let malformed = client.connection.counters().malformed > 0;
+    let introduced = match (client.connection.abilities(), malformed) {
+        (Some(_), _) => Introduced::Known,
+        (None, true) => Introduced::Malformed,
+        (None, false) => Introduced::Unknown,
+    };
+    (introduced, take(client))
+}
+
+impl Actor {
+    /// Serves the connection until nobody uses it, or it is closed.
+    pub(super) async fn run(
+        connections: Arc<Connections>,
+        id: Uuid,
+        origin: Origin,
+        mut mailbox: mpsc::Receiver<Ask>,
+        ready: oneshot::Sender<()>,
+    ) {
+        let Some(mut actor) = Self::begin(&connections, id, origin).await else {
+            connections.lock().remove(&id);
+            return; // whoever waits in the mailbox is told by the dropped reply
+        };
+        ready.send(()).ok(); // whoever restores does not wait
+        actor.serve(&connections, id, &mut mailbox).await;
+        actor.client.leave().await;
+    }
+
+    async fn begin(connections: &Connections, id: Uuid, origin: Origin) -> Option<Self> {
+        let store = Arc::clone(connections.desk.hub.store());
+        let begun = match origin {
+            Origin::Fresh { client, initialize } => {
+                let mut record = Record::new(store, id);
+                let initialize = String::from_utf8(initialize.into()).ok()?;
+                let principal = client.peer.principal.clone();
+                record.write(&[Fact::Began { principal, initialize }]).await.map(|()| Some((*client, record)))
+            }
+            Origin::Stored => Record::find(store, id).await.map(|found| {
+                let (record, began) = found?;
+                let mut client =
+                    Client::from_network(Arc::clone(&connections.desk), began.principal, Answers::Heard).named(id);
+                introduce(&mut client, began.initialize.as_bytes());
+                Some((client, record))
+            }),
+        };
+        let (client, record) = begun.inspect_err(|error| tracing::error!(%error, "no connection")).ok()??;
+        let mut lanes = Lanes::default();
+        lanes.own.given = Position { answer: record.last, ..Position::default() };
+        let (read, posts, used) = (Arc::default(), Vec::new(), Instant::now());
+        Some(Self { client, record, lanes, read, posts, used, reserved: SessionId::new(id) })
+    }
+
+    async fn serve(&mut self, connections: &Connections, id: Uuid, mailbox: &mut mpsc::Receiver<Ask>) {
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let read = Arc::clone(&self.read);
+        loop {
+            self.client.settle().await;
+            self.tell().await;
+            self.accept_posts();
+            self.go_on();
+            tokio::select! {
+                Some(ask) = mailbox.recv(), if self.client.work.len() < AT_ONCE => {
+                    if self.asked(ask).await == Goes::Over {
+                        connections.lock().remove(&id);
+                        return;
+                    }
+                }
+                Some(news) = self.client.follows.next() => self.hear(news),
+                Some(done) = self.client.work.join_next() => self.finished(done).await,
+                Some(ask) = self.client.host_asks.recv() => self.call_host(ask),
+                call = self.client.asks.given_up() => {
+                    self.client.connection.outbox().address(Place::default());
+                    self.client.connection.cancel_host(call);
+                }
+                () = read.notified() => self.lanes.tidy(),
+                _ = looks.tick() => {
+                    if self.is_unused().await && connections.retire(id, mailbox) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands over what the client has to be told, once what has to be kept is kept.
+    async fn tell(&mut self) {
+        let Self { client, lanes, record, .. } = self;
+        let incarnation = client.desk.hub.store().incarnation();
+        let outbox = client.connection.outbox();
+        if outbox.is_empty() {
+            return;
+        }
+        let outgoing = lanes.sort(outbox, &record.told);
+        let before = record.last;
+        let kept = outgoing.iter().filter_map(|out| match out.to {
+            To::Kept { lane, entry } => Some((lane, entry, String::from_utf8_lossy(out.message).into_owned())),
+            To::Log { .. } | To::Passing(_) | To::Nowhere => None,
+        });
+        let numbered = kept.zip(before + 1..);
+        let facts: Vec<Fact> =
+            numbered.map(|((lane, entry, message), n)| Fact::Said { n, lane, entry, message }).collect();
+        if !facts.is_empty()
+            && let Err(error) = record.write(&facts).await
+        {
+            tracing::error!(%error, "answers are not kept");
+        }
+        let mut n = before;
+        for out in &outgoing {
+            n += u64::from(matches!(out.to, To::Kept { .. }));
+            lanes.give(incarnation, out, n);
+        }
+        outbox.clear();
+    }
+
+    /// What a message began is done: it is stored that it came.
+    fn accept_posts(&mut self) {
+        if self.client.work.is_empty() {
+            self.posts.drain(..).for_each(|post| drop(post.send(Posted::Accepted)));
+        }
+    }
+
+    /// Follows sessions again whose readers have read.
+    fn go_on(&mut self) {
+        for (session, lane) in &mut self.lanes.sessions {
+            if let Some(follower) = lane.paused.take_if(|_| lane.pipe.as_ref().is_none_or(|pipe| pipe.has_room())) {
+                self.client.follows.go_on(*session, follower);
+            }
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        let News { session, follower, batch } = news;
+        let connection = &mut self.client.connection;
+        match batch {
+            Ok(Some(batch)) => {
+                batch.pieces().flat_map(|piece| cut(piece)).for_each(|entries| connection.entries(session, entries));
+                if connection.is_attached(session)
+                    && let Some(lane) = self.lanes.sessions.get_mut(&session)
+                {
+                    lane.paused = Some(follower);
+                } else {
+                    self.client.follows.remove(session);
+                }
+            }
+            Ok(None) | Err(_) => {
+                self.client.lose(session);
+                self.detach();
+            }
+        }
+    }
+
+    async fn asked(&mut self, ask: Ask) -> Goes {
+        self.used = Instant::now();
+        if *ask.principal() != self.client.peer.principal {
+            return Goes::On; // another's connection is as unknown as none
+        }
+        if let Err(error) = self.record.seen().await {
+            tracing::error!(%error, "a sign of life is not kept");
+        }
+        match ask {
+            Ask::Post { post, reply, .. } => self.post(post, reply).await,
+            Ask::Open { open, reply, .. } => drop(reply.send(self.open(open).await)),
+            Ask::Close { reply, .. } => {
+                if let Err(error) = self.record.forget().await {
+                    tracing::error!(%error, "a connection is not forgotten");
+                }
+                reply.send(Closed::Over).ok();
+                return Goes::Over;
+            }
+        }
+        Goes::On
+    }
+
+    async fn post(&mut self, post: Post, reply: oneshot::Sender<Posted>) {
+        let Post { message, request, answers, session } = post;
+        if let Some(session) = session
+            && session != self.reserved
+            && !self.lanes.sessions.contains_key(&session)
+            && !self.client.owns(session).await
+        {
+            drop(reply.send(Posted::UnknownSession));
+            return;
+        }
+        if let Some(answered) = answers {
+            self.recall(&answered).await;
+        }
+        let malformed = self.client.connection.counters().malformed;
+        self.client.connection.receive(&message, &mut SystemIds);
+        if self.client.connection.counters().malformed > malformed {
+            drop(reply.send(Posted::Malformed(take(&mut self.client))));
+            return;
+        }
+        self.lanes.asked.extend(request.zip(session));
+        self.posts.push(reply);
+    }
+
+    async fn finished(&mut self, done: Result<Done, JoinError>) {
+        let opened = match &done {
+            Ok(Done::Opened { result: Ok((view, after)), .. }) => Some((view.session, *after)),
+            Ok(_) | Err(_) => None,
+        };
+        self.client.finished(done);
+        if let Some((session, after)) = opened {
+            self.opened(session, after).await;
+        }
+        self.detach();
+    }
+
+    /// A session is open now, from this place on.
+    async fn opened(&mut self, session: SessionId, after: Seq) {
+        let answer = self.record.last;
+        let lane = self.lanes.sessions.entry(session).or_default();
+        let was_attached = std::mem::replace(&mut lane.attached, true);
+        if after == Seq::ZERO {
+            lane.given = Position { seq: 0, index: 0, answer: answer + 1 };
+            lane.begin(lane.given);
+            if let Err(error) = self.record.write(&[Fact::Loads { n: answer + 1, session }]).await {
+                tracing::error!(%error, "a load is not kept");
+            }
+        } else if was_attached {
+            // The stream goes on where it was, however far the session has come.
+            let given = lane.given;
+            if self.rewind(session, given).await.is_err() {
+                self.client.lose(session);
+            }
+        } else {
+            lane.given = Position { seq: after.0, index: u32::MAX, answer };
+            lane.begin(lane.given);
+        }
+    }
+
+    /// Sessions that are not open here any more are not followed.
+    fn detach(&mut self) {
+        for (session, lane) in &mut self.lanes.sessions {
+            lane.attached &= self.client.connection.is_attached(*session);
+        }
+    }
+
+    async fn is_unused(&mut self) -> bool {
+        self.lanes.tidy();
+        let used = self.lanes.has_reader();
+        if used {
+            self.used = Instant::now();
+            if let Err(error) = self.record.seen().await {
+                tracing::error!(%error, "a sign of life is not kept");
+            }
+        }
+        !used && self.used.elapsed() > UNUSED && !self.client.connection.is_busy() && self.client.work.is_empty()
+    }
+
+    fn call_host(&mut self, ask: crate::door::acp::editor::HostAsk) {
+        match self.lanes.sessions.get(&ask.session()) {
+            Some(lane) if lane.has_reader() => self.client.asks.send(ask, &mut self.client.connection),
+            Some(_) | None => ask.refuse(),
+        }
+    }
+}
+
+/// Everything the client has to be told, as one message.
+fn take(client: &mut Client) -> Vec<u8> {
+    let outbox = client.connection.outbox();
+    let bytes = outbox.bytes().trim_ascii_end().to_vec();
+    outbox.clear();
+    bytes
+}
+
+/// Cuts entries so that the text of each piece fits into one message.
+pub(super) fn cut(entries: &[gander_domain::Entry]) -> impl Iterator<Item = &[gander_domain::Entry]> {
+    let mut text = 0;
+    entries.chunk_by(move |entry, next| {
+        text += grown(entry);
+        let fits = text + grown(next) <= JOINED;
+        if !fits {
+            text = 0;
+        }
+        fits
+    })
+}
+
+fn grown(entry: &gander_domain::Entry) -> usize {
+    match &entry.event {
+        gander_domain::Event::PartDelta { text, .. } => text.len(),
+        _ => 0,
+    }
+}
+
+impl Client {
+    /// The same client, with a name in the log, fed entry by entry.
+    pub(super) fn named(mut self, id: Uuid) -> Self {
+        self.connection = self.connection.named(id.to_string());
+        self.form = Form::Exact;
+        self
+    }
+}

@@ -1,0 +1,221 @@
+//! The streams of one connection: which message goes where, and what a reader has been given.
+
+use std::collections::{HashMap, HashSet};
+
+use gander_domain::{Seq, SessionId};
+use gander_wire::jsonrpc::{Outbox, Place, RequestId};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::pipe::Pipe;
+use super::place::{EventId, Position};
+use crate::hub::Follower;
+
+/// Requests and answers begin like this, notifications do not.
+const WITH_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+
+/// One stream, with or without a reader.
+#[derive(Default)]
+pub(super) struct Lane {
+    pub(super) pipe: Option<Pipe>,
+    /// What was given to a reader last.
+    pub(super) given: Position,
+    /// What the reader has anyway: told again, but not to it.
+    pub(super) known: Position,
+    /// The last message of an entry.
+    counted: Option<(u64, u32)>,
+    /// Goes on once the reader has read.
+    pub(super) paused: Option<Follower>,
+    /// The session is followed.
+    pub(super) attached: bool,
+}
+
+/// All streams of a connection.
+#[derive(Default)]
+pub(super) struct Lanes {
+    /// The connection's own.
+    pub(super) own: Lane,
+    pub(super) sessions: HashMap<SessionId, Lane>,
+    /// Which session an unanswered request is about.
+    pub(super) asked: HashMap<RequestId, SessionId>,
+}
+
+/// A message and where it goes.
+pub(super) struct Outgoing<'a> {
+    pub(super) to: To,
+    pub(super) message: &'a [u8],
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// To the stream of its session; the log holds it.
+    Log { session: SessionId, seq: u64, index: u32 },
+    /// To this stream, once it is kept.
+    Kept { lane: Option<SessionId>, entry: Option<(SessionId, Seq)> },
+    /// To whoever reads now.
+    Passing(SessionId),
+    /// The connection's own stream had it.
+    Nowhere,
+}
+
+impl Lane {
+    pub(super) fn has_reader(&self) -> bool {
+        self.pipe.as_ref().is_some_and(|pipe| !pipe.is_abandoned())
+    }
+
+    /// Begins to tell from a place that the reader knows.
+    pub(super) fn begin(&mut self, known: Position) {
+        (self.known, self.counted) = (known, None);
+    }
+
+    /// The index of an entry's next message.
+    fn count(&mut self, seq: u64) -> u32 {
+        let index = match self.counted {
+            Some((last, index)) if last == seq => index + 1,
+            Some(_) | None => 0,
+        };
+        self.counted = Some((seq, index));
+        index
+    }
+
+    fn log(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
+        let position = Position { seq, index, ..self.given };
+        if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.known.covers(seq, index)) {
+            pipe.event(Some(&EventId { incarnation, position }), message);
+            self.given = position;
+        }
+    }
+
+    /// A message of no entry has a number, and the place of what came before it.
+    pub(super) fn kept(&mut self, incarnation: u32, answer: u64, message: &[u8]) {
+        if let Some(pipe) = &self.pipe {
+            self.given.answer = answer;
+            pipe.event(Some(&EventId { incarnation, position: self.given }), message);
+        }
+    }
+
+    /// On the connection's own stream the number is all.
+    pub(super) fn own(&mut self, answer: u64, message: &[u8]) {
+        if let Some(pipe) = &self.pipe {
+            self.given.answer = answer;
+            pipe.event(Some(&answer), message);
+        }
+    }
+}
+
+impl Lanes {
+    /// Says where each message goes.
+    pub(super) fn sort<'a>(&mut self, outbox: &'a Outbox, told: &HashSet<(SessionId, Seq)>) -> Vec<Outgoing<'a>> {
+        let messages = outbox.messages();
+        messages.map(|(place, message)| Outgoing { to: self.to(place, message, told), message }).collect()
+    }
+
+    /// Hands a message over. Kept ones have a number.
+    pub(super) fn give(&mut self, incarnation: u32, outgoing: &Outgoing<'_>, n: u64) {
+        let message = outgoing.message;
+        match outgoing.to {
+            To::Log { session, seq, index } => {
+                if let Some(lane) = self.sessions.get_mut(&session) {
+                    lane.log(incarnation, seq, index, message);
+                }
+            }
+            To::Kept { lane: None, .. } => self.own.own(n, message),
+            To::Kept { lane: Some(session), .. } => {
+                if let Some(lane) = self.sessions.get_mut(&session) {
+                    lane.kept(incarnation, n, message);
+                }
+            }
+            To::Passing(session) => {
+                if let Some(pipe) = self.sessions.get(&session).and_then(|lane| lane.pipe.as_ref()) {
+                    pipe.event(None, message);
+                }
+            }
+            To::Nowhere => {}
+        }
+    }
+
+    /// True if anybody reads anything.
+    pub(super) fn has_reader(&self) -> bool {
+        self.own.has_reader() || self.sessions.values().any(Lane::has_reader)
+    }
+
+    /// Lets go of readers that left.
+    pub(super) fn tidy(&mut self) {
+        for lane in self.sessions.values_mut().chain([&mut self.own]) {
+            lane.pipe.take_if(|pipe| pipe.is_abandoned());
+        }
+        self.sessions.retain(|_, lane| lane.attached || lane.pipe.is_some());
+    }
+
+    /// Streams that wait for a session that is not open here.
+    pub(super) fn waiting(&self) -> usize {
+        self.sessions.values().filter(|lane| !lane.attached).count()
+    }
+
+    fn to(&mut self, place: Place, message: &[u8], told: &HashSet<(SessionId, Seq)>) -> To {
+        let kind = Kind::of(message);
+        let asked = kind.answered().and_then(|id| self.asked.remove(id));
+        let session = place.session.or(asked);
+        let read = session.and_then(|session| self.sessions.get(&session)).is_some_and(Lane::has_reader);
+        match (session, kind) {
+            (Some(session), kind) if place.seq > Seq::ZERO => {
+                let entry = (session, place.seq);
+                let seq = place.seq.0;
+                let index = self.sessions.get_mut(&session).map_or(0, |lane| lane.count(seq));
+                match kind {
+                    Kind::Answer(_) if told.contains(&entry) => To::Nowhere,
+                    Kind::Answer(_) if !read => To::Kept { lane: None, entry: Some(entry) },
+                    Kind::Answer(_) | Kind::Request | Kind::HostCall | Kind::Notification => {
+                        To::Log { session, seq, index }
+                    }
+                }
+            }
+            (session, Kind::Answer(_)) => To::Kept { lane: session.filter(|_| read), entry: None },
+            (Some(session), Kind::HostCall) => To::Passing(session),
+            (session, Kind::Request | Kind::Notification | Kind::HostCall) => To::Kept { lane: session, entry: None },
+        }
+    }
+}
+
+/// What a message of ours is.
+enum Kind {
+    Answer(RequestId),
+    Request,
+    /// About the client's own files and terminals: of no use to anybody later.
+    HostCall,
+    Notification,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    id: Option<RequestId>,
+    #[serde(borrow)]
+    method: Option<std::borrow::Cow<'a, str>>,
+    #[serde(rename = "params")]
+    _params: Option<IgnoredAny>,
+}
+
+impl Kind {
+    fn of(message: &[u8]) -> Self {
+        if !message.starts_with(WITH_ID) {
+            return Self::Notification;
+        }
+        match serde_json::from_slice::<Envelope<'_>>(message) {
+            Ok(Envelope { id: Some(id), method: None, .. }) => Self::Answer(id),
+            Ok(Envelope { method: Some(method), .. })
+                if method.starts_with("fs/") || method.starts_with("terminal/") =>
+            {
+                Self::HostCall
+            }
+            Ok(_) | Err(_) => Self::Request,
+        }
+    }
+
+    fn answered(&self) -> Option<&RequestId> {
+        match self {
+            Self::Answer(id) => Some(id),
+            Self::Request | Self::HostCall | Self::Notification => None,
+        }
+    }
+}

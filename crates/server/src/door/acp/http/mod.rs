@@ -1,0 +1,251 @@
+//! Streamable HTTP: connections that outlive their requests, and the server's restarts.
+
+mod actor;
+mod lanes;
+mod open;
+mod pipe;
+mod place;
+mod record;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use gander_domain::{Principal, SessionId};
+use gander_wire::jsonrpc::RequestId;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use self::actor::{Actor, Origin};
+pub use self::pipe::Events;
+pub use self::place::EventId;
+use super::{Answers, Client};
+use crate::door::Desk;
+use crate::token::Identity;
+
+/// Requests that may wait for one connection.
+const MAILBOX: usize = 64;
+
+/// A message whose effects take longer is accepted all the same.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Connections at once.
+const MOST: usize = 1_000;
+
+/// All connections over HTTP.
+pub struct Connections {
+    desk: Arc<Desk>,
+    known: Mutex<HashMap<Uuid, mpsc::Sender<Ask>>>,
+}
+
+/// What a request asks of its connection.
+enum Ask {
+    Post { principal: Principal, post: Post, reply: oneshot::Sender<Posted> },
+    Open { principal: Principal, open: Open, reply: oneshot::Sender<Opened> },
+    Close { principal: Principal, reply: oneshot::Sender<Closed> },
+}
+
+/// A message of the client.
+#[derive(Debug)]
+pub struct Post {
+    /// The message.
+    pub message: Bytes,
+    /// Its id, if it is a request.
+    pub request: Option<RequestId>,
+    /// The id that it answers, if it is an answer.
+    pub answers: Option<RequestId>,
+    /// The session it is about.
+    pub session: Option<SessionId>,
+}
+
+/// What became of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// It is being carried out; answers come on the streams.
+    Accepted,
+    /// It is none: the error to answer with.
+    Malformed(Vec<u8>),
+    /// There is no such session.
+    UnknownSession,
+    /// There is no such connection.
+    Unknown,
+}
+
+/// A stream that a client wants to read.
+pub struct Open {
+    /// Whose; the connection's own if absent.
+    pub session: Option<SessionId>,
+    /// What the client has.
+    pub from: From,
+    /// Cancelled when streams end.
+    pub stop: CancellationToken,
+}
+
+/// What a client has of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// What it was given.
+    Wherever,
+    /// A session's stream up to here.
+    Event(EventId),
+    /// The connection's own stream up to here.
+    Number(u64),
+}
+
+/// What became of the wish to read.
+pub type Opened = Result<Events, Unopened>;
+
+/// Why a stream is not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unopened {
+    /// There is no such connection, or no such session.
+    Unknown,
+    /// Somebody reads it.
+    Taken,
+    /// The place is none of this log.
+    Truncated,
+    /// The store failed.
+    Failed,
+}
+
+/// What became of the wish to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// It is over.
+    Over,
+    /// There is no such connection.
+    Unknown,
+}
+
+/// A connection that was just made, or why it was not.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Made {
+    /// Its id, and the answer to `initialize`.
+    Connection(Uuid, Vec<u8>),
+    /// The client did not introduce itself well: the answer.
+    Refused(Vec<u8>),
+    /// It is no message: the error to answer with.
+    Malformed(Vec<u8>),
+    /// There are too many.
+    Full,
+}
+
+impl Connections {
+    /// Connections to this desk.
+    pub fn new(desk: Arc<Desk>) -> Arc<Self> {
+        Arc::new(Self { desk, known: Mutex::default() })
+    }
+
+    /// Makes a connection with a client's `initialize`.
+    pub async fn make(self: &Arc<Self>, identity: &Identity, initialize: Bytes) -> Made {
+        let id = Uuid::now_v7();
+        let principal = identity.principal.clone();
+        let mut client = Client::from_network(Arc::clone(&self.desk), principal, Answers::Heard).named(id);
+        let (outcome, answer) = actor::introduce(&mut client, &initialize);
+        match outcome {
+            actor::Introduced::Known => {}
+            actor::Introduced::Unknown => return Made::Refused(answer),
+            actor::Introduced::Malformed => return Made::Malformed(answer),
+        }
+        let origin = Origin::Fresh { client: Box::new(client), initialize };
+        match self.start(id, origin).await {
+            true => Made::Connection(id, answer),
+            false => Made::Full,
+        }
+    }
+
+    /// Hands over a message.
+    pub async fn post(self: &Arc<Self>, id: Uuid, identity: &Identity, post: Post) -> Posted {
+        let (reply, answer) = oneshot::channel();
+        self.ask(id, Ask::Post { principal: identity.principal.clone(), post, reply }).await;
+        match tokio::time::timeout(PATIENCE, answer).await {
+            Ok(posted) => posted.unwrap_or(Posted::Unknown),
+            Err(_) => Posted::Accepted,
+        }
+    }
+
+    /// Opens a stream.
+    pub async fn open(self: &Arc<Self>, id: Uuid, identity: &Identity, open: Open) -> Opened {
+        let (reply, answer) = oneshot::channel();
+        self.ask(id, Ask::Open { principal: identity.principal.clone(), open, reply }).await;
+        answer.await.unwrap_or(Err(Unopened::Unknown))
+    }
+
+    /// Ends a connection for good. Its runs go on.
+    pub async fn close(self: &Arc<Self>, id: Uuid, identity: &Identity) -> Closed {
+        let (reply, answer) = oneshot::channel();
+        self.ask(id, Ask::Close { principal: identity.principal.clone(), reply }).await;
+        answer.await.unwrap_or(Closed::Unknown)
+    }
+
+    async fn start(self: &Arc<Self>, id: Uuid, origin: Origin) -> bool {
+        let (sender, mailbox) = mpsc::channel(MAILBOX);
+        {
+            let mut known = self.lock();
+            if known.len() >= MOST {
+                return false;
+            }
+            known.insert(id, sender);
+        }
+        let (ready, started) = oneshot::channel();
+        tokio::spawn(Actor::run(Arc::clone(self), id, origin, mailbox, ready));
+        started.await.is_ok()
+    }
+
+    /// Hands something to a connection. One that is not here may be known from before.
+    async fn ask(self: &Arc<Self>, id: Uuid, ask: Ask) {
+        let mailbox = self.lock().get(&id).cloned();
+        let mailbox = match mailbox {
+            Some(mailbox) => mailbox,
+            None => self.restore(id),
+        };
+        drop(mailbox.send(ask).await); // whoever asked sees that there is no answer
+    }
+
+    /// Begins to look for a connection of before. Two who ask at once find the same one.
+    fn restore(self: &Arc<Self>, id: Uuid) -> mpsc::Sender<Ask> {
+        let mut known = self.lock();
+        if let Some(mailbox) = known.get(&id) {
+            return mailbox.clone();
+        }
+        let (sender, mailbox) = mpsc::channel(MAILBOX);
+        if known.len() < MOST {
+            known.insert(id, sender.clone());
+            let (ready, _) = oneshot::channel();
+            tokio::spawn(Actor::run(Arc::clone(self), id, Origin::Stored, mailbox, ready));
+        }
+        sender
+    }
+
+    /// Takes a connection off the list, unless something waits for it. No new ask can come in between.
+    fn retire(&self, id: Uuid, mailbox: &mut mpsc::Receiver<Ask>) -> bool {
+        let mut known = self.lock();
+        if !mailbox.is_empty() {
+            return false;
+        }
+        mailbox.close();
+        known.remove(&id);
+        true
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, mpsc::Sender<Ask>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ask {
+    fn principal(&self) -> &Principal {
+        match self {
+            Self::Post { principal, .. } | Self::Open { principal, .. } | Self::Close { principal, .. } => principal,
+        }
+    }
+}
+
+impl std::fmt::Debug for Connections {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connections").field("known", &self.lock().len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! Opening streams: from wherever the client is, without a gap and without telling anything twice.
+
+use std::sync::Arc;
+
+use gander_domain::{QuestionId, Seq, SessionId, SessionView};
+use gander_wire::jsonrpc::RequestId;
+
+use super::actor::{Actor, cut};
+use super::pipe::pipe;
+use super::place::Position;
+use super::{From, Open, Opened, Unopened};
+use crate::hub::HubError;
+use crate::log::{Form, StoreError};
+
+/// Streams that may wait for sessions that are not there.
+const WAITING: usize = 16;
+
+impl Actor {
+    pub(super) async fn open(&mut self, open: Open) -> Opened {
+        self.lanes.tidy();
+        match open.session {
+            None => self.open_own(open).await,
+            Some(session) => self.open_session(session, open).await,
+        }
+    }
+
+    async fn open_own(&mut self, open: Open) -> Opened {
+        let after = match open.from {
+            From::Wherever if self.lanes.own.has_reader() => return Err(Unopened::Taken),
+            From::Wherever => self.lanes.own.given.answer,
+            From::Number(n) if n <= self.record.last => n,
+            From::Number(_) | From::Event(_) => return Err(Unopened::Truncated),
+        };
+        let said = self.record.said(None, after).await.map_err(|error| failed(&error.into()))?;
+        let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
+        self.lanes.own.pipe = Some(pipe);
+        said.iter().for_each(|(n, message)| self.lanes.own.own(*n, message.as_bytes()));
+        Ok(events)
+    }
+
+    async fn open_session(&mut self, session: SessionId, open: Open) -> Opened {
+        let lane = self.lanes.sessions.get(&session);
+        let attached = lane.is_some_and(|lane| lane.attached);
+        if open.from == From::Wherever && lane.is_some_and(|lane| lane.has_reader()) {
+            return Err(Unopened::Taken);
+        }
+        if !attached && !self.client.owns(session).await {
+            return self.open_waiting(session, open);
+        }
+        let position = self.position(session, open.from).await?;
+        self.rewind(session, position).await.map_err(|error| failed(&error))?;
+        let said = self.record.said(Some(session), position.answer).await.map_err(|error| failed(&error.into()))?;
+        let incarnation = self.client.desk.hub.store().incarnation();
+        let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
+        let lane = self.lanes.sessions.entry(session).or_default();
+        (lane.pipe, lane.given) = (Some(pipe), position);
+        said.iter().for_each(|(n, message)| lane.kept(incarnation, *n, message.as_bytes()));
+        Ok(events)
+    }
+
+    /// A session that does not exist may be about to. Another's looks the same.
+    fn open_waiting(&mut self, session: SessionId, open: Open) -> Opened {
+        let known = self.lanes.sessions.contains_key(&session);
+        if open.from != From::Wherever || (!known && self.lanes.waiting() >= WAITING) {
+            return Err(Unopened::Unknown);
+        }
+        let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
+        self.lanes.sessions.entry(session).or_default().pipe = Some(pipe);
+        Ok(events)
+    }
+
+    /// Where the reader is.
+    async fn position(&mut self, session: SessionId, from: From) -> Result<Position, Unopened> {
+        let store = self.client.desk.hub.store();
+        let head = store.head(session).await.map_err(|error| failed(&error.into()))?;
+        let now = Position { seq: head.0, index: u32::MAX, answer: self.record.last };
+        let lane = self.lanes.sessions.get(&session).filter(|lane| lane.attached);
+        match from {
+            From::Wherever => Ok(lane.map_or(now, |lane| lane.given)),
+            From::Event(id) => {
+                let Position { seq, answer, .. } = id.position;
+                if id.incarnation != store.incarnation() || seq > head.0 || answer > self.record.last {
+                    return Err(Unopened::Truncated);
+                }
+                // The history that it was to be told anew, it has seen nothing of.
+                let anew = self.record.loads.get(&session).is_some_and(|load| answer < *load);
+                Ok(if anew { Position { answer, ..Position::default() } } else { id.position })
+            }
+            From::Number(_) => Err(Unopened::Truncated),
+        }
+    }
+
+    /// Tells a session again from a place on. What the reader knows is gone through at once, in silence, so that
+    /// its questions and prompts are known here too.
+    pub(super) async fn rewind(&mut self, session: SessionId, known: Position) -> Result<(), HubError> {
+        let view = self.view_before(session, known.seq).await?;
+        let catalog = (self.client.desk.catalog)();
+        let from = self.client.connection.rewind(session, view, catalog);
+        let lane = self.lanes.sessions.entry(session).or_default();
+        lane.begin(known);
+        (lane.attached, lane.paused) = (true, None);
+        let mut follower = self.client.desk.hub.follow(session, from, Form::Exact);
+        while follower.place() < Seq(known.seq) {
+            let Some(batch) = follower.stored().await? else { break };
+            for entries in batch.pieces().flat_map(cut) {
+                self.client.connection.entries(session, entries);
+            }
+        }
+        self.client.follows.add(session, follower);
+        Ok(())
+    }
+
+    /// What a session was before an entry, or before the run that the entry belongs to. `None` before the first.
+    async fn view_before(&mut self, session: SessionId, seq: u64) -> Result<Option<SessionView>, HubError> {
+        let hub = &self.client.desk.hub;
+        if seq <= 1 {
+            return Ok(None);
+        }
+        let view = hub.view_at(session, Seq(seq - 1)).await?;
+        match &view.run {
+            Some(run) => hub.view_at(session, Seq(run.from.0.saturating_sub(1))).await.map(Some),
+            None => Ok(Some(view)),
+        }
+    }
+
+    /// An answer to a question that was asked before this connection was restored: the question is remembered.
+    pub(super) async fn recall(&mut self, answered: &RequestId) {
+        let RequestId::Text(text) = answered else { return };
+        let Ok(question) = text.parse::<QuestionId>() else { return };
+        let store = Arc::clone(self.client.desk.hub.store());
+        let Ok(Some(row)) = store.question(question).await else { return };
+        let attached = self.lanes.sessions.get(&row.session).is_some_and(|lane| lane.attached);
+        if attached || row.answered.is_some() || !self.client.owns(row.session).await {
+            return;
+        }
+        if let Ok(now) = self.position(row.session, From::Wherever).await
+            && let Err(error) = self.rewind(row.session, now).await
+        {
+            tracing::debug!(%error, "a question is not remembered");
+        }
+    }
+}
+
+fn failed(error: &HubError) -> Unopened {
+    match error {
+        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => Unopened::Unknown,
+        HubError::Store(_) | HubError::Refused(_) | HubError::Draining | HubError::Gone(_) => {
+            tracing::error!(%error, "a stream is not opened");
+            Unopened::Failed
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What is kept of a connection: who it is, and the messages that are in no session's log. Survives a restart.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::{Principal, Seq, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::clock;
+use crate::log::{ScopeAppend, ScopeEntry, Store, StoreError, Sync};
+
+/// How long a connection is known after its last sign of life.
+pub(super) const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// A sign of life is written when the last one is older than this.
+const SIGN_EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// Facts that one read gives.
+const PAGE: u32 = 1_000;
+
+/// A fact about a connection.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "fact")]
+pub(super) enum Fact {
+    /// It began with this message.
+    Began { principal: Principal, initialize: String },
+    /// A message was said that no log holds, or not on the stream of its session.
+    Said {
+        n: u64,
+        /// Whose stream; the connection's own if absent.
+        lane: Option<SessionId>,
+        /// The entry that made it, if one did.
+        entry: Option<(SessionId, Seq)>,
+        message: String,
+    },
+    /// From here on this session's stream tells its history again.
+    Loads { n: u64, session: SessionId },
+    /// It is still in use.
+    Seen,
+}
+
+/// Who a connection is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Began {
+    pub(super) principal: Principal,
+    pub(super) initialize: String,
+}
+
+/// What is kept of a connection.
+pub(super) struct Record {
+    store: Arc<dyn Store>,
+    scope: String,
+    /// The last message's number.
+    pub(super) last: u64,
+    written: Timestamp,
+    /// Entries whose message went out on the connection's own stream.
+    pub(super) told: HashSet<(SessionId, Seq)>,
+    /// Where each session's history was begun anew.
+    pub(super) loads: HashMap<SessionId, u64>,
+}
+
+impl Record {
+    /// A connection that begins now. Nothing is written yet.
+    pub(super) fn new(store: Arc<dyn Store>, id: Uuid) -> Self {
+        let (told, loads) = (HashSet::new(), HashMap::new());
+        Self { store, scope: scope(id), last: 0, written: clock::now(), told, loads }
+    }
+
+    /// A connection that began before. `None` if there was none, or too long ago.
+    pub(super) async fn find(store: Arc<dyn Store>, id: Uuid) -> Result<Option<(Self, Began)>, StoreError> {
+        let mut record = Self::new(store, id);
+        let mut began = None;
+        record.written = Timestamp::from_micros(0);
+        for entry in record.read().await? {
+            record.written = entry.at;
+            match serde_json::from_value(entry.fact) {
+                Ok(Fact::Began { principal, initialize }) => began = Some(Began { principal, initialize }),
+                Ok(fact) => record.fold(&fact),
+                Err(error) => tracing::warn!(%error, "unknown fact about a connection"),
+            }
+        }
+        if record.age() > KNOWN_FOR {
+            record.forget().await?;
+            return Ok(None);
+        }
+        Ok(began.map(|began| (record, began)))
+    }
+
+    /// Adds facts; they survive the death of the process when this returns.
+    pub(super) async fn write(&mut self, facts: &[Fact]) -> Result<(), StoreError> {
+        facts.iter().for_each(|fact| self.fold(fact));
+        let facts = facts.iter().filter_map(|fact| serde_json::to_value(fact).ok()).collect();
+        self.written = clock::now();
+        let append = ScopeAppend { scope: self.scope.clone(), at: self.written, facts, after: None };
+        self.store.append_scope(append, Sync::Relaxed).await.map(drop)
+    }
+
+    /// Notes that the connection is in use, now and then.
+    pub(super) async fn seen(&mut self) -> Result<(), StoreError> {
+        if self.age() > SIGN_EVERY { self.write(&[Fact::Seen]).await } else { Ok(()) }
+    }
+
+    /// The messages of one stream after a number.
+    pub(super) async fn said(&self, of: Option<SessionId>, after: u64) -> Result<Vec<(u64, String)>, StoreError> {
+        let facts = self.read().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
+        let said = facts.filter_map(|fact| match fact {
+            Fact::Said { n, lane, message, .. } if lane == of && n > after => Some((n, message)),
+            Fact::Said { .. } | Fact::Began { .. } | Fact::Loads { .. } | Fact::Seen => None,
+        });
+        Ok(said.collect())
+    }
+
+    /// Nobody knows the connection any more.
+    pub(super) async fn forget(&self) -> Result<(), StoreError> {
+        self.store.delete_scope(&self.scope).await
+    }
+
+    fn fold(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Said { n, entry, .. } => {
+                self.last = *n;
+                self.told.extend(entry);
+            }
+            Fact::Loads { n, session } => {
+                self.last = *n;
+                self.loads.insert(*session, *n);
+            }
+            Fact::Began { .. } | Fact::Seen => {}
+        }
+    }
+
+    async fn read(&self) -> Result<Vec<ScopeEntry>, StoreError> {
+        let mut entries: Vec<ScopeEntry> = Vec::new();
+        loop {
+            let after = entries.last().map_or(Seq::ZERO, |entry| entry.seq);
+            let page = self.store.read_scope(&self.scope, after, PAGE).await?;
+            let whole = page.len() < PAGE as usize;
+            entries.extend(page);
+            if whole {
+                return Ok(entries);
+            }
+        }
+    }
+
+    fn age(&self) -> Duration {
+        let micros = clock::now().micros().saturating_sub(self.written.micros());
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    }
+}
+
+fn scope(id: Uuid) -> String {
+    format!("connection/{id}")
+}

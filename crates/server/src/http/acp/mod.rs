@@ -1,0 +1,121 @@
+//! `/acp`: the Agent Client Protocol over WebSocket and streamable HTTP.
+
+mod events;
+mod post;
+mod streams;
+mod websocket;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use gander_domain::SessionId;
+use http::header::{HeaderMap, HeaderName};
+use http::{HeaderValue, StatusCode};
+use uuid::Uuid;
+
+pub(super) use self::streams::Streams;
+use super::error::{later, problem};
+use super::site::Site;
+use crate::door::acp::Closed;
+use crate::token::Identity;
+
+/// Which connection a request belongs to.
+const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
+/// Which session it is about.
+const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
+
+/// Opens a WebSocket or a stream of events.
+pub(super) async fn get(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    request: Request,
+) -> Response {
+    let Some(stream) = site.streams.open(&identity.principal, site.limits.streams) else {
+        return later(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", "too many streams are open", 1);
+    };
+    if websocket::is_wanted(request.headers()) {
+        return websocket::open(&site, identity, stream, request);
+    }
+    let (parts, _) = request.into_parts();
+    events::open(&site, &identity, stream, &parts).await.unwrap_or_else(|refusal| *refusal)
+}
+
+/// Takes in a message.
+pub(super) async fn post(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    post::take(&site, &identity, &headers, body).await.unwrap_or_else(|refusal| *refusal)
+}
+
+/// Ends a connection. Its runs go on.
+pub(super) async fn delete(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+) -> Response {
+    let id = match connection(&headers) {
+        Ok(Some(id)) => id,
+        Ok(None) => return no_connection(),
+        Err(refusal) => return *refusal,
+    };
+    match site.acp.close(id, &identity).await {
+        Closed::Over => empty(StatusCode::ACCEPTED),
+        Closed::Unknown => unknown_connection(),
+    }
+}
+
+/// The connection that a request names. An id that we cannot have made is the id of none.
+fn connection(headers: &HeaderMap) -> Result<Option<Uuid>, Box<Response>> {
+    let Some(value) = one(headers, &CONNECTION_ID)? else { return Ok(None) };
+    value.parse().map(Some).map_err(|_| Box::new(unknown_connection()))
+}
+
+/// The session that a request names.
+fn session(headers: &HeaderMap) -> Result<Option<SessionId>, Box<Response>> {
+    let Some(value) = one(headers, &SESSION_ID)? else { return Ok(None) };
+    value.parse().map(Some).map_err(|_| Box::new(unknown_session()))
+}
+
+/// A header that may be there once.
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Box<Response>> {
+    let mut values = headers.get_all(name).iter();
+    let (value, more) = (values.next(), values.next());
+    match value.map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(value)) if more.is_none() => Ok(Some(value.trim())),
+        Some(Ok(_) | Err(_)) => {
+            Err(Box::new(problem(StatusCode::BAD_REQUEST, "bad_header", "a header is there twice, or is no text")))
+        }
+    }
+}
+
+fn with_id(response: &mut Response, name: HeaderName, id: &impl ToString) {
+    if let Ok(value) = HeaderValue::try_from(id.to_string()) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn no_connection() -> Response {
+    problem(StatusCode::BAD_REQUEST, "no_connection", "Acp-Connection-Id is missing: begin with initialize")
+}
+
+fn unknown_connection() -> Response {
+    problem(StatusCode::NOT_FOUND, "unknown_connection", "no such connection: begin with initialize")
+}
+
+fn unknown_session() -> Response {
+    problem(StatusCode::NOT_FOUND, "unknown_session", "no such session")
+}

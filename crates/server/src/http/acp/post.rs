@@ -1,0 +1,120 @@
+//! `POST /acp`: one message of a client.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use gander_domain::SessionId;
+use gander_wire::jsonrpc::{Incoming, Peer, RequestId};
+use http::header::{self, HeaderMap};
+use http::{HeaderValue, StatusCode};
+use serde::Deserialize;
+
+use super::{CONNECTION_ID, SESSION_ID, connection, empty, no_connection, session, unknown_session, with_id};
+use crate::door::acp::{Made, Post, Posted};
+use crate::http::error::{later, problem};
+use crate::http::site::Site;
+use crate::token::{Identity, Scope};
+
+type Refused<T> = Result<T, Box<Response>>;
+
+/// Takes in a message: `initialize` is answered in the body, everything else on a stream.
+pub(super) async fn take(site: &Site, identity: &Identity, headers: &HeaderMap, body: Bytes) -> Refused<Response> {
+    if is_foreign(headers) {
+        let message = "the body must be UTF-8";
+        return Err(Box::new(problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)));
+    }
+    let envelope: Envelope<'_> = serde_json::from_slice(&body).unwrap_or_default();
+    if envelope.method.as_deref() == Some("initialize") {
+        return Ok(initialize(site, identity, body).await);
+    }
+    let Some(id) = connection(headers)? else { return Ok(malformed(&body).unwrap_or_else(no_connection)) };
+    let session = envelope.session(session(headers)?)?;
+    let answers = envelope.id.clone().filter(|_| envelope.is_answer());
+    if answers.is_some() && !identity.may(Scope::Approve) {
+        return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", "this token may not answer questions")));
+    }
+    let request = envelope.id.clone().filter(|_| envelope.method.is_some());
+    let message = body.clone();
+    match site.acp.post(id, identity, Post { message, request, answers, session }).await {
+        Posted::Accepted => Ok(empty(StatusCode::ACCEPTED)),
+        Posted::Malformed(error) => Ok(json(StatusCode::BAD_REQUEST, error)),
+        Posted::UnknownSession => Err(Box::new(unknown_session())),
+        Posted::Unknown => Err(Box::new(super::unknown_connection())),
+    }
+}
+
+async fn initialize(site: &Site, identity: &Identity, body: Bytes) -> Response {
+    match site.acp.make(identity, body).await {
+        Made::Connection(id, answer) => {
+            let mut response = json(StatusCode::OK, answer);
+            with_id(&mut response, CONNECTION_ID, &id);
+            // Reserved for a session that the client may begin without asking for one.
+            with_id(&mut response, SESSION_ID, &id);
+            response
+        }
+        Made::Refused(answer) => json(StatusCode::OK, answer),
+        Made::Malformed(error) => json(StatusCode::BAD_REQUEST, error),
+        Made::Full => later(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", "too many connections", 5),
+    }
+}
+
+/// What an HTTP front needs to know of a message; the rest is read by the connection.
+#[derive(Default, Deserialize)]
+struct Envelope<'a> {
+    id: Option<RequestId>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<Named<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, rename = "sessionId", alias = "session_id")]
+    session: Option<Cow<'a, str>>,
+}
+
+impl Envelope<'_> {
+    fn is_answer(&self) -> bool {
+        self.method.is_none() && self.id.is_some()
+    }
+
+    /// The session that header and parameters agree on. Either may be silent.
+    fn session(&self, header: Option<SessionId>) -> Refused<Option<SessionId>> {
+        let named = self.params.as_ref().and_then(|params| params.session.as_deref());
+        match (header, named) {
+            (Some(header), Some(named)) if named.parse() != Ok(header) => {
+                let message = "Acp-Session-Id and sessionId differ";
+                Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)))
+            }
+            (header, _) => Ok(header),
+        }
+    }
+}
+
+/// The answer to what is no message.
+fn malformed(body: &[u8]) -> Option<Response> {
+    let mut peer = Peer::<()>::default();
+    let Some(Incoming::Malformed(malformed)) = peer.receive(body) else { return None };
+    peer.refuse(&malformed);
+    Some(json(StatusCode::BAD_REQUEST, peer.out.bytes().trim_ascii_end().to_vec()))
+}
+
+/// Another encoding than UTF-8 was declared.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let Some(Ok(value)) = headers.get(header::CONTENT_TYPE).map(HeaderValue::to_str) else { return false };
+    let mut parameters = value.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    parameters.any(|(name, value)| {
+        let value = value.trim().trim_matches('"');
+        name.trim().eq_ignore_ascii_case("charset") && !value.eq_ignore_ascii_case("utf-8")
+    })
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
