@@ -13,7 +13,7 @@ use crate::log::{Alias, Card, CardState, Page, PageKey, QuestionRow, RunRow, Run
 const CARD: &str = "SELECT id, owner, workspace, agent, parent, title, created_at, updated_at, state, archived, \
      messages FROM session ";
 
-const RUN: &str = "SELECT id, session, first, began_at, started, ended, outcome, EXISTS (SELECT 1 FROM question q \
+const RUN: &str = "SELECT id, session, first, began_at, started, ended, outcome, EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
      WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL) FROM run ";
 
 pub(super) async fn sessions(pool: &SqlitePool, query: SessionQuery) -> Result<Page, StoreError> {

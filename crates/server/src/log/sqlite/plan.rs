@@ -211,6 +211,7 @@ fn questions(script: &mut Script, changes: &[(SessionId, Changes)]) {
     }
 }
 
+/// Without being told, SQLite looks through all runs of the session for the open one.
 fn cards(script: &mut Script, changes: &[(SessionId, Changes)]) {
     let all: Vec<_> = changes.iter().filter_map(|(session, c)| Some((*session, c.card.as_ref()?))).collect();
     for some in all.chunks(ROWS) {
@@ -218,9 +219,10 @@ fn cards(script: &mut Script, changes: &[(SessionId, Changes)]) {
             "UPDATE session SET title = COALESCE(column2, title), search = COALESCE(column3, search), \
              agent = COALESCE(column4, agent), archived = COALESCE(column5, archived), \
              messages = messages + column6, updated_at = MAX(updated_at, column7), state = CASE \
-             WHEN EXISTS (SELECT 1 FROM question q WHERE q.session = session.id AND q.answered IS NULL) THEN 2 \
-             WHEN EXISTS (SELECT 1 FROM run r WHERE r.session = session.id AND r.ended IS NULL \
-             AND r.started IS NOT NULL) THEN 1 ELSE 0 END FROM (VALUES ",
+             WHEN EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
+             WHERE q.session = session.id AND q.answered IS NULL) THEN 2 \
+             WHEN EXISTS (SELECT 1 FROM run r INDEXED BY run_active \
+             WHERE r.session = session.id AND r.ended IS NULL AND r.started IS NOT NULL) THEN 1 ELSE 0 END FROM (VALUES ",
         );
         script.tuples(some.len(), 7);
         script.sql(") WHERE session.id = column1;\n");
