@@ -271,8 +271,7 @@ fn sessions_are_listed_with_their_times() {
         archived: false,
     };
     door.connection.listed(ticket, vec![listed], Some("d".to_owned()));
-    let sessions =
-        json!([{ "sessionId": build::session(1), "cwd": "/w", "title": "T", "updatedAt": "2023-11-14T22:13:20Z", "archived": false }]);
+    let sessions = json!([{ "sessionId": build::session(1), "cwd": "/w", "title": "T", "updatedAt": "2023-11-14T22:13:20Z", "archived": false, "_meta": { "gander/createdAt": "2020-09-13T12:26:40Z" } }]);
     assert_eq!(door.line()["result"], json!({ "sessions": sessions, "nextCursor": "d" }));
 }
 

@@ -205,7 +205,8 @@ fn a_message_is_steered_into_a_running_turn_and_not_told_to_its_sender() {
     script.prompt(build::run(5), IfBusy::Refuse).unwrap();
     here.feed(&script.log);
     there.feed(&script.log);
-    (here.lines(), there.lines());
+    here.lines();
+    there.lines();
     let head = script.log.len();
     here.call("_session/steering", json!({ "sessionId": build::session(1), "prompt": text("left!") }));
     let Intent::Command { command, ticket: Some(ticket), .. } = here.intent() else { panic!("not steered") };

@@ -75,7 +75,7 @@ pub fn cancelled() -> Error {
 
 /// A run that failed, for the request that started it.
 pub fn failed_run(why: &str, message: &str) -> Error {
-    Error::new(Code::Internal, message).with_data(reason(why))
+    Error::new(Code::Internal, message).with_data(json!({ "reason": why, "outcome": "failed" }))
 }
 
 /// How a run's end reads to the request that started it: a stop reason, or an error.

@@ -16,6 +16,8 @@ pub struct Outbox {
     bytes: Vec<u8>,
     frames: Vec<Frame>,
     place: Place,
+    /// How many of the messages are in the reader's own words already.
+    translated: usize,
 }
 
 /// Where a message belongs: which stream of a connection carries it, and from where that stream resumes after it.
@@ -58,6 +60,24 @@ impl Outbox {
         self.bytes.clear();
         self.bytes.shrink_to(KEEP_CAPACITY);
         self.frames.clear();
+        self.translated = 0;
+    }
+
+    /// Puts what was added since the last time into other words; what has none is dropped.
+    pub fn translate(&mut self, mut words: impl FnMut(Place, &[u8]) -> Option<Vec<u8>>) {
+        let start = self.translated.checked_sub(1).map_or(0, |last| self.frames[last].end);
+        let added = self.frames.split_off(self.translated);
+        let bytes = self.bytes.split_off(start);
+        let mut from = start;
+        for Frame { end, place } in added {
+            if let Some(message) = words(place, &bytes[from - start..end - 1 - start]) {
+                self.bytes.extend_from_slice(&message);
+                self.bytes.push(b'\n');
+                self.frames.push(Frame { end: self.bytes.len(), place });
+            }
+            from = end;
+        }
+        self.translated = self.frames.len();
     }
 
     /// Sets where the following messages belong.

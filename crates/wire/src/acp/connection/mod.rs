@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use self::attachment::{Attachment, Feed};
 use self::results::Waiting;
+use super::dialect::{Dialect, Speech};
 use super::host::{self, HostCall, HostCallId, HostError, Shape};
 use super::input::SessionRequest;
 use super::question;
@@ -42,6 +43,7 @@ pub struct Connection {
     /// What the client can do; absent until it has introduced itself.
     abilities: Option<Abilities>,
     logged_in: bool,
+    speech: Speech,
     sessions: HashMap<SessionId, Attachment>,
     /// Sessions that are being opened, and the requests that wait for it.
     opening: HashMap<SessionId, Vec<Held>>,
@@ -93,6 +95,7 @@ impl Connection {
             name: None,
             abilities: None,
             logged_in: true,
+            speech: Speech::default(),
             sessions: HashMap::new(),
             opening: HashMap::new(),
             waiting: HashMap::new(),
@@ -100,6 +103,28 @@ impl Connection {
             intents: VecDeque::new(),
             numbers: 0,
         }
+    }
+
+    /// A connection that speaks this dialect, whatever the client says at `initialize`.
+    #[must_use]
+    pub fn speaking(mut self, dialect: Dialect) -> Self {
+        self.speech.force(dialect);
+        self
+    }
+
+    /// In which words the client is spoken to.
+    pub fn dialect(&self) -> Dialect {
+        self.speech.dialect()
+    }
+
+    /// The session that messages without one are about, for clients that say it by a header or not at all.
+    pub fn current(&self) -> Option<SessionId> {
+        self.speech.current()
+    }
+
+    /// The transport says which session the following messages are about.
+    pub fn turn_to(&mut self, session: SessionId) {
+        self.speech.turn_to(session);
     }
 
     /// Takes in one whole message of the client.
@@ -133,6 +158,9 @@ impl Connection {
 
     /// What waits to be written to the client. Clear it once it is written; while it is long, hold back entries.
     pub fn outbox(&mut self) -> &mut Outbox {
+        if self.speech.dialect() != Dialect::Standard {
+            self.peer.out.translate(|place, message| self.speech.say(place, message));
+        }
         &mut self.peer.out
     }
 

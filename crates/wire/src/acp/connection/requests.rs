@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::results::{ConfigureReply, Opened, Waiting};
 use super::{Connection, Held, Prompt};
+use crate::acp::dialect::Dialect;
 use crate::acp::error::{cancelled, login_needed, not_initialized};
 use crate::acp::input::{self, Hello, Request, SessionRequest, WhenIdle};
 use crate::acp::types::{Intent, SessionParams, Ticket};
@@ -16,7 +17,8 @@ const MAX_HELD: usize = 64;
 
 impl Connection {
     pub(super) fn request(&mut self, method: &str, params: Params<'_>, responder: Responder, ids: &mut dyn Ids) {
-        let request = params.value().and_then(|params| input::request(method, params, &self.profile));
+        let heard = params.value().map(|params| self.speech.hear(method, params));
+        let request = heard.and_then(|(method, params)| input::request(method, params, &self.profile));
         match self.admit(method, request) {
             Ok(request) => self.handle(request, responder, ids),
             Err(error) => self.peer.fail(responder, &error),
@@ -24,8 +26,9 @@ impl Connection {
     }
 
     pub(super) fn notification(&mut self, method: &str, params: Params<'_>) {
-        let cancel = || params.value().and_then(input::cancel).ok();
-        let session = (method == "session/cancel").then(cancel).flatten();
+        let heard = params.value().map(|params| self.speech.hear(method, params)).ok();
+        let cancelled = heard.filter(|(method, _)| *method == "session/cancel");
+        let session = cancelled.and_then(|(_, params)| input::cancel(params).ok());
         match session.filter(|_| self.abilities.is_some() && self.logged_in) {
             Some(session) => self.cancel(session),
             None => self.peer.counters.ignored_notifications += 1,
@@ -134,7 +137,16 @@ impl Connection {
 
     fn initialize(&mut self, hello: Hello, responder: Responder) {
         self.abilities = Some(hello.abilities);
-        self.peer.respond(responder, &hello::response(&self.profile));
+        if self.speech.dialect() == Dialect::Goosed {
+            let ticket = self.ticket(Waiting::Hello(responder));
+            self.intents.push_back(Intent::NewSession { ticket, params: SessionParams::default() });
+            return;
+        }
+        let mut response = serde_json::to_value(hello::response(&self.profile)).unwrap_or_default();
+        if hello.version.is_string() {
+            response["protocolVersion"] = hello.version; // who says it as a text wants to hear the same text
+        }
+        self.peer.respond(responder, &response);
     }
 
     /// The transport has decided who comes in: a login only takes a logout back.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Accepted, RunId, SessionId, SessionView, SettingsPatch};
-use serde_json::{Value, json};
+use gander_domain::{Accepted, RunId, SessionId, SessionView, SettingsPatch, Timestamp};
+use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
 use super::{Connection, Held, Prompt, of};
+use crate::acp::dialect::goosed_hello;
 use crate::acp::error::{self, Refusal};
 use crate::acp::input::SessionRequest;
 use crate::acp::options::{config_options, modes};
@@ -17,22 +18,47 @@ use crate::acp::schema::{
     SessionInfo, SessionStatus, SessionStatusResponse, SetSessionConfigOptionResponse, StopReason,
 };
 use crate::acp::types::{Catalog, Listed, Presence, Profile, SessionParams, Ticket};
-use crate::jsonrpc::{Error, RequestId, Responder};
+use crate::jsonrpc::{Error, Place, RequestId, Responder};
 
 /// What an intent's ticket stands for.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    Made { responder: Responder, opened: Opened },
-    Load { responder: Option<Responder>, session: SessionId },
-    Resume { responder: Responder, session: SessionId, opened: Opened },
-    Attach { session: SessionId },
+    /// An introduction that makes a session, as clients of paper 000 expect.
+    Hello(Responder),
+    Made {
+        responder: Responder,
+        opened: Opened,
+    },
+    Load {
+        responder: Option<Responder>,
+        session: SessionId,
+    },
+    Resume {
+        responder: Responder,
+        session: SessionId,
+        opened: Opened,
+    },
+    Attach {
+        session: SessionId,
+    },
     List(Responder),
-    Leave { responder: Responder, session: SessionId },
+    Leave {
+        responder: Responder,
+        session: SessionId,
+    },
     Prompt(RunId),
     Steer(Responder),
-    Command { responder: Responder, result: Value },
+    Command {
+        responder: Responder,
+        result: Value,
+    },
     Status(Responder),
-    Configure { responder: Responder, session: SessionId, patch: SettingsPatch, reply: ConfigureReply },
+    Configure {
+        responder: Responder,
+        session: SessionId,
+        patch: SettingsPatch,
+        reply: ConfigureReply,
+    },
     Extension(Responder),
 }
 
@@ -41,6 +67,8 @@ pub(super) enum Waiting {
 pub(super) struct Opened {
     /// Its own `_meta`, given back.
     meta: Option<Meta>,
+    /// All that is kept for it.
+    kept: Option<Value>,
     /// MCP servers that it named and that are not started.
     unstarted: usize,
 }
@@ -48,13 +76,14 @@ pub(super) struct Opened {
 impl Opened {
     /// Of a session that is made.
     pub(super) fn new(params: &SessionParams, profile: &Profile) -> Self {
-        Self { meta: session_meta(params.meta.as_ref()), ..Self::found(params, profile) }
+        let meta = session_meta(params.meta.as_ref());
+        Self { meta, kept: params.meta.clone(), ..Self::found(params, profile) }
     }
 
     /// Of a session that was made before.
     pub(super) fn found(params: &SessionParams, profile: &Profile) -> Self {
         let unstarted = if profile.mcp_stdio { 0 } else { params.mcp_servers.len() };
-        Self { meta: None, unstarted }
+        Self { meta: None, kept: None, unstarted }
     }
 }
 
@@ -76,7 +105,13 @@ impl Connection {
     pub fn opened(&mut self, ticket: Ticket, view: SessionView, catalog: Arc<Catalog>) {
         let session = view.session;
         self.peer.out.address(of(session));
+        self.speech.turn_to(session);
         match self.waiting.remove(&ticket.0) {
+            Some(Waiting::Hello(responder)) => {
+                self.peer.out.address(Place::default());
+                self.peer.respond(responder, &goosed_hello(&self.profile, &view, &catalog));
+                self.attach(view, catalog);
+            }
             Some(Waiting::Load { responder, .. }) => {
                 self.sessions.insert(session, Attachment::replaying(&view, catalog, responder));
             }
@@ -85,6 +120,7 @@ impl Connection {
                     .modes(modes(&catalog, &view.settings))
                     .config_options(config_options(&catalog, &view.settings))
                     .meta(opened.meta);
+                self.speech.remember(session, opened.kept.as_ref());
                 self.peer.respond(responder, &response);
                 self.attach(view, catalog);
                 self.introduce(session, opened.unstarted);
@@ -163,6 +199,10 @@ impl Connection {
     pub fn refused(&mut self, ticket: Ticket, refusal: &Refusal) {
         let error = error::refusal(refusal);
         match self.waiting.remove(&ticket.0) {
+            Some(Waiting::Hello(responder)) => {
+                self.abilities = None; // it may try again
+                self.peer.fail(responder, &error);
+            }
             Some(
                 Waiting::Made { responder, .. }
                 | Waiting::List(responder)
@@ -238,7 +278,8 @@ impl Connection {
     pub(super) fn stop_looking(&mut self, id: &RequestId) -> Option<Responder> {
         let looking = |waiting: &Waiting| match waiting {
             Waiting::List(responder) | Waiting::Status(responder) => responder.id() == id,
-            Waiting::Made { .. }
+            Waiting::Hello(_)
+            | Waiting::Made { .. }
             | Waiting::Load { .. }
             | Waiting::Resume { .. }
             | Waiting::Attach { .. }
@@ -316,7 +357,8 @@ impl Waiting {
             Self::Load { responder, .. } if responder.as_ref().is_some_and(|responder| responder.id() == id) => {
                 responder.take()
             }
-            Self::Made { .. }
+            Self::Hello(_)
+            | Self::Made { .. }
             | Self::Steer(_)
             | Self::Command { .. }
             | Self::Status(_)
@@ -333,12 +375,14 @@ impl Waiting {
 }
 
 fn session_info(listed: Listed) -> SessionInfo {
-    let updated_at = jiff::Timestamp::from_microsecond(listed.updated_at.micros()).ok();
+    let time = |at: Timestamp| jiff::Timestamp::from_microsecond(at.micros()).ok();
+    let (created_at, updated_at) = (time(listed.created_at), time(listed.updated_at));
     SessionInfo::new(listed.session.to_string(), listed.workspace)
         .additional_directories(listed.folders.into_iter().map(Into::into).collect())
         .title(listed.title)
         .updated_at(updated_at.map(|at| at.to_string()))
         .archived(listed.archived)
+        .meta(Map::from_iter(created_at.map(|at| ("gander/createdAt".to_owned(), json!(at.to_string())))))
 }
 
 /// The words that other agents use.

@@ -88,7 +88,7 @@ pub enum WhenIdle {
 /// What a client says at `initialize`.
 #[derive(Debug, PartialEq)]
 pub struct Hello {
-    /// The newest version it speaks, as it said it.
+    /// The newest version it speaks, as it said it; null if it did not.
     pub version: Value,
     /// What it can do for us.
     pub abilities: Abilities,
@@ -138,7 +138,8 @@ pub(super) fn title(text: &str) -> Result<String, Error> {
 
 fn hello(params: Value) -> Result<Hello, Error> {
     let Initialize { protocol_version, client_capabilities } = read(params)?;
-    let known = protocol_version.is_string() || protocol_version.as_u64().is_some_and(|version| version <= 0xFFFF);
+    let number = protocol_version.as_u64().is_some_and(|version| version <= 0xFFFF);
+    let known = number || protocol_version.is_string() || protocol_version.is_null();
     if !known {
         return Err(Error::invalid_params("invalid params: protocolVersion must be a whole number"));
     }

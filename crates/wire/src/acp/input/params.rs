@@ -21,6 +21,7 @@ pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Initialize {
+    #[serde(default)]
     pub(super) protocol_version: Value,
     pub(super) client_capabilities: Option<Value>,
 }
@@ -46,7 +47,6 @@ pub(super) struct Opening {
     /// Facts about the session that a client wants back.
     metadata: Option<Map<String, Value>>,
     /// The name under which a client finds its workspace again.
-    #[serde(alias = "device_id")]
     device_id: Option<String>,
     #[serde(rename = "_meta")]
     meta: Option<Value>,

@@ -1,0 +1,183 @@
+//! Forks, archives, reused workspaces and linked files at the ACP door, over a pipe in memory.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gander_domain::Principal;
+use gander_server::app::{App, Peer};
+use gander_server::config::{Config, Environment, Flags, Keys};
+use gander_testkit::harness::Client;
+use serde_json::{Value, json};
+use tokio::io::{duplex, split};
+
+async fn app(data: &Path) -> Arc<App> {
+    let flags = Flags { data: Some(data.join("data")), ..Flags::default() };
+    let pairs = [("GANDER_MODEL", "demo/demo"), ("HOME", data.to_str().unwrap())];
+    let environment = Environment::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let config = Config::load(&flags, &environment).unwrap();
+    config.paths.create().unwrap();
+    App::start(config).await.unwrap()
+}
+
+/// A client of this principal that has introduced itself.
+async fn client(app: &Arc<App>, principal: Principal) -> Client {
+    let (ours, theirs) = duplex(64 * 1024);
+    let (reader, writer) = split(theirs);
+    let peer = Peer { principal, local: true, cwd: None, model: None, keys: Keys::default() };
+    let app = Arc::clone(app);
+    tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
+    let (reader, writer) = split(ours);
+    let mut client = Client::over(reader, writer);
+    client.initialize().await.unwrap();
+    client
+}
+
+async fn owner(app: &Arc<App>) -> Client {
+    client(app, Principal::owner()).await
+}
+
+/// Has the agent say something.
+async fn turn(client: &mut Client, session: &str, says: &str) {
+    let text = format!(r#"[[script:[[{{"text":"{says}"}}]]]]"#);
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]});
+    assert_eq!(client.call("session/prompt", params).await.unwrap()["stopReason"], "end_turn");
+}
+
+/// What the agent said in a session, as somebody hears who loads it.
+async fn said(app: &Arc<App>, session: &str, cwd: &Path) -> String {
+    let mut client = owner(app).await;
+    client.load(session, cwd).await.unwrap();
+    let updates = client.seen.iter().map(|message| &message["params"]["update"]);
+    let chunks = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
+    chunks.filter_map(|update| update["content"]["text"].as_str()).collect()
+}
+
+async fn listed(client: &mut Client, archived: &str) -> Vec<String> {
+    let page = client.call("session/list", json!({"archived": archived})).await.unwrap();
+    let ids =
+        page["sessions"].as_array().unwrap().iter().map(|session| session["sessionId"].as_str().unwrap().to_owned());
+    ids.collect()
+}
+
+#[tokio::test]
+async fn a_fork_has_the_history_and_goes_its_own_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    let first = client.new_session(folder.path()).await.unwrap();
+    turn(&mut client, &first, "one").await;
+    client.call("session/set_title", json!({"sessionId": first, "title": " Mine "})).await.unwrap();
+    let forked = client.call("session/fork", json!({"sessionId": first, "cwd": folder.path()})).await.unwrap();
+    let second = forked["sessionId"].as_str().unwrap().to_owned();
+    assert_ne!(first, second);
+    turn(&mut client, &second, "two").await;
+    assert_eq!(said(&app, &first, folder.path()).await, "one");
+    assert_eq!(said(&app, &second, folder.path()).await, "onetwo");
+    let page = client.call("session/list", json!({})).await.unwrap();
+    let titles: Vec<&Value> = page["sessions"].as_array().unwrap().iter().map(|session| &session["title"]).collect();
+    assert_eq!(titles, ["Mine", "Mine"]);
+}
+
+#[tokio::test]
+async fn an_archived_session_is_listed_only_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    let (old, new) =
+        (client.new_session(folder.path()).await.unwrap(), client.new_session(folder.path()).await.unwrap());
+    let session = json!({"sessionId": old});
+    assert_eq!(client.call("session/status", session.clone()).await.unwrap(), json!({"status": "open"}));
+    client.call("session/archive", session.clone()).await.unwrap();
+    assert_eq!(client.call("session/status", session.clone()).await.unwrap(), json!({"status": "saved"}));
+    assert_eq!(listed(&mut client, "exclude").await, [new.clone()]);
+    assert_eq!(listed(&mut client, "only").await, [old.clone()]);
+    assert_eq!(listed(&mut client, "include").await, [old.clone(), new.clone()]);
+    client.call("session/unarchive", session).await.unwrap();
+    assert_eq!(listed(&mut client, "exclude").await, [old, new]);
+}
+
+#[tokio::test]
+async fn a_list_of_everything_is_told_page_by_page_without_a_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    for number in 0..120 {
+        let session = client.new_session(folder.path()).await.unwrap();
+        if number % 3 == 0 {
+            client.call("session/archive", json!({"sessionId": session})).await.unwrap();
+        }
+    }
+    let (mut seen, mut cursor, mut pages) = (std::collections::BTreeSet::new(), Value::Null, 0);
+    loop {
+        let page = client.call("session/list", json!({"archived": "include", "cursor": cursor})).await.unwrap();
+        let sessions = page["sessions"].as_array().unwrap();
+        assert!(sessions.iter().all(|session| seen.insert(session["sessionId"].to_string())), "one shows twice");
+        pages += 1;
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!((seen.len(), pages), (120, 3));
+}
+
+#[tokio::test]
+async fn a_named_workspace_is_found_again_with_a_fresh_conversation() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    let first = client.call("session/new", json!({"device_id": "phone"})).await.unwrap()["sessionId"].clone();
+    turn(&mut client, first.as_str().unwrap(), "one").await;
+    let again = client.call("session/new", json!({"device_id": "phone"})).await.unwrap()["sessionId"].clone();
+    let named = json!({"cwd": folder.path(), "mcpServers": [], "_meta": {"sessionId": first}});
+    let third = client.call("session/new", named).await.unwrap()["sessionId"].clone();
+    let other = client.call("session/new", json!({"device_id": "tablet"})).await.unwrap()["sessionId"].clone();
+    let page = client.call("session/list", json!({})).await.unwrap();
+    let cwd = |id: &Value| {
+        let sessions = page["sessions"].as_array().unwrap();
+        sessions.iter().find(|session| session["sessionId"] == *id).unwrap()["cwd"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((cwd(&again), cwd(&third)), (cwd(&first), cwd(&first)));
+    assert_ne!(cwd(&other), cwd(&first));
+    for fresh in [&again, &third] {
+        assert_eq!(said(&app, fresh.as_str().unwrap(), Path::new(&cwd(fresh))).await, "");
+    }
+}
+
+#[tokio::test]
+async fn a_small_file_that_a_prompt_links_to_is_read_along() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "alpha").unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    let session = client.new_session(folder.path()).await.unwrap();
+    let uri = format!("file://{}/a.txt", folder.path().display());
+    let blocks = json!([{"type": "text", "text": "look"}, {"type": "resource_link", "uri": uri, "name": "a.txt"}]);
+    client.call("session/prompt", json!({"sessionId": session, "prompt": blocks})).await.unwrap();
+    let mut second = owner(&app).await;
+    second.load(&session, folder.path()).await.unwrap();
+    let updates = second.seen.iter().map(|message| &message["params"]["update"]);
+    let told: Vec<&Value> = updates
+        .filter(|update| update["sessionUpdate"] == "user_message_chunk")
+        .map(|update| &update["content"]["type"])
+        .collect();
+    assert_eq!(told, ["text", "resource_link", "resource"]);
+}
+
+#[tokio::test]
+async fn nobody_commands_the_sessions_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut mine = owner(&app).await;
+    let session = mine.new_session(folder.path()).await.unwrap();
+    let mut other = client(&app, Principal::named("other")).await;
+    let named = json!({"sessionId": session, "title": "stolen", "cwd": folder.path()});
+    for method in ["set_title", "archive", "unarchive", "status", "fork", "close", "delete", "load", "resume"] {
+        let refused = other.call(&format!("session/{method}"), named.clone()).await.unwrap_err();
+        assert!(refused.to_string().contains("-32002"), "{method}: {refused}");
+    }
+    other.call("session/cancel", named).await.unwrap();
+    turn(&mut mine, &session, "still here").await;
+}

@@ -1,0 +1,54 @@
+//! The words of paper 002.
+
+use serde_json::{Map, Value, json};
+
+use super::{failed_run_as_stop, names, result, update};
+
+/// One message.
+pub(super) fn message(message: &mut Value) -> Option<()> {
+    failed_run_as_stop(message);
+    if let Some(update) = update(message) {
+        *update = told(std::mem::take(update));
+    } else if let Some(result) = result(message) {
+        if let Some(options) = result.remove("configOptions") {
+            result.insert("config".to_owned(), options);
+        }
+        if let Some(Value::Array(sessions)) = result.get_mut("sessions") {
+            sessions.iter_mut().for_each(|session| *session = listed(session));
+        }
+    }
+    Some(())
+}
+
+fn told(update: Map<String, Value>) -> Map<String, Value> {
+    let rename = |(key, value): (String, Value)| match key.as_str() {
+        "sessionUpdate" => ("type".to_owned(), camel_text(value)),
+        "status" => (key, camel_text(value)),
+        "content" => (key, bare_blocks(value)),
+        _ => (key, value),
+    };
+    update.into_iter().map(rename).collect()
+}
+
+fn camel_text(value: Value) -> Value {
+    value.as_str().map(|text| json!(names::camel(text))).unwrap_or(value)
+}
+
+/// What a tool shows are blocks without a wrapping.
+fn bare_blocks(content: Value) -> Value {
+    let bare = |mut item: Value| match item["type"].as_str() {
+        Some("content") => item["content"].take(),
+        Some(_) | None => item,
+    };
+    let Value::Array(items) = content else { return content };
+    Value::Array(items.into_iter().map(bare).collect())
+}
+
+fn listed(session: &Value) -> Value {
+    json!({
+        "sessionId": session["sessionId"],
+        "name": session.get("title").unwrap_or(&session["cwd"]),
+        "created": session["_meta"]["gander/createdAt"],
+        "lastAccessed": session["updatedAt"],
+    })
+}

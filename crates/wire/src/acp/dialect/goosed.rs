@@ -1,0 +1,95 @@
+//! The words of paper 000, as a branch of goose's server spoke them.
+
+use gander_domain::{SessionId, SessionView};
+use serde_json::{Map, Value, json};
+
+use super::{block_text, names, update};
+use crate::acp::hello;
+use crate::acp::options::config_options;
+use crate::acp::types::{Catalog, Profile};
+
+/// The version that the branch answered to everybody.
+const VERSION: &str = "2024-11-05";
+
+/// The answer to `initialize`: that of version 1, and beside it what the branch said about the session it made.
+pub(in crate::acp) fn hello(profile: &Profile, view: &SessionView, catalog: &Catalog) -> Value {
+    let mut hello = serde_json::to_value(hello::response(profile)).unwrap_or_default();
+    let capabilities = names::keys(hello["agentCapabilities"].clone(), names::snake);
+    let modes = catalog.modes.iter();
+    let modes: Vec<Value> =
+        modes.map(|mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description })).collect();
+    hello["protocol_version"] = json!(VERSION);
+    hello["_session_id"] = json!(view.session);
+    hello["agent_capabilities"] = capabilities;
+    hello["agent_info"] = hello["agentInfo"].clone();
+    hello["modes"] = json!({ "available": modes, "default": view.settings.mode });
+    hello["config_options"] = config_options(catalog, &view.settings)
+        .into_iter()
+        .filter_map(|option| serde_json::to_value(option).ok())
+        .map(config_option)
+        .collect();
+    hello
+}
+
+/// One message; `None` for those that the branch had no words for and no client could ignore.
+pub(super) fn message(message: &mut Value, session: Option<SessionId>) -> Option<()> {
+    if let Some(update) = update(message) {
+        *update = told(std::mem::take(update))?;
+        message["params"] = names::keys(message["params"].take(), names::snake);
+    } else if message.get("result").is_some_and(|result| result.get("_session_id").is_none()) {
+        let mut result = names::keys(message["result"].take(), names::snake);
+        if let (Some(session), Some(_), None) = (session, result.get("modes"), result.get("session_id")) {
+            result["session_id"] = json!(session);
+        }
+        message["result"] = result;
+    }
+    Some(())
+}
+
+fn config_option(mut option: Value) -> Value {
+    option["label"] = option["name"].clone();
+    option["default"] = option["currentValue"].clone();
+    for choice in option["options"].as_array_mut().into_iter().flatten() {
+        choice["label"] = choice["name"].clone();
+    }
+    names::keys(option, names::snake)
+}
+
+/// What a person said has a name of its own, so that nobody takes it for the agent's words.
+fn told(mut update: Map<String, Value>) -> Option<Map<String, Value>> {
+    let kind = update.remove("sessionUpdate")?;
+    let words = |kind: &str| {
+        let text = update.get("content").and_then(block_text)?;
+        Some(json!({ "type": kind, "text": text }))
+    };
+    let told = match kind.as_str()? {
+        "agent_message_chunk" => words("text"),
+        "agent_thought_chunk" => words("thinking"),
+        "user_message_chunk" => words("user_text"),
+        "tool_call" => Some(tool_call(&update)),
+        "tool_call_update" => tool_result(&update),
+        _ => {
+            update.insert("type".to_owned(), kind);
+            return Some(update);
+        }
+    };
+    told.and_then(|told| told.as_object().cloned())
+}
+
+fn tool_call(update: &Map<String, Value>) -> Value {
+    let name = update.get("name").or_else(|| update.get("title"));
+    let call = json!({
+        "id": update.get("toolCallId"), "name": name, "status": "running",
+        "title": update.get("title"), "arguments": update.get("rawInput"),
+    });
+    json!({ "type": "tool_call", "tool_call": call })
+}
+
+/// The branch told only of ends.
+fn tool_result(update: &Map<String, Value>) -> Option<Value> {
+    let status = update.get("status")?.as_str().filter(|status| ["completed", "failed"].contains(status))?;
+    Some(json!({
+        "type": "tool_result", "tool_call_id": update.get("toolCallId"), "status": status,
+        "content": update.get("content").cloned().unwrap_or_else(|| json!([])),
+    }))
+}

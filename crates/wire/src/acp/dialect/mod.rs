@@ -1,0 +1,179 @@
+//! Dialects: clients that speak an older or a private form of the protocol.
+//!
+//! What comes in is put into the words of version 1 before it is read, whatever the dialect: that cannot hurt a standard
+//! client. What goes out is written in version 1 first and put into the client's own words last, message by message, so
+//! that nothing of a dialect can get into a standard answer. Which words those are is settled at `initialize`.
+
+mod agentkit;
+mod aptove;
+mod goosed;
+mod inbound;
+mod names;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use gander_domain::SessionId;
+use serde_json::{Map, Value};
+
+use crate::jsonrpc::Place;
+pub(super) use goosed::hello as goosed_hello;
+
+/// In which words a client is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Version 1 as its schema says.
+    #[default]
+    Standard,
+    /// A branch of goose's server (paper 000): bare method names, snake_case, a session made by `initialize`.
+    Goosed,
+    /// Mobile clients of Aptove (paper 002): `update.type` in camelCase, `config`, stop reason `error`.
+    Aptove,
+    /// A Go package (paper 004): versions as text, `session: {id, metadata}`, `messageChunk`, `endTurn`.
+    Agentkit,
+}
+
+/// How one client speaks, and how it is spoken to.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    dialect: Dialect,
+    settled: Settled,
+    /// The session that a message without one is about (paper 000).
+    current: Option<SessionId>,
+    /// What clients said about their sessions and want back (paper 004).
+    metadata: HashMap<SessionId, Value>,
+    tools: agentkit::Tools,
+}
+
+/// Since when the dialect stands fast.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Settled {
+    /// Nobody has said anything.
+    #[default]
+    Not,
+    /// By `initialize`; a bare method name as the very next request still tells a client of paper 000.
+    Introduced,
+    /// For good.
+    Fast,
+}
+
+impl Speech {
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Speaks this dialect, whatever the client says.
+    pub(super) fn force(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
+        self.settled = Settled::Fast;
+    }
+
+    /// The session that messages without one are about.
+    pub(super) fn current(&self) -> Option<SessionId> {
+        self.current
+    }
+
+    /// From now on messages without a session are about this one.
+    pub(super) fn turn_to(&mut self, session: SessionId) {
+        self.current = Some(session);
+    }
+
+    /// Keeps what the client said about a session that it made.
+    pub(super) fn remember(&mut self, session: SessionId, kept: Option<&Value>) {
+        let metadata = kept.and_then(|kept| kept.get("acp")?.get("metadata"));
+        if let Some(metadata) = metadata.filter(|_| self.dialect == Dialect::Agentkit) {
+            self.metadata.insert(session, metadata.clone());
+        }
+    }
+
+    /// A request or notification in the words of version 1.
+    pub(super) fn hear<'m>(&mut self, method: &'m str, params: Value) -> (&'m str, Value) {
+        self.settle(method, &params);
+        let (method, mut params) = inbound::request(method, params);
+        if self.dialect == Dialect::Goosed && inbound::is_about_a_session(method) && params.get("sessionId").is_none() {
+            params["sessionId"] = self.current.map_or(Value::Null, |session| Value::String(session.to_string()));
+        }
+        (method, params)
+    }
+
+    /// A message in the client's own words; `None` if it has none for it. Standard messages stay as they are.
+    pub(super) fn say(&mut self, place: Place, message: &[u8]) -> Option<Vec<u8>> {
+        let mut message: Value = serde_json::from_slice(message).ok()?;
+        let translated = match self.dialect {
+            Dialect::Standard => Some(()),
+            Dialect::Goosed => goosed::message(&mut message, place.session),
+            Dialect::Aptove => aptove::message(&mut message),
+            Dialect::Agentkit => {
+                let metadata = place.session.and_then(|session| self.metadata.get(&session));
+                agentkit::message(&mut message, metadata, &mut self.tools)
+            }
+        };
+        translated.and_then(|()| serde_json::to_vec(&message).ok())
+    }
+
+    fn settle(&mut self, method: &str, params: &Value) {
+        match self.settled {
+            Settled::Not if method == "initialize" => {
+                self.dialect = inbound::dialect(params);
+                self.settled = Settled::Introduced;
+            }
+            Settled::Introduced => {
+                if self.dialect == Dialect::Standard && inbound::is_bare(method) {
+                    self.dialect = Dialect::Goosed;
+                }
+                self.settled = Settled::Fast;
+            }
+            Settled::Not | Settled::Fast => {}
+        }
+    }
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Standard => "standard",
+            Self::Goosed => "goosed",
+            Self::Aptove => "aptove",
+            Self::Agentkit => "agentkit",
+        })
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let all = [Self::Standard, Self::Goosed, Self::Aptove, Self::Agentkit];
+        let found = all.into_iter().find(|dialect| dialect.to_string() == name);
+        found.ok_or_else(|| format!("no such dialect, one of standard, goosed, aptove, agentkit: {name}"))
+    }
+}
+
+/// The update of a `session/update`.
+fn update(message: &mut Value) -> Option<&mut Map<String, Value>> {
+    if message["method"] != "session/update" {
+        return None;
+    }
+    message.get_mut("params")?.get_mut("update")?.as_object_mut()
+}
+
+/// The result of an answer.
+fn result(message: &mut Value) -> Option<&mut Map<String, Value>> {
+    message.get_mut("result")?.as_object_mut()
+}
+
+/// Where a run that failed has a stop reason of its own, that is the answer to its prompt, and no error.
+fn failed_run_as_stop(message: &mut Value) {
+    if message["error"]["data"]["outcome"] == "failed"
+        && let Some(envelope) = message.as_object_mut()
+    {
+        let error = envelope.remove("error").unwrap_or_default();
+        envelope.insert("result".to_owned(), serde_json::json!({ "stopReason": "error", "_meta": { "error": error } }));
+    }
+}
+
+/// The text of a content block.
+fn block_text(block: &Value) -> Option<&str> {
+    block.get("text").or_else(|| block.get("resource")?.get("text"))?.as_str()
+}
