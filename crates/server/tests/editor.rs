@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use gander_testkit::harness::{Agent, Background, Launch, Transcript, eventually, script, workspace};
+use gander_testkit::harness::{Agent, Background, Launch, Transcript, binary, eventually, script, workspace};
 use serde_json::{Value, json};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
@@ -153,7 +153,7 @@ struct House {
 impl House {
     fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
-        let launch = Launch::demo(GANDER, root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
+        let launch = Launch::demo(binary(GANDER), root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
         let folder = workspace(root.path())?;
         Ok(Self { launch, folder, _background: Background(root.path().to_owned()), _root: root })
     }

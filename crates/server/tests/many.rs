@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use gander_domain::Event;
-use gander_testkit::harness::{Client, Launch, Server, Transcript, eventually, workspace};
+use gander_testkit::harness::{Client, Launch, Server, Transcript, binary, eventually, workspace};
 use gander_testkit::upstream::{Pace, Upstream};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -106,7 +106,7 @@ impl House {
     async fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let upstream = Upstream::start().await?;
-        let server = Launch::openai(GANDER, root.path(), &upstream.base_url()).serve().await?;
+        let server = Launch::openai(binary(GANDER), root.path(), &upstream.base_url()).serve().await?;
         Ok(Self { server, folder: workspace(root.path())?, _upstream: upstream, _root: root })
     }
 

@@ -166,6 +166,11 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut ask: impl FnMu
     Ok(())
 }
 
+/// The binary that cargo built for a test, or the one that `GANDER_BINARY` names: a release build, an installed one.
+pub fn binary(built: &str) -> PathBuf {
+    std::env::var_os("GANDER_BINARY").map_or_else(|| PathBuf::from(built), PathBuf::from)
+}
+
 /// Makes a folder for sessions to work in.
 pub fn workspace(root: &Path) -> io::Result<PathBuf> {
     let path = root.join("workspace");

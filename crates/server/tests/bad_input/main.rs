@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use gander_testkit::harness::{Agent, Background, Launch, script, workspace};
+use gander_testkit::harness::{Agent, Background, Launch, binary, script, workspace};
 use serde_json::{Value, json};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
@@ -63,7 +63,7 @@ pub(crate) struct House {
 impl House {
     pub(crate) fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
-        let launch = Launch::demo(GANDER, root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
+        let launch = Launch::demo(binary(GANDER), root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
         let folder = workspace(root.path())?;
         std::fs::write(folder.join("a-file"), "")?;
         Ok(Self { launch, folder, _background: Background(root.path().to_owned()), _root: root })

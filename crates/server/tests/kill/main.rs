@@ -1,6 +1,7 @@
 //! The real binary, killed with -9 at random moments while clients stream: what anybody saw is in the log.
 //!
-//! `GANDER_KILLS=1000 cargo test -p gander-server --test kill` kills more often, `GANDER_SEED=n` repeats a run.
+//! `GANDER_KILLS=1000 cargo test -p gander-server --test kill` kills more often, `GANDER_SEED=n` repeats a run,
+//! `GANDER_BINARY=$PWD/target/release/gander` kills another build.
 
 #![allow(clippy::print_stderr, clippy::wildcard_enum_match_arm)]
 
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use gander_testkit::harness::{Client, Launch, PATIENCE, Server, Transcript, eventually, workspace};
+use gander_testkit::harness::{Client, Launch, PATIENCE, Server, Transcript, binary, eventually, workspace};
 use gander_testkit::ledger::Ledger;
 use gander_testkit::upstream::{Pace, Upstream};
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ async fn nothing_that_a_client_saw_is_lost() -> anyhow::Result<()> {
     eprintln!("seed {seed}, {kills} kills");
     let root = tempfile::tempdir()?;
     let upstream = Upstream::start().await?;
-    let launch = Launch::openai(GANDER, root.path(), &upstream.base_url());
+    let launch = Launch::openai(binary(GANDER), root.path(), &upstream.base_url());
     let folder = workspace(root.path())?;
     let house = House { ledger: Ledger::in_folder(&folder), folder, first_delta: Arc::new(Notify::new()) };
     let mut dice = Dice(seed);
@@ -60,7 +61,8 @@ async fn nothing_that_a_client_saw_is_lost() -> anyhow::Result<()> {
 async fn an_open_question_survives_kills_and_its_tool_runs_once() -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let upstream = Upstream::start().await?;
-    let launch = Launch::openai(GANDER, root.path(), &upstream.base_url()).with("GANDER_PERMISSIONS_POLICY", "ask");
+    let launch =
+        Launch::openai(binary(GANDER), root.path(), &upstream.base_url()).with("GANDER_PERMISSIONS_POLICY", "ask");
     let folder = workspace(root.path())?;
     let ledger = Ledger::in_folder(&folder);
     let server = launch.serve().await?;
