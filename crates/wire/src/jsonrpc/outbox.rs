@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Error, RequestId};
 
 /// Above this a drained buffer is given back.
-const KEEP_CAPACITY: usize = 256 * 1024;
+const KEEP_CAPACITY: usize = 32 * 1024;
 
 /// Messages that wait to be written, each ended by a line feed.
 #[derive(Debug, Default)]

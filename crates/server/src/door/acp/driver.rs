@@ -19,7 +19,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 const READ: usize = 8 * 1024;
 
 /// Above this a drained buffer is given back.
-const KEEP_CAPACITY: usize = 64 * 1024;
+const KEEP_CAPACITY: usize = 32 * 1024;
 
 /// How a server tells its clients that it ends.
 #[derive(Clone, Debug, Default)]
