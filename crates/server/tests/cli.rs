@@ -80,14 +80,14 @@ fn a_failed_turn_is_a_failed_command() {
 }
 
 #[test]
-fn an_interrupt_cancels_the_turn_and_a_second_one_leaves() {
+fn an_interrupt_cancels_the_turn() {
     let place = Place::new();
     let mut run = place.start(&["run", "--json", "long"]);
     run.wait_for("\"text\"");
     run.interrupt();
     let ended = run.wait();
-    assert_eq!(ended.code, 130, "{ended:?}");
-    assert!(ended.out.ends_with("{\"type\":\"end\",\"stop\":\"cancelled\"}\n"), "{ended:?}");
+    let last = ended.out.lines().last();
+    assert_eq!((ended.code, last), (130, Some("{\"type\":\"end\",\"stop\":\"cancelled\"}")));
 }
 
 #[test]

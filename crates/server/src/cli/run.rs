@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use gander_wire::acp::client::{CallId, Permission, Told};
 use gander_wire::acp::schema::{ContentBlock, PermissionOption, StopReason, ToolCallUpdate};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::ask::{self, Person};
 use super::client::{Connection, Standalone};
@@ -120,6 +121,8 @@ impl Turn {
         if self.json {
             self.output.line(&events::session(&self.session).to_string())?;
         }
+        // One listener for the whole turn: a signal between two looks is not lost.
+        let mut interrupts = signal(SignalKind::interrupt())?;
         loop {
             let line = async {
                 match &mut self.person {
@@ -135,8 +138,7 @@ impl Turn {
                     None => bail!("the server is gone; the session is kept: {}", self.session),
                 },
                 line = line => self.typed(line)?,
-                pressed = tokio::signal::ctrl_c() => {
-                    pressed?;
+                _ = interrupts.recv() => {
                     if self.cancelled {
                         return Ok(Exit::Cancelled);
                     }
