@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::driver::GrantBook;
-use gander_agent::tools::{Limits, Redactor, Surroundings, Toolbox};
+use gander_agent::tools::{Redactor, Surroundings, Toolbox};
 use gander_domain::{Principal, Recovery, Settings};
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
@@ -21,6 +22,7 @@ use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
 use crate::models::Models;
+use crate::token::owner_token;
 
 /// How long runs may go on while the server stops. Systems kill after 30 seconds.
 const GRACE: Duration = Duration::from_secs(10);
@@ -147,11 +149,10 @@ fn models(config: &Config) -> anyhow::Result<Models> {
 }
 
 fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> Native {
-    let limits = limits(&config.sections);
-    let secrets = config.keys.names().filter_map(|name| config.keys.get(name));
+    let limits = config.sections.tools.limits();
     let surroundings = Surroundings {
         environment: config.tool_environment.clone(),
-        redactor: Redactor::new(secrets.filter(|secret| !secret.starts_with("http"))),
+        redactor: Redactor::new(secrets(config)),
         ..Surroundings::default()
     };
     Native {
@@ -164,17 +165,11 @@ fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> 
     }
 }
 
-fn limits(sections: &Sections) -> Limits {
-    let tools = &sections.tools;
-    Limits {
-        command: tools.command_time.0,
-        longest_command: tools.longest_command_time.0,
-        output: tools.command_output.len(),
-        result: tools.result.len(),
-        fetch: tools.fetch_time.0,
-        page: tools.fetch_size.len(),
-        ..Limits::default()
-    }
+/// What no tool may show: the keys of providers, and the token of this server.
+fn secrets(config: &Config) -> Vec<String> {
+    let keys = config.keys.names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
+    let token = owner_token(&config.paths).map(|token| token.expose_secret().to_owned());
+    keys.filter(|key| !key.starts_with("http")).chain(token).collect()
 }
 
 fn recovery(sections: &Sections) -> Recovery {
@@ -202,6 +197,7 @@ fn desk(config: &Config, hub: Hub, grants: Grants, models: &Arc<Models>, control
         hub,
         clients,
         workspaces: Workspaces::new(config.paths.scratch()),
+        longest_line: config.sections.limits.line.len(),
         grants,
         manifest,
         settings,

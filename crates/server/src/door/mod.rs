@@ -25,6 +25,8 @@ pub struct Desk {
     pub clients: Arc<Clients>,
     /// Which folders sessions work in.
     pub workspaces: Workspaces,
+    /// A longer line or message is refused.
+    pub longest_line: usize,
     /// What was allowed for good.
     pub grants: Grants,
     /// The agent that serves new sessions.

@@ -49,7 +49,8 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    Client::new(desk, peer, Answers::Heard).drive(Lines::default(), reader, writer, Ending::default()).await;
+    let lines = Lines::with_limit(desk.longest_line);
+    Client::new(desk, peer, Answers::Heard).drive(lines, reader, writer, Ending::default()).await;
 }
 
 /// Serves a client over a WebSocket until it is gone. Its runs go on.
