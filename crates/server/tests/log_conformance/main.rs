@@ -5,8 +5,8 @@
 //! Seeded bugs (`RUSTFLAGS='--cfg bug="…"'`) and the case that each must turn red:
 //! - `publish_before_commit`: `log_sqlite::a_failed_commit_shows_nothing`
 //! - `drop_entry`: `sqlite::resume_from_every_place_gives_the_suffix`
-//! - `duplicate_entry`: `sqlite::live_equals_stored`
-//! - `reorder`: `sqlite::live_equals_stored`
+//! - `duplicate_entry`: `sqlite::the_tail_gives_exactly_what_was_written`
+//! - `reorder`: `sqlite::the_tail_gives_exactly_what_was_written`
 //! - `ignore_epoch`: `sqlite::an_old_writer_is_fenced`
 #![allow(clippy::unwrap_used)]
 
@@ -96,6 +96,7 @@ macro_rules! every_case {
                 barriers_are_counted,
             },
             tails::{
+                the_tail_gives_exactly_what_was_written,
                 live_equals_stored,
                 what_is_shown_can_be_read,
                 a_reader_that_never_reads_changes_nothing,

@@ -8,6 +8,19 @@ use gander_server::log::{Form, Limit, Next, Store, StoreError, Sync, Tail, read_
 use crate::Harness;
 use crate::story::Story;
 
+pub async fn the_tail_gives_exactly_what_was_written(harness: &impl Harness) {
+    let store = harness.open().await;
+    let mut story = Story::new(1);
+    story.create(&store).await;
+    let tail = store.subscribe(story.session);
+    for _ in 0..5 {
+        let before = story.head();
+        story.turn().send(&store).await.unwrap();
+        let Next::Live(fresh) = tail.next(before).await else { panic!("one turn fits into the tail") };
+        assert_eq!(fresh.iter().cloned().collect::<Vec<_>>(), story.entries[before.0 as usize..]);
+    }
+}
+
 pub async fn live_equals_stored(harness: &impl Harness) {
     let store = Arc::new(harness.open().await);
     let mut story = Story::new(1);
