@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Hub;
 use super::task::Ask;
 use crate::clock;
-use crate::log::{RunState, StoreError};
+use crate::log::{RunState, Store, StoreError};
 
 /// How often the store is tidied.
 const TIDY_EVERY: Duration = Duration::from_secs(30);
@@ -42,9 +42,7 @@ impl Hub {
                     () = tokio::time::sleep(TIDY_EVERY) => {}
                     () = inner.stop.cancelled() => return,
                 }
-                while inner.store.maintain(clock::now()).await.is_ok_and(|done| done.more) {
-                    tokio::task::yield_now().await;
-                }
+                tidy_up(&*inner.store).await;
             }
         });
     }
@@ -64,6 +62,17 @@ impl Hub {
         self.inner.stop.cancel();
         if tokio::time::timeout(LAST_WAIT, self.inner.tracker.wait()).await.is_err() {
             tracing::warn!(sessions = self.active(), "sessions did not stop in time");
+        }
+    }
+}
+
+/// In small pieces, so that nobody waits long for the writer.
+async fn tidy_up(store: &dyn Store) {
+    loop {
+        match store.maintain(clock::now()).await {
+            Ok(done) if done.more => tokio::task::yield_now().await,
+            Ok(_) | Err(StoreError::Closed) => return,
+            Err(error) => return tracing::warn!(%error, "the log was not tidied"),
         }
     }
 }
