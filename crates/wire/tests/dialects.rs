@@ -279,7 +279,7 @@ fn a_failed_run_is_a_stop_reason_for_papers_002_and_004_and_an_error_for_all_oth
         door.feed(&script.log);
         let line = door.line();
         match dialect {
-            Dialect::Goosed | Dialect::Standard => assert_eq!(code(&line), -32603),
+            Dialect::Goosed | Dialect::Standard | Dialect::V2 => assert_eq!(code(&line), -32603),
             Dialect::Aptove | Dialect::Agentkit => assert_eq!(line["result"]["stopReason"], "error"),
         }
     }

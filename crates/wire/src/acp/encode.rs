@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use gander_domain::{MessageId, SessionId, Settings};
+use serde::Serialize;
 
 use super::options::config_options;
 use super::output::{Chunk, Update, Voice};
@@ -42,6 +43,7 @@ pub(super) fn update(out: &mut Outbox, prefix: &Prefix, catalog: &Catalog, updat
         }
         Update::Notice(notice) => other(out, prefix, &SessionUpdate::Notice((**notice).clone())),
         Update::Compaction(compaction) => other(out, prefix, &SessionUpdate::CompactionUpdate((**compaction).clone())),
+        Update::Draft(update) => other(out, prefix, update),
         Update::Other(update) => other(out, prefix, update),
     }
 }
@@ -50,7 +52,7 @@ fn options(catalog: &Catalog, settings: &Settings) -> SessionUpdate {
     SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(config_options(catalog, settings)))
 }
 
-fn other(out: &mut Outbox, prefix: &Prefix, update: &SessionUpdate) {
+fn other<T: Serialize + ?Sized>(out: &mut Outbox, prefix: &Prefix, update: &T) {
     out.message(|bytes| {
         bytes.extend_from_slice(&prefix.0);
         json(bytes, update);

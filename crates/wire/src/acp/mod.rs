@@ -1,4 +1,4 @@
-//! The Agent Client Protocol, version 1.
+//! The Agent Client Protocol, version 1, and behind a switch the draft of version 2.
 //!
 //! [`Connection`] is the agent's side of one client's connection and [`Client`] the client's side of one agent's: both are
 //! machines without IO. Everything that can be a plain function is one: [`input`] makes requests into what they ask for,
@@ -18,6 +18,7 @@ pub mod options;
 pub mod output;
 mod question;
 pub mod types;
+mod v2;
 
 pub use client::Client;
 pub use commands::Slash;

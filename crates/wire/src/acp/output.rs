@@ -26,6 +26,8 @@ pub enum Update<'a> {
     Notice(Box<schema::Notice>),
     /// For clients that offer to show compactions.
     Compaction(Box<schema::CompactionUpdate>),
+    /// What only version 2 tells.
+    Draft(Box<Value>),
     /// Everything else.
     Other(Box<SessionUpdate>),
 }

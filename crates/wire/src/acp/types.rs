@@ -25,6 +25,8 @@ pub struct Profile {
     pub mcp_http: bool,
     /// MCP servers over SSE can be used.
     pub mcp_sse: bool,
+    /// Version 2 of the protocol, a draft, is spoken with clients that ask for it.
+    pub v2: bool,
     /// Ways to log in again after a logout; empty: the transport alone decides who comes in.
     pub logins: Vec<Login>,
 }
@@ -77,6 +79,8 @@ pub struct Abilities {
     pub notices: bool,
     /// Compaction updates.
     pub compaction: bool,
+    /// States and whole messages, and prompts acknowledged at once: version 2.
+    pub v2: bool,
 }
 
 /// The right and the duty to tell a connection what became of one of its intents.
@@ -200,6 +204,7 @@ impl From<&ClientCapabilities> for Abilities {
             visits: elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
             notices: session.is_some_and(|session| session.notices.is_some()),
             compaction: session.is_some_and(|session| session.compaction.is_some()),
+            v2: false,
         }
     }
 }

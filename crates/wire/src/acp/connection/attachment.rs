@@ -140,9 +140,9 @@ impl Attachment {
 
 /// One batch of entries on its way to a client: adjacent pieces of text leave as one update.
 pub(super) struct Feed<'c, 'e> {
-    attachment: &'c mut Attachment,
-    peer: &'c mut Peer<Asked>,
-    prompts: &'c mut HashMap<RunId, Prompt>,
+    pub(super) attachment: &'c mut Attachment,
+    pub(super) peer: &'c mut Peer<Asked>,
+    pub(super) prompts: &'c mut HashMap<RunId, Prompt>,
     abilities: Abilities,
     /// The name under which the connection's prompts are in the log.
     name: Option<&'c str>,
@@ -179,7 +179,7 @@ impl<'c, 'e> Feed<'c, 'e> {
         let place = Place { session: Some(view.session), seq: entry.seq, index: 0 };
         let visit = visited(view, entry);
         self.before(entry);
-        if !self.is_own_words(entry) {
+        if !self.is_own_words(entry, place) {
             self.tell(entry, place);
         }
         if let Some(view) = &mut self.attachment.view {
@@ -191,8 +191,15 @@ impl<'c, 'e> Feed<'c, 'e> {
                 .out
                 .notification("elicitation/complete", &CompleteElicitationNotification::new(question.to_string()));
         }
+        if self.abilities.v2 {
+            self.tell_state(entry, place);
+        }
         self.settle_history(place);
         self.finish_replay();
+    }
+
+    pub(super) fn is_replaying(&self) -> bool {
+        self.attachment.is_replaying()
     }
 
     /// Writes what may still have grown.
@@ -220,7 +227,8 @@ impl<'c, 'e> Feed<'c, 'e> {
 
     fn tell(&mut self, entry: &'e Entry, place: Place) {
         let Some(view) = &self.attachment.view else { return };
-        for update in project(view, entry) {
+        let draft = self.abilities.v2.then(|| self.draft_updates(entry)).flatten();
+        for update in draft.unwrap_or_else(|| project(view, entry)) {
             if self.wants(&update) {
                 self.push(update, place);
             }
@@ -250,17 +258,22 @@ impl<'c, 'e> Feed<'c, 'e> {
         let told = match update {
             Update::Notice(_) => self.abilities.notices && replay.is_none(),
             Update::Compaction(_) => self.abilities.compaction,
-            Update::Text(_) | Update::Settings { .. } | Update::Other(_) => true,
+            Update::Text(_) | Update::Settings { .. } | Update::Draft(_) | Update::Other(_) => true,
         };
         told && !silent
     }
 
     /// A client shows what its user typed by itself; telling it again would show it twice.
-    fn is_own_words(&mut self, entry: &Entry) -> bool {
+    /// In version 2 the session tells everybody everything.
+    fn is_own_words(&mut self, entry: &Entry, place: Place) -> bool {
         let Event::MessageDone { message: message @ Message { role: Role::User, .. } } = &entry.event else {
             return false;
         };
-        if self.attachment.replay.is_some() {
+        if self.is_replaying() {
+            return false;
+        }
+        if self.abilities.v2 {
+            self.acknowledge(entry.run, message, place);
             return false;
         }
         let own = entry.run.and_then(|run| self.prompts.get_mut(&run));
@@ -372,7 +385,10 @@ impl<'c, 'e> Feed<'c, 'e> {
             self.peer.respond(responder, &response);
             attachment.tell_commands(&mut self.peer.out);
         }
-        attachment.ask_open_questions(self.peer, self.abilities);
+        if self.abilities.v2 {
+            self.settle_draft();
+        }
+        self.attachment.ask_open_questions(self.peer, self.abilities);
     }
 }
 

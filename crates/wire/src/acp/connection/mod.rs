@@ -1,6 +1,7 @@
 //! The agent's side of one client's connection: messages in, intents and bytes out.
 
 mod attachment;
+mod draft;
 mod requests;
 mod results;
 mod rewind;
@@ -89,13 +90,13 @@ impl Connection {
     /// A connection of this principal to an agent that says this about itself.
     pub fn new(profile: Profile, principal: Principal) -> Self {
         Self {
+            speech: Speech::new(profile.v2),
             profile,
             origin: RunOrigin { by: principal, door: DOOR.to_owned() },
             peer: Peer::default(),
             name: None,
             abilities: None,
             logged_in: true,
-            speech: Speech::default(),
             sessions: HashMap::new(),
             opening: HashMap::new(),
             waiting: HashMap::new(),

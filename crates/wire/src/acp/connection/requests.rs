@@ -8,8 +8,8 @@ use super::{Connection, Held, Prompt};
 use crate::acp::dialect::Dialect;
 use crate::acp::error::{cancelled, login_needed, not_initialized};
 use crate::acp::input::{self, Hello, Request, SessionRequest, WhenIdle};
-use crate::acp::types::{Intent, SessionParams, Ticket};
-use crate::acp::{hello, options};
+use crate::acp::types::{Abilities, Intent, SessionParams, Ticket};
+use crate::acp::{hello, options, v2};
 use crate::jsonrpc::{Code, Error, Params, RequestId, Responder};
 
 /// How many requests may wait for one session to open.
@@ -136,7 +136,14 @@ impl Connection {
     }
 
     fn initialize(&mut self, hello: Hello, responder: Responder) {
-        self.abilities = Some(hello.abilities);
+        let v2 = self.speech.dialect() == Dialect::V2;
+        let Abilities { notices, compaction, .. } = hello.abilities;
+        self.abilities =
+            Some(Abilities { v2, notices: notices || v2, compaction: compaction || v2, ..hello.abilities });
+        if v2 {
+            self.peer.respond(responder, &v2::hello(&self.profile));
+            return;
+        }
         if self.speech.dialect() == Dialect::Goosed {
             let ticket = self.ticket(Waiting::Hello(responder));
             self.intents.push_back(Intent::NewSession { ticket, params: SessionParams::default() });
@@ -221,7 +228,8 @@ impl Connection {
                 self.intents.push_back(Intent::Command { session, command, ticket });
             }
             SessionRequest::Slash(slash) => {
-                self.command(session, slash.command(), responder, json!({ "stopReason": "end_turn" }));
+                let ticket = Some(self.ticket(Waiting::Slash { responder, session, run }));
+                self.intents.push_back(Intent::Command { session, command: slash.command(), ticket });
             }
             SessionRequest::Steer { parts, idle } => self.steer(session, run, parts, idle, responder),
             SessionRequest::SetMode { mode } => {

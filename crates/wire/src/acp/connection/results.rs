@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Accepted, RunId, SessionId, SessionView, SettingsPatch, Timestamp};
+use gander_domain::{Accepted, Outcome, RunId, SessionId, SessionView, SettingsPatch, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
@@ -18,6 +18,7 @@ use crate::acp::schema::{
     SessionInfo, SessionStatus, SessionStatusResponse, SetSessionConfigOptionResponse, StopReason,
 };
 use crate::acp::types::{Catalog, Listed, Presence, Profile, SessionParams, Ticket};
+use crate::acp::v2;
 use crate::jsonrpc::{Error, Place, RequestId, Responder};
 
 /// What an intent's ticket stands for.
@@ -48,6 +49,11 @@ pub(super) enum Waiting {
     },
     Prompt(RunId),
     Steer(Responder),
+    Slash {
+        responder: Responder,
+        session: SessionId,
+        run: RunId,
+    },
     Command {
         responder: Responder,
         result: Value,
@@ -180,6 +186,7 @@ impl Connection {
             Some(Waiting::Prompt(_)) => {}
             Some(Waiting::Steer(responder)) => self.peer.respond(responder, &json!({ "outcome": steered(accepted) })),
             Some(Waiting::Command { responder, result }) => self.peer.respond(responder, &result),
+            Some(Waiting::Slash { responder, session, run }) => self.turn_without_model(responder, session, run),
             Some(Waiting::Configure { responder, session, patch, reply }) => {
                 self.configured(responder, session, &patch, &reply);
             }
@@ -209,6 +216,7 @@ impl Connection {
                 | Waiting::Status(responder)
                 | Waiting::Steer(responder)
                 | Waiting::Command { responder, .. }
+                | Waiting::Slash { responder, .. }
                 | Waiting::Extension(responder)
                 | Waiting::Leave { responder, .. }
                 | Waiting::Configure { responder, .. },
@@ -287,6 +295,7 @@ impl Connection {
             | Waiting::Prompt(_)
             | Waiting::Steer(_)
             | Waiting::Command { .. }
+            | Waiting::Slash { .. }
             | Waiting::Configure { .. }
             | Waiting::Extension(_) => false,
         };
@@ -294,6 +303,20 @@ impl Connection {
         match self.waiting.remove(&ticket) {
             Some(Waiting::List(responder) | Waiting::Status(responder)) => Some(responder),
             _ => None, // no other was looked for
+        }
+    }
+
+    /// A prompt that was a command is a turn too, which ends at once.
+    fn turn_without_model(&mut self, responder: Responder, session: SessionId, run: RunId) {
+        if !self.abilities.is_some_and(|abilities| abilities.v2) {
+            self.peer.respond(responder, &PromptResponse::new(StopReason::EndTurn));
+            return;
+        }
+        self.peer.out.address(of(session));
+        self.peer.respond(responder, &json!({ "messageId": run }));
+        if let Some(attachment) = self.sessions.get(&session) {
+            let ended = v2::ended(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn });
+            attachment.tell(&mut self.peer.out, &Update::Draft(Box::new(ended)));
         }
     }
 
@@ -361,6 +384,7 @@ impl Waiting {
             | Self::Made { .. }
             | Self::Steer(_)
             | Self::Command { .. }
+            | Self::Slash { .. }
             | Self::Status(_)
             | Self::Load { .. }
             | Self::Resume { .. }

@@ -17,6 +17,7 @@ use std::str::FromStr;
 use gander_domain::SessionId;
 use serde_json::{Map, Value};
 
+use super::v2;
 use crate::jsonrpc::Place;
 pub(super) use goosed::hello as goosed_hello;
 
@@ -26,6 +27,8 @@ pub enum Dialect {
     /// Version 1 as its schema says.
     #[default]
     Standard,
+    /// Version 2 of the protocol, a draft.
+    V2,
     /// A branch of goose's server (paper 000): bare method names, snake_case, a session made by `initialize`.
     Goosed,
     /// Mobile clients of Aptove (paper 002): `update.type` in camelCase, `config`, stop reason `error`.
@@ -38,6 +41,8 @@ pub enum Dialect {
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     dialect: Dialect,
+    /// Whether version 2 may be spoken.
+    v2: bool,
     settled: Settled,
     /// The session that a message without one is about (paper 000).
     current: Option<SessionId>,
@@ -59,6 +64,11 @@ enum Settled {
 }
 
 impl Speech {
+    /// Speech with nobody yet; version 2 only if the switch is on.
+    pub(super) fn new(v2: bool) -> Self {
+        Self { v2, ..Self::default() }
+    }
+
     pub(super) fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -90,6 +100,9 @@ impl Speech {
     /// A request or notification in the words of version 1.
     pub(super) fn hear<'m>(&mut self, method: &'m str, params: Value) -> (&'m str, Value) {
         self.settle(method, &params);
+        if self.dialect == Dialect::V2 {
+            return v2::request(method, params);
+        }
         let (method, mut params) = inbound::request(method, params);
         if self.dialect == Dialect::Goosed && inbound::is_about_a_session(method) && params.get("sessionId").is_none() {
             params["sessionId"] = self.current.map_or(Value::Null, |session| Value::String(session.to_string()));
@@ -102,6 +115,7 @@ impl Speech {
         let mut message: Value = serde_json::from_slice(message).ok()?;
         let translated = match self.dialect {
             Dialect::Standard => Some(()),
+            Dialect::V2 => v2::message(&mut message),
             Dialect::Goosed => goosed::message(&mut message, place.session),
             Dialect::Aptove => aptove::message(&mut message),
             Dialect::Agentkit => {
@@ -115,7 +129,7 @@ impl Speech {
     fn settle(&mut self, method: &str, params: &Value) {
         match self.settled {
             Settled::Not if method == "initialize" => {
-                self.dialect = inbound::dialect(params);
+                self.dialect = if self.v2 && v2::is_spoken(params) { Dialect::V2 } else { inbound::dialect(params) };
                 self.settled = Settled::Introduced;
             }
             Settled::Introduced => {
@@ -133,6 +147,7 @@ impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Standard => "standard",
+            Self::V2 => "v2",
             Self::Goosed => "goosed",
             Self::Aptove => "aptove",
             Self::Agentkit => "agentkit",

@@ -1,0 +1,37 @@
+//! Version 2 of the protocol, a draft, behind a switch ([`Profile::v2`](super::Profile)).
+//!
+//! The session owns its updates: a prompt is acknowledged at once, states are told, whole messages are authoritative.
+//! [`told`] makes those of an entry; everything else is written as in version 1 and put into the words of version 2 here.
+
+mod hello;
+mod output;
+mod patch;
+mod told;
+
+pub(super) use hello::response as hello;
+pub(super) use output::message;
+pub(super) use told::{ended, messages, state};
+
+use serde_json::{Map, Value};
+
+/// A request in the words of version 1.
+pub(super) fn request(method: &str, mut params: Value) -> (&str, Value) {
+    let method = match method {
+        "auth/login" => "authenticate",
+        "auth/logout" => "logout",
+        "session/resume" if params["replayFrom"]["type"] == "start" => "session/load",
+        other => other,
+    };
+    if method == "initialize"
+        && let Some(members) = params.as_object_mut()
+    {
+        let capabilities = members.remove("capabilities").unwrap_or(Value::Object(Map::new()));
+        members.insert("clientCapabilities".to_owned(), capabilities);
+    }
+    (method, params)
+}
+
+/// True for a client that introduces itself in version 2 or later.
+pub(super) fn is_spoken(params: &Value) -> bool {
+    params["protocolVersion"].as_u64().is_some_and(|version| version >= 2) && params["info"].is_object()
+}

@@ -1,0 +1,111 @@
+//! Messages of version 1 in the words of version 2.
+
+use serde_json::{Map, Value, json};
+
+use super::patch;
+use super::told::thought_id;
+use crate::acp::commands;
+
+/// The one plan that a session has.
+const PLAN: &str = "plan";
+
+/// One message; `None` for what version 2 tells otherwise.
+pub(in crate::acp) fn message(message: &mut Value) -> Option<()> {
+    match message["method"].as_str() {
+        Some("session/update") => update(message["params"]["update"].as_object_mut()?),
+        Some("session/request_permission") => permission(&mut message["params"]),
+        Some(_) => Some(()),
+        None => {
+            result(message);
+            Some(())
+        }
+    }
+}
+
+fn update(update: &mut Map<String, Value>) -> Option<()> {
+    let kind = update.get("sessionUpdate")?.as_str()?.to_owned();
+    match kind.as_str() {
+        "agent_thought_chunk" => {
+            let id = thought_id(update.get("messageId")?.as_str()?);
+            update.insert("messageId".to_owned(), json!(id));
+        }
+        "tool_call" => {
+            update.insert("sessionUpdate".to_owned(), json!("tool_call_update"));
+            update.entry("status").or_insert(json!("pending"));
+            tool_content(update);
+        }
+        "tool_call_update" => tool_content(update),
+        "plan" => {
+            let entries = update.remove("entries");
+            *update = Map::from_iter([
+                ("sessionUpdate".to_owned(), json!("plan_update")),
+                ("plan".to_owned(), json!({ "type": "items", "planId": PLAN, "entries": entries })),
+            ]);
+        }
+        "current_mode_update" => return None, // a config option like any other
+        "config_option_update" => options(update),
+        "available_commands_update" => inputs(update),
+        _ => {}
+    }
+    Some(())
+}
+
+fn result(message: &mut Value) {
+    let Some(result) = message.get_mut("result").and_then(Value::as_object_mut) else { return };
+    let opened = result.remove("modes").is_some() || result.contains_key("sessionId");
+    options(result);
+    if opened {
+        let commands = serde_json::to_value(commands::available()).unwrap_or_default();
+        result.insert("availableCommands".to_owned(), commands["availableCommands"].clone());
+        inputs(result);
+    }
+}
+
+fn options(members: &mut Map<String, Value>) {
+    for option in members.get_mut("configOptions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(option) = option.as_object_mut() {
+            let renamed = std::mem::take(option).into_iter();
+            *option =
+                renamed.map(|(key, value)| (if key == "id" { "configId".to_owned() } else { key }, value)).collect();
+        }
+    }
+}
+
+fn inputs(members: &mut Map<String, Value>) {
+    for command in members.get_mut("availableCommands").and_then(Value::as_array_mut).into_iter().flatten() {
+        command["type"] = json!("command");
+        if let Some(hint) = command.get("input").and_then(|input| input.get("hint")).cloned() {
+            command["input"] = json!({ "type": "text", "hint": hint });
+        }
+    }
+}
+
+fn tool_content(update: &mut Map<String, Value>) {
+    for item in update.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
+        if item["type"] == "diff" {
+            let text = |key: &str| item[key].as_str();
+            *item = diff(text("path").unwrap_or_default(), text("oldText"), text("newText").unwrap_or_default());
+        }
+    }
+}
+
+fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
+    let operation = if old.is_some() { "modify" } else { "add" };
+    let patch = patch::git(path, old, new);
+    json!({
+        "type": "diff", "changes": [{ "operation": operation, "path": path }],
+        "patch": { "format": "git_patch", "text": patch },
+    })
+}
+
+/// The question has a title of its own; the tool call is what it is about.
+fn permission(params: &mut Value) -> Option<()> {
+    let mut call = params.as_object_mut()?.remove("toolCall")?;
+    tool_content(call.as_object_mut()?);
+    let title = call.get("title").cloned().unwrap_or_else(|| json!("May this run?"));
+    let (session, options) = (params["sessionId"].take(), params["options"].take());
+    *params = json!({
+        "sessionId": session, "title": title, "subject": { "type": "tool_call", "toolCall": call }, "options": options,
+    });
+    Some(())
+}

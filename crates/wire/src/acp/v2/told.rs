@@ -1,0 +1,48 @@
+//! States and whole messages, as version 2 tells them.
+
+use gander_domain::{Activity, Message, Outcome, Part, Role, SessionView};
+use serde_json::{Value, json};
+
+use crate::acp::content::block;
+use crate::acp::error::prompt_outcome;
+
+/// The state that a session is in.
+pub(in crate::acp) fn state(view: &SessionView) -> Value {
+    let waits = view.run.as_ref().is_some_and(|run| !run.questions.is_empty());
+    let state = match view.activity() {
+        Activity::Idle => "idle",
+        Activity::Running | Activity::Awaiting if waits => "requires_action",
+        Activity::Running | Activity::Awaiting => "running",
+    };
+    json!({ "sessionUpdate": "state_update", "state": state })
+}
+
+/// The end of a run, and why: a failed one has a stop reason too.
+pub(in crate::acp) fn ended(outcome: &Outcome) -> Value {
+    match prompt_outcome(outcome) {
+        Ok(stop) => json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": stop }),
+        Err(error) => {
+            json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error })
+        }
+    }
+}
+
+/// A whole message: what the agent thought and what it said are two.
+pub(in crate::acp) fn messages(message: &Message) -> Vec<Value> {
+    let is_thought = |part: &&Part| matches!(part, Part::Thought { .. });
+    let thoughts: Vec<_> = message.parts.iter().filter(is_thought).filter_map(block).collect();
+    let words: Vec<_> = message.parts.iter().filter(|part| !is_thought(part)).filter_map(block).collect();
+    let kind = match message.role {
+        Role::User => "user_message",
+        Role::Agent | Role::Tool => "agent_message",
+    };
+    let thought = json!({ "sessionUpdate": "agent_thought", "messageId": thought_id(&message.id.to_string()), "content": thoughts });
+    let said = json!({ "sessionUpdate": kind, "messageId": message.id, "content": words });
+    let told = [(thoughts.is_empty(), thought), (words.is_empty(), said)];
+    told.into_iter().filter(|(empty, _)| !empty).map(|(_, update)| update).collect()
+}
+
+/// Thoughts have an id of their own: in the log they are parts of the message that they led to.
+pub(super) fn thought_id(message: &str) -> String {
+    format!("{message}-thought")
+}
