@@ -8,7 +8,7 @@ use std::path::Path;
 
 use agent_client_protocol_schema::v2 as schema;
 use common::{Door, catalog, profile, view};
-use gander_domain::{Accepted, Command, Entry, Event, Principal};
+use gander_domain::{Accepted, Command, Delta, Entry, Event, Growth, IfBusy, MessageId, Principal, Report};
 use gander_testkit::vectors::{Scenario, scenarios};
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::{Connection, Dialect, Intent, Profile};
@@ -159,6 +159,23 @@ fn a_command_is_a_turn_that_ends_at_once() {
     assert!(lines[0]["result"]["messageId"].is_string());
     let idle = json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn" });
     assert_eq!(lines[1]["params"]["update"], idle);
+}
+
+#[test]
+fn who_resumes_a_running_session_hears_its_state_and_the_message_that_grows() {
+    let mut script = SessionScript::begin();
+    script.prompt(build::run(5), IfBusy::Refuse).unwrap();
+    script.report(build::run(5), Report::MessageStarted { message: MessageId::new(build::run(50).uuid()) });
+    script.report(build::run(5), Report::Deltas(vec![Delta { growth: Growth::Text, text: "Hal".into() }]));
+    let mut door = ready();
+    door.lines();
+    door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
+    let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("not resumed") };
+    door.connection.opened(ticket, view(&script.log), catalog());
+    let lines = door.lines();
+    let told = |line: &Value| line["params"]["update"].clone();
+    assert_eq!(told(&lines[2])["content"][0]["text"], "Hal");
+    assert_eq!(told(&lines[3]), json!({ "sessionUpdate": "state_update", "state": "running" }));
 }
 
 #[test]

@@ -386,9 +386,9 @@ impl<'c, 'e> Feed<'c, 'e> {
             attachment.tell_commands(&mut self.peer.out);
         }
         if self.abilities.v2 {
-            self.settle_draft();
+            attachment.tell_present(&mut self.peer.out);
         }
-        self.attachment.ask_open_questions(self.peer, self.abilities);
+        attachment.ask_open_questions(self.peer, self.abilities);
     }
 }
 

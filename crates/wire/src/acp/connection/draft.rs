@@ -3,10 +3,10 @@
 use gander_domain::{Entry, Event, Message, RunId};
 use serde_json::{Value, json};
 
-use super::attachment::Feed;
+use super::attachment::{Attachment, Feed};
 use crate::acp::output::Update;
 use crate::acp::v2;
-use crate::jsonrpc::Place;
+use crate::jsonrpc::{Outbox, Place};
 
 impl<'e> Feed<'_, 'e> {
     /// The updates of an entry that version 2 tells in its own way; `None` if it does not.
@@ -42,13 +42,15 @@ impl<'e> Feed<'_, 'e> {
         self.peer.out.address(place);
         self.attachment.tell(&mut self.peer.out, &draft(told));
     }
+}
 
-    /// At the end of a history: the message that is still growing, and the state.
-    pub(super) fn settle_draft(&mut self) {
-        let Some(view) = self.attachment.view() else { return };
+impl Attachment {
+    /// What a client that joins must know of the present: the message that is still growing, and the state.
+    pub(super) fn tell_present(&self, out: &mut Outbox) {
+        let Some(view) = self.view() else { return };
         let open = view.run.as_ref().and_then(|run| run.open.as_ref()).map(whole).unwrap_or_default();
         for update in open.into_iter().chain([draft(v2::state(view))]) {
-            self.attachment.tell(&mut self.peer.out, &update);
+            self.tell(out, &update);
         }
     }
 }

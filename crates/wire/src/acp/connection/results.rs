@@ -275,6 +275,10 @@ impl Connection {
     fn introduce(&mut self, session: SessionId, unstarted: usize) {
         let Some(attachment) = self.sessions.get(&session) else { return };
         attachment.tell_commands(&mut self.peer.out);
+        let running = attachment.view().is_some_and(|view| view.run.is_some());
+        if running && self.abilities.is_some_and(|abilities| abilities.v2) {
+            attachment.tell_present(&mut self.peer.out);
+        }
         if unstarted > 0 && self.abilities.is_some_and(|abilities| abilities.notices) {
             let detail = format!("{unstarted} MCP servers of the client are not started by this agent");
             let notice = Notice::new(NoticeSeverity::Warning, "MCP servers are not available").description(detail);
