@@ -6,8 +6,8 @@ use gander_domain::{Context, Session, SessionId, SessionView};
 
 use crate::log::Epoch;
 
-/// A context with more messages than this is not kept: it is read again when it is needed.
-const LARGEST_CONTEXT: usize = 4_096;
+/// Messages kept in all contexts together: what is not kept is read again when it is needed.
+const MOST_MESSAGES: usize = 64 * 1_024;
 
 /// A session without a task.
 pub(super) struct Warm {
@@ -18,8 +18,11 @@ pub(super) struct Warm {
 
 impl Warm {
     pub(super) fn new(session: Session, epoch: Epoch, context: Option<Context>) -> Self {
-        let context = context.filter(|context| context.messages.len() <= LARGEST_CONTEXT);
         Self { session, epoch, context }
+    }
+
+    fn messages(&self) -> usize {
+        self.context.as_ref().map_or(0, |context| context.messages.len())
     }
 
     fn id(&self) -> SessionId {
@@ -31,24 +34,30 @@ impl Warm {
 pub(super) struct Rest {
     warm: VecDeque<Warm>,
     limit: usize,
+    /// In all contexts.
+    messages: usize,
 }
 
 impl Rest {
     pub(super) fn new(limit: usize) -> Self {
-        Self { warm: VecDeque::new(), limit }
+        Self { warm: VecDeque::new(), limit, messages: 0 }
     }
 
     pub(super) fn put(&mut self, warm: Warm) {
         self.take(warm.id());
-        if self.warm.len() == self.limit {
-            self.warm.pop_front();
-        }
+        self.messages += warm.messages();
         self.warm.push_back(warm);
+        while self.warm.len() > self.limit || self.messages > MOST_MESSAGES {
+            let Some(coldest) = self.warm.pop_front() else { return };
+            self.messages -= coldest.messages();
+        }
     }
 
     pub(super) fn take(&mut self, session: SessionId) -> Option<Warm> {
-        let index = self.warm.iter().position(|warm| warm.id() == session)?;
-        self.warm.remove(index)
+        let index = self.warm.iter().rposition(|warm| warm.id() == session)?;
+        let warm = self.warm.remove(index)?;
+        self.messages -= warm.messages();
+        Some(warm)
     }
 
     pub(super) fn view(&self, session: SessionId) -> Option<SessionView> {
