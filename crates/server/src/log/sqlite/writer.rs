@@ -21,6 +21,9 @@ use crate::log::{Alias, Append, Claim, Committed, Epoch, ScopeAppend, StoreError
 const BATCH_ENTRIES: usize = 4096;
 const BATCH_BYTES: usize = 256 * 1024;
 
+/// The compiled form of a longer script is not kept.
+const LONGEST_KEPT: usize = 4 * 1024;
+
 /// What the writer is asked to do.
 pub(super) enum Job {
     Append(Box<Pending>),
@@ -183,10 +186,12 @@ impl Writer {
 
     /// Runs statements in one commit at a level of safety.
     async fn run(&mut self, script: Script, sync: Sync, wrap: Wrap) -> Result<u64, Failure> {
-        let switch = self.level != Some(sync);
-        let script = wrapped(script, switch.then_some(sync), wrap);
-        // A level is set when its statement is compiled, so that form must not be kept.
-        let cached = if switch || wrap == Wrap::Transaction { Cached::No } else { Cached::Yes };
+        if let Err(error) = self.switch(sync).await {
+            return Err(self.failed(&error).await);
+        }
+        let script = wrapped(script, wrap);
+        // What one busy session writes has few forms; what many write together is another one each time.
+        let cached = if script.sql.len() <= LONGEST_KEPT { Cached::Yes } else { Cached::No };
         self.level = None;
         let result = match self.shared.faults.check() {
             Ok(()) => script.run(&mut self.connection, cached).await,
@@ -200,6 +205,21 @@ impl Writer {
             }
             Err(error) => Err(self.failed(&error).await),
         }
+    }
+
+    /// Sets the level if it is another one. By itself and never kept: a level is set when its statement is compiled.
+    async fn switch(&mut self, sync: Sync) -> Result<(), sqlx::Error> {
+        if self.level == Some(sync) {
+            return Ok(());
+        }
+        self.level = None;
+        let level = match sync {
+            Sync::Barrier => "PRAGMA synchronous = FULL",
+            Sync::Relaxed => "PRAGMA synchronous = NORMAL",
+        };
+        Script::new(level).run(&mut self.connection, Cached::No).await?;
+        self.level = Some(sync);
+        Ok(())
     }
 
     async fn failed(&mut self, error: &sqlx::Error) -> Failure {
@@ -322,18 +342,10 @@ enum Wrap {
     Transaction,
 }
 
-fn wrapped(mut script: Script, level: Option<Sync>, wrap: Wrap) -> Script {
-    let level = match level {
-        Some(Sync::Barrier) => "PRAGMA synchronous = FULL;\n",
-        Some(Sync::Relaxed) => "PRAGMA synchronous = NORMAL;\n",
-        None => "",
-    };
-    let (begin, end) = match wrap {
-        Wrap::Bare => ("", ""),
-        Wrap::Transaction => ("BEGIN IMMEDIATE;\n", ";\nCOMMIT"),
-    };
-    if !level.is_empty() || wrap == Wrap::Transaction {
-        script.sql = format!("{level}{begin}{}{end}", script.sql);
+fn wrapped(mut script: Script, wrap: Wrap) -> Script {
+    match wrap {
+        Wrap::Bare => {}
+        Wrap::Transaction => script.sql = format!("BEGIN IMMEDIATE;\n{};\nCOMMIT", script.sql),
     }
     script
 }
