@@ -78,7 +78,9 @@ fn opened() -> (Pair, String) {
     pair.client.initialize("test", "0");
     pair.client.new_session("/workspace");
     let told = pair.settle();
-    let [Told::Initialized { .. }, Told::Opened { session, .. }, Told::Heard { .. }] = &told[..] else { panic!("{told:?}") };
+    let [Told::Initialized { .. }, Told::Opened { session, .. }, Told::Heard { .. }] = &told[..] else {
+        panic!("{told:?}")
+    };
     assert_eq!(*session, build::session(1).to_string());
     let session = session.clone();
     (pair, session)

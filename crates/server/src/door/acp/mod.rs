@@ -60,7 +60,9 @@ where
 {
     let (reader, writer) = tokio::io::split(stream);
     let answers = if identity.may(Scope::Approve) { Answers::Heard } else { Answers::Ignored };
-    Client::from_network(desk, identity.principal.clone(), answers).drive(Frames::default(), reader, writer, ending).await;
+    Client::from_network(desk, identity.principal.clone(), answers)
+        .drive(Frames::default(), reader, writer, ending)
+        .await;
 }
 
 /// One client's connection and what is under way for it.
