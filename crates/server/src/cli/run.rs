@@ -2,10 +2,12 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use gander_wire::acp::client::{CallId, Permission, Told};
 use gander_wire::acp::schema::{ContentBlock, PermissionOption, StopReason, ToolCallUpdate};
+use gander_wire::jsonrpc::Error;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -15,6 +17,9 @@ use super::options::RunOptions;
 use super::screen::{Piece, Screen};
 use super::{Context, Exit, events};
 use crate::output::{Output, Tone, reveal};
+
+/// How often a run that stands before the prompt is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result<Exit> {
     let prompt = prompt(&options.prompt)?;
@@ -30,8 +35,7 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
     };
     let session = open(&mut connection, &options, &cwd).await?;
     configure(&mut connection, &session, &options).await?;
-    let call = connection.client.prompt(&session, &[ContentBlock::from(prompt)]);
-    let mut turn = Turn::new(connection, session, call, &context, options.json);
+    let mut turn = Turn::new(connection, session, prompt, &context, options.json);
     let exit = turn.run().await;
     if let Some(standalone) = standalone {
         standalone.app.drain().await;
@@ -94,7 +98,10 @@ async fn configure(connection: &mut Connection, session: &str, options: &RunOpti
 struct Turn {
     connection: Connection,
     session: String,
+    prompt: String,
     call: CallId,
+    /// The session waits for a person first: the prompt is asked again when that run is over.
+    held_up: bool,
     screen: Screen,
     output: Output,
     json: bool,
@@ -110,11 +117,13 @@ struct Question {
 }
 
 impl Turn {
-    fn new(connection: Connection, session: String, call: CallId, context: &Context, json: bool) -> Self {
+    fn new(mut connection: Connection, session: String, prompt: String, context: &Context, json: bool) -> Self {
+        let call = connection.client.prompt(&session, &[ContentBlock::from(prompt.as_str())]);
         let output = context.output;
         let screen = Screen::new(output.style(), output.error_style());
         let person = if json { None } else { Person::at_terminal() };
-        Self { connection, session, call, screen, output, json, person, asked: None, cancelled: false }
+        let (asked, cancelled, held_up) = (None, false, false);
+        Self { connection, session, prompt, call, held_up, screen, output, json, person, asked, cancelled }
     }
 
     async fn run(&mut self) -> anyhow::Result<Exit> {
@@ -138,6 +147,7 @@ impl Turn {
                     None => bail!("the server is gone; the session is kept: {}", self.session),
                 },
                 line = line => self.typed(line)?,
+                () = tokio::time::sleep(LOOK_AGAIN), if self.held_up => self.look_again(),
                 _ = interrupts.recv() => {
                     if self.cancelled {
                         return Ok(Exit::Cancelled);
@@ -160,7 +170,9 @@ impl Turn {
             Told::Asked { permission, tool, options, .. } => self.ask(permission, &tool, options)?,
             Told::Withdrawn { permission } => self.withdrawn(&permission)?,
             Told::Ended { call, stop } if call == self.call => return self.ended(&stop).map(Some),
+            Told::Failed { call, error } if call == self.call && self.can_wait(&error) => self.hold_up()?,
             Told::Failed { call, error } if call == self.call => return self.failed(&error.message).map(Some),
+            Told::Answered { call, result } if call == self.call && result["run"].is_null() => self.ask_again(),
             Told::Initialized { .. }
             | Told::Opened { .. }
             | Told::Ended { .. }
@@ -169,6 +181,31 @@ impl Turn {
             | Told::Heard { .. } => {}
         }
         Ok(None)
+    }
+
+    /// An open question of an earlier run stands before this prompt, and somebody is here to answer it.
+    fn can_wait(&self, error: &Error) -> bool {
+        let awaiting = error.data.as_ref().is_some_and(|data| data["state"] == "awaiting");
+        awaiting && self.person.is_some()
+    }
+
+    fn hold_up(&mut self) -> anyhow::Result<()> {
+        self.held_up = true;
+        let pieces = self.screen.line(Tone::Dim, "  this session waits for your answer first");
+        self.show(pieces)?;
+        if self.asked.is_some() {
+            self.output.aside("> ");
+        }
+        Ok(())
+    }
+
+    fn look_again(&mut self) {
+        self.call = self.connection.client.call("_gander/session/show", &json!({ "sessionId": self.session }));
+    }
+
+    fn ask_again(&mut self) {
+        self.held_up = false;
+        self.call = self.connection.client.prompt(&self.session, &[ContentBlock::from(self.prompt.as_str())]);
     }
 
     fn ask(
