@@ -65,6 +65,9 @@ impl Editor {
             if message["id"] == json!(id) && message.get("method").is_none() {
                 return (before, message);
             }
+            if let Some(result) = lent(&message) {
+                self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).await;
+            }
             if message["method"] == "session/request_permission" {
                 let outcome = json!({"outcome": {"outcome": "selected", "optionId": choice}});
                 self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome})).await;
@@ -74,7 +77,11 @@ impl Editor {
     }
 
     async fn initialize(&mut self) {
-        let (_, answer) = self.ask("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).await;
+        self.initialize_lending(json!({})).await;
+    }
+
+    async fn initialize_lending(&mut self, abilities: Value) {
+        let (_, answer) = self.ask("initialize", json!({"protocolVersion": 1, "clientCapabilities": abilities})).await;
         assert_eq!(answer["result"]["protocolVersion"], 1, "{answer}");
     }
 
@@ -86,6 +93,23 @@ impl Editor {
     async fn prompt(&mut self, session: &str, text: &str) -> (Vec<Value>, Value) {
         self.ask("session/prompt", prompt(session, text)).await
     }
+}
+
+/// What an editor answers that lends its files and terminals.
+fn lent(message: &Value) -> Option<Value> {
+    match message["method"].as_str()? {
+        "fs/read_text_file" => Some(json!({"content": "not yet saved\n"})),
+        "fs/write_text_file" | "terminal/release" | "terminal/kill" => Some(json!({})),
+        "terminal/create" => Some(json!({"terminalId": "t1"})),
+        "terminal/wait_for_exit" => Some(json!({"exitCode": 0})),
+        "terminal/output" => Some(json!({"output": "from the editor's terminal", "truncated": false})),
+        _ => None,
+    }
+}
+
+fn methods(messages: &[Value]) -> Vec<&str> {
+    let method = |message: &Value| message["method"].as_str().is_some_and(|method| method != "session/update");
+    messages.iter().filter(|message| method(message)).filter_map(|message| message["method"].as_str()).collect()
 }
 
 fn prompt(session: &str, text: &str) -> Value {
@@ -191,4 +215,34 @@ async fn the_demo_asks_where_it_says_that_it_will() {
         assert_eq!(asked, questions, "{word}");
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("gander-hello.txt")).unwrap(), "hello from gander\n");
+}
+
+#[tokio::test]
+async fn an_editor_lends_its_files_and_terminals_and_only_what_it_offers() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "on the disk\n").unwrap();
+    let app = app(folder.path()).await;
+    let script = r#"[[script:[[{"tool":"read","args":{"path":"a.txt"}}],[{"tool":"write","args":{"path":"a.txt","content":"new\n"}}],[{"tool":"shell","args":{"command":"touch made-by-shell"}}],[{"text":"done"}]]]]"#;
+
+    let mut lender = connect(&app);
+    let all = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": true});
+    lender.initialize_lending(all).await;
+    let session = lender.session(folder.path()).await;
+    let (seen, answer) = lender.prompt(&session, script).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer} {seen:?}");
+    let seen_text = Value::from(seen.clone()).to_string();
+    assert!(seen_text.contains("not yet saved") && seen_text.contains("from the editor's terminal"), "{seen_text}");
+    assert!(methods(&seen).contains(&"fs/write_text_file") && methods(&seen).contains(&"terminal/create"));
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "on the disk\n", "the editor writes");
+    assert!(!folder.path().join("made-by-shell").exists(), "the editor runs it");
+
+    let mut reader = connect(&app);
+    reader.initialize_lending(json!({"fs": {"readTextFile": true, "writeTextFile": false}})).await;
+    let session = reader.session(folder.path()).await;
+    let (seen, answer) = reader.prompt(&session, script).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let lent: Vec<&str> = methods(&seen).into_iter().filter(|method| !method.starts_with("session/")).collect();
+    assert!(lent.iter().all(|method| *method == "fs/read_text_file"), "{lent:?}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "new\n");
+    assert!(folder.path().join("made-by-shell").exists());
 }
