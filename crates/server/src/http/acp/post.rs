@@ -30,14 +30,15 @@ pub(super) async fn take(site: &Site, identity: &Identity, headers: &HeaderMap, 
         return Ok(initialize(site, identity, body).await);
     }
     let Some(id) = connection(headers)? else { return Ok(malformed(&body).unwrap_or_else(no_connection)) };
-    let session = envelope.session(session(headers)?)?;
+    let named = session(headers)?;
+    let session = envelope.session(named)?;
     let answers = envelope.id.clone().filter(|_| envelope.is_answer());
     if answers.is_some() && !identity.may(Scope::Approve) {
         return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", "this token may not answer questions")));
     }
     let request = envelope.id.clone().filter(|_| envelope.method.is_some());
     let message = body.clone();
-    match site.acp.post(id, identity, Post { message, request, answers, session }).await {
+    match site.acp.post(id, identity, Post { message, request, answers, named, session }).await {
         Posted::Accepted => Ok(empty(StatusCode::ACCEPTED)),
         Posted::Malformed(error) => Ok(json(StatusCode::BAD_REQUEST, error)),
         Posted::UnknownSession => Err(Box::new(unknown_session())),
@@ -84,13 +85,12 @@ impl Envelope<'_> {
     /// The session that header and parameters agree on. Either may be silent.
     fn session(&self, header: Option<SessionId>) -> Refused<Option<SessionId>> {
         let named = self.params.as_ref().and_then(|params| params.session.as_deref());
-        match (header, named) {
-            (Some(header), Some(named)) if named.parse() != Ok(header) => {
-                let message = "Acp-Session-Id and sessionId differ";
-                Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)))
-            }
-            (header, _) => Ok(header),
+        let parsed = named.and_then(|named| named.parse().ok());
+        if header.is_some() && named.is_some() && header != parsed {
+            let message = "Acp-Session-Id and sessionId differ";
+            return Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)));
         }
+        Ok(header.or(parsed))
     }
 }
 

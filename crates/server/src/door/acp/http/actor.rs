@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gander_domain::{Seq, SessionId};
+use gander_domain::{Entry, Event, Seq, SessionId};
 use gander_wire::jsonrpc::Place;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinError;
@@ -18,7 +18,7 @@ use super::{Ask, Closed, Connections, Post, Posted};
 use crate::clock::SystemIds;
 use crate::door::acp::follows::News;
 use crate::door::acp::intents::Done;
-use crate::door::acp::{AT_ONCE, Answers, Client};
+use crate::door::acp::{AT_ONCE, Answers, Client, UNSENT};
 use crate::log::Form;
 
 /// Without a reader and a request for so long, a connection leaves memory; it is known for longer.
@@ -116,7 +116,7 @@ impl Actor {
         };
         let (client, record) = begun.inspect_err(|error| tracing::error!(%error, "no connection")).ok()??;
         let mut lanes = Lanes::default();
-        lanes.own.given = Position { answer: record.last, ..Position::default() };
+        lanes.own.had = Position { answer: record.last, ..Position::default() };
         let (read, posts, used) = (Arc::default(), Vec::new(), Instant::now());
         Some(Self { client, record, lanes, read, posts, used, reserved: SessionId::new(id) })
     }
@@ -127,6 +127,7 @@ impl Actor {
         loop {
             self.client.settle().await;
             self.tell().await;
+            self.tell_due();
             self.accept_posts();
             self.go_on();
             tokio::select! {
@@ -164,12 +165,15 @@ impl Actor {
         let outgoing = lanes.sort(outbox, &record.told);
         let before = record.last;
         let kept = outgoing.iter().filter_map(|out| match out.to {
-            To::Kept { lane, entry } => Some((lane, entry, String::from_utf8_lossy(out.message).into_owned())),
+            To::Kept { lane, entry, after } => {
+                Some((lane, entry, after, String::from_utf8_lossy(out.message).into_owned()))
+            }
             To::Log { .. } | To::Passing(_) | To::Nowhere => None,
         });
-        let numbered = kept.zip(before + 1..);
-        let facts: Vec<Fact> =
-            numbered.map(|((lane, entry, message), n)| Fact::Said { n, lane, entry, message }).collect();
+        let facts: Vec<Fact> = kept
+            .zip(before + 1..)
+            .map(|((lane, entry, after, message), n)| Fact::Said { n, lane, entry, after, message })
+            .collect();
         if !facts.is_empty()
             && let Err(error) = record.write(&facts).await
         {
@@ -181,6 +185,15 @@ impl Actor {
             lanes.give(incarnation, out, n);
         }
         outbox.clear();
+    }
+
+    /// Tells again what no log holds, once the log's part before it is told.
+    fn tell_due(&mut self) {
+        let incarnation = self.client.desk.hub.store().incarnation();
+        for (session, lane) in self.lanes.sessions.iter_mut().filter(|(_, lane)| !lane.due.is_empty()) {
+            let head = self.client.connection.view(*session).map_or(0, |view| view.head.0);
+            lane.tell_due(incarnation, |said| said.after.0 <= head);
+        }
     }
 
     /// What a message began is done: it is stored that it came.
@@ -200,17 +213,24 @@ impl Actor {
     }
 
     fn hear(&mut self, news: News) {
-        let News { session, follower, batch } = news;
-        let connection = &mut self.client.connection;
+        let News { session, mut follower, batch } = news;
+        let Self { client, lanes, .. } = self;
+        let known = lanes.sessions.get(&session).map_or(0, |lane| lane.known.seq);
         match batch {
             Ok(Some(batch)) => {
-                batch.pieces().flat_map(|piece| cut(piece)).for_each(|entries| connection.entries(session, entries));
-                if connection.is_attached(session)
-                    && let Some(lane) = self.lanes.sessions.get_mut(&session)
-                {
-                    lane.paused = Some(follower);
-                } else {
-                    self.client.follows.remove(session);
+                for entries in batch.pieces().flat_map(|entries| cut(entries, known)) {
+                    client.connection.entries(session, entries);
+                    // What does not fit is read again from the log.
+                    if client.connection.outbox().bytes().len() >= UNSENT
+                        && let Some(last) = entries.last()
+                    {
+                        follower = client.desk.hub.follow(session, last.seq, Form::Exact);
+                        break;
+                    }
+                }
+                match lanes.sessions.get_mut(&session) {
+                    Some(lane) if client.connection.is_attached(session) => lane.paused = Some(follower),
+                    Some(_) | None => client.follows.remove(session),
                 }
             }
             Ok(None) | Err(_) => {
@@ -243,8 +263,8 @@ impl Actor {
     }
 
     async fn post(&mut self, post: Post, reply: oneshot::Sender<Posted>) {
-        let Post { message, request, answers, session } = post;
-        if let Some(session) = session
+        let Post { message, request, answers, named, session } = post;
+        if let Some(session) = named
             && session != self.reserved
             && !self.lanes.sessions.contains_key(&session)
             && !self.client.owns(session).await
@@ -282,9 +302,9 @@ impl Actor {
         let answer = self.record.last;
         let lane = self.lanes.sessions.entry(session).or_default();
         let was_attached = std::mem::replace(&mut lane.attached, true);
+        lane.paused = None;
         if after == Seq::ZERO {
-            lane.given = Position { seq: 0, index: 0, answer: answer + 1 };
-            lane.begin(lane.given);
+            lane.stand(Position { seq: 0, index: 0, answer: answer + 1 });
             if let Err(error) = self.record.write(&[Fact::Loads { n: answer + 1, session }]).await {
                 tracing::error!(%error, "a load is not kept");
             }
@@ -295,8 +315,7 @@ impl Actor {
                 self.client.lose(session);
             }
         } else {
-            lane.given = Position { seq: after.0, index: u32::MAX, answer };
-            lane.begin(lane.given);
+            lane.stand(Position { seq: after.0, index: u32::MAX, answer });
         }
     }
 
@@ -335,24 +354,21 @@ fn take(client: &mut Client) -> Vec<u8> {
     bytes
 }
 
-/// Cuts entries so that the text of each piece fits into one message.
-pub(super) fn cut(entries: &[gander_domain::Entry]) -> impl Iterator<Item = &[gander_domain::Entry]> {
+/// Cuts entries so that the text of each piece fits into one message, and none reaches over what the reader knows.
+pub(super) fn cut(entries: &[Entry], known: u64) -> impl Iterator<Item = &[Entry]> {
     let mut text = 0;
     entries.chunk_by(move |entry, next| {
         text += grown(entry);
-        let fits = text + grown(next) <= JOINED;
-        if !fits {
+        let joins = text + grown(next) <= JOINED && entry.seq != Seq(known);
+        if !joins {
             text = 0;
         }
-        fits
+        joins
     })
 }
 
-fn grown(entry: &gander_domain::Entry) -> usize {
-    match &entry.event {
-        gander_domain::Event::PartDelta { text, .. } => text.len(),
-        _ => 0,
-    }
+fn grown(entry: &Entry) -> usize {
+    if let Event::PartDelta { text, .. } = &entry.event { text.len() } else { 0 }
 }
 
 impl Client {

@@ -1,15 +1,21 @@
 //! The streams of one connection: which message goes where, and what a reader has been given.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
 
 use gander_domain::{Seq, SessionId};
 use gander_wire::jsonrpc::{Outbox, Place, RequestId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use tokio::time::Instant;
 
 use super::pipe::Pipe;
 use super::place::{EventId, Position};
+use super::record::Said;
 use crate::hub::Follower;
+
+/// A reader that left is expected back for so long.
+const COMES_BACK: Duration = Duration::from_secs(60);
 
 /// Requests and answers begin like this, notifications do not.
 const WITH_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
@@ -20,12 +26,18 @@ pub(super) struct Lane {
     pub(super) pipe: Option<Pipe>,
     /// What was given to a reader last.
     pub(super) given: Position,
+    /// What the client certainly has: a reader that names no place goes on from here.
+    pub(super) had: Position,
     /// What the reader has anyway: told again, but not to it.
     pub(super) known: Position,
     /// The last message of an entry.
     counted: Option<(u64, u32)>,
+    /// Messages that no log holds, to be told again once the reader is where they belong.
+    pub(super) due: VecDeque<Said>,
     /// Goes on once the reader has read.
     pub(super) paused: Option<Follower>,
+    /// When its reader left.
+    left: Option<Instant>,
     /// The session is followed.
     pub(super) attached: bool,
 }
@@ -52,7 +64,7 @@ pub(super) enum To {
     /// To the stream of its session; the log holds it.
     Log { session: SessionId, seq: u64, index: u32 },
     /// To this stream, once it is kept.
-    Kept { lane: Option<SessionId>, entry: Option<(SessionId, Seq)> },
+    Kept { lane: Option<SessionId>, entry: Option<(SessionId, Seq)>, after: (u64, u32) },
     /// To whoever reads now.
     Passing(SessionId),
     /// The connection's own stream had it.
@@ -62,6 +74,17 @@ pub(super) enum To {
 impl Lane {
     pub(super) fn has_reader(&self) -> bool {
         self.pipe.as_ref().is_some_and(|pipe| !pipe.is_abandoned())
+    }
+
+    /// True if somebody reads, or has just left and is about to come back: its answers wait for it here.
+    fn is_expected(&self) -> bool {
+        self.has_reader() || self.left.is_some_and(|left| left.elapsed() < COMES_BACK)
+    }
+
+    /// The stream is here, whoever reads it.
+    pub(super) fn stand(&mut self, position: Position) {
+        (self.given, self.had) = (position, position);
+        self.begin(position);
     }
 
     /// Begins to tell from a place that the reader knows.
@@ -80,6 +103,7 @@ impl Lane {
     }
 
     fn log(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
+        self.tell_due(incarnation, |said| said.after < (seq, index));
         let position = Position { seq, index, ..self.given };
         if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.known.covers(seq, index)) {
             pipe.event(Some(&EventId { incarnation, position }), message);
@@ -92,6 +116,13 @@ impl Lane {
         if let Some(pipe) = &self.pipe {
             self.given.answer = answer;
             pipe.event(Some(&EventId { incarnation, position: self.given }), message);
+        }
+    }
+
+    /// Tells again what is due.
+    pub(super) fn tell_due(&mut self, incarnation: u32, is_due: impl Fn(&Said) -> bool) {
+        while let Some(said) = self.due.pop_front_if(|said| is_due(said)) {
+            self.kept(incarnation, said.n, said.message.as_bytes());
         }
     }
 
@@ -143,7 +174,9 @@ impl Lanes {
     /// Lets go of readers that left.
     pub(super) fn tidy(&mut self) {
         for lane in self.sessions.values_mut().chain([&mut self.own]) {
-            lane.pipe.take_if(|pipe| pipe.is_abandoned());
+            if lane.pipe.take_if(|pipe| pipe.is_abandoned()).is_some() {
+                lane.left = Some(Instant::now());
+            }
         }
         self.sessions.retain(|_, lane| lane.attached || lane.pipe.is_some());
     }
@@ -157,7 +190,9 @@ impl Lanes {
         let kind = Kind::of(message);
         let asked = kind.answered().and_then(|id| self.asked.remove(id));
         let session = place.session.or(asked);
-        let read = session.and_then(|session| self.sessions.get(&session)).is_some_and(Lane::has_reader);
+        let lane = session.and_then(|session| self.sessions.get(&session));
+        let read = lane.is_some_and(Lane::is_expected);
+        let after = lane.map_or((0, 0), |lane| lane.counted.unwrap_or((lane.given.seq, lane.given.index)));
         match (session, kind) {
             (Some(session), kind) if place.seq > Seq::ZERO => {
                 let entry = (session, place.seq);
@@ -165,15 +200,17 @@ impl Lanes {
                 let index = self.sessions.get_mut(&session).map_or(0, |lane| lane.count(seq));
                 match kind {
                     Kind::Answer(_) if told.contains(&entry) => To::Nowhere,
-                    Kind::Answer(_) if !read => To::Kept { lane: None, entry: Some(entry) },
+                    Kind::Answer(_) if !read => To::Kept { lane: None, entry: Some(entry), after },
                     Kind::Answer(_) | Kind::Request | Kind::HostCall | Kind::Notification => {
                         To::Log { session, seq, index }
                     }
                 }
             }
-            (session, Kind::Answer(_)) => To::Kept { lane: session.filter(|_| read), entry: None },
+            (session, Kind::Answer(_)) => To::Kept { lane: session.filter(|_| read), entry: None, after },
             (Some(session), Kind::HostCall) => To::Passing(session),
-            (session, Kind::Request | Kind::Notification | Kind::HostCall) => To::Kept { lane: session, entry: None },
+            (session, Kind::Request | Kind::Notification | Kind::HostCall) => {
+                To::Kept { lane: session, entry: None, after }
+            }
         }
     }
 }

@@ -56,6 +56,8 @@ pub struct Post {
     pub request: Option<RequestId>,
     /// The id that it answers, if it is an answer.
     pub answers: Option<RequestId>,
+    /// The session that its transport names: it must be known.
+    pub named: Option<SessionId>,
     /// The session it is about.
     pub session: Option<SessionId>,
 }

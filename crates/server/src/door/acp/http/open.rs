@@ -27,14 +27,15 @@ impl Actor {
     async fn open_own(&mut self, open: Open) -> Opened {
         let after = match open.from {
             From::Wherever if self.lanes.own.has_reader() => return Err(Unopened::Taken),
-            From::Wherever => self.lanes.own.given.answer,
+            From::Wherever => self.lanes.own.had.answer,
             From::Number(n) if n <= self.record.last => n,
             From::Number(_) | From::Event(_) => return Err(Unopened::Truncated),
         };
         let said = self.record.said(None, after).await.map_err(|error| failed(&error.into()))?;
         let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
         self.lanes.own.pipe = Some(pipe);
-        said.iter().for_each(|(n, message)| self.lanes.own.own(*n, message.as_bytes()));
+        self.lanes.own.had.answer = after;
+        said.iter().for_each(|said| self.lanes.own.own(said.n, said.message.as_bytes()));
         Ok(events)
     }
 
@@ -44,21 +45,21 @@ impl Actor {
         if open.from == From::Wherever && lane.is_some_and(|lane| lane.has_reader()) {
             return Err(Unopened::Taken);
         }
-        if !attached && !self.client.owns(session).await {
+        // Nobody is told of a session that it did not open. One that is not there may be about to be.
+        if !attached && (open.from == From::Wherever || !self.client.owns(session).await) {
             return self.open_waiting(session, open);
         }
         let position = self.position(session, open.from).await?;
         self.rewind(session, position).await.map_err(|error| failed(&error))?;
         let said = self.record.said(Some(session), position.answer).await.map_err(|error| failed(&error.into()))?;
-        let incarnation = self.client.desk.hub.store().incarnation();
         let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
         let lane = self.lanes.sessions.entry(session).or_default();
-        (lane.pipe, lane.given) = (Some(pipe), position);
-        said.iter().for_each(|(n, message)| lane.kept(incarnation, *n, message.as_bytes()));
+        (lane.pipe, lane.given, lane.had) = (Some(pipe), position, position);
+        lane.due = said.into();
         Ok(events)
     }
 
-    /// A session that does not exist may be about to. Another's looks the same.
+    /// The stream waits for the client to open the session. Another's looks the same as its own and as none.
     fn open_waiting(&mut self, session: SessionId, open: Open) -> Opened {
         let known = self.lanes.sessions.contains_key(&session);
         if open.from != From::Wherever || (!known && self.lanes.waiting() >= WAITING) {
@@ -76,7 +77,7 @@ impl Actor {
         let now = Position { seq: head.0, index: u32::MAX, answer: self.record.last };
         let lane = self.lanes.sessions.get(&session).filter(|lane| lane.attached);
         match from {
-            From::Wherever => Ok(lane.map_or(now, |lane| lane.given)),
+            From::Wherever => Ok(lane.map_or(now, |lane| lane.had)),
             From::Event(id) => {
                 let Position { seq, answer, .. } = id.position;
                 if id.incarnation != store.incarnation() || seq > head.0 || answer > self.record.last {
@@ -102,7 +103,7 @@ impl Actor {
         let mut follower = self.client.desk.hub.follow(session, from, Form::Exact);
         while follower.place() < Seq(known.seq) {
             let Some(batch) = follower.stored().await? else { break };
-            for entries in batch.pieces().flat_map(cut) {
+            for entries in batch.pieces().flat_map(|entries| cut(entries, known.seq)) {
                 self.client.connection.entries(session, entries);
             }
         }

@@ -33,12 +33,23 @@ pub(super) enum Fact {
         lane: Option<SessionId>,
         /// The entry that made it, if one did.
         entry: Option<(SessionId, Seq)>,
+        /// The entry, and which of its messages, that was told before it.
+        #[serde(default)]
+        after: (u64, u32),
         message: String,
     },
     /// From here on this session's stream tells its history again.
     Loads { n: u64, session: SessionId },
     /// It is still in use.
     Seen,
+}
+
+/// A message that no log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) n: u64,
+    pub(super) after: (u64, u32),
+    pub(super) message: String,
 }
 
 /// Who a connection is.
@@ -103,10 +114,10 @@ impl Record {
     }
 
     /// The messages of one stream after a number.
-    pub(super) async fn said(&self, of: Option<SessionId>, after: u64) -> Result<Vec<(u64, String)>, StoreError> {
+    pub(super) async fn said(&self, of: Option<SessionId>, beyond: u64) -> Result<Vec<Said>, StoreError> {
         let facts = self.read().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
         let said = facts.filter_map(|fact| match fact {
-            Fact::Said { n, lane, message, .. } if lane == of && n > after => Some((n, message)),
+            Fact::Said { n, lane, message, after, .. } if lane == of && n > beyond => Some(Said { n, after, message }),
             Fact::Said { .. } | Fact::Began { .. } | Fact::Loads { .. } | Fact::Seen => None,
         });
         Ok(said.collect())

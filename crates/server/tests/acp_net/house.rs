@@ -1,0 +1,78 @@
+//! A server with a paced model, and clients at it over every transport.
+
+use std::path::PathBuf;
+
+use gander_testkit::harness::{Client, Launch, Server, workspace};
+use gander_testkit::upstream::Upstream;
+
+use crate::bridge::{over_http, over_socket};
+use crate::http::Door;
+
+const GANDER: &str = env!("CARGO_BIN_EXE_gander");
+
+/// A server with a model, and a folder to work in.
+pub(crate) struct House {
+    pub(crate) server: Server,
+    pub(crate) door: Door,
+    pub(crate) folder: PathBuf,
+    _upstream: Option<Upstream>,
+    _root: tempfile::TempDir,
+}
+
+/// A way to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Unix,
+    Socket,
+    Http,
+}
+
+pub(crate) const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Socket, Transport::Http];
+
+impl House {
+    /// With a model on loopback that streams at the pace of the prompt.
+    pub(crate) async fn paced() -> anyhow::Result<Self> {
+        let upstream = Upstream::start().await?;
+        let root = tempfile::tempdir()?;
+        let launch = Launch::openai(GANDER, root.path(), &upstream.base_url());
+        Self::open(root, launch, Some(upstream)).await
+    }
+
+    /// With the demo model, and a question before every tool.
+    pub(crate) async fn asking() -> anyhow::Result<Self> {
+        let root = tempfile::tempdir()?;
+        let launch = Launch::demo(GANDER, root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
+        Self::open(root, launch, None).await
+    }
+
+    async fn open(root: tempfile::TempDir, launch: Launch, upstream: Option<Upstream>) -> anyhow::Result<Self> {
+        let launch = launch
+            .with("GANDER_LIMITS_REQUESTS_PER_SECOND", "100000")
+            .with("GANDER_LIMITS_REQUEST_BURST", "100000")
+            .with("GANDER_LIMITS_STREAMS", "5000");
+        let server = launch.serve().await?;
+        let token = launch.stdout(&["token"]).await?.trim().to_owned();
+        let door = Door { address: server.address, token };
+        Ok(Self { server, door, folder: workspace(root.path())?, _upstream: upstream, _root: root })
+    }
+
+    /// Kills the server and starts another on the same data.
+    pub(crate) async fn restart(mut self) -> anyhow::Result<Self> {
+        let launch = self.server.launch.clone();
+        self.server.kill().await?;
+        self.server = launch.serve().await?;
+        self.door.address = self.server.address;
+        Ok(self)
+    }
+
+    /// A client that has introduced itself.
+    pub(crate) async fn client(&self, transport: Transport) -> anyhow::Result<Client> {
+        let mut client = match transport {
+            Transport::Unix => return self.server.client().await,
+            Transport::Socket => over_socket(&self.door).await?,
+            Transport::Http => over_http(&self.door),
+        };
+        client.initialize().await?;
+        Ok(client)
+    }
+}

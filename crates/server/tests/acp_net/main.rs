@@ -1,0 +1,11 @@
+//! ACP over WebSocket and streamable HTTP at the real binary: one session, many clients, any transport.
+
+mod bad;
+mod bridge;
+mod crowd;
+mod cuts;
+mod house;
+mod http;
+mod socket;
+mod sockets;
+mod streams;
