@@ -13,7 +13,7 @@ use super::{Ack, HubError};
 use crate::log::{Append, Committed, Epoch, Snapshot, Store, StoreError, Sync};
 
 /// Reports wait in their channel when so many entries wait for the store.
-const MOST_WAITING: usize = 1_024;
+const MOST_WAITING: usize = 128;
 
 /// A snapshot of the view is kept every so many entries.
 const SNAPSHOT_EVERY: u64 = 1_000;

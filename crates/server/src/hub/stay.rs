@@ -17,7 +17,7 @@ use crate::clock::{self, SystemIds};
 use crate::log::StoreError;
 
 /// Reports in flight from a back-end. Each may hold many deltas.
-const REPORTS: usize = 8;
+const REPORTS: usize = 2;
 
 /// Orders in flight to a back-end: far more than one turn can cause.
 const ORDERS: usize = 1_024;
