@@ -91,8 +91,8 @@ async fn an_archived_session_is_listed_only_where_it_is_asked_for() {
     assert_eq!(client.call("session/status", session.clone()).await.unwrap(), json!({"status": "open"}));
     client.call("session/archive", session.clone()).await.unwrap();
     assert_eq!(client.call("session/status", session.clone()).await.unwrap(), json!({"status": "saved"}));
-    assert_eq!(listed(&mut client, "exclude").await, [new.clone()]);
-    assert_eq!(listed(&mut client, "only").await, [old.clone()]);
+    assert_eq!(listed(&mut client, "exclude").await, std::slice::from_ref(&new));
+    assert_eq!(listed(&mut client, "only").await, std::slice::from_ref(&old));
     assert_eq!(listed(&mut client, "include").await, [old.clone(), new.clone()]);
     client.call("session/unarchive", session).await.unwrap();
     assert_eq!(listed(&mut client, "exclude").await, [old, new]);

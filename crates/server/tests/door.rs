@@ -246,3 +246,21 @@ async fn an_editor_lends_its_files_and_terminals_and_only_what_it_offers() {
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "new\n");
     assert!(folder.path().join("made-by-shell").exists());
 }
+
+#[tokio::test]
+async fn many_requests_may_be_sent_before_the_first_answer_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut editor = connect(&app);
+    editor.initialize().await;
+    let params = json!({"cwd": folder.path(), "mcpServers": []});
+    for _ in 0..300 {
+        let sent = editor.begin("session/new", params.clone());
+        tokio::time::timeout(std::time::Duration::from_secs(20), sent).await.expect("the server goes on reading");
+    }
+    let (mut answers, last) = (0, editor.next);
+    while answers < 300 {
+        let message = editor.read().await;
+        answers += u64::from(message["id"].as_u64().is_some_and(|id| id <= last) && message.get("result").is_some());
+    }
+}

@@ -18,6 +18,10 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// What one read takes at most.
 const READ: usize = 8 * 1024;
 
+/// While more answers than this wait to be written, no request is read. Far more than [`UNSENT`]: a client that sends
+/// many requests before it reads the first answer must not wait for us while we wait for it.
+const UNSENT_ANSWERS: usize = 4 * 1024 * 1024;
+
 /// Above this a drained buffer is given back.
 const KEEP_CAPACITY: usize = 32 * 1024;
 
@@ -75,7 +79,8 @@ impl Client {
             if framing.is_over() {
                 return sending.finish(writer).await;
             }
-            let free = sending.len() + self.connection.outbox().bytes().len() < UNSENT;
+            let unsent = sending.len() + self.connection.outbox().bytes().len();
+            let (free, listens) = (unsent < UNSENT, unsent < UNSENT_ANSWERS && self.work.len() < AT_ONCE);
             tokio::select! {
                 wrote = writer.write(sending.rest()), if !sending.is_empty() => sending.wrote(wrote?)?,
                 Some(news) = self.follows.next(), if free => self.hear(news),
@@ -89,7 +94,7 @@ impl Client {
                     return sending.finish(writer).await;
                 }
                 () = beat(&mut beats) => framing.beat(self.stage()),
-                read = reader.read_buf(&mut input), if free && self.work.len() < AT_ONCE => {
+                read = reader.read_buf(&mut input), if listens => {
                     if read? == 0 {
                         return self.last_word(framing, sending, writer).await;
                     }
