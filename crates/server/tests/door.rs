@@ -264,3 +264,37 @@ async fn many_requests_may_be_sent_before_the_first_answer_is_read() {
         answers += u64::from(message["id"].as_u64().is_some_and(|id| id <= last) && message.get("result").is_some());
     }
 }
+
+#[tokio::test]
+async fn when_the_lending_editor_is_gone_the_servers_disk_is_used_and_the_log_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut lender = connect(&app);
+    lender.initialize_lending(json!({"terminal": true})).await;
+    let session = lender.session(folder.path()).await;
+    let script = r#"[[script:[[{"tool":"shell","args":{"command":"touch made-here"}}],[{"text":"done"}]]]]"#;
+    lender.begin("session/prompt", prompt(&session, script)).await;
+    while lender.read().await["method"] != "session/request_permission" {}
+    drop(lender);
+
+    let mut other = connect(&app);
+    other.initialize().await;
+    let params = json!({"sessionId": session, "cwd": folder.path(), "mcpServers": []});
+    let (mut seen, _) = other.ask("session/load", params).await;
+    while !text(&seen).contains("done") {
+        let message = other.read().await;
+        if message["method"] == "session/request_permission" {
+            let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+            other.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome})).await;
+        }
+        seen.push(message);
+    }
+    assert!(folder.path().join("made-here").exists());
+    let (_, log) = other.ask("_gander/session/export", json!({"sessionId": session})).await;
+    let kinds: Vec<&str> = log["result"]["entries"].as_array().unwrap().iter().filter_map(kind).collect();
+    assert!(kinds.contains(&"noticed"), "{kinds:?}");
+}
+
+fn kind(entry: &Value) -> Option<&str> {
+    entry["event"]["kind"].as_str()
+}

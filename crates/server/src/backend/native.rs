@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use gander_agent::AgentSettings;
 use gander_agent::driver::{Equipment, GrantBook, Surroundings, drive};
 use gander_agent::permission::Rule;
-use gander_agent::tools::{Host, Limits, LocalHost, Toolbox, Workspace};
-use gander_domain::{Context, Outcome, Report};
+use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
+use gander_domain::{Context, Notice, Outcome, Report, Severity};
 
 use super::{Backend, Stay};
 use crate::clock::SystemIds;
@@ -33,6 +33,9 @@ pub struct Native {
 #[async_trait]
 impl Backend for Native {
     async fn drive(&self, stay: Stay) {
+        if stay.lent.host.as_ref().is_some_and(|host| host.offers() == Offers::default()) {
+            drop(stay.reports.send(Report::Noticed(left_alone())).await);
+        }
         match self.equip(&stay).await {
             Ok(equipment) => drive(equipment, stay.context, stay.orders, stay.reports, stay.stop).await,
             Err(outcome) => {
@@ -63,6 +66,12 @@ impl Native {
         let ids = Box::new(SystemIds);
         Ok(Equipment::new(self.settings.clone(), model, surroundings, context, ids))
     }
+}
+
+/// Whoever prompted lent files or terminals, and is gone.
+fn left_alone() -> Notice {
+    let title = "The editor that asked is gone: its files and terminals are now those of the server".to_owned();
+    Notice { severity: Severity::Info, title, detail: None }
 }
 
 fn open(context: &Context) -> Result<Workspace, Outcome> {
