@@ -28,6 +28,10 @@ kill times="100":
 bite:
     scripts/bite
 
+# Every test, then docs/conformance.md from what they have shown.
+conformance:
+    scripts/conformance
+
 # Clients that nobody here wrote. Needs Node and Python.
 interop:
     for client in interop/*/run; do "$client" || exit 1; done

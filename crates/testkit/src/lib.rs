@@ -1,6 +1,7 @@
 //! Test doubles and builders that the tests of every crate share.
 
 pub mod build;
+pub mod conformance;
 pub mod harness;
 pub mod ids;
 pub mod ledger;

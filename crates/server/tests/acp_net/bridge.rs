@@ -44,7 +44,7 @@ pub(crate) async fn over_socket(door: &Door) -> anyhow::Result<Client> {
         }
     });
     let (reader, writer) = split(ours);
-    Ok(Client::over(reader, writer))
+    Ok(Client::over(reader, writer).by("WebSocket"))
 }
 
 /// A client over streamable HTTP: it opens the streams that it needs, as the SDKs do.
@@ -52,7 +52,7 @@ pub(crate) fn over_http(door: &Door) -> Client {
     let (ours, theirs) = duplex(BUFFER);
     tokio::spawn(carry(door.clone(), theirs));
     let (reader, writer) = split(ours);
-    Client::over(reader, writer)
+    Client::over(reader, writer).by("HTTP")
 }
 
 struct Streams {

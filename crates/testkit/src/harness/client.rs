@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::net::UnixStream;
 
 use super::PATIENCE;
+use crate::conformance::acp::Listener;
 
 /// A connection to an ACP agent.
 pub struct Client {
@@ -18,6 +19,7 @@ pub struct Client {
     writer: Pin<Box<dyn AsyncWrite + Send>>,
     partial: Vec<u8>,
     next_id: u64,
+    listener: Listener,
     /// Every message read so far.
     pub seen: Vec<Value>,
 }
@@ -43,8 +45,16 @@ impl Client {
             writer: Box::pin(writer),
             partial: Vec::new(),
             next_id: 0,
+            listener: Listener::over("stdio"),
             seen: Vec::new(),
         }
+    }
+
+    /// The same, known to go over another transport than stdio.
+    #[must_use]
+    pub fn by(mut self, transport: &'static str) -> Self {
+        self.listener = Listener::over(transport);
+        self
     }
 
     /// At a server's Unix socket.
@@ -182,11 +192,13 @@ impl Client {
         let Ok(message) = serde_json::from_slice::<Value>(&line) else {
             bail!("not JSON: {}", String::from_utf8_lossy(&line));
         };
+        self.listener.heard(&message);
         self.seen.push(message.clone());
         Ok(Some(message))
     }
 
     async fn write(&mut self, message: &Value) -> io::Result<()> {
+        self.listener.sent(message);
         self.write_raw(format!("{message}\n").as_bytes()).await
     }
 }

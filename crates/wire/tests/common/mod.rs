@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use gander_domain::{Accepted, Effort, Entry, Gate, IfBusy, Mode, Principal, Report, RunId, SessionId, SessionView};
+use gander_testkit::conformance::acp::Listener;
 use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{Catalog, Connection, Intent, Model, Profile};
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ pub struct Door {
     pub connection: Connection,
     pub ids: CountingIds,
     calls: i64,
+    listener: Listener,
 }
 
 pub fn profile() -> Profile {
@@ -59,7 +61,7 @@ impl Door {
     /// A connection on which nobody has said anything.
     pub fn fresh() -> Self {
         let connection = Connection::new(profile(), Principal::owner());
-        Self { connection, ids: CountingIds::after(FIRST_RUN - 1), calls: 0 }
+        Self { connection, ids: CountingIds::after(FIRST_RUN - 1), calls: 0, listener: Listener::over("in memory") }
     }
 
     /// A connection after `initialize`, of a client that can do everything.
@@ -98,6 +100,7 @@ impl Door {
 
     /// Sends a message.
     pub fn send(&mut self, message: &Value) {
+        self.listener.sent(message);
         self.raw(message.to_string().as_bytes());
     }
 
@@ -128,8 +131,10 @@ impl Door {
     /// What was written since the last time, as it was.
     pub fn texts(&mut self) -> Vec<String> {
         let out = self.connection.outbox();
-        let lines = out.messages().map(|(_, line)| String::from_utf8(line.to_vec()).unwrap()).collect();
+        let lines: Vec<String> = out.messages().map(|(_, line)| String::from_utf8(line.to_vec()).unwrap()).collect();
         out.clear();
+        let heard = lines.iter().filter_map(|line| serde_json::from_str(line).ok());
+        heard.for_each(|line| self.listener.heard(&line));
         lines
     }
 
