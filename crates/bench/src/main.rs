@@ -74,8 +74,8 @@ impl Bench {
 }
 
 const WHOLE: Scale =
-    Scale { starts: 11, rounds: 7, firsts: 101, idle_sessions: 10_000, turns: 5_000, sync_runs: 5_000 };
-const QUICK: Scale = Scale { starts: 5, rounds: 3, firsts: 21, idle_sessions: 1_000, turns: 300, sync_runs: 500 };
+    Scale { starts: 11, rounds: 7, firsts: 101, idle_sessions: 10_000, turns: 5_000, sync_runs: 20_000 };
+const QUICK: Scale = Scale { starts: 5, rounds: 3, firsts: 21, idle_sessions: 1_000, turns: 300, sync_runs: 5_000 };
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
@@ -107,8 +107,14 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     if wanted("streams") {
         streams::measure(&bench, &mut report).await.context("streams")?;
     }
-    if wanted("sessions") {
-        sessions::measure(&bench, &mut report).await.context("sessions")?;
+    if wanted("idle") {
+        sessions::idle(&bench, &mut report).await.context("idle")?;
+    }
+    if wanted("long") {
+        sessions::long(&bench, &mut report).await.context("long")?;
+    }
+    if wanted("runs") {
+        sessions::runs(&bench, &mut report).await.context("runs")?;
     }
     println!("{}", report.markdown());
     if let Some(out) = &arguments.out {

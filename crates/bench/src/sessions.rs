@@ -21,13 +21,8 @@ const RUNNERS: usize = 64;
 /// How many turns around a place tell what a turn costs there.
 const WINDOW: usize = 100;
 
-pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
-    idle_sessions(bench, report).await?;
-    long_session(bench, report).await?;
-    sync_runs(bench, report).await
-}
-
-async fn idle_sessions(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+/// Sessions that nobody prompts.
+pub(crate) async fn idle(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let server = bench.launch(root.path()).serve().await?;
     let folder = workspace(root.path())?;
@@ -54,7 +49,7 @@ async fn idle_sessions(bench: &Bench, report: &mut Report) -> anyhow::Result<()>
 }
 
 /// The n-th turn as n grows, then the whole session loaded by another client.
-async fn long_session(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) async fn long(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let server = bench.launch(root.path()).serve().await?;
     let folder = workspace(root.path())?;
@@ -97,7 +92,7 @@ async fn load(launch: &Launch, session: &str, folder: &Path) -> anyhow::Result<f
 }
 
 /// Prompts that are answered when their whole run is safe on disk.
-async fn sync_runs(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+pub(crate) async fn runs(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let server = bench.launch(root.path()).serve().await?;
     let folder = workspace(root.path())?;
@@ -106,7 +101,7 @@ async fn sync_runs(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
         drivers.push(Driver::open(&server.launch, &folder).await?);
     }
     let each = bench.scale.sync_runs / RUNNERS;
-    let start = Instant::now();
+    let (start, cpu) = (Instant::now(), server.process().cpu());
     let mut runners = JoinSet::new();
     for mut driver in drivers {
         runners.spawn(async move {
@@ -119,9 +114,12 @@ async fn sync_runs(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     while let Some(done) = runners.join_next().await {
         done??;
     }
-    let rate = (each * RUNNERS) as f64 / start.elapsed().as_secs_f64();
+    let count = (each * RUNNERS) as f64;
+    let rate = count / start.elapsed().as_secs_f64();
+    let cpu = (server.process().cpu() - cpu).as_secs_f64() * 1e6 / count;
     let must = (0.3 * 16.0 * report.disk).min(5_000.0);
     report.add(Row::new("sync runs/s, 64 clients", rate, "/s").bounds(Bounds::Least(must, must)));
+    report.add(Row::new("server CPU per sync run, 64 clients", cpu, "µs"));
     server.kill().await?;
     Ok(())
 }
