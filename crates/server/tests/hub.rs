@@ -12,9 +12,9 @@ use gander_domain::{
     Accepted, ChoiceKind, Command, CommandError, Delta, Event, Gate, Growth, IfBusy, Order, Outcome, Part, Recovery,
     Reply, Report, RunId, Seq, SessionId, StopReason, ToolEnd, ToolResult,
 };
-use gander_server::backend::{Backend, Stay};
-use gander_server::hub::{Ack, Hub, HubError};
-use gander_server::log::{Form, MemoryStore, StoreError, read_all};
+use gander_server::backend::{Backend, Lent, Stay};
+use gander_server::hub::{Ack, Begun, Hub, HubError};
+use gander_server::log::{Alias, Form, MemoryStore, Store as _, StoreError, read_all};
 use gander_testkit::build;
 use tokio::sync::Notify;
 
@@ -218,4 +218,41 @@ async fn an_unknown_session_is_said_to_be_unknown() {
     let unknown = HubError::Store(StoreError::NotFound(nobody));
     assert_eq!(hub.command(nobody, prompt(1), Ack::Synced).await, Err(unknown.clone()));
     assert_eq!(hub.view(nobody).await.map(drop), Err(unknown));
+}
+
+#[tokio::test]
+async fn a_session_and_its_first_prompt_are_one_append() {
+    let store = Arc::new(MemoryStore::default());
+    let hub = hub(&store, |stay: Stay| async move {
+        stay.reports.send(text("hi")).await.unwrap();
+        stay.reports.send(END).await.unwrap();
+    });
+    let begun =
+        hub.begin(build::birth(build::session(1)), vec![name()], prompt(7), Ack::Committed, Lent::default()).await;
+    let Begun { view, mut follower, accepted } = begun;
+    assert_eq!((view.session, accepted.await.unwrap()), (build::session(1), Accepted::Started(build::run(7))));
+    let first = follower.next().await.unwrap().unwrap();
+    let kinds: Vec<bool> = first.iter().take(3).map(|entry| entry.run.is_some()).collect();
+    assert_eq!(kinds, [false, true, true], "the session, its run and the prompt");
+    let live = until_end(&hub, build::session(1), build::run(7)).await;
+    let stored = read_all(&*store, build::session(1), Form::Exact).await.unwrap();
+    assert_eq!(live, stored.iter().map(|entry| entry.event.clone()).collect::<Vec<_>>());
+    assert_eq!(store.resolve_alias(&name()).await.unwrap(), Some(build::session(1)));
+}
+
+#[tokio::test]
+async fn a_session_whose_name_is_taken_does_not_begin() {
+    let store = Arc::new(MemoryStore::default());
+    let hub = hub(&store, |stay: Stay| async move { stay.reports.send(END).await.unwrap() });
+    hub.create(build::birth(build::session(1)), vec![name()]).await.unwrap();
+    let begun =
+        hub.begin(build::birth(build::session(2)), vec![name()], prompt(7), Ack::Committed, Lent::default()).await;
+    let refused = begun.accepted.await.unwrap_err();
+    assert!(matches!(refused, HubError::Store(StoreError::AliasTaken(_))), "{refused}");
+    assert!(matches!(hub.view(build::session(2)).await, Err(HubError::Store(StoreError::NotFound(_)))));
+}
+
+fn name() -> Alias {
+    let (door, namespace, text) = ("test".to_owned(), String::new(), "chosen".to_owned());
+    Alias { principal: build::origin().by, door, namespace, text }
 }

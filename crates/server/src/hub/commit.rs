@@ -10,7 +10,7 @@ use gander_domain::{
 
 use super::task::Reply;
 use super::{Ack, HubError};
-use crate::log::{Append, Committed, Epoch, Snapshot, Store, StoreError, Sync};
+use crate::log::{Alias, Append, Committed, Epoch, Snapshot, Store, StoreError, Sync};
 
 /// Reports wait in their channel when so many entries wait for the store.
 const MOST_WAITING: usize = 128;
@@ -24,6 +24,8 @@ pub(super) struct Commits {
     epoch: Epoch,
     stored: Seq,
     snapshot_at: Seq,
+    /// The names of a session that is not stored yet.
+    newborn: Option<Vec<Alias>>,
     waiting: Waiting,
     flight: Option<Flight>,
 }
@@ -50,7 +52,13 @@ struct Flight {
 
 impl Commits {
     pub(super) fn new(session: SessionId, epoch: Epoch, stored: Seq) -> Self {
-        Self { session, epoch, stored, snapshot_at: stored, waiting: Waiting::default(), flight: None }
+        let waiting = Waiting::default();
+        Self { session, epoch, stored, snapshot_at: stored, newborn: None, waiting, flight: None }
+    }
+
+    /// Of a session whose first append makes it, with these names.
+    pub(super) fn newborn(session: SessionId, aliases: Vec<Alias>) -> Self {
+        Self { newborn: Some(aliases), ..Self::new(session, Epoch::FIRST, Seq::ZERO) }
     }
 
     pub(super) fn epoch(&self) -> Epoch {
@@ -91,8 +99,14 @@ impl Commits {
         let Waiting { entries, sync, after } = std::mem::take(&mut self.waiting);
         let mut append = Append::new(self.session, self.epoch, entries, sync);
         append.snapshot = self.snapshot(view, &append.entries);
-        let store = Arc::clone(store);
-        self.flight = Some(Flight { append: Box::pin(async move { store.append(append).await }), after });
+        let (store, newborn) = (Arc::clone(store), self.newborn.take());
+        let append = async move {
+            match newborn {
+                Some(aliases) => store.create(append, aliases).await,
+                None => store.append(append).await,
+            }
+        };
+        self.flight = Some(Flight { append: Box::pin(append), after });
     }
 
     pub(super) fn in_flight(&self) -> bool {

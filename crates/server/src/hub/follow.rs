@@ -31,6 +31,11 @@ impl Follower {
         Self { store, tail, session, at: after, form, caught_up: false }
     }
 
+    /// From the first entry of a session that nothing is stored of yet.
+    pub(super) fn of_newborn(store: Arc<dyn Store>, session: SessionId) -> Self {
+        Self { caught_up: true, ..Self::new(store, session, Seq::ZERO, Form::Joined) }
+    }
+
     /// The last entry given.
     pub fn place(&self) -> Seq {
         self.at

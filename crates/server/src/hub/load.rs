@@ -27,9 +27,14 @@ pub(super) async fn view(store: &dyn Store, session: SessionId, upto: Seq) -> Re
     }
 }
 
+/// The conversation of a session in which nothing was said.
+pub(super) fn empty_context(view: &SessionView) -> Context {
+    Context::begin(view.settings.clone(), view.workspace.clone(), view.folders.clone())
+}
+
 /// The conversation up to the view's head, folded from the last reset that kept nothing.
 pub(super) async fn context(store: &dyn Store, view: &SessionView, committed: Seq) -> Result<Context, StoreError> {
-    let mut context = Context::begin(view.settings.clone(), view.workspace.clone(), view.folders.clone());
+    let mut context = empty_context(view);
     context.titled = view.title.is_some();
     context.head = Seq(view.context_from.0.saturating_sub(1));
     while context.head < committed {

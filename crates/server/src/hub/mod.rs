@@ -13,6 +13,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use gander_domain::{
     Accepted, Birth, Command, Effect, Principal, Recovery, RunId, Seq, Session, SessionId, SessionView,
 };
@@ -27,7 +29,7 @@ use crate::backend::{Backend, Lent};
 use crate::clock;
 use crate::log::{Alias, Append, Epoch, Form, Store, StoreError, Sync};
 use rest::Rest;
-use task::{Ask, Live, Task};
+use task::{Ask, Live, Newborn, Task};
 
 /// Commands that may wait for one session's task.
 const INBOX: usize = 64;
@@ -45,7 +47,7 @@ struct Inner {
     store: Arc<dyn Store>,
     backend: Arc<dyn Backend>,
     recovery: Recovery,
-    tasks: Mutex<HashMap<SessionId, mpsc::Sender<Ask>>>,
+    tasks: Mutex<Tasks>,
     /// Sessions without a task, kept so that their next turn need not read the log.
     rest: Mutex<Rest>,
     /// What clients lend to runs that have not ended.
@@ -53,6 +55,18 @@ struct Inner {
     tracker: TaskTracker,
     draining: AtomicBool,
     stop: CancellationToken,
+}
+
+type Tasks = HashMap<SessionId, mpsc::Sender<Ask>>;
+
+/// A session that just began with its first prompt.
+pub struct Begun {
+    /// As it was before the prompt.
+    pub view: SessionView,
+    /// Its log, from its first entry.
+    pub follower: Follower,
+    /// What became of the prompt, once it is stored.
+    pub accepted: BoxFuture<'static, Result<Accepted, HubError>>,
 }
 
 /// When a command is acknowledged.
@@ -92,11 +106,32 @@ impl Hub {
         let id = birth.session;
         let mut session = Session::create(clock::now(), birth);
         let Some(Effect::Append(entry)) = session.poll() else { return Err(HubError::Gone(id)) };
+        let mut context = load::empty_context(session.view());
+        context.apply(&entry);
         let append = Append::new(id, Epoch::FIRST, vec![entry], Sync::Barrier);
         self.inner.store.create(append, aliases).await?;
         let view = session.view().clone();
-        lock(&self.inner.rest).put(rest::Warm::new(session, Epoch::FIRST, None));
+        lock(&self.inner.rest).put(rest::Warm::new(session, Epoch::FIRST, Some(context)));
         Ok(view)
+    }
+
+    /// Begins a session with its first prompt: both go into one append, and what comes of them is followed from there.
+    pub async fn begin(&self, birth: Birth, aliases: Vec<Alias>, prompt: Command, ack: Ack, lent: Lent) -> Begun {
+        let id = birth.session;
+        let session = Session::create(clock::now(), birth);
+        let view = session.view().clone();
+        let follower = Follower::of_newborn(Arc::clone(&self.inner.store), id);
+        let (reply, answer) = oneshot::channel();
+        match self.lend(&prompt, lent) {
+            Ok(()) => {
+                let inbox = self.inner.start(id, Some((Box::new(session), aliases)));
+                // A new inbox has room.
+                drop(inbox.try_send(Ask::Command { command: prompt, ack, reply }));
+            }
+            Err(refused) => drop(reply.send(Err(refused))),
+        }
+        let accepted = async move { answer.await.unwrap_or(Err(HubError::Gone(id))) };
+        Begun { view, follower, accepted: accepted.boxed() }
     }
 
     /// Carries out a command; it is stored when this returns.
@@ -206,9 +241,17 @@ impl Inner {
         if let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) {
             return inbox.clone();
         }
+        self.spawn(&mut tasks, session, None)
+    }
+
+    fn start(self: &Arc<Self>, session: SessionId, newborn: Option<Newborn>) -> mpsc::Sender<Ask> {
+        self.spawn(&mut lock(&self.tasks), session, newborn)
+    }
+
+    fn spawn(self: &Arc<Self>, tasks: &mut Tasks, session: SessionId, newborn: Option<Newborn>) -> mpsc::Sender<Ask> {
         let (sender, inbox) = mpsc::channel(INBOX);
         tasks.insert(session, sender.clone());
-        self.tracker.spawn(Task::new(Arc::clone(self), session, inbox).run());
+        self.tracker.spawn(Task::new(Arc::clone(self), session, newborn, inbox).run());
         sender
     }
 

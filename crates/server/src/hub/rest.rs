@@ -1,6 +1,6 @@
 //! Sessions at rest: a bounded cache of machines whose log need not be read again for their next turn.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap};
 
 use gander_domain::{Context, Session, SessionId, SessionView};
 
@@ -30,9 +30,13 @@ impl Warm {
     }
 }
 
-/// The sessions that rested last, newest at the back.
+/// The sessions that rested last.
 pub(super) struct Rest {
-    warm: VecDeque<Warm>,
+    /// Each with the number of its coming.
+    warm: HashMap<SessionId, (u64, Warm)>,
+    /// Who came when, the coldest first.
+    order: BTreeMap<u64, SessionId>,
+    came: u64,
     limit: usize,
     /// In all contexts.
     messages: usize,
@@ -40,27 +44,30 @@ pub(super) struct Rest {
 
 impl Rest {
     pub(super) fn new(limit: usize) -> Self {
-        Self { warm: VecDeque::new(), limit, messages: 0 }
+        Self { warm: HashMap::new(), order: BTreeMap::new(), came: 0, limit, messages: 0 }
     }
 
     pub(super) fn put(&mut self, warm: Warm) {
-        self.take(warm.id());
+        let id = warm.id();
+        self.take(id);
+        self.came += 1;
         self.messages += warm.messages();
-        self.warm.push_back(warm);
+        self.order.insert(self.came, id);
+        self.warm.insert(id, (self.came, warm));
         while self.warm.len() > self.limit || self.messages > MOST_MESSAGES {
-            let Some(coldest) = self.warm.pop_front() else { return };
-            self.messages -= coldest.messages();
+            let Some(coldest) = self.order.first_key_value().map(|(_, id)| *id) else { return };
+            self.take(coldest);
         }
     }
 
     pub(super) fn take(&mut self, session: SessionId) -> Option<Warm> {
-        let index = self.warm.iter().rposition(|warm| warm.id() == session)?;
-        let warm = self.warm.remove(index)?;
+        let (came, warm) = self.warm.remove(&session)?;
+        self.order.remove(&came);
         self.messages -= warm.messages();
         Some(warm)
     }
 
     pub(super) fn view(&self, session: SessionId) -> Option<SessionView> {
-        self.warm.iter().find(|warm| warm.id() == session).map(|warm| warm.session.view().clone())
+        self.warm.get(&session).map(|(_, warm)| warm.session.view().clone())
     }
 }

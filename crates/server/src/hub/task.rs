@@ -11,7 +11,7 @@ use super::rest::Warm;
 use super::stay::{Running, Stays, overdue};
 use super::{Ack, HubError, Inner, load, lock};
 use crate::clock::{self, SystemIds};
-use crate::log::{Epoch, StoreError};
+use crate::log::{Alias, Epoch, StoreError};
 
 /// How long to wait before a session whose commit failed is picked up again.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
@@ -33,8 +33,12 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 pub(super) struct Task {
     hub: Arc<Inner>,
     id: SessionId,
+    newborn: Option<Newborn>,
     inbox: mpsc::Receiver<Ask>,
 }
+
+/// A session that no store knows yet, and its names.
+pub(super) type Newborn = (Box<Session>, Vec<Alias>);
 
 /// A session with its machine in memory.
 pub(super) struct Live {
@@ -46,12 +50,16 @@ pub(super) struct Live {
 }
 
 impl Task {
-    pub(super) fn new(hub: Arc<Inner>, id: SessionId, inbox: mpsc::Receiver<Ask>) -> Self {
-        Self { hub, id, inbox }
+    pub(super) fn new(hub: Arc<Inner>, id: SessionId, newborn: Option<Newborn>, inbox: mpsc::Receiver<Ask>) -> Self {
+        Self { hub, id, newborn, inbox }
     }
 
     pub(super) async fn run(mut self) {
-        let result = match Live::open(&self.hub, self.id).await {
+        let live = match self.newborn.take() {
+            Some((session, aliases)) => Ok(Live::born(&self.hub, *session, aliases)),
+            None => Live::open(&self.hub, self.id).await,
+        };
+        let result = match live {
             Ok(live) => live.serve(&mut self.inbox).await,
             Err(error) => Err(error),
         };
@@ -103,8 +111,19 @@ impl Live {
         Self { hub: Arc::clone(hub), machine, commits, stays, deleting: None }
     }
 
+    /// A session that its first append makes.
+    fn born(hub: &Arc<Inner>, machine: Session, aliases: Vec<Alias>) -> Self {
+        let commits = Commits::newborn(machine.view().session, aliases);
+        let stays = Stays::new(Some(load::empty_context(machine.view())));
+        Self { hub: Arc::clone(hub), machine, commits, stays, deleting: None }
+    }
+
     async fn serve(mut self, inbox: &mut mpsc::Receiver<Ask>) -> Result<(), StoreError> {
         let hub = Arc::clone(&self.hub);
+        // What is there already goes with the first append.
+        while let Ok(ask) = inbox.try_recv() {
+            self.answer(ask);
+        }
         loop {
             self.settle().await?;
             if self.at_rest() {

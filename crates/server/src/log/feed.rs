@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// A session's ring keeps about so many bytes; older entries are in the log.
-const RING_BYTES: usize = 128 * 1024;
+const RING_BYTES: usize = 64 * 1024;
 
 /// A session is quiet after this time.
 const QUIET: Duration = Duration::from_secs(5);

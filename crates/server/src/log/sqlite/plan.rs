@@ -112,7 +112,7 @@ fn birth(script: &mut Script, pending: &Pending) -> Result<(), StoreError> {
         return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
     };
     script.sql(
-        "INSERT INTO session (id, epoch, owner, workspace, parent, created_at, agent, updated_at) \
+        "INSERT OR ROLLBACK INTO session (id, epoch, owner, workspace, parent, created_at, agent, updated_at) \
          VALUES (?, ?, ?, ?, ?, ?, '', 0);\n",
     );
     script.bind_session(session);
@@ -131,13 +131,14 @@ fn birth(script: &mut Script, pending: &Pending) -> Result<(), StoreError> {
 
 /// The entries. A session that is fenced or deleted has no id here, which fails the whole statement.
 ///
+/// A statement that fails ends its transaction, so SQLite need not keep copies of pages to undo it alone.
 /// The number of rows is rounded up with empty ones, so that few forms of the statement exist.
 fn insert_entries(script: &mut Script, rows: Vec<(SessionId, Epoch, Row)>) {
     let mut rows = rows.into_iter().peekable();
     while rows.peek().is_some() {
         let some: Vec<_> = rows.by_ref().take(ROWS).collect();
         let count = some.len().next_power_of_two();
-        script.sql("INSERT INTO entry (session, first, last, kind, body) SELECT ");
+        script.sql("INSERT OR ROLLBACK INTO entry (session, first, last, kind, body) SELECT ");
         script.sql(FENCE);
         script.sql(", column3, column4, column5, column6 FROM (VALUES ");
         script.tuples(count, 6);
@@ -163,7 +164,9 @@ const FENCE: &str = "column1";
 fn runs(script: &mut Script, changes: &[(SessionId, Changes)]) -> Result<(), StoreError> {
     let all: Vec<_> = changes.iter().flat_map(|(session, c)| c.runs.iter().map(move |run| (*session, run))).collect();
     for some in all.chunks(ROWS) {
-        script.sql("INSERT INTO run (id, session, first, began_at, started, ended, ended_at, outcome) VALUES ");
+        script.sql(
+            "INSERT OR ROLLBACK INTO run (id, session, first, began_at, started, ended, ended_at, outcome) VALUES ",
+        );
         script.tuples(some.len(), 8);
         script.sql(
             " ON CONFLICT (id, session) DO UPDATE SET started = COALESCE(started, excluded.started), \
@@ -198,7 +201,7 @@ fn questions(script: &mut Script, changes: &[(SessionId, Changes)]) {
     };
     let all: Vec<_> = changes.iter().flat_map(of).collect();
     for some in all.chunks(ROWS) {
-        script.sql("INSERT INTO question (id, session, run, asked, answered) VALUES ");
+        script.sql("INSERT OR ROLLBACK INTO question (id, session, run, asked, answered) VALUES ");
         script.tuples(some.len(), 5);
         script.sql(" ON CONFLICT (id, session) DO UPDATE SET answered = COALESCE(answered, excluded.answered);\n");
         for (session, question) in some {
@@ -216,7 +219,7 @@ fn cards(script: &mut Script, changes: &[(SessionId, Changes)]) {
     let all: Vec<_> = changes.iter().filter_map(|(session, c)| Some((*session, c.card.as_ref()?))).collect();
     for some in all.chunks(ROWS) {
         script.sql(
-            "UPDATE session SET title = COALESCE(column2, title), search = COALESCE(column3, search), \
+            "UPDATE OR ROLLBACK session SET title = COALESCE(column2, title), search = COALESCE(column3, search), \
              agent = COALESCE(column4, agent), archived = COALESCE(column5, archived), \
              messages = messages + column6, updated_at = MAX(updated_at, column7), state = CASE \
              WHEN EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
