@@ -125,18 +125,18 @@ fn chat() {
         &request(with_tools(None)),
         &plain,
         expect![[r#"
-        model "m-1"
-        messages
-          {"role":"system","content":"Be brief."}
-          {"role":"user","content":"What is here?"}
-          {"role":"assistant","content":"I look.","tool_calls":[{"id":"call_00000000000000000000000000000001","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"call_00000000000000000000000000000002","type":"function","function":{"name":"grep","arguments":"{\"path\":\".\"}"}}]}
-          {"role":"tool","content":"a.txt","tool_call_id":"call_00000000000000000000000000000001"}
-          {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"call_00000000000000000000000000000002"}
-          {"role":"user","content":"Go on."}
-        tools [{"type":"function","function":{"name":"list","description":"Lists files.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}]
-        stream true
-        stream_options {"include_usage":true}
-    "#]],
+            model "m-1"
+            tools [{"type":"function","function":{"name":"list","description":"Lists files.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}}]
+            stream true
+            stream_options {"include_usage":true}
+            messages
+              {"role":"system","content":"Be brief."}
+              {"role":"user","content":"What is here?"}
+              {"role":"assistant","content":"I look.","tool_calls":[{"id":"call_00000000000000000000000000000001","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"call_00000000000000000000000000000002","type":"function","function":{"name":"grep","arguments":"{\"path\":\".\"}"}}]}
+              {"role":"tool","content":"a.txt","tool_call_id":"call_00000000000000000000000000000001"}
+              {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"call_00000000000000000000000000000002"}
+              {"role":"user","content":"Go on."}
+        "#]],
     );
 }
 
@@ -152,16 +152,16 @@ fn chat_replays_its_own_message_and_its_ids() {
         &bare(messages.clone()),
         &profile("acme", Quirks::default()),
         expect![[r#"
-        model "m-1"
-        messages
-          {"role":"user","content":"What is here?"}
-          {"role":"assistant","content":"I look.","tool_calls":[{"id":"srv1","type":"function","function":{"name":"list","arguments":"{ \"path\" : \".\" }"}},{"id":"srv2","type":"function","function":{"name":"grep","arguments":"{}"},"extra_content":{"a":1}}]}
-          {"role":"tool","content":"a.txt","tool_call_id":"srv1"}
-          {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"srv2"}
-          {"role":"user","content":"Go on."}
-        stream true
-        stream_options {"include_usage":true}
-    "#]],
+            model "m-1"
+            stream true
+            stream_options {"include_usage":true}
+            messages
+              {"role":"user","content":"What is here?"}
+              {"role":"assistant","content":"I look.","tool_calls":[{"id":"srv1","type":"function","function":{"name":"list","arguments":"{ \"path\" : \".\" }"}},{"id":"srv2","type":"function","function":{"name":"grep","arguments":"{}"},"extra_content":{"a":1}}]}
+              {"role":"tool","content":"a.txt","tool_call_id":"srv1"}
+              {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"srv2"}
+              {"role":"user","content":"Go on."}
+        "#]],
     );
     let insists = Quirks { replay_reasoning: true, ..Quirks::default() };
     check(
@@ -169,16 +169,16 @@ fn chat_replays_its_own_message_and_its_ids() {
         &bare(messages),
         &profile("acme", insists),
         expect![[r#"
-        model "m-1"
-        messages
-          {"role":"user","content":"What is here?"}
-          {"role":"assistant","content":"I look.","reasoning_content":"hm","tool_calls":[{"id":"srv1","type":"function","function":{"name":"list","arguments":"{ \"path\" : \".\" }"}},{"id":"srv2","type":"function","function":{"name":"grep","arguments":"{}"},"extra_content":{"a":1}}]}
-          {"role":"tool","content":"a.txt","tool_call_id":"srv1"}
-          {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"srv2"}
-          {"role":"user","content":"Go on."}
-        stream true
-        stream_options {"include_usage":true}
-    "#]],
+            model "m-1"
+            stream true
+            stream_options {"include_usage":true}
+            messages
+              {"role":"user","content":"What is here?"}
+              {"role":"assistant","content":"I look.","reasoning_content":"hm","tool_calls":[{"id":"srv1","type":"function","function":{"name":"list","arguments":"{ \"path\" : \".\" }"}},{"id":"srv2","type":"function","function":{"name":"grep","arguments":"{}"},"extra_content":{"a":1}}]}
+              {"role":"tool","content":"a.txt","tool_call_id":"srv1"}
+              {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"srv2"}
+              {"role":"user","content":"Go on."}
+        "#]],
     );
 }
 
@@ -189,17 +189,17 @@ fn chat_with_images() {
         &bare(with_images()),
         &profile("acme", Quirks::default()),
         expect![[r#"
-        model "m-1"
-        messages
-          {"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"text","text":"[a](file:///w/a)"}]}
-          {"role":"assistant","content":null,"tool_calls":[{"id":"call_00000000000000000000000000000001","type":"function","function":{"name":"read","arguments":"{\"path\":\".\"}"}},{"id":"call_00000000000000000000000000000002","type":"function","function":{"name":"read","arguments":"{\"path\":\".\"}"}},{"id":"call_00000000000000000000000000000003","type":"function","function":{"name":"read","arguments":"{\"path\":\".\"}"}}]}
-          {"role":"tool","content":"see the image below","tool_call_id":"call_00000000000000000000000000000001"}
-          {"role":"tool","content":"created /w/a","tool_call_id":"call_00000000000000000000000000000002"}
-          {"role":"tool","content":"failed, without output","tool_call_id":"call_00000000000000000000000000000003"}
-          {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}
-        stream true
-        stream_options {"include_usage":true}
-    "#]],
+            model "m-1"
+            stream true
+            stream_options {"include_usage":true}
+            messages
+              {"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"text","text":"[a](file:///w/a)"}]}
+              {"role":"assistant","content":null,"tool_calls":[{"id":"call_00000000000000000000000000000001","type":"function","function":{"name":"read","arguments":"{\"path\":\".\"}"}},{"id":"call_00000000000000000000000000000002","type":"function","function":{"name":"read","arguments":"{\"path\":\".\"}"}},{"id":"call_00000000000000000000000000000003","type":"function","function":{"name":"read","arguments":"{\"path\":\".\"}"}}]}
+              {"role":"tool","content":"see the image below","tool_call_id":"call_00000000000000000000000000000001"}
+              {"role":"tool","content":"created /w/a","tool_call_id":"call_00000000000000000000000000000002"}
+              {"role":"tool","content":"failed, without output","tool_call_id":"call_00000000000000000000000000000003"}
+              {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}
+        "#]],
     );
     let mut blind = profile("acme", Quirks::default());
     blind.info.images = false;
@@ -208,12 +208,12 @@ fn chat_with_images() {
         &bare(with_images()[..1].to_vec()),
         &blind,
         expect![[r#"
-        model "m-1"
-        messages
-          {"role":"user","content":"Look:\n[an image of type image/png, which this model cannot see]\n[a](file:///w/a)"}
-        stream true
-        stream_options {"include_usage":true}
-    "#]],
+            model "m-1"
+            stream true
+            stream_options {"include_usage":true}
+            messages
+              {"role":"user","content":"Look:\n[an image of type image/png, which this model cannot see]\n[a](file:///w/a)"}
+        "#]],
     );
 }
 
@@ -232,17 +232,17 @@ fn chat_quirks_are_data() {
         &asked,
         &profile("acme", quirks),
         expect![[r#"
-        model "m-1"
-        messages
-          {"role":"user","content":"What is here?"}
-          {"role":"assistant","content":"I look.","tool_calls":[{"id":"000000001","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"000000002","type":"function","function":{"name":"grep","arguments":"{\"path\":\".\"}"}}]}
-          {"role":"tool","content":"a.txt","tool_call_id":"000000001"}
-          {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"000000002"}
-          {"role":"user","content":"Go on."}
-        stream true
-        max_completion_tokens 99
-        reasoning_effort "high"
-    "#]],
+            model "m-1"
+            stream true
+            max_completion_tokens 99
+            reasoning_effort "high"
+            messages
+              {"role":"user","content":"What is here?"}
+              {"role":"assistant","content":"I look.","tool_calls":[{"id":"000000001","type":"function","function":{"name":"list","arguments":"{\"path\":\".\"}"}},{"id":"000000002","type":"function","function":{"name":"grep","arguments":"{\"path\":\".\"}"}}]}
+              {"role":"tool","content":"a.txt","tool_call_id":"000000001"}
+              {"role":"tool","content":"interrupted: it may or may not have run, and its output is lost","tool_call_id":"000000002"}
+              {"role":"user","content":"Go on."}
+        "#]],
     );
     let object = Quirks { effort: EffortStyle::Object, effort_off: Some("none".into()), ..Quirks::default() };
     let asked = Request { effort: Some(Effort::Off), ..bare(vec![user("hi")]) };
@@ -251,13 +251,13 @@ fn chat_quirks_are_data() {
         &asked,
         &profile("acme", object),
         expect![[r#"
-        model "m-1"
-        messages
-          {"role":"user","content":"hi"}
-        stream true
-        stream_options {"include_usage":true}
-        reasoning {"effort":"none"}
-    "#]],
+            model "m-1"
+            stream true
+            stream_options {"include_usage":true}
+            reasoning {"effort":"none"}
+            messages
+              {"role":"user","content":"hi"}
+        "#]],
     );
 }
 
@@ -270,23 +270,23 @@ fn responses() {
         &asked,
         &profile("openai", word),
         expect![[r#"
-        model "m-1"
-        instructions "Be brief."
-        input
-          {"type":"message","role":"user","content":[{"type":"input_text","text":"What is here?"}]}
-          {"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]}
-          {"type":"function_call","call_id":"call_00000000000000000000000000000001","name":"list","arguments":"{\"path\":\".\"}"}
-          {"type":"function_call","call_id":"call_00000000000000000000000000000002","name":"grep","arguments":"{\"path\":\".\"}"}
-          {"type":"function_call_output","call_id":"call_00000000000000000000000000000001","output":"a.txt"}
-          {"type":"function_call_output","call_id":"call_00000000000000000000000000000002","output":"interrupted: it may or may not have run, and its output is lost"}
-          {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}
-        tools [{"type":"function","name":"list","description":"Lists files.","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"strict":false}]
-        stream true
-        store false
-        include ["reasoning.encrypted_content"]
-        reasoning {"effort":"low","summary":"auto"}
-        max_output_tokens 99
-    "#]],
+            model "m-1"
+            instructions "Be brief."
+            tools [{"type":"function","name":"list","description":"Lists files.","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"strict":false}]
+            stream true
+            store false
+            include ["reasoning.encrypted_content"]
+            reasoning {"effort":"low","summary":"auto"}
+            max_output_tokens 99
+            input
+              {"type":"message","role":"user","content":[{"type":"input_text","text":"What is here?"}]}
+              {"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]}
+              {"type":"function_call","call_id":"call_00000000000000000000000000000001","name":"list","arguments":"{\"path\":\".\"}"}
+              {"type":"function_call","call_id":"call_00000000000000000000000000000002","name":"grep","arguments":"{\"path\":\".\"}"}
+              {"type":"function_call_output","call_id":"call_00000000000000000000000000000001","output":"a.txt"}
+              {"type":"function_call_output","call_id":"call_00000000000000000000000000000002","output":"interrupted: it may or may not have run, and its output is lost"}
+              {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}
+        "#]],
     );
 }
 
@@ -307,6 +307,9 @@ fn responses_replays_its_own_items_and_drops_reasoning_that_was_not_sealed() {
         &profile("openai", plain),
         expect![[r#"
             model "m-1"
+            stream true
+            store false
+            include ["reasoning.encrypted_content"]
             input
               {"type":"message","role":"user","content":[{"type":"input_text","text":"What is here?"}]}
               {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"xyz"}
@@ -316,9 +319,6 @@ fn responses_replays_its_own_items_and_drops_reasoning_that_was_not_sealed() {
               {"type":"function_call_output","call_id":"srv1","output":"a.txt"}
               {"type":"function_call_output","call_id":"srv2","output":"interrupted: it may or may not have run, and its output is lost"}
               {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on."}]}
-            stream true
-            store false
-            include ["reasoning.encrypted_content"]
         "#]],
     );
 }
@@ -332,18 +332,18 @@ fn responses_with_images() {
         &bare(with_images()),
         &plain,
         expect![[r#"
-        model "m-1"
-        input
-          {"type":"message","role":"user","content":[{"type":"input_text","text":"Look:"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"},{"type":"input_text","text":"[a](file:///w/a)"}]}
-          {"type":"function_call","call_id":"call_00000000000000000000000000000001","name":"read","arguments":"{\"path\":\".\"}"}
-          {"type":"function_call","call_id":"call_00000000000000000000000000000002","name":"read","arguments":"{\"path\":\".\"}"}
-          {"type":"function_call","call_id":"call_00000000000000000000000000000003","name":"read","arguments":"{\"path\":\".\"}"}
-          {"type":"function_call_output","call_id":"call_00000000000000000000000000000001","output":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}
-          {"type":"function_call_output","call_id":"call_00000000000000000000000000000002","output":"created /w/a"}
-          {"type":"function_call_output","call_id":"call_00000000000000000000000000000003","output":"failed, without output"}
-        stream true
-        store false
-    "#]],
+            model "m-1"
+            stream true
+            store false
+            input
+              {"type":"message","role":"user","content":[{"type":"input_text","text":"Look:"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"},{"type":"input_text","text":"[a](file:///w/a)"}]}
+              {"type":"function_call","call_id":"call_00000000000000000000000000000001","name":"read","arguments":"{\"path\":\".\"}"}
+              {"type":"function_call","call_id":"call_00000000000000000000000000000002","name":"read","arguments":"{\"path\":\".\"}"}
+              {"type":"function_call","call_id":"call_00000000000000000000000000000003","name":"read","arguments":"{\"path\":\".\"}"}
+              {"type":"function_call_output","call_id":"call_00000000000000000000000000000001","output":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}
+              {"type":"function_call_output","call_id":"call_00000000000000000000000000000002","output":"created /w/a"}
+              {"type":"function_call_output","call_id":"call_00000000000000000000000000000003","output":"failed, without output"}
+        "#]],
     );
 }
 
@@ -356,17 +356,17 @@ fn anthropic() {
         &asked,
         &profile("anthropic", budget),
         expect![[r#"
-        model "m-1"
-        max_tokens 8192
-        system [{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]
-        tools [{"name":"list","description":"Lists files.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}},"cache_control":{"type":"ephemeral"}}]
-        messages
-          {"role":"user","content":[{"type":"text","text":"What is here?"}]}
-          {"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"call_00000000000000000000000000000001","name":"list","input":{"path":"."}},{"type":"tool_use","id":"call_00000000000000000000000000000002","name":"grep","input":{"path":"."}}]}
-          {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000001","content":[{"type":"text","text":"a.txt"}]},{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000002","content":[{"type":"text","text":"interrupted: it may or may not have run, and its output is lost"}],"is_error":true},{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}
-        stream true
-        thinking {"type":"enabled","budget_tokens":4096}
-    "#]],
+            model "m-1"
+            max_tokens 8192
+            system [{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]
+            tools [{"name":"list","description":"Lists files.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}},"cache_control":{"type":"ephemeral"}}]
+            stream true
+            thinking {"type":"enabled","budget_tokens":4096}
+            messages
+              {"role":"user","content":[{"type":"text","text":"What is here?"}]}
+              {"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"call_00000000000000000000000000000001","name":"list","input":{"path":"."}},{"type":"tool_use","id":"call_00000000000000000000000000000002","name":"grep","input":{"path":"."}}]}
+              {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000001","content":[{"type":"text","text":"a.txt"}]},{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000002","content":[{"type":"text","text":"interrupted: it may or may not have run, and its output is lost"}],"is_error":true},{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}
+        "#]],
     );
 }
 
@@ -386,16 +386,16 @@ fn anthropic_replays_its_own_blocks_to_itself_only() {
         &asked,
         &profile("anthropic", adaptive.clone()),
         expect![[r#"
-        model "m-1"
-        max_tokens 8192
-        messages
-          {"role":"user","content":[{"type":"text","text":"What is here?"}]}
-          {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"I look."},{"type":"tool_use","id":"toolu_1","name":"list","input":{"path":"."}},{"type":"tool_use","id":"toolu_2","name":"grep","input":{}}]}
-          {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"a.txt"}]},{"type":"tool_result","tool_use_id":"toolu_2","content":[{"type":"text","text":"interrupted: it may or may not have run, and its output is lost"}],"is_error":true},{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}
-        stream true
-        thinking {"type":"adaptive","display":"summarized"}
-        output_config {"effort":"medium"}
-    "#]],
+            model "m-1"
+            max_tokens 8192
+            stream true
+            thinking {"type":"adaptive","display":"summarized"}
+            output_config {"effort":"medium"}
+            messages
+              {"role":"user","content":[{"type":"text","text":"What is here?"}]}
+              {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"text","text":"I look."},{"type":"tool_use","id":"toolu_1","name":"list","input":{"path":"."}},{"type":"tool_use","id":"toolu_2","name":"grep","input":{}}]}
+              {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"a.txt"}]},{"type":"tool_result","tool_use_id":"toolu_2","content":[{"type":"text","text":"interrupted: it may or may not have run, and its output is lost"}],"is_error":true},{"type":"text","text":"Go on.","cache_control":{"type":"ephemeral"}}]}
+        "#]],
     );
     let elsewhere = Wire::Anthropic.encode(&asked, &profile("mirror", adaptive.clone()));
     let neutral = Request { effort: Some(Effort::Medium), ..bare(with_tools(None)) };
@@ -414,14 +414,14 @@ fn anthropic_with_images() {
         &bare(with_images()),
         &profile("anthropic", Quirks::default()),
         expect![[r#"
-        model "m-1"
-        max_tokens 8192
-        messages
-          {"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"text","text":"[a](file:///w/a)"}]}
-          {"role":"assistant","content":[{"type":"tool_use","id":"call_00000000000000000000000000000001","name":"read","input":{"path":"."}},{"type":"tool_use","id":"call_00000000000000000000000000000002","name":"read","input":{"path":"."}},{"type":"tool_use","id":"call_00000000000000000000000000000003","name":"read","input":{"path":"."}}]}
-          {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000001","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000002","content":[{"type":"text","text":"created /w/a"}]},{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000003","content":[{"type":"text","text":"failed, without output"}],"is_error":true,"cache_control":{"type":"ephemeral"}}]}
-        stream true
-    "#]],
+            model "m-1"
+            max_tokens 8192
+            stream true
+            messages
+              {"role":"user","content":[{"type":"text","text":"Look:"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"text","text":"[a](file:///w/a)"}]}
+              {"role":"assistant","content":[{"type":"tool_use","id":"call_00000000000000000000000000000001","name":"read","input":{"path":"."}},{"type":"tool_use","id":"call_00000000000000000000000000000002","name":"read","input":{"path":"."}},{"type":"tool_use","id":"call_00000000000000000000000000000003","name":"read","input":{"path":"."}}]}
+              {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000001","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000002","content":[{"type":"text","text":"created /w/a"}]},{"type":"tool_result","tool_use_id":"call_00000000000000000000000000000003","content":[{"type":"text","text":"failed, without output"}],"is_error":true,"cache_control":{"type":"ephemeral"}}]}
+        "#]],
     );
 }
 

@@ -86,7 +86,7 @@ async fn a_compatible_server_is_asked_as_one() {
     assert!(asked.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{asked}");
     assert!(asked.contains("authorization: Bearer sk-very-secret\r\n"), "{asked}");
     assert!(asked.ends_with(
-        r#"{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true}}"#
+        r#"{"model":"gpt-4o","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"hi"}]}"#
     ));
 }
 

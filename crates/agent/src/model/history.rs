@@ -183,6 +183,22 @@ impl Reader<'_> {
     }
 }
 
+/// Where a conversation can be cut: before an answer of the agent to somebody else's words or to its tools.
+///
+/// What is before it is written the same whatever follows, and the other way round. 0 if there is no such place.
+pub fn seam(messages: &[Arc<Message>]) -> usize {
+    let speaks = |message: &Message| {
+        let tells = |part: &Part| matches!(part, Part::Text { text } if !text.trim().is_empty());
+        !message.interrupted && message.parts.iter().any(|part| tells(part) || matches!(part, Part::ToolUse { .. }))
+    };
+    let answers = |pair: &[Arc<Message>]| match pair[0].role {
+        Role::User => speaks(&pair[0]) && pair[1].role == Role::Agent && speaks(&pair[1]),
+        Role::Tool => pair[1].role == Role::Agent && speaks(&pair[1]),
+        Role::Agent => false,
+    };
+    messages.windows(2).rposition(answers).map_or(0, |place| place + 1)
+}
+
 /// The tool uses of a message, in order.
 pub fn tool_uses(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str, &Value)> {
     parts.iter().filter_map(|part| {

@@ -16,7 +16,7 @@ use super::failure::{self, Hints};
 use super::reading::Reading;
 use super::retry::{self, Retry};
 use super::wire::{Profile, Wire};
-use super::{Model, ModelError, ModelInfo, ModelStream, Request};
+use super::{Model, ModelError, ModelInfo, ModelStream, Request, Written};
 
 /// Where and how a provider is asked.
 #[derive(Clone, Debug)]
@@ -80,6 +80,7 @@ pub struct HttpModel {
     limits: Limits,
     retry: Retry,
     client: Client,
+    written: Written,
 }
 
 impl HttpModel {
@@ -88,7 +89,7 @@ impl HttpModel {
         let client = client(&endpoint.url, limits.connect).map_err(|error| {
             ModelError::Network(format!("cannot prepare a connection to {}: {}", profile.info.provider, causes(&error)))
         })?;
-        Ok(Self { profile, endpoint, limits, retry, client })
+        Ok(Self { profile, endpoint, limits, retry, client, written: Written::default() })
     }
 
     /// One attempt, up to the first events.
@@ -159,7 +160,7 @@ impl Model for HttpModel {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
-        let body = Bytes::from(self.endpoint.wire.encode(&request, &self.profile));
+        let body = Bytes::from(self.endpoint.wire.encode_after(&request, &self.profile, &self.written));
         let attempt = || self.attempt(body.clone());
         retry::persist(&self.retry, self.info(), attempt).await
     }

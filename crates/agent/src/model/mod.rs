@@ -28,6 +28,7 @@ mod retry;
 mod sse;
 mod stream;
 pub mod wire;
+mod written;
 
 pub use catalogue::{Catalogue, CatalogueError, Engine, Vendor};
 pub use connect::{ConnectError, Lookup, Patience, connect, connect_with};
@@ -38,6 +39,7 @@ pub use http::{Auth, Endpoint, HttpModel, Limits};
 pub use info::{ModelInfo, Price, Tokens};
 pub use retry::Retry;
 pub use stream::ModelStream;
+pub use written::Written;
 
 /// Something that answers a conversation.
 #[async_trait]

@@ -5,7 +5,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::sse::Sse;
+use super::written::Written;
 use super::{ModelError, ModelEvent, ModelInfo, Request, anthropic, openai_chat, openai_responses};
+
+/// How a body ends whose last field is its conversation.
+const LIST_END: &[u8] = b"]}";
 
 /// A family of HTTP APIs with one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -68,11 +72,31 @@ pub enum EffortStyle {
 impl Wire {
     /// The body of the HTTP request.
     pub fn encode(self, request: &Request, profile: &Profile) -> Vec<u8> {
+        self.encode_after(request, profile, &Written::default())
+    }
+
+    /// The same, without writing again what was written for an earlier request of the conversation.
+    pub fn encode_after(self, request: &Request, profile: &Profile, written: &Written) -> Vec<u8> {
+        let (messages, last) = (&request.messages, request.messages.last());
+        let mut body = match self {
+            Self::OpenaiChat => openai_chat::frame(request, profile),
+            Self::OpenaiResponses => openai_responses::frame(request, profile),
+            Self::Anthropic => anthropic::frame(request, profile),
+        };
+        body.truncate(body.len() - LIST_END.len());
         match self {
-            Self::OpenaiChat => openai_chat::encode(request, profile),
-            Self::OpenaiResponses => openai_responses::encode(request, profile),
-            Self::Anthropic => anthropic::encode(request, profile),
+            Self::OpenaiChat => {
+                written.add(&mut body, messages, |some, list| openai_chat::conversation(some, profile, list))
+            }
+            Self::OpenaiResponses => {
+                written.add(&mut body, messages, |some, list| openai_responses::conversation(some, profile, list));
+            }
+            Self::Anthropic => {
+                written.add(&mut body, messages, |some, list| anthropic::conversation(some, profile, last, list));
+            }
         }
+        body.extend_from_slice(LIST_END);
+        body
     }
 
     /// A decoder of one answer.

@@ -1,12 +1,15 @@
 //! A request as a Messages call.
 
-use gander_domain::{Effort, Part};
+use std::sync::Arc;
+
+use gander_domain::{self as domain, Effort, Part};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::WIRE;
-use crate::model::history::{AgentTurn, Piece, Reader, Returned, Turn, long_id};
+use crate::model::history::{AgentTurn, Piece, Reader, Returned, Turn, long_id, seam};
 use crate::model::wire::{EffortStyle, Profile};
+use crate::model::written::items;
 use crate::model::{Request, ToolSpec};
 
 /// What an answer may take when nobody knows the model's limit. The wire demands a number.
@@ -16,12 +19,11 @@ const ROOM_TO_SPEAK: u64 = 4_096;
 /// The wire's smallest thinking budget.
 const LEAST_BUDGET: u64 = 1_024;
 
-/// The body of the HTTP request.
-pub fn encode(request: &Request, profile: &Profile) -> Vec<u8> {
+/// The body of the HTTP request without its conversation, whose list is the end of it.
+pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
     let info = &profile.info;
-    let turns = Reader { wire: WIRE, info, native_ids, make_id: long_id }.turns(&request.messages);
-    let mut messages = messages(&turns);
-    mark_last(&mut messages);
+    let end = &request.messages[seam(&request.messages)..];
+    let turns = reader(profile).turns(end);
     let mut tools: Vec<Tool<'_>> = request.tools.iter().map(Tool::from).collect();
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(CACHE);
@@ -34,12 +36,31 @@ pub fn encode(request: &Request, profile: &Profile) -> Vec<u8> {
         max_tokens,
         system: system.into_iter().collect(),
         tools,
-        messages,
         stream: true,
         thinking: thinking(request, profile, max_tokens).filter(|_| !is_amid_thoughtless_tools(&turns)),
         output_config: output_config(request, profile),
+        messages: [],
     };
     serde_json::to_vec(&call).expect("strings and JSON values always serialise")
+}
+
+/// The items of a piece of the conversation. The last piece is marked: the next call begins with everything up to it.
+pub fn conversation(
+    pieces: &[Arc<domain::Message>],
+    profile: &Profile,
+    last: Option<&Arc<domain::Message>>,
+    list: &mut Vec<u8>,
+) {
+    let turns = reader(profile).turns(pieces);
+    let mut messages = messages(&turns);
+    if pieces.last().zip(last).is_some_and(|(end, last)| Arc::ptr_eq(end, last)) {
+        mark_last(&mut messages);
+    }
+    items(list, messages);
+}
+
+fn reader(profile: &Profile) -> Reader<'_> {
+    Reader { wire: WIRE, info: &profile.info, native_ids, make_id: long_id }
 }
 
 #[derive(Serialize)]
@@ -50,12 +71,12 @@ struct Call<'a> {
     system: Vec<Block<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
-    messages: Vec<Message<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+    messages: [(); 0],
 }
 
 #[derive(Serialize)]
@@ -166,7 +187,6 @@ fn messages<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
     messages
 }
 
-/// The next call begins with everything up to here.
 fn mark_last(messages: &mut [Message<'_>]) {
     if let Some(Item::Ours(block)) = messages.last_mut().and_then(|message| message.content.last_mut()) {
         block.cache_control = Some(CACHE);

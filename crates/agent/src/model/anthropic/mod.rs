@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 
 pub use decode::Messages;
-pub use encode::encode;
+pub use encode::{conversation, frame};
 
 /// The tag of native items: the content blocks as they came.
 pub const WIRE: &str = "anthropic";

@@ -1,36 +1,25 @@
 //! A request as a chat completion.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use gander_domain::{Effort, ToolCallId};
+use gander_domain::{self as domain, Effort, ToolCallId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::WIRE;
 use crate::model::history::{AgentTurn, Piece, Reader, Returned, Turn, joined, long_id, tool_uses};
 use crate::model::wire::{EffortStyle, Profile, Quirks};
+use crate::model::written::items;
 use crate::model::{Request, ToolSpec};
 
-/// The body of the HTTP request.
-pub fn encode(request: &Request, profile: &Profile) -> Vec<u8> {
+/// The body of the HTTP request without its conversation, whose list is the end of it.
+pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
     let Profile { info, quirks } = profile;
-    let make_id = if quirks.short_tool_ids { short_id } else { long_id };
-    let turns = Reader { wire: WIRE, info, native_ids, make_id }.turns(&request.messages);
-    let mut messages = Vec::with_capacity(turns.len() + 1);
-    if !request.system.is_empty() {
-        messages.push(Message::plain("system", Content::Text(request.system.as_str().into())));
-    }
-    for turn in &turns {
-        match turn {
-            Turn::User(pieces) => messages.push(Message::plain("user", content(pieces))),
-            Turn::Agent(turn) => messages.push(agent(turn, quirks)),
-            Turn::Tool(returned) => messages.extend(tool(returned)),
-        }
-    }
     let limit = request.max_output;
+    let system = Message::plain("system", Content::Text(request.system.as_str().into()));
     let body = Body {
         model: &info.model,
-        messages,
         tools: request.tools.iter().map(Tool::from).collect(),
         stream: true,
         stream_options: (!quirks.no_stream_options).then_some(StreamOptions { include_usage: true }),
@@ -38,14 +27,30 @@ pub fn encode(request: &Request, profile: &Profile) -> Vec<u8> {
         max_completion_tokens: limit.filter(|_| quirks.max_completion_tokens),
         reasoning_effort: effort(request, profile, EffortStyle::Word),
         reasoning: effort(request, profile, EffortStyle::Object).map(|effort| Reasoning { effort }),
+        messages: (!request.system.is_empty()).then_some(system).into_iter().collect(),
     };
     serde_json::to_vec(&body).expect("strings and JSON values always serialise")
+}
+
+/// The items of a piece of the conversation.
+pub fn conversation(messages: &[Arc<domain::Message>], profile: &Profile, list: &mut Vec<u8>) {
+    let Profile { info, quirks } = profile;
+    let make_id = if quirks.short_tool_ids { short_id } else { long_id };
+    let turns = Reader { wire: WIRE, info, native_ids, make_id }.turns(messages);
+    let mut messages = Vec::with_capacity(turns.len() + 1);
+    for turn in &turns {
+        match turn {
+            Turn::User(pieces) => messages.push(Message::plain("user", content(pieces))),
+            Turn::Agent(turn) => messages.push(agent(turn, quirks)),
+            Turn::Tool(returned) => messages.extend(tool(returned)),
+        }
+    }
+    items(list, messages);
 }
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     stream: bool,
@@ -59,6 +64,7 @@ struct Body<'a> {
     reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
+    messages: Vec<Message<'a>>,
 }
 
 #[derive(Serialize)]
@@ -74,7 +80,7 @@ struct Reasoning<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Message<'a> {
-    Native(Map<String, Value>),
+    Native(Replayed<'a>),
     Ours {
         role: &'static str,
         content: Content<'a>,
@@ -145,7 +151,7 @@ impl<'a> From<&'a ToolSpec> for Tool<'a> {
 
 fn agent<'a>(turn: &'a AgentTurn<'a>, quirks: &Quirks) -> Message<'a> {
     if let Some(Value::Object(native)) = turn.native.and_then(<[Value]>::first) {
-        return Message::Native(replayed(native, quirks));
+        return Message::Native(Replayed { native, reasoning: quirks.replay_reasoning });
     }
     let text = gander_domain::message::plain_text(turn.parts);
     let tool_calls = tool_uses(turn.parts)
@@ -160,11 +166,17 @@ fn agent<'a>(turn: &'a AgentTurn<'a>, quirks: &Quirks) -> Message<'a> {
     Message::Ours { role: "assistant", content, tool_calls, tool_call_id: None }
 }
 
-/// Most servers refuse or misread reasoning that is sent back; a few insist on it.
-fn replayed(native: &Map<String, Value>, quirks: &Quirks) -> Map<String, Value> {
-    let is_reasoning = |field: &str| field.starts_with("reasoning");
-    let kept = native.iter().filter(|(field, _)| quirks.replay_reasoning || !is_reasoning(field));
-    kept.map(|(field, value)| (field.clone(), value.clone())).collect()
+/// The provider's own words. Most servers refuse or misread reasoning that is sent back; a few insist on it.
+struct Replayed<'a> {
+    native: &'a Map<String, Value>,
+    reasoning: bool,
+}
+
+impl Serialize for Replayed<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_kept = |field: &str| self.reasoning || !field.starts_with("reasoning");
+        serializer.collect_map(self.native.iter().filter(|(field, _)| is_kept(field)))
+    }
 }
 
 /// A tool's answer is text on this wire: its pictures follow as if a person had sent them.

@@ -5,7 +5,7 @@ mod decode;
 mod encode;
 
 pub use decode::Chat;
-pub use encode::encode;
+pub use encode::{conversation, frame};
 
 /// The tag of native items: the assistant's message as it came, one item.
 pub const WIRE: &str = "openai_chat";

@@ -1,20 +1,38 @@
 //! A request as a Responses call.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use gander_domain::{Effort, Part};
+use gander_domain::{Effort, Message, Part};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::WIRE;
 use crate::model::history::{AgentTurn, Piece, Reader, Returned, Turn, joined, long_id};
 use crate::model::wire::{EffortStyle, Profile};
+use crate::model::written::items;
 use crate::model::{Request, ToolSpec};
 
-/// The body of the HTTP request.
-pub fn encode(request: &Request, profile: &Profile) -> Vec<u8> {
+/// The body of the HTTP request without its conversation, whose list is the end of it.
+pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
     let info = &profile.info;
-    let turns = Reader { wire: WIRE, info, native_ids, make_id: long_id }.turns(&request.messages);
+    let body = Body {
+        model: &info.model,
+        instructions: &request.system,
+        tools: request.tools.iter().map(Tool::from).collect(),
+        stream: true,
+        store: false,
+        include: if info.thinking { &["reasoning.encrypted_content"] } else { &[] },
+        reasoning: reasoning(request, profile),
+        max_output_tokens: request.max_output,
+        input: [],
+    };
+    serde_json::to_vec(&body).expect("strings and JSON values always serialise")
+}
+
+/// The items of a piece of the conversation.
+pub fn conversation(messages: &[Arc<Message>], profile: &Profile, list: &mut Vec<u8>) {
+    let turns = Reader { wire: WIRE, info: &profile.info, native_ids, make_id: long_id }.turns(messages);
     let mut input = Vec::with_capacity(turns.len());
     for turn in &turns {
         match turn {
@@ -23,18 +41,7 @@ pub fn encode(request: &Request, profile: &Profile) -> Vec<u8> {
             Turn::Tool(returned) => input.extend(returned.iter().map(output)),
         }
     }
-    let body = Body {
-        model: &info.model,
-        instructions: &request.system,
-        input,
-        tools: request.tools.iter().map(Tool::from).collect(),
-        stream: true,
-        store: false,
-        include: if info.thinking { &["reasoning.encrypted_content"] } else { &[] },
-        reasoning: reasoning(request, profile),
-        max_output_tokens: request.max_output,
-    };
-    serde_json::to_vec(&body).expect("strings and JSON values always serialise")
+    items(list, input);
 }
 
 #[derive(Serialize)]
@@ -42,7 +49,6 @@ struct Body<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
-    input: Vec<Item<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     stream: bool,
@@ -53,6 +59,7 @@ struct Body<'a> {
     reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
+    input: [(); 0],
 }
 
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 
 pub use decode::Responses;
-pub use encode::encode;
+pub use encode::{conversation, frame};
 
 /// The tag of native items: the output items as they came.
 pub const WIRE: &str = "openai_responses";
