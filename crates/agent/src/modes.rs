@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::{AgentManifest, Mode};
+use gander_domain::{AgentManifest, Capability, Mode};
 
 use crate::model::ToolSpec;
 
@@ -56,13 +56,28 @@ pub const MODES: &[ModeSpec] = &[
 
 /// The native agent as every door shows it.
 pub fn manifest() -> AgentManifest {
+    let description = "The built-in agent: any model, with tools for files, search, commands, the web and plans.";
+    let types = |types: &[&str]| types.iter().map(|kind| (*kind).to_owned()).collect();
     AgentManifest {
-        name: AGENT.to_owned(),
-        title: "Gander".to_owned(),
-        description: "The built-in agent: any model, with tools for files, search, commands, the web and plans."
-            .to_owned(),
         modes: MODES.iter().map(shown).collect(),
+        takes: types(&["text/plain", "text/markdown", "application/json", "image/png", "image/jpeg"]),
+        gives: types(&["text/plain", "text/markdown"]),
+        capabilities: CAPABILITIES.iter().map(capability).collect(),
+        tags: types(&["coding", "general"]),
+        ..AgentManifest::new(AGENT, "Gander", description)
     }
+}
+
+/// What it can do: a name and a sentence each.
+const CAPABILITIES: &[(&str, &str)] = &[
+    ("Files", "Reads, searches, writes and edits files of its workspace"),
+    ("Commands", "Runs commands, and asks before it does what cannot be undone"),
+    ("Web", "Fetches pages"),
+    ("Plans", "Keeps a plan of what it does"),
+];
+
+fn capability((name, description): &(&str, &str)) -> Capability {
+    Capability { name: (*name).to_owned(), description: (*description).to_owned() }
 }
 
 /// The mode with this id, or the default one.

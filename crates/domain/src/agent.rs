@@ -13,6 +13,73 @@ pub struct AgentManifest {
     pub description: String,
     /// Its modes; the first is the default.
     pub modes: Vec<Mode>,
+    /// Media types it takes, such as `text/plain` or `image/*`.
+    pub takes: Vec<String>,
+    /// Media types it gives.
+    pub gives: Vec<String>,
+    /// What it can do.
+    pub capabilities: Vec<Capability>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Where there is more about it.
+    pub links: Vec<AgentLink>,
+}
+
+/// Something an agent can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capability {
+    /// For people.
+    pub name: String,
+    /// One sentence.
+    pub description: String,
+}
+
+/// Where there is more about an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentLink {
+    /// What is there.
+    pub kind: LinkKind,
+    /// The address.
+    pub url: String,
+}
+
+/// What is behind a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkKind {
+    /// Its source.
+    SourceCode,
+    /// An image to run it from.
+    ContainerImage,
+    /// Its page.
+    Homepage,
+    /// How to use it.
+    Documentation,
+}
+
+impl AgentManifest {
+    /// An agent of one mode that takes and gives text.
+    pub fn new(name: impl Into<String>, title: impl Into<String>, description: impl Into<String>) -> Self {
+        let (title, description) = (title.into(), description.into());
+        let mode = Mode { id: "default".to_owned(), name: title.clone(), description: description.clone() };
+        let text = || vec!["text/plain".to_owned()];
+        Self {
+            name: name.into(),
+            title,
+            description,
+            modes: vec![mode],
+            takes: text(),
+            gives: text(),
+            capabilities: Vec::new(),
+            tags: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+
+    /// The id of its default mode.
+    pub fn default_mode(&self) -> &str {
+        self.modes.first().map_or("default", |mode| mode.id.as_str())
+    }
 }
 
 /// One way an agent works.

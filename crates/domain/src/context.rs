@@ -28,6 +28,8 @@ pub struct Context {
     pub run: Option<RunId>,
     /// Calls of the active run without a result, in the order in which they were wanted.
     pub pending: Vec<PendingCall>,
+    /// What the active run asked that is about no call, in order.
+    pub asked: Vec<Asked>,
     /// The last entry taken in.
     pub head: Seq,
     /// Model calls in the active run that came to an end.
@@ -40,6 +42,15 @@ pub struct Context {
     pub titled: bool,
     /// Where in the log each of `messages` stands.
     places: Vec<Seq>,
+}
+
+/// A question that is about no call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The question.
+    pub question: Question,
+    /// Its answer, once it has one.
+    pub answer: Option<Answer>,
 }
 
 /// A call without a result.
@@ -80,6 +91,7 @@ impl Context {
             folders,
             run: None,
             pending: Vec::new(),
+            asked: Vec::new(),
             head: Seq::ZERO,
             turns: 0,
             tokens: None,
@@ -114,7 +126,7 @@ impl Context {
             Event::ToolCalled { call } => self.stage(call.id, |pending| pending.call = Some(call.clone())),
             Event::ToolStarted { call } => self.stage(*call, |pending| pending.stage = Stage::Started),
             Event::ToolDone { call, result } => self.result(entry.seq, *call, result),
-            Event::QuestionAsked { question } => self.asked(question),
+            Event::QuestionAsked { question } => self.ask(question),
             Event::QuestionAnswered { question, answer } => self.answered(*question, answer),
             Event::SessionCreated { .. }
             | Event::ArchiveSet { .. }
@@ -140,6 +152,7 @@ impl Context {
     fn start(&mut self, run: Option<RunId>) {
         self.run = run;
         self.pending.clear();
+        self.asked.clear();
         self.turns = 0;
         self.run_first = None;
     }
@@ -180,13 +193,17 @@ impl Context {
         }
     }
 
-    fn asked(&mut self, question: &Question) {
-        if let Some(call) = question.call {
-            self.stage(call, |pending| pending.stage = Stage::Asked(question.clone()));
+    fn ask(&mut self, question: &Question) {
+        match question.call {
+            Some(call) => self.stage(call, |pending| pending.stage = Stage::Asked(question.clone())),
+            None => self.asked.push(Asked { question: question.clone(), answer: None }),
         }
     }
 
     fn answered(&mut self, id: QuestionId, answer: &Answer) {
+        for asked in self.asked.iter_mut().filter(|asked| asked.question.id == id) {
+            asked.answer = Some(answer.clone());
+        }
         for pending in &mut self.pending {
             if let Stage::Asked(question) = &pending.stage
                 && question.id == id

@@ -16,10 +16,10 @@ pub mod session;
 pub mod tool;
 pub mod view;
 
-pub use agent::{AgentManifest, Effort, Mode, Policy, Settings, SettingsPatch};
+pub use agent::{AgentLink, AgentManifest, Capability, Effort, LinkKind, Mode, Policy, Settings, SettingsPatch};
 pub use backend::{Gate, Order, Report};
 pub use command::{Accepted, Command, CommandError, IfBusy};
-pub use context::Context;
+pub use context::{Asked, Context};
 pub use event::{
     Entry, Event, Notice, Outcome, Plan, PlanItem, PlanStatus, Priority, ResetReason, RunOrigin, Seq, Severity,
     StopReason, Usage,

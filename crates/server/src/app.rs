@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::backend::agents::{Agent, Agents};
+use crate::backend::conformance;
 use crate::backend::native::Native;
 use crate::config::{Config, Keys, OnRestart, Sections};
 use crate::door::{self, Clients, Control, Desk, Workspaces};
@@ -61,10 +63,10 @@ impl App {
         let store: Arc<dyn Store> = Arc::new(store);
         let models = Arc::new(models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
-        let backend = Arc::new(native(&config, &models, Arc::new(grants.clone())));
-        let hub = Hub::new(Arc::clone(&store), backend, recovery(&config.sections));
+        let agents = Arc::new(agents(&config, native(&config, &models, Arc::new(grants.clone())))?);
+        let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
         let (sender, controls) = mpsc::channel(8);
-        let desk = Arc::new(desk(&config, hub, grants, &models, sender));
+        let desk = Arc::new(desk(&config, hub, agents, grants, &models, sender));
         let app = Self { config, store, desk, models, controls: Mutex::new(Some(controls)) };
         app.pick_up();
         Ok(Arc::new(app))
@@ -148,6 +150,15 @@ fn models(config: &Config) -> anyhow::Result<Models> {
     Ok(Models::new(config.catalogue()?, config.keys.clone(), chosen))
 }
 
+/// The native agent, and whoever else there is.
+fn agents(config: &Config, native: Native) -> anyhow::Result<Agents> {
+    let mut agents = Agents::new(Agent::new(gander_agent::modes::manifest(), Arc::new(native)));
+    if config.sections.server.conformance_agents {
+        conformance::agents().into_iter().try_for_each(|agent| agents.add(agent))?;
+    }
+    Ok(agents)
+}
+
 fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> Native {
     let limits = config.sections.tools.limits();
     let surroundings = Surroundings {
@@ -181,11 +192,18 @@ fn recovery(sections: &Sections) -> Recovery {
     }
 }
 
-fn desk(config: &Config, hub: Hub, grants: Grants, models: &Arc<Models>, controls: mpsc::Sender<ControlAsk>) -> Desk {
-    let manifest = gander_agent::modes::manifest();
+fn desk(
+    config: &Config,
+    hub: Hub,
+    agents: Arc<Agents>,
+    grants: Grants,
+    models: &Arc<Models>,
+    controls: mpsc::Sender<ControlAsk>,
+) -> Desk {
+    let manifest = agents.default_manifest();
     let settings = Settings {
         agent: manifest.name.clone(),
-        mode: manifest.modes.first().map(|mode| mode.id.clone()).unwrap_or_default(),
+        mode: manifest.default_mode().to_owned(),
         model: None,
         policy: config.sections.permissions.policy,
         effort: config.sections.model.effort,
@@ -199,7 +217,7 @@ fn desk(config: &Config, hub: Hub, grants: Grants, models: &Arc<Models>, control
         workspaces: Workspaces::new(config.paths.scratch()),
         longest_line: config.sections.limits.line.len(),
         grants,
-        manifest,
+        agents,
         settings,
         catalog: Arc::new(move || models.catalog()),
         status: Arc::new(status),

@@ -23,7 +23,7 @@ pub use default_file::default_file;
 pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::{ConfigError, settings_file};
 pub use sections::{
-    DaemonSection, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, Sections,
+    DaemonSection, Door, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, Sections,
     ServerSection, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting};

@@ -15,6 +15,7 @@ pub mod log;
 pub mod models;
 pub mod output;
 pub mod paths;
+pub mod sse;
 pub mod token;
 pub mod trace;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::routing::on;
 use gander_server::app::App;
-use gander_server::config::{Config, Environment, Flags};
+use gander_server::config::{Config, Door, Environment, Flags};
 use gander_server::http::{Access, Payload, ROUTES, Route, Site, Size, Verb, router, serve};
 use gander_server::token::{self, Scope, Tokens};
 use secrecy::ExposeSecret;
@@ -23,6 +23,20 @@ const TEST_ROUTES: &[Route] = &[
         access: Access::Token(Scope::Prompt),
         payload: Payload::Json(Size::Small),
         serve: |verb| on(verb, |body: String| async move { body }),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/open",
+        access: Access::Door(Door::A2a, Scope::Approve),
+        payload: Payload::Any(Size::Small),
+        serve: |verb| on(verb, |body: String| async move { body }),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/open/admin",
+        access: Access::Door(Door::A2a, Scope::Admin),
+        payload: Payload::None,
+        serve: |verb| on(verb, || async { "" }),
     },
     Route {
         verb: Verb::Get,
@@ -129,7 +143,7 @@ async fn every_route_but_the_public_ones_needs_a_token_before_its_body_is_read()
             // The body never comes: who waits for it never answers.
             let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\nConnection: close";
             match route.access {
-                Access::Token(_) => {
+                Access::Token(_) | Access::Door(..) => {
                     let answer = server.raw(format!("{verb} {path} HTTP/1.1\r\n{head}\r\n\r\n").as_bytes()).await;
                     assert_eq!((answer.status, answer.code()), (401, json!("unauthorized")), "{verb} {path}");
                     assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
@@ -203,6 +217,22 @@ async fn a_token_without_the_scope_is_forbidden() {
     token::revoke(&server.config.paths, "reader").unwrap();
     let answer = server.send("POST", "/echo", &[&bearer, "Content-Type: application/json"], "{}").await;
     assert_eq!(answer.status, 401);
+}
+
+#[tokio::test]
+async fn an_open_door_needs_no_token_but_takes_no_wrong_one() {
+    for (open, expected) in [("[]", [401, 401, 401]), ("['adk']", [401, 401, 401]), ("['adk', 'a2a']", [200, 403, 401])]
+    {
+        let server = Server::start(TEST_ROUTES, &[("GANDER_SERVER_OPEN", open)]).await;
+        let statuses = [
+            server.send("POST", "/open", &[], "x").await.status,
+            server.send("POST", "/open/admin", &[], "").await.status,
+            server.send("POST", "/open", &["Authorization: Bearer wrong"], "x").await.status,
+        ];
+        assert_eq!(statuses, expected, "{open}");
+        assert_eq!(server.send("POST", "/open/admin", &[&server.bearer()], "").await.status, 200);
+        assert_eq!(server.send("POST", "/open", &["Origin: https://evil.example"], "x").await.status, 403);
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,9 @@ use gander_domain::{Context, Order, Report, RunId, SessionView};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub mod agents;
+pub mod conformance;
+pub mod handler;
 pub mod native;
 
 /// Runs agents. One call of [`Backend::drive`] is one stay of a run: from its start, or from its last answer,

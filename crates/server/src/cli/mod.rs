@@ -106,22 +106,30 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
 
 /// Settings that were given as flags of a command.
 fn flag_values(command: &mut Command) -> Vec<FlagValue> {
-    let (model, policy, listen) = match command {
-        Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy, None),
-        Command::Acp { model, .. } => (model.clone(), None, None),
-        Command::Serve { listen, .. } => (None, None, listen.clone()),
+    let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
+    let (model, policy) = match command {
+        Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy),
+        Command::Acp { model, .. } => (model.clone(), None),
+        Command::Serve { listen, open, conformance_agents, .. } => {
+            let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
+            let agents = conformance_agents.then(|| "true".to_owned());
+            let values = [
+                value("server.listen", "--listen", listen.clone()),
+                value("server.open", "--open", open),
+                value("server.conformance_agents", "--conformance-agents", agents),
+            ];
+            return values.into_iter().flatten().collect();
+        }
         Command::Sessions { .. }
         | Command::Token { .. }
         | Command::Grants { .. }
         | Command::Doctor { .. }
         | Command::Config { .. }
-        | Command::Completions { .. } => (None, None, None),
+        | Command::Completions { .. } => (None, None),
     };
-    let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
     [
         value("model.default", "--model", model),
         value("permissions.policy", "--policy", policy.map(|policy| policy.name().to_owned())),
-        value("server.listen", "--listen", listen),
     ]
     .into_iter()
     .flatten()
@@ -168,7 +176,15 @@ mod tests {
         let mut cli = Cli::parse_from(line);
         let keys: Vec<&str> = flag_values(&mut cli.command).iter().map(|value| value.key).collect();
         assert_eq!(keys, ["model.default", "permissions.policy"]);
-        let mut cli = Cli::parse_from(["gander", "serve", "--listen", "127.0.0.1:1"]);
+        let mut cli = Cli::parse_from([
+            "gander",
+            "serve",
+            "--listen",
+            "127.0.0.1:1",
+            "--open",
+            "a2a,adk",
+            "--conformance-agents",
+        ]);
         let values = flag_values(&mut cli.command);
         let all = keys.into_iter().chain(values.iter().map(|value| value.key));
         for key in all {

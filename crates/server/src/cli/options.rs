@@ -62,6 +62,12 @@ Anything but a loopback address needs --insecure-plain, or better: a proxy with 
         /// Listen on other than loopback addresses without TLS
         #[arg(long)]
         insecure_plain: bool,
+        /// Doors that need no token on this machine: acp-rest, a2a, adk
+        #[arg(long, value_name = "DOORS", value_delimiter = ',')]
+        open: Vec<String>,
+        /// Offer agents with known behaviour, for checking clients
+        #[arg(long)]
+        conformance_agents: bool,
         /// Started by a client, on the Unix socket alone
         #[arg(long, hide = true)]
         background: bool,

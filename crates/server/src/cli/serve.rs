@@ -89,6 +89,11 @@ fn announce(context: &Context, listens: &[SocketAddr]) -> anyhow::Result<()> {
     if listens.iter().any(|address| !address.ip().is_loopback()) {
         row("warning", &err.paint(Tone::Warn, "not encrypted: whoever can read the network reads the token"));
     }
+    if !config.sections.server.open.is_empty() {
+        let doors: Vec<String> = config.sections.server.open.iter().map(ToString::to_string).collect();
+        let open = format!("every program on this machine may prompt, without a token, at: {}", doors.join(", "));
+        row("warning", &err.paint(Tone::Warn, &open));
+    }
     for address in listens {
         let url = out.paint(Tone::Bold, &format!("http://{address}"));
         output.line(&format!("gander {} listening on {url}", crate::VERSION))?;

@@ -1,5 +1,6 @@
 //! The values by section, typed: what the rest of the server reads.
 
+use std::fmt;
 use std::net::SocketAddr;
 
 use gander_agent::permission::Rule;
@@ -124,6 +125,32 @@ pub struct ServerSection {
     pub allowed_origins: Vec<String>,
     /// May the network name programs to start?
     pub allow_remote_commands: bool,
+    /// Doors that need no token on this machine.
+    pub open: Vec<Door>,
+    /// Are there agents for checking clients?
+    pub conformance_agents: bool,
+}
+
+/// A protocol whose clients may be unable to send a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Door {
+    /// The Agent Communication Protocol.
+    AcpRest,
+    /// Agent to Agent.
+    A2a,
+    /// The Agent Development Kit.
+    Adk,
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AcpRest => "acp-rest",
+            Self::A2a => "a2a",
+            Self::Adk => "adk",
+        })
+    }
 }
 
 /// How much is too much.

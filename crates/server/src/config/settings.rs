@@ -107,6 +107,16 @@ pub const SETTINGS: &[Setting] = &[
         "false",
         "Whether a client on the network may name a program to start. Clients on this machine's socket always may.",
     ),
+    value(
+        "server.open",
+        "[]",
+        "Doors that need no token, for clients that cannot send one: \"acp-rest\", \"a2a\", \"adk\". Only for callers on this machine, and only while the server listens on loopback addresses alone.",
+    ),
+    value(
+        "server.conformance_agents",
+        "false",
+        "Whether there are agents with known behaviour (echo and others), for checking clients and protocols.",
+    ),
     value("limits.body", r#""4 MiB""#, "Largest body of a request."),
     value("limits.prompt_body", r#""32 MiB""#, "Largest body of a request that carries a prompt."),
     value("limits.header_size", r#""32 KiB""#, "Largest header of a request, all lines together."),

@@ -59,6 +59,9 @@ pub enum ServerError {
         /// Why.
         reason: io::Error,
     },
+    /// Doors without a token are for this machine alone.
+    #[error("doors that need no token (server.open) go with loopback addresses only: {0}")]
+    Open(SocketAddr),
     /// The socket or a lock.
     #[error("cannot use the file, {reason}: {path}")]
     File {
@@ -105,7 +108,7 @@ impl Server {
         let lock = take(&paths)?;
         // An address that is taken is found before anything is touched.
         let tcp = match start {
-            Start::Foreground(address) => Some(bind(address)?),
+            Start::Foreground(address) => Some(bind(private_enough(address, &config)?)?),
             Start::Background => None,
         };
         let tokens = Tokens::open(&paths)?;
@@ -144,7 +147,7 @@ impl Server {
     /// Listens on TCP until the guard is dropped.
     pub(super) fn listen(self: &Arc<Self>, address: SocketAddr) -> Result<(SocketAddr, DropGuard), ServerError> {
         let stop = self.stop.child_token();
-        let bound = self.serve(bind(address)?, stop.clone())?;
+        let bound = self.serve(bind(private_enough(address, self.app.config())?)?, stop.clone())?;
         Ok((bound, stop.drop_guard()))
     }
 
@@ -238,6 +241,12 @@ fn take(paths: &Paths) -> Result<Lock, ServerError> {
     let path = paths.server_lock();
     let lock = Lock::try_take(&path).map_err(|reason| ServerError::File { path, reason })?;
     lock.ok_or_else(|| ServerError::Taken(paths.data().to_owned()))
+}
+
+/// What needs no token is never on a network.
+fn private_enough(address: SocketAddr, config: &Config) -> Result<SocketAddr, ServerError> {
+    let exposed = !config.sections.server.open.is_empty() && !address.ip().is_loopback();
+    if exposed { Err(ServerError::Open(address)) } else { Ok(address) }
 }
 
 /// A burst of callers waits in the system's queue. An address that a server just left can be taken at once.

@@ -7,13 +7,14 @@ mod workspace;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use gander_domain::{AgentManifest, Settings};
+use gander_domain::Settings;
 use gander_wire::acp::Catalog;
 use serde_json::Value;
 
 pub use clients::{Clients, Presence};
 pub use workspace::{BadWorkspace, Workspaces};
 
+use crate::backend::agents::Agents;
 use crate::grants::Grants;
 use crate::hub::Hub;
 
@@ -29,8 +30,8 @@ pub struct Desk {
     pub longest_line: usize,
     /// What was allowed for good.
     pub grants: Grants,
-    /// The agent that serves new sessions.
-    pub manifest: AgentManifest,
+    /// Who can serve a session.
+    pub agents: Arc<Agents>,
     /// What new sessions are set to.
     pub settings: Settings,
     /// What sessions can be set to.

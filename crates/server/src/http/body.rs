@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use http::header::{self, HeaderMap};
-use http::{StatusCode, request::Parts};
+use http::{HeaderValue, StatusCode, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::error::{closing, problem};
@@ -33,6 +33,16 @@ pub(super) async fn take(limits: &Limits, payload: Payload, request: Request) ->
         Ok(Err(_)) => Err(refuse(&parts, StatusCode::BAD_REQUEST)),
         Err(_) => Err(refuse(&parts, StatusCode::REQUEST_TIMEOUT)),
     }
+}
+
+/// Another encoding than UTF-8 was declared. Protocols whose clients name any type or none refuse only this.
+pub(super) fn is_foreign(headers: &HeaderMap) -> bool {
+    let Some(Ok(value)) = headers.get(header::CONTENT_TYPE).map(HeaderValue::to_str) else { return false };
+    let mut parameters = value.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    parameters.any(|(name, value)| {
+        let value = value.trim().trim_matches('"');
+        name.trim().eq_ignore_ascii_case("charset") && !value.eq_ignore_ascii_case("utf-8")
+    })
 }
 
 fn refuse(parts: &Parts, status: StatusCode) -> Box<Response> {

@@ -10,8 +10,10 @@ mod own;
 mod quota;
 mod routes;
 mod site;
+mod sse;
+mod streams;
 
 pub use accept::{Address, serve};
 pub use error::problem;
-pub use routes::{Access, Payload, ROUTES, Route, Size, Verb, router};
+pub use routes::{Access, Payload, ROUTES, Route, Serve, Size, Verb, router};
 pub use site::Site;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::{MethodFilter, MethodRouter};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::site::Site;
 use super::{acp, error, front, own};
+use crate::config::Door;
 use crate::token::Scope;
 
 /// One line of the table.
@@ -24,8 +25,11 @@ pub struct Route {
     /// What may be brought along.
     pub payload: Payload,
     /// Mounts the handler under the method it is given.
-    pub serve: fn(MethodFilter) -> MethodRouter<Arc<Site>>,
+    pub serve: Serve,
 }
+
+/// Mounts a handler.
+pub type Serve = fn(MethodFilter) -> MethodRouter<Arc<Site>>;
 
 /// A method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub enum Access {
     Public,
     /// Whoever has a token with this scope.
     Token(Scope),
+    /// The same; and whoever is on this machine, if the owner opened this door.
+    Door(Door, Scope),
 }
 
 /// What a request may bring along. It is read before the handler runs.
@@ -71,42 +77,11 @@ pub enum Size {
     Prompt,
 }
 
+/// The tables, one per protocol.
+const TABLES: &[&[Route]] = &[own::ROUTES, acp::ROUTES];
+
 /// Every route there is.
-pub const ROUTES: &[Route] = &[
-    public("/", |verb| on(verb, own::welcome)),
-    public("/health", |verb| on(verb, own::health)),
-    public("/ping", |verb| on(verb, own::ping)),
-    public("/status", |verb| on(verb, own::alive)),
-    public("/features", |verb| on(verb, own::features)),
-    Route {
-        verb: Verb::Get,
-        path: "/gander/status",
-        access: Access::Token(Scope::Read),
-        payload: Payload::None,
-        serve: |verb| on(verb, own::status),
-    },
-    Route {
-        verb: Verb::Get,
-        path: "/acp",
-        access: Access::Token(Scope::Prompt),
-        payload: Payload::None,
-        serve: |verb| on(verb, acp::get),
-    },
-    Route {
-        verb: Verb::Post,
-        path: "/acp",
-        access: Access::Token(Scope::Prompt),
-        payload: Payload::Json(Size::Prompt),
-        serve: |verb| on(verb, acp::post),
-    },
-    Route {
-        verb: Verb::Delete,
-        path: "/acp",
-        access: Access::Token(Scope::Prompt),
-        payload: Payload::None,
-        serve: |verb| on(verb, acp::delete),
-    },
-];
+pub const ROUTES: &[Route] = &joined::<{ count(TABLES) }>(TABLES);
 
 /// Builds the router: the guard around everything, a line's own checks around its handler.
 pub fn router(routes: &'static [Route], site: &Arc<Site>) -> Router {
@@ -126,8 +101,45 @@ pub fn router(routes: &'static [Route], site: &Arc<Site>) -> Router {
         .layer(middleware::from_fn_with_state(site.clone(), front::guard))
 }
 
-const fn public(path: &'static str, serve: fn(MethodFilter) -> MethodRouter<Arc<Site>>) -> Route {
-    Route { verb: Verb::Get, path, access: Access::Public, payload: Payload::None, serve }
+impl Route {
+    /// A line that everybody may read.
+    pub(super) const fn public(path: &'static str, serve: Serve) -> Self {
+        Self { verb: Verb::Get, path, access: Access::Public, payload: Payload::None, serve }
+    }
+
+    /// A line for reading.
+    pub(super) const fn get(path: &'static str, access: Access, serve: Serve) -> Self {
+        Self { verb: Verb::Get, path, access, payload: Payload::None, serve }
+    }
+
+    /// A line for doing.
+    pub(super) const fn post(path: &'static str, access: Access, payload: Payload, serve: Serve) -> Self {
+        Self { verb: Verb::Post, path, access, payload, serve }
+    }
+}
+
+const fn count(tables: &[&[Route]]) -> usize {
+    let (mut total, mut table) = (0, 0);
+    while table < tables.len() {
+        total += tables[table].len();
+        table += 1;
+    }
+    total
+}
+
+const fn joined<const N: usize>(tables: &[&[Route]]) -> [Route; N] {
+    let mut all = [tables[0][0]; N];
+    let (mut next, mut table) = (0, 0);
+    while table < tables.len() {
+        let mut line = 0;
+        while line < tables[table].len() {
+            all[next] = tables[table][line];
+            next += 1;
+            line += 1;
+        }
+        table += 1;
+    }
+    all
 }
 
 impl Verb {

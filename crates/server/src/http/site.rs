@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::host::Names;
 use super::quota::Quotas;
 use crate::app::App;
-use crate::config::{Config, Limits};
+use crate::config::{Config, Door, Limits};
 use crate::token::Tokens;
 
 /// What all handlers share.
@@ -19,12 +19,13 @@ pub struct Site {
     /// How much is too much.
     pub limits: Limits,
     pub(super) tokens: Tokens,
+    pub(super) open: Vec<Door>,
     pub(super) names: Names,
     pub(super) quotas: Quotas,
     pub(super) panics: AtomicUsize,
     pub(super) connections: AtomicUsize,
     pub(super) acp: Arc<crate::door::acp::Connections>,
-    pub(super) streams: Arc<super::acp::Streams>,
+    pub(super) streams: Arc<super::streams::Streams>,
     /// Cancelled when no new work is taken any more.
     pub(super) ending: CancellationToken,
 }
@@ -38,6 +39,7 @@ impl Site {
             acp: crate::door::acp::Connections::new(Arc::clone(app.desk())),
             app,
             tokens,
+            open: server.open.clone(),
             names: Names::new(&server.allowed_hosts, &server.allowed_origins),
             quotas: Quotas::new(&limits),
             limits,

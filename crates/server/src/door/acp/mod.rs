@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 pub use self::driver::Ending;
 use self::editor::{Asks, HostAsk};
 use self::follows::{Follows, News};
-pub use self::http::{Closed, Connections, EventId, Events, From, Made, Open, Opened, Post, Posted, Unopened};
+pub use self::http::{Closed, Connections, Events, From, Made, Open, Opened, Post, Posted, Unopened};
 use self::intents::Done;
 use self::websocket::Frames;
 pub use self::websocket::accept_key;
@@ -159,9 +159,10 @@ impl Client {
 }
 
 fn profile(desk: &Desk) -> Profile {
+    let manifest = desk.agents.default_manifest();
     Profile {
-        name: desk.manifest.name.clone(),
-        title: desk.manifest.title.clone(),
+        name: manifest.name.clone(),
+        title: manifest.title.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         image: true,
         audio: false,

@@ -1,31 +1,23 @@
 //! `GET /acp`: the streams of a connection as server-sent events.
 
-use std::sync::Arc;
-
-use axum::body::Body;
 use axum::response::Response;
-use futures::StreamExt as _;
 use gander_domain::SessionId;
-use http::header::{self, HeaderMap, HeaderName};
+use http::StatusCode;
+use http::header::{self, HeaderMap};
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
 
-use super::streams::Stream;
 use super::{CONNECTION_ID, SESSION_ID, connection, no_connection, one, session, with_id};
-use crate::door::acp::{EventId, From, Open, Unopened};
-use crate::http::accept::Seat;
+use crate::door::acp::{From, Open, Unopened};
 use crate::http::error::problem;
 use crate::http::site::Site;
+use crate::http::sse::{LAST_EVENT_ID, Opening, last_event_id};
 use crate::token::Identity;
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Opens a stream; it ends with its connection or with the server.
 pub(super) async fn open(
     site: &Site,
     identity: &Identity,
-    stream: Stream,
+    opening: Opening,
     request: &Parts,
 ) -> Result<Response, Box<Response>> {
     let headers = &request.headers;
@@ -36,19 +28,9 @@ pub(super) async fn open(
     }
     let session = session(headers)?;
     let from = from(headers, session)?;
-    let seat = request.extensions.get::<Arc<Seat>>().cloned();
-    let stop = seat.as_ref().map(|seat| seat.stop.clone()).unwrap_or_default();
-    match site.acp.open(id, identity, Open { session, from, stop }).await {
+    match site.acp.open(id, identity, Open { session, from, stop: opening.stop() }).await {
         Ok(events) => {
-            // What the stream takes up is given back when its body is dropped.
-            let body = events.inspect(move |_| {
-                let _held = (&stream, &seat);
-            });
-            let mut response = Response::new(Body::from_stream(body));
-            let headers = response.headers_mut();
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-            headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+            let mut response = opening.response(events);
             with_id(&mut response, CONNECTION_ID, &id);
             if let Some(session) = session {
                 with_id(&mut response, SESSION_ID, &session);
@@ -78,11 +60,13 @@ fn refuse(why: Unopened, session: Option<SessionId>) -> Response {
 /// What the client has. An id that is none is refused, never read as the beginning.
 fn from(headers: &HeaderMap, session: Option<SessionId>) -> Result<From, Box<Response>> {
     let bad = || Box::new(problem(StatusCode::BAD_REQUEST, "bad_event_id", "Last-Event-ID is no id of this stream"));
-    let Some(id) = one(headers, &LAST_EVENT_ID).map_err(|_| bad())? else { return Ok(From::Wherever) };
-    match session {
-        Some(_) => id.parse::<EventId>().map(From::Event).map_err(|_| bad()),
-        None if id.bytes().all(|byte| byte.is_ascii_digit()) => id.parse().map(From::Number).map_err(|_| bad()),
-        None => Err(bad()),
+    if session.is_some() {
+        return Ok(last_event_id(headers).map_err(|_| bad())?.map_or(From::Wherever, From::Event));
+    }
+    match one(headers, &LAST_EVENT_ID).map_err(|_| bad())? {
+        None => Ok(From::Wherever),
+        Some(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => id.parse().map(From::Number).map_err(|_| bad()),
+        Some(_) => Err(bad()),
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod events;
 mod post;
-mod streams;
 mod websocket;
 
 use std::sync::Arc;
@@ -11,41 +10,49 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::SessionId;
 use http::header::{HeaderMap, HeaderName};
 use http::{HeaderValue, StatusCode};
 use uuid::Uuid;
 
-pub(super) use self::streams::Streams;
-use super::error::{later, problem};
+use super::error::problem;
+use super::routes::{Access, Payload, Route, Size, Verb};
 use super::site::Site;
+use super::sse::Opening;
 use crate::door::acp::Closed;
-use crate::token::Identity;
+use crate::token::{Identity, Scope};
 
 /// Which connection a request belongs to.
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 /// Which session it is about.
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 
+/// One endpoint.
+pub(super) const ROUTES: &[Route] = &[
+    Route::get("/acp", PROMPT, |verb| on(verb, get)),
+    Route::post("/acp", PROMPT, Payload::Json(Size::Prompt), |verb| on(verb, post)),
+    Route { verb: Verb::Delete, ..Route::get("/acp", PROMPT, |verb| on(verb, delete)) },
+];
+
+const PROMPT: Access = Access::Token(Scope::Prompt);
+
 /// Opens a WebSocket or a stream of events.
-pub(super) async fn get(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    request: Request,
-) -> Response {
-    let Some(stream) = site.streams.open(&identity.principal, site.limits.streams) else {
-        return later(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", "too many streams are open", 1);
+async fn get(State(site): State<Arc<Site>>, Extension(identity): Extension<Identity>, request: Request) -> Response {
+    let opening = match Opening::new(&site, &identity, request.extensions()) {
+        Ok(opening) => opening,
+        Err(refusal) => return *refusal,
     };
     if websocket::is_wanted(request.headers()) {
-        return websocket::open(&site, identity, stream, request);
+        return websocket::open(&site, identity, opening, request);
     }
     let (parts, _) = request.into_parts();
-    events::open(&site, &identity, stream, &parts).await.unwrap_or_else(|refusal| *refusal)
+    events::open(&site, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Takes in a message.
-pub(super) async fn post(
+async fn post(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,
@@ -55,7 +62,7 @@ pub(super) async fn post(
 }
 
 /// Ends a connection. Its runs go on.
-pub(super) async fn delete(
+async fn delete(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::{CONNECTION_ID, SESSION_ID, connection, empty, no_connection, session, unknown_session, with_id};
 use crate::door::acp::{Made, Post, Posted};
+use crate::http::body;
 use crate::http::error::{later, problem};
 use crate::http::site::Site;
 use crate::token::{Identity, Scope};
@@ -21,7 +22,7 @@ type Refused<T> = Result<T, Box<Response>>;
 
 /// Takes in a message: `initialize` is answered in the body, everything else on a stream.
 pub(super) async fn take(site: &Site, identity: &Identity, headers: &HeaderMap, body: Bytes) -> Refused<Response> {
-    if is_foreign(headers) {
+    if body::is_foreign(headers) {
         let message = "the body must be UTF-8";
         return Err(Box::new(problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)));
     }
@@ -100,16 +101,6 @@ fn malformed(body: &[u8]) -> Option<Response> {
     let Some(Incoming::Malformed(malformed)) = peer.receive(body) else { return None };
     peer.refuse(&malformed);
     Some(json(StatusCode::BAD_REQUEST, peer.out.bytes().trim_ascii_end().to_vec()))
-}
-
-/// Another encoding than UTF-8 was declared.
-fn is_foreign(headers: &HeaderMap) -> bool {
-    let Some(Ok(value)) = headers.get(header::CONTENT_TYPE).map(HeaderValue::to_str) else { return false };
-    let mut parameters = value.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
-    parameters.any(|(name, value)| {
-        let value = value.trim().trim_matches('"');
-        name.trim().eq_ignore_ascii_case("charset") && !value.eq_ignore_ascii_case("utf-8")
-    })
 }
 
 fn json(status: StatusCode, body: Vec<u8>) -> Response {

@@ -12,11 +12,11 @@ use hyper_util::rt::TokioIo;
 use uuid::Uuid;
 
 use super::CONNECTION_ID;
-use super::streams::Stream;
 use crate::door::acp::{self, Ending};
 use crate::http::accept::Seat;
 use crate::http::error::problem;
 use crate::http::site::Site;
+use crate::http::sse::Opening;
 use crate::token::Identity;
 
 /// True if the caller wants a WebSocket.
@@ -25,7 +25,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// Answers the handshake; the connection is served once the answer is out.
-pub(super) fn open(site: &Arc<Site>, identity: Identity, stream: Stream, mut request: Request) -> Response {
+pub(super) fn open(site: &Arc<Site>, identity: Identity, opening: Opening, mut request: Request) -> Response {
     let accept = match handshake(&request) {
         Ok(accept) => accept,
         Err(refusal) => return *refusal,
@@ -42,7 +42,7 @@ pub(super) fn open(site: &Arc<Site>, identity: Identity, stream: Stream, mut req
             Ok(upgraded) => acp::serve_websocket(desk, TokioIo::new(upgraded), &identity, ending).await,
             Err(error) => tracing::debug!(%error, "no WebSocket after all"),
         }
-        drop((seat, stream));
+        drop((seat, opening));
     });
     switching(&accept)
 }

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::lanes::{Lanes, To};
-use super::place::Position;
 use super::record::{Fact, Record};
 use super::{Ask, Closed, Connections, Post, Posted};
 use crate::clock::SystemIds;
@@ -20,6 +19,7 @@ use crate::door::acp::follows::News;
 use crate::door::acp::intents::Done;
 use crate::door::acp::{AT_ONCE, Answers, Client, UNSENT};
 use crate::log::Form;
+use crate::sse::Position;
 
 /// Without a reader and a request for so long, a connection leaves memory; it is known for longer.
 const UNUSED: Duration = Duration::from_secs(10 * 60);

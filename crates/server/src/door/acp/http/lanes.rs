@@ -10,9 +10,9 @@ use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
 use super::pipe::Pipe;
-use super::place::{EventId, Position};
 use super::record::Said;
 use crate::hub::Follower;
+use crate::sse::{EventId, Position};
 
 /// A reader that left is expected back for so long.
 const COMES_BACK: Duration = Duration::from_secs(60);

@@ -4,7 +4,6 @@ mod actor;
 mod lanes;
 mod open;
 mod pipe;
-mod place;
 mod record;
 
 use std::collections::HashMap;
@@ -20,9 +19,9 @@ use uuid::Uuid;
 
 use self::actor::{Actor, Origin};
 pub use self::pipe::Events;
-pub use self::place::EventId;
 use super::{Answers, Client};
 use crate::door::Desk;
+use crate::sse::EventId;
 use crate::token::Identity;
 
 /// Requests that may wait for one connection.

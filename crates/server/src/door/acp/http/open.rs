@@ -7,10 +7,10 @@ use gander_wire::jsonrpc::RequestId;
 
 use super::actor::{Actor, cut};
 use super::pipe::pipe;
-use super::place::Position;
 use super::{From, Open, Opened, Unopened};
 use crate::hub::HubError;
 use crate::log::{Form, StoreError};
+use crate::sse::Position;
 
 /// Streams that may wait for sessions that are not there.
 const WAITING: usize = 16;

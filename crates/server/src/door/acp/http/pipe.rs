@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
@@ -13,11 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::door::acp::UNSENT;
-
-/// After so much silence a comment is sent, so that nothing in between hangs up.
-const SILENCE: Duration = Duration::from_secs(15);
-
-const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+use crate::sse::{self, KEEP_ALIVE, SILENCE};
 
 /// The writing end.
 #[derive(Debug)]
@@ -56,19 +51,10 @@ pub(super) fn pipe(read: Arc<Notify>, stop: CancellationToken) -> (Pipe, Events)
 }
 
 impl Pipe {
-    /// Adds one event. JSON of one line needs no other framing.
+    /// Adds one event.
     pub(super) fn event(&self, id: Option<&dyn std::fmt::Display>, message: &[u8]) {
-        use std::io::Write as _;
         let mut state = self.shared.lock();
-        if let Some(id) = id {
-            writeln!(state.bytes, "id: {id}").expect("writing to memory cannot fail");
-        }
-        state.bytes.extend_from_slice(b"data: ");
-        let from = state.bytes.len();
-        state.bytes.extend_from_slice(message);
-        // Between the tokens of JSON a line end means no more than a blank.
-        state.bytes[from..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
-        state.bytes.extend_from_slice(b"\n\n");
+        sse::event(&mut state.bytes, id, message);
         if let Some(reader) = state.reader.take() {
             reader.wake();
         }

@@ -33,7 +33,7 @@ pub struct NoEventId;
 
 impl Position {
     /// Not beyond this one, as far as the log goes.
-    pub(super) fn covers(&self, seq: u64, index: u32) -> bool {
+    pub fn covers(&self, seq: u64, index: u32) -> bool {
         (seq, index) <= (self.seq, self.index)
     }
 }
@@ -62,7 +62,7 @@ impl FromStr for EventId {
 }
 
 /// Digits only: no sign, no spaces.
-pub(super) fn number<T: FromStr>(digits: &str) -> Option<T> {
+pub(crate) fn number<T: FromStr>(digits: &str) -> Option<T> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 

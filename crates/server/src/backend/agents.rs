@@ -1,0 +1,91 @@
+//! The agents of this server: each a manifest and whatever runs it. A session's settings name the one that serves it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gander_domain::{AgentManifest, Outcome, Report, Settings};
+
+use super::{Backend, Stay};
+
+/// All agents. The first serves whoever names none.
+pub struct Agents {
+    first: Agent,
+    others: Vec<Agent>,
+}
+
+/// One agent.
+#[derive(Clone)]
+pub struct Agent {
+    /// What it is and offers.
+    pub manifest: Arc<AgentManifest>,
+    /// What runs it.
+    pub backend: Arc<dyn Backend>,
+}
+
+/// There is one of this name already.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are two agents of this name: {0}")]
+pub struct NameTaken(pub String);
+
+impl Agent {
+    /// An agent that this back-end runs.
+    pub fn new(manifest: AgentManifest, backend: Arc<dyn Backend>) -> Self {
+        Self { manifest: Arc::new(manifest), backend }
+    }
+}
+
+impl Agents {
+    /// With one agent, the default.
+    pub fn new(first: Agent) -> Self {
+        Self { first, others: Vec::new() }
+    }
+
+    /// One more.
+    pub fn add(&mut self, agent: Agent) -> Result<(), NameTaken> {
+        if self.find(&agent.manifest.name).is_some() {
+            return Err(NameTaken(agent.manifest.name.clone()));
+        }
+        self.others.push(agent);
+        Ok(())
+    }
+
+    /// The agent of whoever names none.
+    pub fn default_manifest(&self) -> &Arc<AgentManifest> {
+        &self.first.manifest
+    }
+
+    /// What the agent of this name is.
+    pub fn manifest(&self, name: &str) -> Option<&Arc<AgentManifest>> {
+        self.find(name).map(|agent| &agent.manifest)
+    }
+
+    /// What all of them are, the default first.
+    pub fn manifests(&self) -> impl Iterator<Item = &Arc<AgentManifest>> {
+        std::iter::once(&self.first).chain(&self.others).map(|agent| &agent.manifest)
+    }
+
+    /// These settings, for the agent of this name in its default mode.
+    pub fn settings(&self, name: &str, base: &Settings) -> Option<Settings> {
+        let manifest = self.manifest(name)?;
+        let mode = manifest.default_mode().to_owned();
+        Some(Settings { agent: manifest.name.clone(), mode, ..base.clone() })
+    }
+
+    fn find(&self, name: &str) -> Option<&Agent> {
+        std::iter::once(&self.first).chain(&self.others).find(|agent| agent.manifest.name == name)
+    }
+}
+
+#[async_trait]
+impl Backend for Agents {
+    async fn drive(&self, stay: Stay) {
+        match self.find(&stay.view.settings.agent) {
+            Some(agent) => agent.backend.drive(stay).await,
+            None => {
+                let message = format!("no such agent here: {}", stay.view.settings.agent);
+                // Nobody hears it only if the session is gone.
+                drop(stay.reports.send(Report::Ended(Outcome::failed("agent", message))).await);
+            }
+        }
+    }
+}

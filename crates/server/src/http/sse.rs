@@ -1,0 +1,70 @@
+//! Streams of events as responses: counted per token, ended with the server.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Extensions, HeaderValue, StatusCode};
+use tokio_util::sync::CancellationToken;
+
+use super::accept::Seat;
+use super::error::later;
+use super::site::Site;
+use super::streams;
+use crate::sse::{EventId, NoEventId};
+use crate::token::Identity;
+
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A stream that may be opened. What it takes up is given back when its response is dropped.
+pub(super) struct Opening {
+    stream: streams::Stream,
+    seat: Option<Arc<Seat>>,
+}
+
+impl Opening {
+    /// One more stream of this caller, unless it has too many.
+    pub(super) fn new(site: &Site, identity: &Identity, request: &Extensions) -> Result<Self, Box<Response>> {
+        let Some(stream) = site.streams.open(&identity.principal, site.limits.streams) else {
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            return Err(Box::new(later(status, "too_many_streams", "too many streams are open", 1)));
+        };
+        Ok(Self { stream, seat: request.get::<Arc<Seat>>().cloned() })
+    }
+
+    /// Cancelled when streams end.
+    pub(super) fn stop(&self) -> CancellationToken {
+        self.seat.as_ref().map(|seat| seat.stop.clone()).unwrap_or_default()
+    }
+
+    /// The response.
+    pub(super) fn response<S>(self, events: S) -> Response
+    where
+        S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
+    {
+        let events = events.inspect(move |_| {
+            let _held = (&self.stream, &self.seat);
+        });
+        let mut response = Response::new(Body::from_stream(events));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+        headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        response
+    }
+}
+
+/// What the client has of a stream, if it says so. An id that is none is never read as the beginning.
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, NoEventId> {
+    let mut values = headers.get_all(LAST_EVENT_ID).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map_err(|_| NoEventId)?.trim().parse().map(Some),
+        (Some(_), Some(_)) => Err(NoEventId),
+    }
+}

@@ -1,0 +1,31 @@
+//! Server-sent events: their framing, their ids, and a log followed as a stream of them.
+
+mod follow;
+mod place;
+
+use std::fmt::Display;
+use std::io::Write as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub use follow::{Follow, Frames, Reading};
+pub use place::{EventId, NoEventId, Position};
+
+/// After so much silence a comment is sent, so that nothing in between hangs up.
+pub(crate) const SILENCE: Duration = Duration::from_secs(15);
+
+/// A comment: every client skips it.
+pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+
+/// Adds one event. JSON needs no other framing: between its tokens a line end means no more than a blank.
+pub(crate) fn event(bytes: &mut Vec<u8>, id: Option<&dyn Display>, json: &[u8]) {
+    if let Some(id) = id {
+        writeln!(bytes, "id: {id}").expect("writing to memory cannot fail");
+    }
+    bytes.extend_from_slice(b"data: ");
+    let from = bytes.len();
+    bytes.extend_from_slice(json);
+    bytes[from..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    bytes.extend_from_slice(b"\n\n");
+}
