@@ -35,6 +35,8 @@ pub enum Command {
         reply: Reply,
         /// Who answers.
         origin: RunOrigin,
+        /// Kept in the answer's entry for the door.
+        meta: Option<Box<Value>>,
     },
     /// Change settings.
     Configure {

@@ -40,7 +40,7 @@ fn asking() -> SessionScript {
 
 fn answer(choice: &str) -> Command {
     let reply = Reply::Chosen { choice: choice.to_owned(), kind: ChoiceKind::AllowOnce };
-    Command::Answer { question: build::question_id(1), reply, origin: build::origin() }
+    Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None }
 }
 
 fn last_order(script: &SessionScript) -> (When, Order) {

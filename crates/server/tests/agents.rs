@@ -124,7 +124,7 @@ async fn a_handler_that_asked_goes_on_after_a_restart_and_repeats_nothing() {
     let second = Hub::new(store, Arc::new(agents()), Recovery::default());
     let reply = Reply::Filled { content: json!("this") };
     let question = build::question_id(99);
-    let answer = Command::Answer { question, reply, origin: build::origin() };
+    let answer = Command::Answer { question, reply, origin: build::origin(), meta: None };
     second.command(session, answer, Ack::Committed).await.unwrap();
     let events = until(&second, session, ends).await;
     assert_eq!(said(&events), ["one moment", "\"this\""]);

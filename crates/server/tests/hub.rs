@@ -128,7 +128,7 @@ async fn an_awaiting_session_owns_no_task_and_its_answer_resumes_it() {
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     let answer = || {
         let reply = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
-        let command = Command::Answer { question: build::question_id(1), reply, origin: build::origin() };
+        let command = Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None };
         hub.command(session, command, Ack::Synced)
     };
     let (first, second) = tokio::join!(answer(), answer());

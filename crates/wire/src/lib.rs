@@ -1,4 +1,5 @@
 //! Protocols as pure functions: a request becomes a `Command`, a log entry becomes wire bytes. No runtime, no sockets, no clock.
 
+pub mod a2a;
 pub mod acp;
 pub mod jsonrpc;

@@ -154,7 +154,7 @@ fn play(steps: &[Step]) -> Vec<Entry> {
                 let (choice, kind) =
                     if *yes { ("allow", ChoiceKind::AllowOnce) } else { ("reject", ChoiceKind::RejectOnce) };
                 let reply = Reply::Chosen { choice: choice.into(), kind };
-                drop(script.command(Command::Answer { question, reply, origin: build::origin() }));
+                drop(script.command(Command::Answer { question, reply, origin: build::origin(), meta: None }));
             }
             (Step::Plan, Some(run)) => script.report(run, Report::PlanSet(Plan::default())),
             (Step::Usage, Some(run)) => {

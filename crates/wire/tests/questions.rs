@@ -49,7 +49,9 @@ fn a_client_that_did_not_answer_is_told_that_somebody_else_did() {
     let mut door = Door::open(&script.log);
     door.lines();
     let reply = gander_domain::Reply::Chosen { choice: "allow".into(), kind: gander_domain::ChoiceKind::AllowOnce };
-    script.command(Command::Answer { question: build::question_id(7), reply, origin: build::origin() }).unwrap();
+    script
+        .command(Command::Answer { question: build::question_id(7), reply, origin: build::origin(), meta: None })
+        .unwrap();
     door.feed(&script.log);
     let line = door.line();
     assert_eq!((&line["method"], &line["params"]["requestId"]), (&json!("$/cancel_request"), &json!(question())));

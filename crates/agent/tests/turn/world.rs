@@ -89,7 +89,7 @@ impl World {
         let Some(question) = questions.get(n % questions.len().max(1)) else { return false };
         let kind = question.choice(choice).unwrap().kind;
         let reply = Reply::Chosen { choice: choice.to_owned(), kind };
-        self.command(Command::Answer { question: question.id, reply, origin: owner() });
+        self.command(Command::Answer { question: question.id, reply, origin: owner(), meta: None });
         true
     }
 

@@ -20,7 +20,7 @@ impl Session {
                 self.prompt(now, prompt, if_busy)
             }
             Command::Cancel { run, origin } => self.cancel(now, run, origin),
-            Command::Answer { question, reply, origin } => self.answer(now, question, reply, origin),
+            Command::Answer { question, reply, origin, meta } => self.answer(now, question, reply, origin, meta),
             Command::Configure { patch } => Ok(self.configure(now, patch)),
             Command::SetTitle { title } => Ok(self.set_title(now, title)),
             Command::Archive { archived } => Ok(self.archive(now, archived)),
@@ -122,6 +122,7 @@ impl Session {
         id: QuestionId,
         reply: Reply,
         origin: RunOrigin,
+        meta: Option<Box<Value>>,
     ) -> Result<Accepted, CommandError> {
         let run = self.view.run.as_ref().ok_or(CommandError::NoSuchQuestion(id))?;
         let question = run.question(id).ok_or(CommandError::NoSuchQuestion(id))?;
@@ -129,7 +130,8 @@ impl Session {
         let run = run.id;
         let answer = Answer { by: Some(origin.by), reply };
         self.close_message(now, false);
-        self.append(now.at, Some(run), Event::QuestionAnswered { question: id, answer: answer.clone() });
+        let event = Event::QuestionAnswered { question: id, answer: answer.clone() };
+        self.append_with(now.at, Some(run), event, meta.map(|meta| *meta));
         if self.attached {
             self.crossed = true;
             self.order(When::Committed, Order::Answered { question: id, answer });

@@ -66,7 +66,7 @@ fn answer(question: u128, choice: &str) -> Command {
         "interrupted" => Reply::Interrupted,
         choice => Reply::Chosen { choice: choice.to_owned(), kind: ChoiceKind::AllowOnce },
     };
-    Command::Answer { question: build::question_id(question), reply, origin: build::origin() }
+    Command::Answer { question: build::question_id(question), reply, origin: build::origin(), meta: None }
 }
 
 fn step() -> impl Strategy<Value = Step> {

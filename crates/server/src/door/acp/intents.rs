@@ -124,7 +124,7 @@ impl Client {
     /// Only a chosen option is an answer. The last client's `cancelled` is one too.
     async fn withdrew(&mut self, session: SessionId, question: QuestionId, how: Withdrawal) {
         if how == Withdrawal::Cancelled && self.desk.clients.at(session) <= 1 {
-            let command = Command::Answer { question, reply: Reply::Cancelled, origin: origin(&self.peer) };
+            let command = Command::Answer { question, reply: Reply::Cancelled, origin: origin(&self.peer), meta: None };
             self.command(session, command, None).await;
         }
     }

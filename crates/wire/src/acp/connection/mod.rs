@@ -236,7 +236,7 @@ impl Connection {
         let Some(open) = view.and_then(|view| view.run.as_ref()?.question(id)) else { return };
         self.intents.push_back(match question::reply(open, result) {
             Ok(reply) => {
-                let command = Command::Answer { question: id, reply, origin: self.origin.clone() };
+                let command = Command::Answer { question: id, reply, origin: self.origin.clone(), meta: None };
                 Intent::Command { session, command, ticket: None }
             }
             Err(how) => Intent::Withdrew { session, question: id, how },

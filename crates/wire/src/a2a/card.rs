@@ -1,0 +1,187 @@
+//! Agent cards: one for both versions, from the agent's one manifest.
+
+use gander_domain::AgentManifest;
+use serde_json::{Map, Value, json};
+
+use super::content::{INPUT_MODES, OUTPUT_MODES};
+use super::{Dialect, EXTENSION};
+
+/// Where and how an agent is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The address of its JSON-RPC and HTTP+JSON bindings, without a slash at the end.
+    pub url: String,
+    /// `host:port` of gRPC, if that is on.
+    pub grpc: Option<String>,
+    /// Version of the server.
+    pub version: String,
+    /// Who may come in.
+    pub entrance: Entrance,
+    /// Are updates sent to whoever asks?
+    pub push: bool,
+}
+
+/// Who may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// Whoever has a token.
+    Token,
+    /// Everybody.
+    Open,
+}
+
+/// The card that clients of 1.0 and of 0.3 both understand.
+pub fn card(manifest: &AgentManifest, place: &Place) -> Value {
+    let mut card = common(manifest, place);
+    card["supportedInterfaces"] = interfaces(place);
+    card["capabilities"]["extendedAgentCard"] = json!(true);
+    if place.entrance == Entrance::Token {
+        card["securitySchemes"] = json!({ "token": {
+            // 1.0 reads the one, 0.3 the other.
+            "httpAuthSecurityScheme": { "scheme": "Bearer", "description": TOKEN },
+            "type": "http", "scheme": "Bearer", "description": TOKEN,
+        }});
+        card["securityRequirements"] = json!([{ "schemes": { "token": { "list": [] } } }]);
+    }
+    merge(&mut card, old(place));
+    card
+}
+
+/// The card in the form of one version only.
+pub fn only(dialect: Dialect, manifest: &AgentManifest, place: &Place) -> Value {
+    let mut card = match dialect {
+        Dialect::V1 => {
+            let mut card = card(manifest, place);
+            old(place).keys().for_each(|name| drop(card.as_object_mut().and_then(|card| card.remove(name))));
+            if let Some(token) = card.pointer_mut("/securitySchemes/token").and_then(Value::as_object_mut) {
+                token.retain(|name, _| name == "httpAuthSecurityScheme");
+            }
+            return card;
+        }
+        Dialect::V03 | Dialect::V03Rest => common(manifest, place),
+    };
+    if place.entrance == Entrance::Token {
+        card["securitySchemes"] = json!({ "token": { "type": "http", "scheme": "Bearer", "description": TOKEN } });
+    }
+    merge(&mut card, old(place));
+    card
+}
+
+/// The list of agents on this host. `agents` are names and where their cards are.
+pub fn catalog(host: &str, agents: &[(AgentManifest, String)]) -> Value {
+    let entries: Vec<Value> = agents
+        .iter()
+        .map(|(manifest, url)| {
+            json!({
+                "identifier": format!("urn:air:{host}:{}", manifest.name),
+                "displayName": manifest.title,
+                "description": manifest.description,
+                "mediaType": "application/a2a-agent-card+json",
+                "url": url,
+            })
+        })
+        .collect();
+    json!({ "specVersion": "1.0", "host": { "displayName": host }, "entries": entries })
+}
+
+/// The card as it is signed: names in order, nothing that is empty, no signatures (RFC 8785).
+pub fn canonical(card: &Value) -> String {
+    let mut card = card.clone();
+    if let Some(object) = card.as_object_mut() {
+        object.remove("signatures");
+    }
+    let mut out = String::new();
+    write_sorted(&card, &mut out);
+    out
+}
+
+const TOKEN: &str = "the token of this server";
+
+fn common(manifest: &AgentManifest, place: &Place) -> Value {
+    let skills: Vec<Value> = manifest
+        .modes
+        .iter()
+        .map(|mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description, "tags": [manifest.name] }))
+        .collect();
+    json!({
+        "name": manifest.title,
+        "description": manifest.description,
+        "version": place.version,
+        "capabilities": {
+            "streaming": true,
+            "pushNotifications": place.push,
+            "extensions": [{
+                "uri": EXTENSION,
+                "description": "thoughts, tool calls, plans and questions as data",
+                "required": false,
+            }],
+        },
+        "defaultInputModes": INPUT_MODES,
+        "defaultOutputModes": OUTPUT_MODES,
+        "skills": skills,
+    })
+}
+
+fn interfaces(place: &Place) -> Value {
+    let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
+    let mut interfaces = vec![interface(&place.url, "JSONRPC", "1.0"), interface(&place.url, "HTTP+JSON", "1.0")];
+    interfaces.extend(place.grpc.as_deref().map(|address| interface(address, "GRPC", "1.0")));
+    interfaces.extend([interface(&place.url, "JSONRPC", "0.3"), interface(&place.url, "HTTP+JSON", "0.3")]);
+    interfaces.into()
+}
+
+fn old(place: &Place) -> Map<String, Value> {
+    let old = json!({
+        "protocolVersion": "0.3.0",
+        "url": place.url,
+        "preferredTransport": "JSONRPC",
+        "additionalInterfaces": [
+            { "url": place.url, "transport": "JSONRPC" },
+            { "url": place.url, "transport": "HTTP+JSON" },
+        ],
+        "supportsAuthenticatedExtendedCard": true,
+        "security": match place.entrance {
+            Entrance::Token => json!([{ "token": [] }]),
+            Entrance::Open => json!([]),
+        },
+    });
+    if let Value::Object(old) = old { old } else { Map::new() }
+}
+
+fn merge(card: &mut Value, more: Map<String, Value>) {
+    if let Some(card) = card.as_object_mut() {
+        card.extend(more);
+    }
+}
+
+fn write_sorted(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(object) => {
+            let mut names: Vec<&String> = object.keys().collect();
+            names.sort_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
+            out.push('{');
+            for (index, name) in names.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::String(name.clone()).to_string());
+                out.push(':');
+                write_sorted(&object[name], out);
+            }
+            out.push('}');
+        }
+        Value::Array(values) => {
+            out.push('[');
+            for (index, value) in values.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_sorted(value, out);
+            }
+            out.push(']');
+        }
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+            out.push_str(&plain.to_string());
+        }
+    }
+}

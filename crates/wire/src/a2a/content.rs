@@ -1,0 +1,169 @@
+//! Parts of messages, both ways, and what a door keeps of a message beside its content.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use gander_domain as domain;
+use serde_json::{Map, Value, json};
+
+use super::error::{Error, Kind};
+use super::{Content, DOOR, Message, Part, Role};
+
+/// The name of a resource that is JSON sent as such.
+const DATA: &str = "a2a:data";
+
+/// The types that agents read. `*` stands for everything after the slash.
+pub const INPUT_MODES: [&str; 7] =
+    ["text/plain", "text/*", "application/json", "application/xml", "application/pdf", "image/*", "audio/*"];
+
+/// The types that agents write.
+pub const OUTPUT_MODES: [&str; 4] = ["text/plain", "application/json", "image/png", "application/octet-stream"];
+
+/// What an agent is told, or why it cannot read it.
+pub fn prompt(message: &Message) -> Result<Vec<domain::Part>, Error> {
+    message.parts.iter().map(prompt_part).collect()
+}
+
+/// What is kept of a message in the log beside its content, so that it is shown again as it came.
+pub fn kept(message: &Message) -> Value {
+    let mut kept = Map::new();
+    kept.insert("messageId".to_owned(), message.message_id.clone().into());
+    if let Some(metadata) = &message.metadata {
+        kept.insert("metadata".to_owned(), metadata.clone().into());
+    }
+    if !message.extensions.is_empty() {
+        kept.insert("extensions".to_owned(), message.extensions.clone().into());
+    }
+    if !message.reference_task_ids.is_empty() {
+        kept.insert("referenceTaskIds".to_owned(), message.reference_task_ids.clone().into());
+    }
+    let labels: Vec<Value> = message.parts.iter().map(labels).collect();
+    if labels.iter().any(|labels| !labels.is_null()) {
+        kept.insert("parts".to_owned(), labels.into());
+    }
+    json!({ DOOR: kept })
+}
+
+/// A person's message as it came, or as it would have come through this door.
+pub(super) fn said(id: &str, parts: Vec<Part>, meta: Option<&Value>, task: &str, context: &str) -> Message {
+    let kept = meta.and_then(|meta| meta.get(DOOR));
+    let field = |name: &str| kept.and_then(|kept| kept.get(name));
+    let texts = |name: &str| -> Vec<String> {
+        let values = field(name).and_then(Value::as_array).into_iter().flatten();
+        values.filter_map(|value| value.as_str().map(str::to_owned)).collect()
+    };
+    let labels = field("parts").and_then(Value::as_array);
+    let parts = parts.into_iter().enumerate();
+    Message {
+        message_id: field("messageId").and_then(Value::as_str).unwrap_or(id).to_owned(),
+        context_id: Some(context.to_owned()),
+        task_id: Some(task.to_owned()),
+        role: Role::User,
+        parts: parts.map(|(index, part)| labelled(part, labels.and_then(|labels| labels.get(index)))).collect(),
+        metadata: field("metadata").and_then(Value::as_object).cloned(),
+        extensions: texts("extensions"),
+        reference_task_ids: texts("referenceTaskIds"),
+    }
+}
+
+/// Parts of a message as a client sees them. What tools are used for is told apart.
+pub(super) fn shown(parts: &[domain::Part]) -> Vec<Part> {
+    parts.iter().filter_map(part).collect()
+}
+
+fn prompt_part(part: &Part) -> Result<domain::Part, Error> {
+    let mime = part.media_type.clone();
+    if let Some(mime) = mime.as_deref().filter(|mime| !is_read(mime)) {
+        return Err(Error::new(Kind::ContentTypeNotSupported, format!("content type is not supported: {mime}")));
+    }
+    let name = || part.filename.clone().unwrap_or_else(|| "file".to_owned());
+    Ok(match &part.content {
+        Content::Text(text) => domain::Part::text(text.clone()),
+        Content::Url(url) => domain::Part::Link {
+            uri: url.clone(),
+            name: part.filename.clone().unwrap_or_else(|| url.clone()),
+            mime,
+            more: None,
+        },
+        Content::Data(data) => domain::Part::Resource {
+            uri: DATA.to_owned(),
+            mime: Some("application/json".to_owned()),
+            text: Some(data.to_string()),
+            blob: None,
+        },
+        Content::Raw(raw) => {
+            let bytes = decoded(raw).ok_or_else(|| Error::field("message.parts.raw", "must be base64"))?;
+            let data = STANDARD.encode(&bytes);
+            match mime {
+                Some(mime) if mime.starts_with("image/") => {
+                    domain::Part::Image { mime, data, uri: part.filename.clone() }
+                }
+                Some(mime) if mime.starts_with("audio/") => domain::Part::Audio { mime, data },
+                mime => match String::from_utf8(bytes) {
+                    Ok(text) => domain::Part::Resource { uri: name(), mime, text: Some(text), blob: None },
+                    Err(_) => domain::Part::Resource { uri: name(), mime, text: None, blob: Some(data) },
+                },
+            }
+        }
+    })
+}
+
+fn is_read(mime: &str) -> bool {
+    let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    INPUT_MODES.iter().any(|mode| match mode.strip_suffix('*') {
+        Some(family) => mime.starts_with(family),
+        None => *mode == mime,
+    })
+}
+
+/// Bytes come in either alphabet, padded or not.
+fn decoded(raw: &str) -> Option<Vec<u8>> {
+    [&STANDARD, &URL_SAFE, &STANDARD_NO_PAD, &URL_SAFE_NO_PAD].into_iter().find_map(|engine| engine.decode(raw).ok())
+}
+
+fn part(part: &domain::Part) -> Option<Part> {
+    Some(match part {
+        domain::Part::Text { text } => Part::text(text.clone()),
+        domain::Part::Image { mime, data, uri } => file(Content::Raw(data.clone()), uri.clone(), Some(mime.clone())),
+        domain::Part::Audio { mime, data } => file(Content::Raw(data.clone()), None, Some(mime.clone())),
+        domain::Part::Link { uri, name, mime, .. } => {
+            file(Content::Url(uri.clone()), (name != uri).then(|| name.clone()), mime.clone())
+        }
+        domain::Part::Resource { uri, text: Some(text), .. } if uri == DATA => {
+            Part::data(serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()))
+        }
+        domain::Part::Resource { uri, mime, text, blob } => {
+            let raw = blob.clone().unwrap_or_else(|| STANDARD.encode(text.as_deref().unwrap_or_default()));
+            file(Content::Raw(raw), Some(uri.clone()), mime.clone())
+        }
+        domain::Part::Unknown(value) => Part::data(value.clone()),
+        domain::Part::Thought { .. } | domain::Part::ToolUse { .. } | domain::Part::ToolResult { .. } => return None,
+    })
+}
+
+fn file(content: Content, filename: Option<String>, media_type: Option<String>) -> Part {
+    Part { content, metadata: None, filename, media_type }
+}
+
+fn labels(part: &Part) -> Value {
+    let mut labels = Map::new();
+    let mut keep = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            labels.insert(name.to_owned(), value);
+        }
+    };
+    keep("metadata", part.metadata.clone().map(Value::Object));
+    keep("filename", part.filename.clone().map(Value::String));
+    keep("mediaType", part.media_type.clone().map(Value::String));
+    if labels.is_empty() { Value::Null } else { labels.into() }
+}
+
+fn labelled(part: Part, labels: Option<&Value>) -> Part {
+    let Some(labels) = labels.filter(|labels| labels.is_object()) else { return Part { filename: None, ..part } };
+    let text = |name: &str| labels.get(name).and_then(Value::as_str).map(str::to_owned);
+    Part {
+        content: part.content,
+        metadata: labels.get("metadata").and_then(Value::as_object).cloned(),
+        filename: text("filename"),
+        media_type: text("mediaType"),
+    }
+}

@@ -1,0 +1,179 @@
+//! What went wrong, in the form of each binding.
+
+use serde_json::{Value, json};
+
+use super::Dialect;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What sort of thing.
+    pub kind: Kind,
+    /// One sentence for people.
+    pub message: String,
+    /// Which fields are wrong.
+    pub violations: Vec<Violation>,
+}
+
+/// One field that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Where.
+    pub field: String,
+    /// Why.
+    pub description: String,
+}
+
+/// What sort of thing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// No such task for this caller.
+    TaskNotFound,
+    /// It is over.
+    TaskNotCancelable,
+    /// Nothing is pushed here.
+    PushNotificationNotSupported,
+    /// Not in this state, or not at all.
+    UnsupportedOperation,
+    /// The agent cannot read that.
+    ContentTypeNotSupported,
+    /// The agent said something impossible.
+    InvalidAgentResponse,
+    /// There is no second card.
+    ExtendedAgentCardNotConfigured,
+    /// The client must know an extension first.
+    ExtensionSupportRequired,
+    /// Another version is spoken here.
+    VersionNotSupported,
+    /// Not JSON.
+    Parse,
+    /// JSON, but no request.
+    InvalidRequest,
+    /// Nobody knows the method.
+    MethodNotFound,
+    /// The parameters do not fit.
+    InvalidParams,
+    /// It went wrong inside.
+    Internal,
+    /// Too much waits already.
+    TooMany,
+    /// Not now.
+    Unavailable,
+}
+
+/// The faces of one kind of error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// JSON-RPC.
+    pub code: i64,
+    /// HTTP.
+    pub http: u16,
+    /// gRPC.
+    pub grpc: u8,
+    /// The gRPC status by name.
+    pub status: &'static str,
+    /// The reason in `ErrorInfo`.
+    pub reason: &'static str,
+}
+
+impl Kind {
+    /// Its faces.
+    pub const fn fault(self) -> Fault {
+        const fn fault(code: i64, http: u16, grpc: u8, status: &'static str, reason: &'static str) -> Fault {
+            Fault { code, http, grpc, status, reason }
+        }
+        match self {
+            Self::TaskNotFound => fault(-32001, 404, 5, "NOT_FOUND", "TASK_NOT_FOUND"),
+            Self::TaskNotCancelable => fault(-32002, 400, 9, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+            Self::PushNotificationNotSupported => {
+                fault(-32003, 400, 9, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED")
+            }
+            Self::UnsupportedOperation => fault(-32004, 400, 9, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+            Self::ContentTypeNotSupported => fault(-32005, 400, 3, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
+            Self::InvalidAgentResponse => fault(-32006, 500, 13, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+            Self::ExtendedAgentCardNotConfigured => {
+                fault(-32007, 400, 9, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
+            }
+            Self::ExtensionSupportRequired => {
+                fault(-32008, 400, 9, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED")
+            }
+            Self::VersionNotSupported => fault(-32009, 400, 9, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+            Self::Parse => fault(-32700, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+            Self::InvalidRequest => fault(-32600, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+            Self::MethodNotFound => fault(-32601, 404, 12, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
+            Self::InvalidParams => fault(-32602, 400, 3, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+            Self::Internal => fault(-32603, 500, 13, "INTERNAL", "INTERNAL_ERROR"),
+            Self::TooMany => fault(-32603, 429, 8, "RESOURCE_EXHAUSTED", "TOO_MANY_REQUESTS"),
+            Self::Unavailable => fault(-32603, 503, 14, "UNAVAILABLE", "UNAVAILABLE"),
+        }
+    }
+}
+
+impl Error {
+    /// An error about no field.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), violations: Vec::new() }
+    }
+
+    /// These fields are wrong.
+    pub fn invalid(violations: Vec<Violation>) -> Self {
+        let message = match violations.as_slice() {
+            [only] => format!("invalid parameters: {}: {}", only.field, only.description),
+            _ => "invalid parameters".to_owned(),
+        };
+        Self { kind: Kind::InvalidParams, message, violations }
+    }
+
+    /// One field is wrong.
+    pub fn field(field: impl Into<String>, description: impl Into<String>) -> Self {
+        Self::invalid(vec![Violation { field: field.into(), description: description.into() }])
+    }
+
+    /// No such task for this caller.
+    pub fn no_task(id: &str) -> Self {
+        Self::new(Kind::TaskNotFound, format!("task not found: {id}"))
+    }
+
+    /// The `error` of a JSON-RPC response. 0.3 knows fewer codes.
+    pub fn json_rpc(&self, dialect: Dialect) -> Value {
+        let fault = self.kind.fault();
+        match dialect {
+            Dialect::V1 => json!({ "code": fault.code, "message": self.message, "data": self.details() }),
+            Dialect::V03 | Dialect::V03Rest => {
+                let known = !matches!(fault.code, -32099..=-32008);
+                let code = if known { fault.code } else { Kind::Internal.fault().code };
+                json!({ "code": code, "message": self.message, "data": null })
+            }
+        }
+    }
+
+    /// The body of an HTTP+JSON answer.
+    pub fn rest(&self) -> Value {
+        let fault = self.kind.fault();
+        json!({ "error": {
+            "code": fault.http,
+            "status": fault.status,
+            "message": self.message,
+            "details": self.details(),
+        }})
+    }
+
+    fn details(&self) -> Value {
+        let info = json!({
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": self.kind.fault().reason,
+            "domain": "a2a-protocol.org",
+            "metadata": {},
+        });
+        if self.violations.is_empty() {
+            return json!([info]);
+        }
+        let violations: Vec<Value> = self
+            .violations
+            .iter()
+            .map(|violation| json!({ "field": violation.field, "description": violation.description }))
+            .collect();
+        json!([info, { "@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations }])
+    }
+}

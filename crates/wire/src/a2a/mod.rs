@@ -1,0 +1,56 @@
+//! A2A (Agent2Agent) 1.0, and beside it the names and shapes of 0.3.
+//!
+//! A task is a run and a context is a session. Every binding makes a request into a [`Request`]; [`Watch`] makes the entries
+//! of one run into [`Update`]s, and a [`Task`] is nothing but these updates applied in order: whoever comes late and asks for
+//! the task has what a subscriber saw.
+
+pub mod card;
+pub mod content;
+pub mod encode;
+mod error;
+pub mod input;
+pub mod question;
+mod reader;
+pub mod rpc;
+mod task;
+mod types;
+pub mod v03;
+mod watch;
+
+pub use error::{Error, Fault, Kind, Violation};
+pub use input::{Method, Request};
+pub use types::{
+    Artifact, ArtifactUpdate, Authentication, Content, Message, Part, PushConfig, Role, StatusUpdate, Task, TaskPage,
+    TaskState, TaskStatus,
+};
+pub use watch::{Chunk, Detail, Opening, Subject, Update, Watch};
+
+/// Our extension: thoughts, tool calls, plans and questions as data.
+pub const EXTENSION: &str = "urn:gander:a2a:activity:v1";
+
+/// The name of this door in the log.
+pub const DOOR: &str = "a2a";
+
+/// Which version of the protocol a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// 1.0, in every binding.
+    V1,
+    /// 0.3 over JSON-RPC, whose JSON has its own form.
+    V03,
+    /// 0.3 over HTTP+JSON, which is the JSON of its protobuf messages.
+    V03Rest,
+}
+
+impl Dialect {
+    /// The dialect of a version as clients name it; nothing means 0.3. Only major and minor count.
+    pub fn of_version(version: &str) -> Option<Self> {
+        let mut numbers = version.trim().split('.');
+        match (numbers.next(), numbers.next()) {
+            (Some("1"), Some("0") | None) => Some(Self::V1),
+            (Some("0"), Some("3")) | (Some(""), None) => Some(Self::V03),
+            (Some(_) | None, _) => None,
+        }
+    }
+}

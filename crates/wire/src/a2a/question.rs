@@ -1,0 +1,131 @@
+//! Questions as messages, and messages as answers.
+
+use gander_domain::{Answer, Ask, Choice, ChoiceKind, Question, Reply};
+use serde_json::{Map, Value, json};
+
+use super::error::Error;
+use super::{Content, EXTENSION, Message, Part, TaskState};
+
+/// The state of a task that asks this.
+pub(super) fn state(question: &Question) -> TaskState {
+    match question.ask {
+        Ask::Choose { .. } | Ask::Form { .. } => TaskState::InputRequired,
+        Ask::Visit { .. } => TaskState::AuthRequired,
+    }
+}
+
+/// The question in words.
+pub(super) fn words(question: &Question) -> String {
+    match &question.ask {
+        Ask::Choose { choices } => {
+            let names: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
+            format!("{} [{}]", question.title, names.join(" | "))
+        }
+        Ask::Form { .. } => question.title.clone(),
+        Ask::Visit { url } => format!("{}: {url}", question.title),
+    }
+}
+
+/// The question as data.
+pub(super) fn data(question: &Question) -> Value {
+    let mut data = json!({ "kind": "question", "id": question.id, "title": question.title });
+    match &question.ask {
+        Ask::Choose { choices } => data["choices"] = json!(choices),
+        Ask::Form { schema } => data["schema"] = schema.clone(),
+        Ask::Visit { url } => data["url"] = json!(url),
+    }
+    if let Some(call) = question.call {
+        data["call"] = json!(call);
+    }
+    data
+}
+
+/// The question that a message answers: the one it names, else the oldest.
+pub fn addressed<'a>(open: &'a [Question], message: &Message) -> Option<&'a Question> {
+    let named = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("question")?.as_str());
+    let named = named.or_else(|| data_of(message).and_then(|data| data.get("question")?.as_str()));
+    match named {
+        Some(id) => open.iter().find(|question| question.id.to_string() == id),
+        None => open.first(),
+    }
+}
+
+/// What a message answers to a question, or what it could have said.
+pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
+    let text = text_of(message);
+    match &question.ask {
+        Ask::Choose { choices } => {
+            let data = data_of(message).and_then(|data| data.get("choice")?.as_str());
+            let said = data.unwrap_or(text.trim());
+            let choice = chosen(choices, said).ok_or_else(|| {
+                let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
+                Error::field("message.parts", format!("the task asks for one of: {}", ids.join(", ")))
+            })?;
+            Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
+        }
+        Ask::Form { schema } => Ok(match (data_of(message), text.trim()) {
+            (Some(data), _) => Reply::Filled { content: Value::Object(data.clone()) },
+            (None, "decline" | "/decline") => Reply::Declined,
+            (None, _) => Reply::Filled { content: filled(schema, &text) },
+        }),
+        Ask::Visit { .. } if text.trim().eq_ignore_ascii_case("decline") => Ok(Reply::Declined),
+        Ask::Visit { .. } => Ok(Reply::Filled { content: json!({}) }),
+    }
+}
+
+/// What was answered, as parts of a message.
+pub(super) fn answered(answer: &Answer) -> Vec<Part> {
+    match &answer.reply {
+        Reply::Chosen { choice, .. } => vec![Part::text(choice.clone())],
+        Reply::Filled { content } => match only_text(content) {
+            Some(text) => vec![Part::text(text)],
+            None => vec![Part::data(content.clone())],
+        },
+        Reply::Declined => vec![Part::text("decline")],
+        Reply::Cancelled | Reply::Interrupted | Reply::Superseded => Vec::new(),
+    }
+}
+
+fn text_of(message: &Message) -> String {
+    let texts: Vec<&str> = message
+        .parts
+        .iter()
+        .filter_map(|part| if let Content::Text(text) = &part.content { Some(text.as_str()) } else { None })
+        .collect();
+    texts.join("\n")
+}
+
+fn data_of(message: &Message) -> Option<&Map<String, Value>> {
+    message.parts.iter().find_map(|part| if let Content::Data(data) = &part.content { data.as_object() } else { None })
+}
+
+/// By id or name in any case; a plain yes or no means this once.
+fn chosen<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
+    let exact =
+        choices.iter().find(|choice| choice.id.eq_ignore_ascii_case(said) || choice.name.eq_ignore_ascii_case(said));
+    exact.or_else(|| {
+        let kind = match said.to_ascii_lowercase().as_str() {
+            "yes" | "y" | "allow" | "approve" | "ok" => ChoiceKind::AllowOnce,
+            "no" | "n" | "reject" | "deny" => ChoiceKind::RejectOnce,
+            _ => return None,
+        };
+        choices.iter().find(|choice| choice.kind == kind)
+    })
+}
+
+/// Words fill a form that asks for one text; a form that asks for more takes them as JSON.
+fn filled(schema: &Value, text: &str) -> Value {
+    if let Ok(content @ Value::Object(_)) = serde_json::from_str(text) {
+        return content;
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array).and_then(|names| names.first()?.as_str());
+    let name = required.or_else(|| properties.and_then(|properties| properties.keys().next().map(String::as_str)));
+    json!({ name.unwrap_or("text"): text })
+}
+
+/// A form of one text is shown as that text.
+fn only_text(content: &Value) -> Option<&str> {
+    let object = content.as_object().filter(|object| object.len() == 1)?;
+    object.values().next()?.as_str()
+}

@@ -1,0 +1,201 @@
+//! A2A requests in both versions: what is understood, and how each binding says that something is wrong.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+use gander_domain::{Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
+use gander_testkit::build;
+use gander_wire::a2a::card::{self, Entrance, Place};
+use gander_wire::a2a::rpc::{Envelope, Refusal};
+use gander_wire::a2a::{Content, Dialect, Error, Kind, Message, Part, PushConfig, Request, Role, content, question};
+use serde_json::{Value, json};
+
+fn message(id: &str, parts: Vec<Part>) -> Message {
+    Message {
+        message_id: id.to_owned(),
+        context_id: None,
+        task_id: None,
+        role: Role::User,
+        parts,
+        metadata: None,
+        extensions: Vec::new(),
+        reference_task_ids: Vec::new(),
+    }
+}
+
+fn open(body: &Value, version: &str) -> Result<(Value, Dialect, Request), Box<Refusal>> {
+    Envelope::open(body.to_string().as_bytes(), version)?.request()
+}
+
+fn sent(request: Request) -> gander_wire::a2a::input::Send {
+    match request {
+        Request::Send(send) | Request::Stream(send) => *send,
+        other => panic!("not a message: {other:?}"),
+    }
+}
+
+#[test]
+fn the_same_message_is_read_from_both_versions() {
+    let v1 = json!({ "jsonrpc": "2.0", "id": "a", "method": "SendMessage", "params": {
+        "message": { "message_id": "m", "role": "ROLE_USER", "parts": [{ "text": "hi" }, { "raw": "aGk=",
+            "mediaType": "image/png", "filename": "a.png" }, { "data": { "x": 1 } }], "unknown": 1, "metadata": null },
+        "configuration": { "returnImmediately": true, "historyLength": 2 } } });
+    let v03 = json!({ "jsonrpc": "2.0", "id": "a", "method": "message/send", "params": {
+        "message": { "kind": "message", "messageId": "m", "role": "user", "parts": [{ "kind": "text", "text": "hi" },
+            { "kind": "file", "file": { "bytes": "aGk=", "mimeType": "image/png", "name": "a.png" } },
+            { "kind": "data", "data": { "x": 1 } }] },
+        "configuration": { "blocking": false, "historyLength": 2 } } });
+    let (id, dialect, request) = open(&v1, "1.0").unwrap();
+    assert_eq!((id, dialect), (json!("a"), Dialect::V1));
+    let send = sent(request);
+    let file = Part {
+        filename: Some("a.png".to_owned()),
+        media_type: Some("image/png".to_owned()),
+        ..Part::new(Content::Raw("aGk=".to_owned()))
+    };
+    assert_eq!(send.message, message("m", vec![Part::text("hi"), file, Part::data(json!({ "x": 1 }))]));
+    assert_eq!((send.at_once, send.history, &send.push), (true, Some(2), &None));
+    assert_eq!(sent(open(&v03, "").unwrap().2), send);
+}
+
+#[test]
+fn the_protobuf_json_of_v03_is_read_too() {
+    let params = json!({ "request": { "message_id": "m", "role": "ROLE_USER", "content": [{ "text": "hi" },
+        { "data": { "data": { "x": 1 } } }] }, "configuration": { "blocking": true } });
+    let Value::Object(params) = params else { unreachable!() };
+    let send = sent(Request::read(gander_wire::a2a::Method::Send, Dialect::V03Rest, params).unwrap());
+    assert_eq!(send.message, message("m", vec![Part::text("hi"), Part::data(json!({ "x": 1 }))]));
+    let params = json!({ "parent": "tasks/t", "config_id": "c", "config": { "name": "n",
+        "push_notification_config": { "url": "http://x/", "token": "k" } } });
+    let Value::Object(params) = params else { unreachable!() };
+    let request = Request::read(gander_wire::a2a::Method::SetPush, Dialect::V03Rest, params).unwrap();
+    let config = PushConfig {
+        id: "c".to_owned(),
+        task_id: "t".to_owned(),
+        url: "http://x/".to_owned(),
+        token: Some("k".to_owned()),
+        authentication: None,
+    };
+    assert_eq!(request, Request::SetPush(config));
+}
+
+#[test]
+fn every_wrong_field_is_told_at_once() {
+    let body = json!({ "id": 1, "method": "SendMessage", "params": { "message": { "role": "user", "parts": [{}] } } });
+    let refusal = open(&body, "1.0").unwrap_err();
+    let fields: Vec<&str> = refusal.error.violations.iter().map(|violation| violation.field.as_str()).collect();
+    assert_eq!(fields, ["message.messageId", "message.role", "message.parts[0]."]);
+    let response = refusal.response();
+    assert_eq!(response["error"]["code"], -32602);
+    assert_eq!(response["error"]["data"][0]["reason"], "INVALID_PARAMS");
+    assert_eq!(response["error"]["data"][1]["fieldViolations"][0]["field"], "message.messageId");
+}
+
+#[test]
+fn what_is_no_request_has_its_code() {
+    let send = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "id": "x" } });
+    let cases: Vec<(Vec<u8>, &str, Value, i64)> = vec![
+        (b"{nope".to_vec(), "1.0", Value::Null, -32700),
+        (b"\"\\ud800\"".to_vec(), "1.0", Value::Null, -32700),
+        (b"[]".to_vec(), "1.0", Value::Null, -32600),
+        (json!({ "jsonrpc": "2.0", "id": 1 }).to_string().into_bytes(), "1.0", json!(1), -32600),
+        (json!({ "jsonrpc": "1.0", "id": 1, "method": "GetTask" }).to_string().into_bytes(), "1.0", json!(1), -32600),
+        (json!({ "id": 1.5, "method": "GetTask" }).to_string().into_bytes(), "1.0", Value::Null, -32600),
+        (send("Nope").to_string().into_bytes(), "1.0", json!(1), -32601),
+        (json!({ "id": 1, "method": "GetTask", "params": [1] }).to_string().into_bytes(), "1.0", json!(1), -32602),
+        (json!({ "id": 1, "method": "GetTask", "params": {} }).to_string().into_bytes(), "1.0", json!(1), -32602),
+        (send("GetTask").to_string().into_bytes(), "9.9", json!(1), -32009),
+        (send("GetTask").to_string().into_bytes(), "", json!(1), -32009),
+    ];
+    for (body, version, id, code) in cases {
+        let refusal = Envelope::open(&body, version).and_then(Envelope::request).unwrap_err();
+        let found = (refusal.id.clone(), refusal.response()["error"]["code"].clone());
+        assert_eq!(found, (id, json!(code)), "{}", String::from_utf8_lossy(&body));
+    }
+}
+
+#[test]
+fn errors_of_1_0_are_internal_errors_to_0_3() {
+    let error = Error::new(Kind::VersionNotSupported, "no");
+    assert_eq!(error.json_rpc(Dialect::V03), json!({ "code": -32603, "message": "no", "data": null }));
+    assert_eq!(Error::no_task("t").json_rpc(Dialect::V03)["code"], -32001);
+    let rest = Error::no_task("t").rest();
+    assert_eq!(
+        rest,
+        json!({ "error": { "code": 404, "status": "NOT_FOUND", "message": "task not found: t", "details": [{
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND",
+            "domain": "a2a-protocol.org", "metadata": {} }] } })
+    );
+}
+
+#[test]
+fn lists_have_sizes_states_and_times() {
+    let list = |params: Value| open(&json!({ "id": 1, "method": "ListTasks", "params": params }), "1.0");
+    for bad in [
+        json!({ "pageSize": 0 }),
+        json!({ "pageSize": 101 }),
+        json!({ "status": "working" }),
+        json!({ "statusTimestampAfter": "soon" }),
+        json!({ "historyLength": -1 }),
+    ] {
+        assert_eq!(list(bad.clone()).unwrap_err().error.kind, Kind::InvalidParams, "{bad}");
+    }
+    let Request::List(list) = list(json!({ "pageSize": 2, "status": "TASK_STATE_WORKING" })).unwrap().2 else {
+        panic!("not a list")
+    };
+    assert_eq!((list.page_size, list.state.map(|state| state.name()), list.artifacts), (2, Some("working"), false));
+}
+
+#[test]
+fn content_that_no_agent_reads_is_refused() {
+    let part = |mime: &str| Part { media_type: Some(mime.to_owned()), ..Part::new(Content::Raw("aGk=".to_owned())) };
+    let refused = content::prompt(&message("m", vec![part("application/x-unsupported")])).unwrap_err();
+    assert_eq!(refused.kind, Kind::ContentTypeNotSupported);
+    assert!(content::prompt(&message("m", vec![part("text/x-rust; charset=utf-8")])).is_ok());
+    let broken = Part::new(Content::Raw("%%%".to_owned()));
+    assert_eq!(content::prompt(&message("m", vec![broken])).unwrap_err().kind, Kind::InvalidParams);
+}
+
+#[test]
+fn words_and_data_answer_questions() {
+    let permission = build::permission(build::question_id(1), build::call_id(1));
+    let words = |text: &str| question::reply(&permission, &message("m", vec![Part::text(text)]));
+    let allow = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
+    assert_eq!(words(" Allow "), Ok(allow.clone()));
+    assert_eq!(words("yes"), Ok(allow.clone()));
+    assert_eq!(words("maybe").unwrap_err().kind, Kind::InvalidParams);
+    let data = message("m", vec![Part::data(json!({ "choice": "allow" }))]);
+    assert_eq!(question::reply(&permission, &data), Ok(allow));
+    let form = Question {
+        ask: Ask::Form { schema: json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] }) },
+        call: None,
+        origin: QuestionOrigin::Parked,
+        ..permission
+    };
+    let filled = |content| Ok(Reply::Filled { content });
+    assert_eq!(question::reply(&form, &message("m", vec![Part::text("Ada")])), filled(json!({ "name": "Ada" })));
+    assert_eq!(question::reply(&form, &message("m", vec![Part::text("{\"a\":1}")])), filled(json!({ "a": 1 })));
+    let none: Vec<Choice> = Vec::new();
+    let nothing = Question { ask: Ask::Choose { choices: none }, ..form };
+    assert!(question::reply(&nothing, &message("m", vec![Part::text("yes")])).is_err());
+}
+
+#[test]
+fn one_card_serves_both_versions() {
+    let manifest = gander_domain::AgentManifest::new("a", "A", "d");
+    let place = Place {
+        url: "http://h/a2a".to_owned(),
+        grpc: Some("h:1".to_owned()),
+        version: "1".to_owned(),
+        entrance: Entrance::Token,
+        push: true,
+    };
+    let card = card::card(&manifest, &place);
+    assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 5);
+    assert_eq!((&card["url"], &card["protocolVersion"]), (&json!("http://h/a2a"), &json!("0.3.0")));
+    let new = card::only(Dialect::V1, &manifest, &place);
+    assert!(new.get("url").is_none() && new["capabilities"]["extendedAgentCard"] == true);
+    let old = card::only(Dialect::V03, &manifest, &place);
+    assert!(old.get("supportedInterfaces").is_none() && old["preferredTransport"] == "JSONRPC");
+    let signed = card::canonical(&json!({ "b": [1, { "z": null, "a": "ü" }], "a": true, "signatures": [1] }));
+    assert_eq!(signed, "{\"a\":true,\"b\":[1,{\"a\":\"ü\",\"z\":null}]}");
+}
