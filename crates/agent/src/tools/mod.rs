@@ -4,6 +4,7 @@ mod arguments;
 mod change;
 mod edit;
 mod environment;
+pub(crate) mod family;
 mod fetch;
 mod files;
 mod grep;
