@@ -5,6 +5,7 @@
 
 pub mod compact;
 pub mod driver;
+pub mod mcp;
 pub mod model;
 pub mod modes;
 pub mod permission;

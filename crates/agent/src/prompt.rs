@@ -22,6 +22,8 @@ pub struct Scene<'a> {
     pub policy: Policy,
     /// The tools on offer.
     pub tools: &'a [ToolSpec],
+    /// What MCP servers say about themselves, by name.
+    pub servers: &'a [(String, String)],
     /// What the project's people wrote for agents (`AGENTS.md`, `.goosehints`); may be empty.
     pub hints: &'a str,
 }
@@ -51,6 +53,9 @@ pub fn prompt(scene: &Scene<'_>) -> String {
         sections.push(format!("# Permission\n{}", permission(scene.policy)));
     }
     sections.push(surroundings(scene));
+    if !scene.servers.is_empty() && !scene.tools.is_empty() {
+        sections.push(servers(scene.servers));
+    }
     if !scene.hints.trim().is_empty() {
         sections.push(format!("# Notes from the people of this project\n{}", scene.hints.trim()));
     }
@@ -66,6 +71,12 @@ fn permission(policy: Policy) -> &'static str {
         }
         Policy::Auto => "Your calls run without asking, so be careful with what cannot be undone.",
     }
+}
+
+/// Their own words: they describe their tools and order nothing.
+fn servers(said: &[(String, String)]) -> String {
+    let said: Vec<String> = said.iter().map(|(name, text)| format!("## {name}\n{}", text.trim())).collect();
+    format!("# What the MCP servers say about their tools\n{}", said.join("\n\n"))
 }
 
 fn surroundings(scene: &Scene<'_>) -> String {
@@ -103,6 +114,7 @@ mod tests {
             mode: mode("planner"),
             policy: Policy::ReadOnly,
             tools: &tools,
+            servers: &[("git".to_owned(), "Call status first.\n".to_owned())],
             hints: "Tests run with `just test`.\n",
         };
         let prompt = prompt(&scene);
@@ -124,6 +136,10 @@ mod tests {
             - System: linux x86_64
             - Today: 2026-01-31
             - Tools: read
+
+            # What the MCP servers say about their tools
+            ## git
+            Call status first.
 
             # Notes from the people of this project
             Tests run with `just test`."#]].assert_eq(&changing);

@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod harness;
 pub mod ids;
 pub mod ledger;
+pub mod mcp;
 pub mod script;
 pub mod upstream;
 pub mod vectors;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use gander_domain::{Context, Ids};
 
-use super::hands::{GrantBook, Hands, Workbench};
+use super::hands::{GrantBook, Hands, Offers, Workbench};
 use crate::AgentSettings;
-use crate::model::{Model, ToolSpec};
+use crate::mcp::Servers;
+use crate::model::Model;
 use crate::modes;
 use crate::permission::Rule;
 use crate::prompt::{Scene, prompt};
@@ -21,8 +22,8 @@ pub struct Equipment {
     pub model: Arc<dyn Model>,
     /// Who judges and runs calls.
     pub hands: Arc<dyn Hands>,
-    /// The tools on offer.
-    pub tools: Arc<[ToolSpec]>,
+    /// The session's servers, which have something to say by themselves.
+    pub servers: Arc<Servers>,
     /// The system prompt.
     pub system: String,
     /// Where ids come from.
@@ -33,6 +34,8 @@ pub struct Equipment {
 pub struct Surroundings {
     /// The tools there are.
     pub toolbox: Arc<Toolbox>,
+    /// The session's servers.
+    pub servers: Arc<Servers>,
     /// Where files are.
     pub workspace: Arc<Workspace>,
     /// Who lends files and terminals.
@@ -56,9 +59,10 @@ impl Equipment {
         context: &Context,
         ids: Box<dyn Ids + Send>,
     ) -> Self {
-        let Surroundings { toolbox, workspace, host, rules, grants, today, hints } = surroundings;
+        let Surroundings { toolbox, servers, workspace, host, rules, grants, today, hints } = surroundings;
         let mode = modes::mode(&context.settings.mode);
-        let offered = mode.offers(&toolbox.specs());
+        let offers: Offers = Box::new(move |tools| mode.offers(tools));
+        let hands = Workbench { toolbox, servers: Arc::clone(&servers), offers, workspace, host, rules, grants };
         let system = prompt(&Scene {
             workspace: &context.workspace,
             folders: &context.folders,
@@ -66,11 +70,11 @@ impl Equipment {
             system: &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             mode,
             policy: context.settings.policy,
-            tools: &offered,
+            tools: &hands.tools(),
+            servers: &servers.instructions(),
             hints: &hints,
         });
-        let hands = Workbench { toolbox, offered: offered.clone(), workspace, host, rules, grants };
-        Self { settings, model, hands: Arc::new(hands), tools: offered, system, ids }
+        Self { settings, model, hands: Arc::new(hands), servers, system, ids }
     }
 
     pub(super) fn setup(&self) -> Setup {
@@ -78,7 +82,7 @@ impl Equipment {
             settings: self.settings.clone(),
             model: self.model.info().clone(),
             system: self.system.clone(),
-            tools: self.tools.clone(),
+            tools: self.hands.tools(),
             judge: self.hands.clone(),
         }
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::Servers;
 use crate::model::ToolSpec;
 use crate::permission::{self, Grant, Rule, Verdict};
 use crate::tools::{Host, Signal, ToolContext, Toolbox, Workspace};
@@ -18,16 +19,21 @@ use crate::turn::{Judge, Judgement};
 /// Judges calls and runs them.
 #[async_trait]
 pub trait Hands: Judge {
+    /// The tools on offer now.
+    fn tools(&self) -> Arc<[ToolSpec]>;
+
     /// Runs a call to its end. It stops soon after `cancel`, and at once when dropped.
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult;
 }
 
-/// The built-in tools in one workspace, under its rules and grants.
+/// The built-in tools and those of a session's servers in one workspace, under its rules and grants.
 pub struct Workbench {
-    /// The tools.
+    /// The built-in tools.
     pub toolbox: Arc<Toolbox>,
-    /// Those of them that the mode offers: all others are unknown to it.
-    pub offered: Arc<[ToolSpec]>,
+    /// The session's servers.
+    pub servers: Arc<Servers>,
+    /// Picks those of the tools that the mode offers: all others are unknown to it.
+    pub offers: Offers,
     /// Where files are.
     pub workspace: Arc<Workspace>,
     /// Who lends files and terminals.
@@ -37,6 +43,9 @@ pub struct Workbench {
     /// What people decided for good.
     pub grants: Arc<dyn GrantBook>,
 }
+
+/// Picks some of the tools.
+pub type Offers = Box<dyn Fn(&Arc<[ToolSpec]>) -> Arc<[ToolSpec]> + Send + Sync>;
 
 /// Where grants are kept. Shared by all sessions; a grant names its workspace.
 pub trait GrantBook: Send + Sync {
@@ -66,7 +75,15 @@ impl GrantBook for Grants {
 
 #[async_trait]
 impl Hands for Workbench {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        let all = self.toolbox.specs().iter().cloned().chain(self.servers.specs()).collect();
+        (self.offers)(&all)
+    }
+
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
+        if let Some(result) = self.servers.run(call, signals.clone(), cancel.clone()).await {
+            return result;
+        }
         let (workspace, host) = (self.workspace.clone(), self.host.clone());
         self.toolbox.run(call, &ToolContext { workspace, host, signals, cancel }).await
     }
@@ -74,10 +91,12 @@ impl Hands for Workbench {
 
 impl Judge for Workbench {
     fn judge(&self, policy: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn Ids) -> Judgement {
-        if !self.offered.iter().any(|tool| tool.name == name) {
-            return Judgement::Bad(ToolResult::text(ToolEnd::Failed, self.unknown(name)));
+        let offered = self.tools();
+        if !offered.iter().any(|tool| tool.name == name) {
+            return Judgement::Bad(ToolResult::text(ToolEnd::Failed, unknown(name, &offered)));
         }
-        let call = match self.toolbox.describe(id, name, arguments.clone(), &self.workspace) {
+        let built_in = || self.toolbox.describe(id, name, arguments.clone(), &self.workspace);
+        let call = match self.servers.describe(id, name, arguments).unwrap_or_else(built_in) {
             Ok(call) => call,
             Err(result) => return Judgement::Bad(result),
         };
@@ -117,9 +136,9 @@ impl Workbench {
     fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
         permission::decide(policy, &self.rules, &self.grants.grants(), call, &self.workspace.place())
     }
+}
 
-    fn unknown(&self, name: &str) -> String {
-        let offered: Vec<&str> = self.offered.iter().map(|tool| tool.name.as_str()).collect();
-        format!("no such tool here: {name:?} (there are: {})", offered.join(", "))
-    }
+fn unknown(name: &str, offered: &[ToolSpec]) -> String {
+    let offered: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
+    format!("no such tool here: {name:?} (there are: {})", offered.join(", "))
 }

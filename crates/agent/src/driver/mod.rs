@@ -3,25 +3,33 @@
 mod equipment;
 mod feed;
 mod hands;
+mod held;
+mod orders;
 mod tasks;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use gander_domain::{Context, Order, Report, Timestamp};
+use gander_domain::{Context, Order, QuestionId, Report, Timestamp};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::{Attendance, Audience, News};
 use crate::turn::{Effect, Input, Turn};
 
 use feed::Feed;
+use held::Held;
 use tasks::Tasks;
 
 pub use equipment::{Equipment, Surroundings};
 pub use hands::{GrantBook, Grants, Hands, Workbench};
+pub use orders::Orders;
+
+/// How much servers may say before they have to wait for the driver.
+const NEWS: usize = 64;
 
 /// Drives the context's active run from [`Order::Begin`] or [`Order::Resume`] until it ended or parked.
 ///
@@ -31,10 +39,11 @@ pub use hands::{GrantBook, Grants, Hands, Workbench};
 pub async fn drive(
     equipment: Equipment,
     context: Context,
-    mut orders: mpsc::Receiver<Order>,
+    orders: impl Into<Orders>,
     reports: mpsc::Sender<Report>,
     cancel: CancellationToken,
 ) {
+    let mut orders = orders.into();
     let mut driver = Driver::new(equipment, context, reports);
     while let Some(input) = driver.next(&mut orders, &cancel).await {
         driver.handle(input);
@@ -51,11 +60,17 @@ struct Driver {
     reports: mpsc::Sender<Report>,
     /// Reports that nobody has taken yet. While there are any, nothing is read that could make more.
     outbox: VecDeque<Report>,
+    held: Held,
+    news: mpsc::Receiver<News>,
+    /// The session's servers speak to this run.
+    _attendance: Attendance,
     over: bool,
 }
 
 impl Driver {
     fn new(equipment: Equipment, context: Context, reports: mpsc::Sender<Report>) -> Self {
+        let (tell, news) = mpsc::channel(NEWS);
+        let attendance = equipment.servers.attend(Audience { news: tell, model: equipment.model.clone() });
         Self {
             turn: Turn::new(equipment.setup(), context),
             feed: Feed::Idle,
@@ -64,22 +79,27 @@ impl Driver {
             equipment,
             reports,
             outbox: VecDeque::new(),
+            held: Held::default(),
+            news,
+            _attendance: attendance,
             over: false,
         }
     }
 
     /// The next thing that happens; `None` if there is nothing more to do.
-    async fn next(&mut self, orders: &mut mpsc::Receiver<Order>, cancel: &CancellationToken) -> Option<Input> {
+    async fn next(&mut self, orders: &mut Orders, cancel: &CancellationToken) -> Option<Input> {
         while !self.over {
             let free = self.outbox.is_empty();
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return None,
-                order = orders.recv() => return order.map(input),
+                order = orders.next() => return order.map(|order| ordered(&mut self.held, order)),
                 permit = self.reports.reserve(), if !free => permit.ok()?.send(self.outbox.pop_front()?),
                 input = self.tasks.next(), if free => return Some(input),
                 input = self.feed.next(), if free => return Some(input),
                 () = over(&mut self.pause) => return Some(Input::Waited),
+                question = self.held.abandoned() => return Some(Input::Abandoned(question)),
+                Some(news) = self.news.recv(), if free => return Some(heard(&mut self.held, &mut self.equipment, news)),
             }
         }
         None
@@ -139,6 +159,28 @@ async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
         None => std::future::pending().await,
     }
     *pause = None;
+}
+
+fn ordered(held: &mut Held, order: Order) -> Input {
+    if let Order::Answered { question, answer } = &order {
+        held.answer(*question, answer);
+    }
+    input(order)
+}
+
+fn heard(held: &mut Held, equipment: &mut Equipment, news: News) -> Input {
+    match news {
+        News::Tools => {
+            equipment.servers.review();
+            Input::Tools(equipment.hands.tools())
+        }
+        News::Notice(notice) => Input::Noticed(notice),
+        News::Asked { title, ask, reply } => {
+            let id = QuestionId::make(&mut *equipment.ids);
+            Input::Held(held.add(id, title, ask, reply))
+        }
+        News::Spent(usage) => Input::Spent(usage),
+    }
 }
 
 fn input(order: Order) -> Input {

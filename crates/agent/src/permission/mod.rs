@@ -122,7 +122,7 @@ pub fn fingerprint(call: &ToolCall) -> String {
 }
 
 /// JSON with sorted keys: equal values are equal texts.
-fn canonical(value: &Value) -> String {
+pub(crate) fn canonical(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();

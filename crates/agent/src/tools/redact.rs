@@ -17,6 +17,8 @@ const SHORTEST: usize = 8;
 /// Hides secrets: known values first, then what looks like one. Hiding twice changes nothing more.
 #[derive(Clone)]
 pub struct Redactor {
+    /// Known values in every form in which they may stand somewhere, longest first.
+    forms: Arc<[String]>,
     known: Option<Arc<Regex>>,
     patterns: Arc<Patterns>,
 }
@@ -48,15 +50,22 @@ impl Default for Redactor {
 impl Redactor {
     /// Hides these values, also in base64 and in URLs, and everything that looks like a secret.
     pub fn new<S: AsRef<str>>(known: impl IntoIterator<Item = S>) -> Self {
-        let mut forms: Vec<String> = known.into_iter().flat_map(|value| forms(value.as_ref())).collect();
+        let patterns = || PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex")).into();
+        Self { forms: Arc::new([]), known: None, patterns: Arc::new(LazyLock::new(patterns)) }.knowing(known)
+    }
+
+    /// Hides these values too.
+    #[must_use]
+    pub fn knowing<S: AsRef<str>>(&self, more: impl IntoIterator<Item = S>) -> Self {
+        let mut forms: Vec<String> = more.into_iter().flat_map(|value| forms(value.as_ref())).collect();
+        forms.extend(self.forms.iter().cloned());
         forms.retain(|form| form.len() >= SHORTEST);
         // A value that begins like another must not leave the other's end in sight.
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
         let escaped: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
         let known = (!escaped.is_empty())
             .then(|| Arc::new(Regex::new(&escaped.join("|")).expect("an alternation of literals is a regex")));
-        let patterns = || PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex")).into();
-        Self { known, patterns: Arc::new(LazyLock::new(patterns)) }
+        Self { forms: forms.into(), known, patterns: Arc::clone(&self.patterns) }
     }
 
     /// This text without secrets.

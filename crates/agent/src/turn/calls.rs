@@ -158,6 +158,7 @@ impl Turn {
     }
 
     pub(super) fn answered(&mut self, id: QuestionId, answer: Answer, ids: &mut dyn Ids) {
+        self.held.retain(|held| *held != id);
         let asked = self.context.pending.iter().find_map(|pending| match &pending.stage {
             Stage::Asked(question) if question.id == id => Some((pending.clone(), question.clone())),
             Stage::Wanted | Stage::Asked(_) | Stage::Answered(..) | Stage::Started => None,

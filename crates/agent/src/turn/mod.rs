@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{
-    Answer, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, QuestionId, Report, Role, Settings, Severity,
-    StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+    Answer, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, Question, QuestionId, Report, Role, Settings,
+    Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
 use crate::AgentSettings;
@@ -41,6 +41,8 @@ pub struct Turn {
     phase: Phase,
     /// Calls that were reported as ready to start: each waits for its order.
     cleared: Vec<ToolCallId>,
+    /// Questions of live children. They do not outlast the turn.
+    held: Vec<QuestionId>,
     /// Failed tries of the model call under way.
     failures: u32,
     /// Room was made since the last whole answer: doing it again would not help.
@@ -88,6 +90,16 @@ pub enum Input {
     Answered(QuestionId, Answer),
     /// A person said something into the turn.
     Steer(Message),
+    /// A live child asks a person this.
+    Held(Question),
+    /// Whoever asked this is gone.
+    Abandoned(QuestionId),
+    /// The tools on offer are now these. They count from the next model call on.
+    Tools(Arc<[ToolSpec]>),
+    /// Something worth telling a person.
+    Noticed(Notice),
+    /// A model call on a child's behalf was paid for.
+    Spent(Usage),
     /// Settings changed. Mode and model count from the next run on.
     Configured(Settings),
     /// Stop.
@@ -143,6 +155,7 @@ impl Turn {
             context,
             phase: Phase::New,
             cleared: Vec::new(),
+            held: Vec::new(),
             failures: 0,
             squeezed: false,
             silent: false,
@@ -166,6 +179,11 @@ impl Turn {
             Input::ToolDone(call, result) => self.tool_done(call, result),
             Input::Answered(question, answer) => self.answered(question, answer, ids),
             Input::Steer(message) => self.steer(message),
+            Input::Held(question) => self.hold(question),
+            Input::Abandoned(question) => self.abandoned(question),
+            Input::Tools(tools) => self.setup.tools = tools,
+            Input::Noticed(notice) => self.report(Report::Noticed(notice)),
+            Input::Spent(usage) => self.report(Report::UsageAdded(usage)),
             Input::Configured(settings) => self.context.settings = settings,
             Input::Cancel => self.cancel(),
         }
@@ -204,7 +222,27 @@ impl Turn {
         if self.context.pending.is_empty() {
             self.advance();
         } else if self.only_people_can_go_on() {
-            self.finish(Report::Parked);
+            self.park();
+        }
+    }
+
+    /// A turn that is gone holds no child, so what a child asks is not asked any more.
+    fn park(&mut self) {
+        for question in std::mem::take(&mut self.held) {
+            self.report(Report::Withdrawn(question));
+        }
+        self.finish(Report::Parked);
+    }
+
+    fn hold(&mut self, question: Question) {
+        self.held.push(question.id);
+        self.report(Report::Asked(question));
+    }
+
+    fn abandoned(&mut self, question: QuestionId) {
+        if self.held.contains(&question) {
+            self.held.retain(|held| *held != question);
+            self.report(Report::Withdrawn(question));
         }
     }
 

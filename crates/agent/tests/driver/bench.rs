@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use gander_agent::AgentSettings;
 use gander_agent::driver::{Equipment, Hands, drive};
-use gander_agent::model::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
+use gander_agent::model::{
+    Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens, ToolSpec,
+};
 use gander_agent::tools::Signal;
 use gander_agent::turn::{Judge, Judgement};
 use gander_domain::{
@@ -132,6 +134,10 @@ impl Judge for TestHands {
 
 #[async_trait]
 impl Hands for TestHands {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        Arc::new([])
+    }
+
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
         match call.name.as_str() {
             "meet" => {
@@ -202,7 +208,7 @@ impl Bench {
             settings: AgentSettings { retry_after_ms: 1, ..AgentSettings::default() },
             model: model.clone(),
             hands: hands.clone(),
-            tools: Arc::new([]),
+            servers: Arc::default(),
             system: String::new(),
             ids: Box::new(Random),
         };

@@ -25,9 +25,11 @@ impl Ids for Count {
 
 fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
     let toolbox = Arc::new(Toolbox::builtin(Limits::default()));
+    let mode = modes::mode(mode);
     let workspace = Arc::new(Workspace::open(folder.path(), &[]).unwrap());
     Workbench {
-        offered: modes::mode(mode).offers(&toolbox.specs()),
+        offers: Box::new(move |tools| mode.offers(tools)),
+        servers: Arc::default(),
         host: Arc::new(LocalHost::new(workspace.clone(), 1 << 20)),
         toolbox,
         workspace,

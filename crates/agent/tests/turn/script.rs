@@ -292,6 +292,11 @@ fn input_line(input: &Input) -> String {
         Input::ToolDone(call, result) => format!("{} done: {}", short(call.uuid()), result_line(result)),
         Input::Answered(question, answer) => format!("answered {}: {:?}", short(question.uuid()), answer.reply),
         Input::Steer(message) => format!("steer: {}", message.plain_text()),
+        Input::Held(question) => format!("held: {}", question.title),
+        Input::Abandoned(question) => format!("abandoned {}", short(question.uuid())),
+        Input::Tools(tools) => format!("{} tools", tools.len()),
+        Input::Noticed(notice) => format!("noticed: {}", notice.title),
+        Input::Spent(usage) => format!("spent: {} {}", usage.input, usage.output),
         Input::Configured(settings) => format!("configured: {:?}", settings.policy),
         Input::Cancel => "cancel".into(),
     }

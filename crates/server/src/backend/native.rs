@@ -56,6 +56,7 @@ impl Native {
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
         let surroundings = Surroundings {
             toolbox: Arc::clone(&self.toolbox),
+            servers: Arc::default(),
             host: host.unwrap_or_else(local),
             workspace: Arc::clone(&workspace),
             rules: Arc::clone(&self.rules),

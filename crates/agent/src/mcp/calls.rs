@@ -1,0 +1,185 @@
+//! Calls under way on one connection: their progress, their silence, their end.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gander_domain::{Part, ToolContent};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
+    ProgressNotificationParam, ProgressToken, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::audience::line;
+use super::link::Line;
+use crate::tools::Signal;
+
+/// How often a server may ask for more before it answers.
+const ROUNDS: usize = 10;
+
+/// The calls under way on one connection.
+#[derive(Default)]
+pub(super) struct Calls {
+    open: Mutex<HashMap<ProgressToken, Open>>,
+    /// Questions of the server that people think about.
+    questions: AtomicUsize,
+}
+
+struct Open {
+    signals: mpsc::Sender<Signal>,
+    heard: Instant,
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    #[error("cancelled")]
+    Cancelled,
+    #[error("no answer in {} s: it may still have taken effect", .0.as_secs())]
+    Silent(Duration),
+    #[error("the server stopped while the call ran: it may or may not have taken effect")]
+    Gone,
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// One call of one tool.
+pub(super) struct ToolUse {
+    pub tool: String,
+    pub arguments: Map<String, Value>,
+    pub patience: Duration,
+    pub signals: mpsc::Sender<Signal>,
+    pub cancel: CancellationToken,
+}
+
+/// Calls a tool. A server that wants to know more first is answered, and the call goes on.
+pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
+    let mut params = CallToolRequestParams::new(wanted.tool.clone()).with_arguments(wanted.arguments.clone());
+    for _ in 0..ROUNDS {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+        let answer = once(line, wanted, request).await?;
+        if let ServerResult::CallToolResult(result) = answer {
+            return Ok(result);
+        }
+        let ServerResult::InputRequiredResult(more) = answer else {
+            return Err(CallError::Refused("the server answered with something else than a result".to_owned()));
+        };
+        let InputRequiredResult { input_requests, request_state, .. } = more;
+        let answers = line.handler.answers(input_requests.unwrap_or_default()).await;
+        params.input_responses = (!answers.is_empty()).then_some(answers);
+        params.request_state = request_state;
+    }
+    Err(CallError::Refused(format!("the server asked for more than {ROUNDS} times")))
+}
+
+async fn once(line: &Line, wanted: &ToolUse, request: ClientRequest) -> Result<ServerResult, CallError> {
+    let sent = line.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+    let mut handle = sent.map_err(refused)?;
+    let token = handle.progress_token.clone();
+    let _open = line.calls.open(token.clone(), wanted.signals.clone());
+    let end = tokio::select! {
+        biased;
+        () = wanted.cancel.cancelled() => Err(CallError::Cancelled),
+        response = &mut handle.rx => return response.map_err(|_| CallError::Gone)?.map_err(refused),
+        () = line.calls.silence(&token, wanted.patience) => Err(CallError::Silent(wanted.patience)),
+    };
+    give_up(handle).await;
+    end
+}
+
+/// Tells the server that nobody waits any more.
+async fn give_up(handle: RequestHandle<RoleClient>) {
+    if let Err(error) = handle.cancel(Some("nobody waits for it any more".to_owned())).await {
+        tracing::debug!(%error, "a server could not be told of a cancelled call");
+    }
+}
+
+fn refused(error: ServiceError) -> CallError {
+    if matches!(error, ServiceError::TransportClosed) {
+        return CallError::Gone;
+    }
+    let ServiceError::McpError(data) = error else { return CallError::Refused(error.to_string()) };
+    CallError::Refused(data.message.into_owned())
+}
+
+impl Calls {
+    /// Shows how far a call is. What belongs to no call is dropped.
+    pub(super) fn progress(&self, progress: &ProgressNotificationParam) {
+        if let Some(open) = self.lock().get_mut(&progress.progress_token) {
+            open.heard = Instant::now();
+            let part = Part::text(shown(progress));
+            if open.signals.try_send(Signal::Shown(vec![ToolContent::Part { part }])).is_err() {
+                tracing::trace!("progress dropped");
+            }
+        }
+    }
+
+    /// While people think about a server's question its calls do not count as silent.
+    pub(super) fn question(self: &Arc<Self>) -> OpenQuestion {
+        self.questions.fetch_add(1, Ordering::SeqCst);
+        OpenQuestion(Arc::clone(self))
+    }
+
+    fn open(&self, token: ProgressToken, signals: mpsc::Sender<Signal>) -> OpenCall<'_> {
+        self.lock().insert(token.clone(), Open { signals, heard: Instant::now() });
+        OpenCall { calls: self, token }
+    }
+
+    /// Until nothing was heard of the call for so long.
+    async fn silence(&self, token: &ProgressToken, patience: Duration) {
+        loop {
+            let heard = self.lock().get(token).map_or_else(Instant::now, |open| open.heard);
+            tokio::time::sleep_until(heard + patience).await;
+            if self.questions.load(Ordering::SeqCst) > 0 {
+                self.lock().entry(token.clone()).and_modify(|open| open.heard = Instant::now());
+            } else if self.lock().get(token).is_none_or(|open| open.heard == heard) {
+                return;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ProgressToken, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct OpenCall<'a> {
+    calls: &'a Calls,
+    token: ProgressToken,
+}
+
+impl Drop for OpenCall<'_> {
+    fn drop(&mut self) {
+        self.calls.lock().remove(&self.token);
+    }
+}
+
+/// A question that people think about, until it is dropped.
+pub(super) struct OpenQuestion(Arc<Calls>);
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        for open in self.0.lock().values_mut() {
+            open.heard = Instant::now();
+        }
+        self.0.questions.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn shown(progress: &ProgressNotificationParam) -> String {
+    let done = progress.progress;
+    let count = match progress.total {
+        Some(total) if total > 0.0 => format!("{done} of {total}"),
+        Some(_) | None => format!("{done}"),
+    };
+    match &progress.message {
+        Some(message) => format!("{} ({count})", line(message)),
+        None => count,
+    }
+}

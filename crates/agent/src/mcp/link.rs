@@ -1,0 +1,248 @@
+//! One connection to a server, from greeting to farewell.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ClientServiceExt as _;
+use rmcp::model::{LoggingLevel, PaginatedRequestParams, ProtocolVersion, ServerPeerInfo, SetLevelRequestParams};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, Peer, QuitReason, RoleClient, RunningServiceCancellationToken,
+    ServiceError,
+};
+use rmcp::transport::IntoTransport;
+use tokio::sync::Notify;
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::audience::Seat;
+use super::calls::Calls;
+use super::catalogue::{self, Catalogue};
+use super::child::{Child, Complaints, Program};
+use super::content::clip;
+use super::handler::Handler;
+use super::http;
+use super::spec::{Spec, Transport};
+use crate::tools::{Environment, Redactor};
+
+/// Pages of one list that are read.
+const MOST_PAGES: usize = 32;
+
+/// How long a connection may take to say farewell.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How much of what a server says about itself is taken in.
+const INSTRUCTIONS: usize = 4 << 10;
+
+/// What surrounds a session's servers.
+#[derive(Clone)]
+pub(super) struct Ground {
+    pub seat: Seat,
+    pub environment: Environment,
+    pub cwd: PathBuf,
+    pub roots: Arc<[String]>,
+    pub redactor: Redactor,
+}
+
+/// A live connection, as calls use it. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub peer: Peer<RoleClient>,
+    pub calls: Arc<Calls>,
+    pub handler: Handler,
+}
+
+/// A live connection and what keeps it alive.
+pub(super) struct Link {
+    pub line: Line,
+    /// Ends with the connection; none once it was heard of.
+    done: Option<JoinHandle<Result<QuitReason, JoinError>>>,
+    cancel: Option<RunningServiceCancellationToken>,
+    child: Option<Child>,
+}
+
+impl Link {
+    /// Connects and greets. A server that refuses the old greeting gets the new one, on a fresh connection.
+    pub(super) async fn open(name: &str, spec: &Spec, ground: &Ground) -> Result<Self, String> {
+        match Self::greet(name, spec, ground, ClientLifecycleMode::Initialize).await {
+            Ok(link) => Ok(link),
+            Err(Failure::Greeting(error, _)) if matches!(*error, ClientInitializeError::JsonRpcError(_)) => {
+                let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+                let discover = ClientLifecycleMode::Discover { preferred_versions };
+                Self::greet(name, spec, ground, discover).await.map_err(|failure| failure.text(ground))
+            }
+            Err(failure) => Err(failure.text(ground)),
+        }
+    }
+
+    async fn greet(name: &str, spec: &Spec, ground: &Ground, how: ClientLifecycleMode) -> Result<Self, Failure> {
+        let handler = handler(name, ground);
+        match &spec.transport {
+            Transport::Stdio { command, args, env } => {
+                let program = Program { command, args, env, environment: &ground.environment, cwd: &ground.cwd };
+                let started = Child::start(&program).await;
+                let (child, streams) =
+                    started.map_err(|error| Failure::Start(format!("{}: {error}", command.display())))?;
+                Self::join(handler, streams, how, Some(child)).await
+            }
+            Transport::Http { url, headers, reach } => {
+                let transport = http::transport(url, headers, reach).await.map_err(Failure::Start)?;
+                Self::join(handler, transport, how, None).await
+            }
+        }
+    }
+
+    async fn join<T, E, A>(
+        handler: Handler,
+        transport: T,
+        how: ClientLifecycleMode,
+        child: Option<Child>,
+    ) -> Result<Self, Failure>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let complaints = child.as_ref().map(Child::complaints).unwrap_or_default();
+        let served = handler.clone().serve_with_lifecycle(transport, how).await;
+        let service = served.map_err(|error| Failure::Greeting(Box::new(error), complaints))?;
+        let line = Line { peer: service.peer().clone(), calls: Arc::clone(&handler.calls), handler };
+        let cancel = Some(service.cancellation_token());
+        Ok(Self { line, cancel, done: Some(tokio::spawn(service.waiting())), child })
+    }
+
+    /// Until the connection is over, and why.
+    pub(super) async fn over(&mut self) -> String {
+        let Some(done) = &mut self.done else { return std::future::pending().await };
+        let quit = done.await;
+        self.done = None;
+        let complaints = self.child.as_ref().map(|child| child.complaints().text()).unwrap_or_default();
+        match quit {
+            Ok(Ok(_)) => last_line("it stopped", &complaints),
+            Ok(Err(error)) | Err(error) => format!("the connection failed: {error}"),
+        }
+    }
+
+    /// Says farewell, then ends what was started.
+    pub(super) async fn close(mut self) {
+        if let Some(cancel) = self.cancel.take() {
+            cancel.cancel();
+        }
+        if let Some(done) = &mut self.done {
+            drop(tokio::time::timeout(FAREWELL, done).await);
+            self.done = None;
+        }
+        if let Some(child) = self.child.take() {
+            child.end().await;
+        }
+    }
+}
+
+impl Drop for Link {
+    /// Whoever waits for a person's answer waits no more.
+    fn drop(&mut self) {
+        self.line.handler.gone.cancel();
+        if let Some(done) = &self.done {
+            done.abort();
+        }
+    }
+}
+
+/// All pages of a list, but not for ever.
+macro_rules! pages {
+    ($peer:expr, $list:ident, $items:ident) => {{
+        let (mut items, mut cursor) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let page = $peer.$list(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+            items.extend(page.$items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        items
+    }};
+}
+
+impl Line {
+    /// Everything the server offers now.
+    pub(super) async fn catalogue(&self, name: &str) -> Result<Catalogue, String> {
+        self.read(name).await.map_err(|error| format!("its lists cannot be read: {error}"))
+    }
+
+    async fn read(&self, name: &str) -> Result<Catalogue, ServiceError> {
+        let Some(info) = self.peer.peer_info() else { return Ok(Catalogue::default()) };
+        let ServerPeerInfo { capabilities, instructions, .. } = &*info;
+        let instructions = instructions.clone().map(|text| clip(text, INSTRUCTIONS));
+        let mut catalogue = Catalogue { instructions, ..Catalogue::default() };
+        if capabilities.tools.is_some() {
+            catalogue.tools = catalogue::tools(name, pages!(self.peer, list_tools, tools));
+        }
+        if capabilities.prompts.is_some() {
+            catalogue.prompts = catalogue::prompts(name, pages!(self.peer, list_prompts, prompts));
+        }
+        if capabilities.resources.is_some() {
+            catalogue.resources = pages!(self.peer, list_resources, resources);
+            catalogue.templates = self.templates().await.unwrap_or_default();
+        }
+        Ok(catalogue)
+    }
+
+    /// Many servers with resources have no templates and say so with an error.
+    async fn templates(&self) -> Result<Vec<rmcp::model::ResourceTemplate>, ServiceError> {
+        Ok(pages!(self.peer, list_resource_templates, resource_templates))
+    }
+
+    /// People are shown what matters: the server need not send the rest.
+    pub(super) async fn quiet(&self) {
+        let logs = self.peer.peer_info().is_some_and(|info| info.capabilities.logging.is_some());
+        if logs && let Err(error) = self.peer.set_level(SetLevelRequestParams::new(LoggingLevel::Warning)).await {
+            tracing::debug!(%error, "a server keeps its own level of logging");
+        }
+    }
+}
+
+/// Why there is no connection.
+enum Failure {
+    Start(String),
+    Greeting(Box<ClientInitializeError>, Complaints),
+}
+
+impl Failure {
+    fn text(self, ground: &Ground) -> String {
+        let text = match self {
+            Self::Start(reason) => format!("it could not be started: {reason}"),
+            Self::Greeting(error, complaints) => {
+                last_line(&format!("it did not greet: {}", reason(&error)), &complaints.text())
+            }
+        };
+        ground.redactor.text(&text)
+    }
+}
+
+fn reason(error: &ClientInitializeError) -> String {
+    if matches!(error, ClientInitializeError::ConnectionClosed(_)) {
+        return "it ended".to_owned();
+    }
+    if error.is_authorization_required() { "it wants a login".to_owned() } else { error.to_string() }
+}
+
+/// Programs say last what they died of.
+fn last_line(what: &str, complaints: &str) -> String {
+    match complaints.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(last) => format!("{what}: {}", last.trim()),
+        None => what.to_owned(),
+    }
+}
+
+fn handler(name: &str, ground: &Ground) -> Handler {
+    Handler {
+        name: name.to_owned(),
+        seat: ground.seat.clone(),
+        calls: Arc::default(),
+        roots: Arc::clone(&ground.roots),
+        redactor: ground.redactor.clone(),
+        changed: Arc::new(Notify::new()),
+        gone: CancellationToken::new(),
+        notices: Arc::default(),
+    }
+}

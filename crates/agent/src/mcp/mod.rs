@@ -1,0 +1,29 @@
+//! MCP servers: their tools, prompts and resources, for one session at a time.
+//!
+//! [`Servers`] is a session's set. Each server is one long-lived connection that starts when it is first wanted,
+//! in the background, is started again after a crash, and sleeps when nobody needs it. Its tools are judged and
+//! run like the built-in ones; what it says by itself goes to the [`Audience`]: the run that is under way.
+//
+// The newest revision of MCP drops sampling, roots and logging; servers of all others go on using them.
+#![allow(deprecated)]
+
+mod audience;
+mod calls;
+mod catalogue;
+mod child;
+mod content;
+mod handler;
+mod http;
+mod link;
+mod names;
+mod pins;
+mod sampling;
+mod server;
+mod servers;
+mod spec;
+
+pub use audience::{Attendance, Audience, News};
+pub use catalogue::{PromptArgument, PromptSpec};
+pub use pins::{PinBook, Pins};
+pub use servers::{Circumstances, Condition, Servers, Standing};
+pub use spec::{Reach, Spec, Transport};

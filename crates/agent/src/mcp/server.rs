@@ -1,0 +1,249 @@
+//! One server of a session: started when it is wanted, started again when it dies, asleep when nobody needs it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::Severity;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::audience::News;
+use super::catalogue::Catalogue;
+use super::link::{Ground, Line, Link};
+use super::spec::Spec;
+
+/// The first pause after a failure; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Tries in a row while a run waits; then only who asks for it starts it again.
+const TRIES: u32 = 5;
+
+/// A server that lived this long did not fail to start.
+const WELL: Duration = Duration::from_secs(60);
+
+/// One server of a session. Dropping it ends it.
+pub(super) struct Server {
+    /// Its name before its tools.
+    pub name: String,
+    pub spec: Spec,
+    view: watch::Receiver<View>,
+    wanted: Arc<Notify>,
+    start: Duration,
+    _stop: DropGuard,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// From a server's start to its lists.
+    pub start: Duration,
+    /// Before one that nobody needs goes to sleep.
+    pub idle: Duration,
+}
+
+/// How a server is.
+#[derive(Clone, Default)]
+pub(super) struct View {
+    pub phase: Phase,
+    /// What it offered when it was last asked: a server that is being started again keeps its tools.
+    pub catalogue: Arc<Catalogue>,
+    pub line: Option<Line>,
+}
+
+/// What a server is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing: nobody has wanted it, or nobody did for long.
+    #[default]
+    Asleep,
+    Starting,
+    Ready,
+    Failed(String),
+}
+
+impl Server {
+    /// A server that sleeps until it is wanted.
+    pub(super) fn new(name: String, spec: Spec, ground: Ground, times: Times) -> Self {
+        let (tell, view) = watch::channel(View::default());
+        let (wanted, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let ground = Ground { redactor: ground.redactor.knowing(spec.secrets()), ..ground };
+        let keeper = Keeper {
+            name: name.clone(),
+            spec: spec.clone(),
+            ground,
+            tell,
+            wanted: Arc::clone(&wanted),
+            stop: stop.clone(),
+            times,
+            failures: 0,
+        };
+        tokio::spawn(keeper.keep());
+        Self { name, spec, view, wanted, start: times.start, _stop: stop.drop_guard() }
+    }
+
+    pub(super) fn view(&self) -> View {
+        self.view.borrow().clone()
+    }
+
+    /// Somebody needs it, now or soon.
+    pub(super) fn want(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Until it is ready or has failed. It is wanted by this; a failure of before is not the answer.
+    pub(super) async fn settled(&self) {
+        let mut view = self.view.clone();
+        let ready = view.borrow_and_update().phase == Phase::Ready;
+        self.want();
+        while !ready && view.changed().await.is_ok() {
+            match view.borrow_and_update().phase {
+                Phase::Ready | Phase::Failed(_) => return,
+                Phase::Asleep | Phase::Starting => {}
+            }
+        }
+    }
+
+    /// Its live connection, once it is there.
+    pub(super) async fn line(&self) -> Result<Line, String> {
+        if tokio::time::timeout(self.start, self.settled()).await.is_err() {
+            return Err(format!("the server {} does not start", self.name));
+        }
+        let View { phase, line, .. } = self.view();
+        line.ok_or_else(|| match phase {
+            Phase::Failed(reason) => format!("the server {} is not running: {reason}", self.name),
+            Phase::Asleep | Phase::Starting | Phase::Ready => format!("the server {} is not running", self.name),
+        })
+    }
+}
+
+/// The task behind a server.
+struct Keeper {
+    name: String,
+    spec: Spec,
+    ground: Ground,
+    tell: watch::Sender<View>,
+    wanted: Arc<Notify>,
+    stop: CancellationToken,
+    times: Times,
+    failures: u32,
+}
+
+/// Why a connection is over.
+enum End {
+    Stopped,
+    Idle,
+    Died(String),
+}
+
+impl Keeper {
+    async fn keep(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                () = self.wanted.notified() => {}
+            }
+            while let Some(pause) = self.stay().await {
+                tokio::select! {
+                    biased;
+                    () = self.stop.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                if self.ground.seat.audience().is_none() || self.failures >= TRIES {
+                    break;
+                }
+            }
+            if self.stop.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    /// One connection from start to end; the pause before the next if it failed.
+    async fn stay(&mut self) -> Option<Duration> {
+        self.set(|view| view.phase = Phase::Starting);
+        let opened = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return None,
+            opened = tokio::time::timeout(self.times.start, self.open()) => opened,
+        };
+        let link = match opened {
+            Ok(Ok(link)) => link,
+            Ok(Err(reason)) => return Some(self.failed(&reason)),
+            Err(_) => return Some(self.failed(&format!("it did not start in {} s", self.times.start.as_secs()))),
+        };
+        let since = Instant::now();
+        let end = self.attend(link).await;
+        if since.elapsed() >= WELL {
+            self.failures = 0;
+        }
+        match end {
+            End::Stopped => None,
+            End::Idle => {
+                self.set(|view| view.phase = Phase::Asleep);
+                None
+            }
+            End::Died(reason) => Some(self.failed(&reason)),
+        }
+    }
+
+    async fn open(&self) -> Result<Link, String> {
+        let link = Link::open(&self.name, &self.spec, &self.ground).await?;
+        link.line.quiet().await;
+        let catalogue = link.line.catalogue(&self.name).await?;
+        self.ready(&link.line, catalogue);
+        Ok(link)
+    }
+
+    /// Stays with a live connection. It is closed well unless it died.
+    async fn attend(&self, mut link: Link) -> End {
+        let changed = Arc::clone(&link.line.handler.changed);
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break End::Stopped,
+                reason = link.over() => break End::Died(self.ground.redactor.text(&reason)),
+                () = changed.notified() => self.reread(&link.line).await,
+                () = self.wanted.notified() => {}
+                () = tokio::time::sleep(self.times.idle), if self.ground.seat.audience().is_none() => break End::Idle,
+            }
+        };
+        self.set(|view| view.line = None);
+        link.close().await;
+        end
+    }
+
+    async fn reread(&self, line: &Line) {
+        match tokio::time::timeout(self.times.start, line.catalogue(&self.name)).await {
+            Ok(Ok(catalogue)) => self.ready(line, catalogue),
+            Ok(Err(error)) => tracing::debug!(server = self.name, error, "a server's lists stay as they were"),
+            Err(_) => tracing::debug!(server = self.name, "a server does not tell its lists in time"),
+        }
+    }
+
+    fn ready(&self, line: &Line, catalogue: Catalogue) {
+        self.set(|view| {
+            *view = View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()) };
+        });
+        self.ground.seat.tell(News::Tools);
+    }
+
+    fn failed(&mut self, reason: &str) -> Duration {
+        self.failures += 1;
+        tracing::info!(server = self.name, reason, "an MCP server failed");
+        self.ground.seat.notice(Severity::Warning, &format!("{} is not running: {reason}", self.name), None);
+        self.set(|view| {
+            view.phase = Phase::Failed(reason.to_owned());
+            view.line = None;
+        });
+        PAUSE.saturating_mul(1 << (self.failures - 1).min(10)).min(LONGEST_PAUSE)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut View)) {
+        self.tell.send_modify(change);
+    }
+}

@@ -1,0 +1,338 @@
+//! A session's servers, as its runs use them.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gander_domain::{Ask, Choice, ChoiceKind, Notice, Severity, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::audience::{Attendance, Audience, News, Seat, line};
+use super::calls::{self, CallError, ToolUse};
+use super::catalogue::{Offered, PromptSpec};
+use super::content;
+use super::link::Ground;
+use super::names;
+use super::pins::{self, PinBook, Pins};
+use super::server::{Phase, Server, Times};
+use super::spec::Spec;
+use crate::model::ToolSpec;
+use crate::tools::{Environment, Limits, Redactor, Signal};
+
+/// A session's servers. Dropping it ends them all.
+pub struct Servers {
+    servers: Mutex<Vec<Arc<Server>>>,
+    ground: Ground,
+    limits: Limits,
+    pins: Arc<dyn PinBook>,
+    times: Times,
+    /// Changed tools that the run under way was asked about.
+    asked: Mutex<HashSet<String>>,
+}
+
+/// What surrounds a session's servers: the server knows, they must not look.
+pub struct Circumstances {
+    /// Where programs are started.
+    pub workspace: PathBuf,
+    /// Further folders of the session.
+    pub folders: Vec<PathBuf>,
+    /// What programs find around them.
+    pub environment: Environment,
+    /// How much a result may hold.
+    pub limits: Limits,
+    /// Hides secrets in everything that is shown.
+    pub redactor: Redactor,
+    /// What tools were when they were first seen.
+    pub pins: Arc<dyn PinBook>,
+    /// How long a server may take from its start to its lists.
+    pub start: Duration,
+    /// A server that nobody needs for so long sleeps.
+    pub idle: Duration,
+}
+
+/// How one server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name before its tools.
+    pub name: String,
+    /// Where it is, without secrets.
+    pub place: String,
+    /// How it is.
+    pub condition: Condition,
+    /// Its tools on offer, by our names.
+    pub tools: Vec<String>,
+    /// Its tools that changed and that nobody approved of, by its own names.
+    pub changed: Vec<String>,
+}
+
+/// How a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// It starts when it is needed.
+    Asleep,
+    /// It is being started.
+    Starting,
+    /// It works.
+    Ready,
+    /// It does not, for this reason.
+    Failed(String),
+}
+
+impl Default for Servers {
+    /// None.
+    fn default() -> Self {
+        Self::new(
+            Vec::new(),
+            Circumstances {
+                workspace: PathBuf::from("/"),
+                folders: Vec::new(),
+                environment: Environment::default(),
+                limits: Limits::default(),
+                redactor: Redactor::default(),
+                pins: Arc::new(Pins::default()),
+                start: Duration::from_secs(30),
+                idle: Duration::from_secs(600),
+            },
+        )
+    }
+}
+
+impl Servers {
+    /// These servers, all asleep.
+    pub fn new(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
+        let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle } = circumstances;
+        let roots =
+            std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
+        let roots = roots.map(String::from).collect();
+        let ground = Ground { seat: Seat::default(), environment, cwd: workspace, roots, redactor };
+        let servers = Self {
+            servers: Mutex::default(),
+            ground,
+            limits,
+            pins,
+            times: Times { start, idle },
+            asked: Mutex::default(),
+        };
+        servers.set(specs);
+        servers
+    }
+
+    /// From now on these. One that is named as it was goes on as it is.
+    pub fn set(&self, specs: Vec<Spec>) {
+        let names = names::servers(specs.iter().map(|spec| spec.name.as_str()));
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::take(&mut *servers);
+        *servers = specs.into_iter().zip(names).map(|(spec, name)| self.kept_or_new(&old, name, spec)).collect();
+    }
+
+    fn kept_or_new(&self, old: &[Arc<Server>], name: String, spec: Spec) -> Arc<Server> {
+        let same = |server: &&Arc<Server>| {
+            server.name == name && server.spec.identity() == spec.identity() && server.spec.secrets() == spec.secrets()
+        };
+        match old.iter().find(same) {
+            Some(server) => Arc::clone(server),
+            None => Arc::new(Server::new(name, spec, self.ground.clone(), self.times)),
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// True if none of them runs.
+    pub fn are_asleep(&self) -> bool {
+        self.all().iter().all(|server| matches!(server.view().phase, Phase::Asleep | Phase::Failed(_)))
+    }
+
+    /// Starts all of them, in the background.
+    pub fn wake(&self) {
+        self.all().iter().for_each(|server| server.want());
+    }
+
+    /// Until each is ready or has failed. They are wanted by this.
+    pub async fn settled(&self) {
+        let all = self.all();
+        futures::future::join_all(all.iter().map(|server| server.settled())).await;
+    }
+
+    /// From now on this run hears what they say; first, which of them do not work.
+    pub fn attend(&self, audience: Audience) -> Attendance {
+        for server in self.all() {
+            if let Phase::Failed(reason) = server.view().phase {
+                let title = line(&format!("{} is not running: {reason}", server.name));
+                let notice = Notice { severity: Severity::Warning, title, detail: None };
+                drop(audience.news.try_send(News::Notice(notice)));
+            }
+        }
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let attendance = self.ground.seat.take(audience);
+        self.review();
+        attendance
+    }
+
+    /// Asks about tools that are not what they were. Each is asked about once in a run.
+    pub fn review(&self) {
+        for (server, offered) in self.offered().into_iter().filter(|(server, offered)| !self.holds(server, offered)) {
+            let fresh = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(offered.definition.clone());
+            if fresh {
+                tokio::spawn(approve(self.ground.seat.clone(), Arc::clone(&self.pins), server, offered));
+            }
+        }
+    }
+
+    /// The tools on offer, as a model sees them.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.usable().into_iter().map(|(_, offered)| offered.spec).collect()
+    }
+
+    /// What the servers say about themselves, by name.
+    pub fn instructions(&self) -> Vec<(String, String)> {
+        let said = |server: Arc<Server>| Some((server.name.clone(), server.view().catalogue.instructions.clone()?));
+        self.all().into_iter().filter_map(said).collect()
+    }
+
+    /// The prompts on offer.
+    pub fn prompts(&self) -> Vec<PromptSpec> {
+        self.all().iter().flat_map(|server| server.view().catalogue.prompts.clone()).collect()
+    }
+
+    /// How each of them is.
+    pub fn standing(&self) -> Vec<Standing> {
+        self.all().iter().map(|server| self.stands(server)).collect()
+    }
+
+    /// Describes a call of one of their tools; `None` if it is none of theirs.
+    pub fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+        let (server, offered) = self.tool(name)?;
+        let Some(given) = fields(arguments) else {
+            return Some(Err(ToolResult::text(ToolEnd::Failed, "arguments do not fit the tool: an object is wanted")));
+        };
+        let size = arguments.to_string().len();
+        if size > self.limits.arguments {
+            let text = format!("arguments are longer than {} bytes: {size}", self.limits.arguments);
+            return Some(Err(ToolResult::text(ToolEnd::Failed, text)));
+        }
+        Some(Ok(ToolCall {
+            id,
+            name: name.to_owned(),
+            title: title(&server.name, &offered.title, &given),
+            // What a server says about its tools is a hint and opens no door, here or at a client.
+            kind: ToolKind::Other,
+            arguments: arguments.clone(),
+            locations: Vec::new(),
+            idempotent: false,
+        }))
+    }
+
+    /// Runs a call that was described before and may run now; `None` if it is none of theirs.
+    pub async fn run(
+        &self,
+        call: &ToolCall,
+        signals: mpsc::Sender<Signal>,
+        cancel: CancellationToken,
+    ) -> Option<ToolResult> {
+        let (server, offered) = self.tool(&call.name)?;
+        let arguments = fields(&call.arguments).unwrap_or_default();
+        let wanted = ToolUse { tool: offered.tool, arguments, patience: server.spec.patience, signals, cancel };
+        let mut result = match self.call(&server, &wanted).await {
+            Ok(result) => content::result(result, &self.limits),
+            Err(error) => ToolResult::text(end(&error), error.to_string()),
+        };
+        self.ground.redactor.knowing(server.spec.secrets()).result(&mut result);
+        Some(result)
+    }
+
+    async fn call(&self, server: &Server, wanted: &ToolUse) -> Result<rmcp::model::CallToolResult, CallError> {
+        let line = tokio::select! {
+            biased;
+            () = wanted.cancel.cancelled() => return Err(CallError::Cancelled),
+            line = server.line() => line.map_err(CallError::Refused)?,
+        };
+        calls::call(&line, wanted).await
+    }
+
+    fn all(&self) -> Vec<Arc<Server>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn offered(&self) -> Vec<(Arc<Server>, Offered)> {
+        let of = |server: Arc<Server>| {
+            let tools = server.view().catalogue.tools.clone();
+            tools.into_iter().map(move |offered| (Arc::clone(&server), offered))
+        };
+        self.all().into_iter().flat_map(of).collect()
+    }
+
+    fn usable(&self) -> Vec<(Arc<Server>, Offered)> {
+        self.offered().into_iter().filter(|(server, offered)| self.holds(server, offered)).collect()
+    }
+
+    fn tool(&self, name: &str) -> Option<(Arc<Server>, Offered)> {
+        self.usable().into_iter().find(|(_, offered)| offered.spec.name == name)
+    }
+
+    fn holds(&self, server: &Server, offered: &Offered) -> bool {
+        pins::holds(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
+    }
+
+    fn stands(&self, server: &Arc<Server>) -> Standing {
+        let view = server.view();
+        let (tools, changed): (Vec<_>, Vec<_>) =
+            view.catalogue.tools.iter().partition(|offered| self.holds(server, offered));
+        Standing {
+            name: server.name.clone(),
+            place: server.spec.place(),
+            condition: match view.phase {
+                Phase::Asleep => Condition::Asleep,
+                Phase::Starting => Condition::Starting,
+                Phase::Ready => Condition::Ready,
+                Phase::Failed(reason) => Condition::Failed(reason),
+            },
+            tools: tools.into_iter().map(|offered| offered.spec.name.clone()).collect(),
+            changed: changed.into_iter().map(|offered| offered.tool.clone()).collect(),
+        }
+    }
+}
+
+/// Asks a person whether a changed tool may be used as it is now.
+async fn approve(seat: Seat, pins: Arc<dyn PinBook>, server: Arc<Server>, offered: Offered) {
+    let title = format!(
+        "{} changed its tool {} since it was first used. Use it as it is now? It says: {}",
+        server.name, offered.tool, offered.spec.description
+    );
+    let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
+    let choices = vec![
+        choice("allow_always", "Use the changed tool", ChoiceKind::AllowAlways),
+        choice("reject_once", "Leave it off", ChoiceKind::RejectOnce),
+    ];
+    if seat.ask(&title, Ask::Choose { choices }).await.allows() {
+        pins.pin(&server.spec.identity(), &offered.tool, &offered.definition);
+        seat.tell(News::Tools);
+    }
+}
+
+/// What will run, in one line.
+fn title(server: &str, tool: &str, arguments: &Map<String, Value>) -> String {
+    let given = if arguments.is_empty() { String::new() } else { format!(" {}", Value::Object(arguments.clone())) };
+    line(&format!("{server}: {tool}{given}"))
+}
+
+fn fields(arguments: &Value) -> Option<Map<String, Value>> {
+    match arguments {
+        Value::Object(fields) => Some(fields.clone()),
+        Value::Null => Some(Map::new()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+    }
+}
+
+fn end(error: &CallError) -> ToolEnd {
+    match error {
+        CallError::Cancelled => ToolEnd::Cancelled,
+        CallError::Gone => ToolEnd::Interrupted,
+        CallError::Silent(_) | CallError::Refused(_) => ToolEnd::Failed,
+    }
+}

@@ -1,0 +1,132 @@
+//! How a server is reached: a program to start, or an address.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::tools::Guard;
+
+/// One server, as a client or the owner named it. It may hold secrets: it is never written down.
+#[derive(Clone)]
+pub struct Spec {
+    /// What people call it.
+    pub name: String,
+    /// How it is reached.
+    pub transport: Transport,
+    /// How long one call may be silent.
+    pub patience: Duration,
+}
+
+/// How a server is reached.
+#[derive(Clone)]
+pub enum Transport {
+    /// A program that speaks over its standard streams.
+    Stdio {
+        /// The program.
+        command: PathBuf,
+        /// Its arguments.
+        args: Vec<String>,
+        /// What it finds in its environment beside the harmless names.
+        env: Vec<(String, String)>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// Where.
+        url: String,
+        /// What every request carries.
+        headers: Vec<(String, String)>,
+        /// Which addresses may be dialled.
+        reach: Reach,
+    },
+}
+
+/// Which addresses may be dialled.
+#[derive(Clone)]
+pub enum Reach {
+    /// Any: whoever named it may reach this machine anyway.
+    Anywhere,
+    /// Only what the guard lets through.
+    Guarded(Guard),
+}
+
+impl Spec {
+    /// How long one call may be silent unless somebody says otherwise.
+    pub const PATIENCE: Duration = Duration::from_secs(300);
+
+    /// What pins belong to: the same name over another program or address is another server.
+    pub(super) fn identity(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |text: &str| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text.as_bytes());
+        };
+        add(&self.name);
+        match &self.transport {
+            Transport::Stdio { command, args, .. } => {
+                add(&command.to_string_lossy());
+                args.iter().for_each(|argument| add(argument));
+            }
+            Transport::Http { url, .. } => add(url),
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Where it is, for people: without its environment, its headers and what an address may carry.
+    pub fn place(&self) -> String {
+        match &self.transport {
+            Transport::Stdio { command, args, .. } => {
+                let words = std::iter::once(command.to_string_lossy().into_owned()).chain(args.iter().cloned());
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Transport::Http { url, .. } => match reqwest::Url::parse(url) {
+                Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
+                Err(_) => "not an address".to_owned(),
+            },
+        }
+    }
+
+    /// What must not appear in anything that is shown.
+    pub(super) fn secrets(&self) -> Vec<&str> {
+        match &self.transport {
+            Transport::Stdio { env, .. } => env.iter().map(|(_, value)| value.as_str()).collect(),
+            Transport::Http { headers, .. } => headers.iter().map(|(_, value)| value.as_str()).collect(),
+        }
+    }
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spec").field("name", &self.name).field("place", &self.place()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stdio(command: &str, secret: &str) -> Spec {
+        let env = vec![("TOKEN".to_owned(), secret.to_owned())];
+        let transport = Transport::Stdio { command: command.into(), args: vec!["-x".to_owned()], env };
+        Spec { name: "files".to_owned(), transport, patience: Spec::PATIENCE }
+    }
+
+    #[test]
+    fn another_program_is_another_server_and_a_new_key_is_not() {
+        assert_eq!(stdio("/bin/a", "one").identity(), stdio("/bin/a", "two").identity());
+        assert_ne!(stdio("/bin/a", "one").identity(), stdio("/bin/b", "one").identity());
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(format!("{:?}", stdio("/bin/a", "hush")), r#"Spec { name: "files", place: "/bin/a -x", .. }"#);
+        let transport = Transport::Http {
+            url: "https://user:hush@example.org/mcp?key=hush".to_owned(),
+            headers: vec![("authorization".to_owned(), "hush".to_owned())],
+            reach: Reach::Anywhere,
+        };
+        let http = Spec { name: "web".to_owned(), transport, patience: Spec::PATIENCE };
+        assert_eq!(http.place(), "https://example.org/mcp");
+    }
+}

@@ -1,0 +1,104 @@
+//! How servers live and die, and that nothing of them is left.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gander_agent::mcp::{Circumstances, Condition, News, Pins, Servers};
+use gander_domain::{Notice, Severity, ToolEnd};
+use serde_json::json;
+
+use crate::house::{House, circumstances, spec, text};
+
+fn alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+/// Waits until it is so; fails after ten seconds.
+async fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_starts_before_it_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = Servers::new(vec![spec("script", "good")], circumstances(folder.path(), Arc::new(Pins::default())));
+    assert_eq!(servers.standing()[0].condition, Condition::Asleep);
+    assert!(servers.are_asleep() && servers.specs().is_empty());
+    servers.settled().await;
+    assert_eq!(servers.standing()[0].condition, Condition::Ready);
+}
+
+#[tokio::test]
+async fn one_that_fails_is_named_and_the_others_work() {
+    let mut house = House::with(vec![spec("bad", "dies"), spec("garbage", "garbage"), spec("huge", "huge")]).await;
+    let News::Notice(notice) = house.said().await else { panic!("a notice is first") };
+    let title = "bad is not running: it did not greet: it ended: no such database".to_owned();
+    assert_eq!(notice, Notice { severity: Severity::Warning, title, detail: None });
+    assert_eq!(house.text("garbage__echo", json!({"text": "hi"})).await, "hi");
+    assert_eq!(house.text("huge__echo", json!({"text": "hi"})).await, "hi");
+}
+
+#[tokio::test]
+async fn one_that_does_not_greet_is_given_up_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let hasty =
+        Circumstances { start: Duration::from_millis(500), ..circumstances(folder.path(), Arc::new(Pins::default())) };
+    let servers = Servers::new(vec![spec("mute", "mute"), spec("wrong", "wrong_id")], hasty);
+    servers.settled().await;
+    let conditions: Vec<Condition> = servers.standing().into_iter().map(|standing| standing.condition).collect();
+    assert_eq!(conditions[0], Condition::Failed("it did not start in 0 s".to_owned()));
+    assert!(
+        matches!(&conditions[1], Condition::Failed(reason) if reason.contains("it did not")),
+        "{:?}",
+        conditions[1]
+    );
+}
+
+#[tokio::test]
+async fn after_a_crash_it_is_started_again() {
+    let mut house = House::good().await;
+    let (result, _) = house.call("script__crash", json!({})).await;
+    assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
+    let News::Notice(notice) = house.said().await else { panic!("people are told") };
+    assert_eq!(notice.title, "script is not running: it stopped: out of memory");
+    assert_eq!(house.tools().len(), 14, "its tools stay on offer");
+    assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
+}
+
+#[tokio::test]
+async fn what_it_started_ends_with_it() {
+    let house = House::good().await;
+    let grandchild = house.text("script__spawn", json!({})).await;
+    assert!(alive(&grandchild));
+    let House { servers, .. } = house;
+    drop(servers);
+    until("the grandchild is ended", || !alive(&grandchild)).await;
+}
+
+#[tokio::test]
+async fn one_that_nobody_needs_goes_to_sleep() {
+    let folder = tempfile::tempdir().unwrap();
+    let short =
+        Circumstances { idle: Duration::from_millis(50), ..circumstances(folder.path(), Arc::new(Pins::default())) };
+    let servers = Servers::new(vec![spec("script", "good")], short);
+    servers.settled().await;
+    until("it sleeps", || servers.are_asleep()).await;
+    assert_eq!(servers.specs().len(), 14, "its tools stay on offer");
+    servers.settled().await;
+    assert_eq!(servers.standing()[0].condition, Condition::Ready);
+}
+
+#[tokio::test]
+async fn the_same_server_goes_on_when_the_set_changes() {
+    let house = House::good().await;
+    let grandchild = house.text("script__spawn", json!({})).await;
+    house.servers.set(vec![spec("other", "good"), spec("script", "good")]);
+    assert!(alive(&grandchild));
+    house.servers.set(vec![spec("other", "good")]);
+    until("it is ended", || !alive(&grandchild)).await;
+}

@@ -1,0 +1,13 @@
+//! MCP servers in front of a scripted one: everything a real server may do, and worse.
+#![allow(clippy::unwrap_used)]
+
+mod house;
+mod lives;
+mod says;
+mod tools;
+
+/// Not a test: the server that the others start, when this executable is started as one.
+#[test]
+fn server() {
+    gander_testkit::mcp::serve_if_asked();
+}
