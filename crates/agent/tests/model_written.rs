@@ -56,7 +56,7 @@ fn conversation(count: u128) -> Vec<Arc<Message>> {
 
 #[test]
 fn what_was_written_before_is_used_and_nothing_differs() {
-    let messages = conversation(400);
+    let messages = conversation(220);
     for wire in WIRES {
         let written = Written::default();
         for end in 1..=messages.len() {

@@ -22,7 +22,7 @@ const DELTAS: usize = 500;
 const MEMORY: u64 = 256 << 20;
 
 /// What one reader that never reads may cost, however much is streamed.
-const MEMORY_PER_SLEEPER: u64 = 2 << 20;
+const MEMORY_PER_SLEEPER: u64 = 256 << 10;
 
 /// How much a debug build may grow by while it streams to one reader that reads.
 const MEMORY_OF_TURNS: u64 = 48 << 20;

@@ -16,6 +16,9 @@ use crate::{
     Settings, Timestamp,
 };
 
+/// Room for effects that a session keeps while there are none.
+const ROOM: usize = 64;
+
 /// The session machine. Feed it commands and reports, then take its effects with [`Session::poll`] until there
 /// are none; append the entries in order and send the orders when their [`When`] has come.
 ///
@@ -130,7 +133,11 @@ impl Session {
 
     /// The next effect.
     pub fn poll(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        let effect = self.effects.pop_front();
+        if effect.is_none() && self.effects.capacity() > ROOM {
+            self.effects = VecDeque::new(); // a burst is over, hundreds of sessions may have had one
+        }
+        effect
     }
 
     fn append(&mut self, at: Timestamp, run: Option<RunId>, event: Event) {

@@ -68,7 +68,7 @@ async fn client(server: Arc<Server>, stream: UnixStream) {
     let (reader, writer) = stream.into_split();
     let served = tokio::select! {
         () = server.stop.cancelled() => Ok(()),
-        served = serve(&server, BufReader::with_capacity(64 * 1024, reader), writer) => served,
+        served = serve(&server, BufReader::new(reader), writer) => served,
     };
     if let Err(error) = served {
         tracing::debug!(%error, "no handshake");

@@ -35,7 +35,7 @@ use crate::log::Form;
 use crate::token::{Identity, Scope};
 
 /// While more than this waits to be written, nothing new is asked for: entries stay in the log, input in its pipe.
-const UNSENT: usize = 64 * 1024;
+const UNSENT: usize = 32 * 1024;
 
 /// Requests of one client that are being carried out at once.
 const AT_ONCE: usize = 128;
