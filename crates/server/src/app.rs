@@ -19,6 +19,7 @@ use crate::backend::agents::{Agent, Agents};
 use crate::backend::conformance;
 use crate::backend::native::Native;
 use crate::config::{Config, Keys, OnRestart, Sections};
+use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
 use crate::grants::Grants;
 use crate::hub::Hub;
@@ -42,6 +43,8 @@ pub struct Peer {
     pub model: Option<String>,
     /// Its providers' keys, for its sessions, in memory only.
     pub keys: Keys,
+    /// How it wants to be spoken to, beyond what the server is set to.
+    pub manner: Manner,
 }
 
 /// Something the owner tells the server itself, and where the answer goes.
@@ -216,6 +219,7 @@ fn desk(
         clients,
         workspaces: Workspaces::new(config.paths.scratch()),
         longest_line: config.sections.limits.line.len(),
+        manner: config.sections.acp,
         grants,
         agents,
         settings,

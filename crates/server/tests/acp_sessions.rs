@@ -25,7 +25,8 @@ async fn app(data: &Path) -> Arc<App> {
 async fn client(app: &Arc<App>, principal: Principal) -> Client {
     let (ours, theirs) = duplex(64 * 1024);
     let (reader, writer) = split(theirs);
-    let peer = Peer { principal, local: true, cwd: None, model: None, keys: Keys::default() };
+    let peer =
+        Peer { principal, local: true, cwd: None, model: None, keys: Keys::default(), manner: Default::default() };
     let app = Arc::clone(app);
     tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
     let (reader, writer) = split(ours);

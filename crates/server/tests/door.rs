@@ -29,7 +29,14 @@ async fn app(data: &Path) -> Arc<App> {
 fn connect(app: &Arc<App>) -> Editor {
     let (ours, theirs) = duplex(64 * 1024);
     let (reader, writer) = split(theirs);
-    let peer = Peer { principal: Principal::owner(), local: true, cwd: None, model: None, keys: Keys::default() };
+    let peer = Peer {
+        principal: Principal::owner(),
+        local: true,
+        cwd: None,
+        model: None,
+        keys: Keys::default(),
+        manner: Default::default(),
+    };
     let app = Arc::clone(app);
     tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
     let (reader, writer) = split(ours);

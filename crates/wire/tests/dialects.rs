@@ -34,7 +34,7 @@ fn introduced(dialect: Dialect, hello: Value, log: &[Entry]) -> Door {
         door.connection = Connection::new(profile(), Principal::owner()).speaking(dialect);
     }
     door.call("initialize", hello);
-    if let Some(Intent::NewSession { ticket, .. }) = door.connection.poll() {
+    if let Some(Intent::FirstSession { ticket }) = door.connection.poll() {
         door.connection.opened(ticket, view(log), catalog());
     }
     door
@@ -244,11 +244,11 @@ fn a_bare_method_right_after_a_standard_introduction_tells_paper_000() {
 fn an_introduction_whose_session_cannot_be_made_may_be_tried_again() {
     let mut door = Door::fresh();
     door.call("initialize", json!({}));
-    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
+    let Intent::FirstSession { ticket } = door.intent() else { panic!("no session") };
     door.connection.refused(ticket, &Refusal::Unavailable("full".to_owned()));
     assert_eq!((code(&door.line()), door.connection.abilities()), (-32603, None));
     door.call("initialize", json!({}));
-    assert!(matches!(door.intent(), Intent::NewSession { .. }));
+    assert!(matches!(door.intent(), Intent::FirstSession { .. }));
 }
 
 #[test]

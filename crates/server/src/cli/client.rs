@@ -53,6 +53,7 @@ impl Standalone {
             cwd: Some(cwd.to_owned()),
             model: config.sections.model.default.clone(),
             keys: config.keys.clone(),
+            manner: config.sections.acp,
         }
     }
 }
@@ -63,6 +64,7 @@ pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
     hello.cwd = Some(cwd.to_owned());
     hello.model.clone_from(&config.sections.model.default);
     hello.keys = config.keys.clone();
+    hello.manner = config.sections.acp;
     hello
 }
 

@@ -25,7 +25,7 @@ use crate::output::Output;
 use crate::trace;
 
 pub use options::Cli;
-use options::{Command, RunOptions};
+use options::{Command, MannerOptions, RunOptions};
 
 /// How a command ended, as a script sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,18 +107,27 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
 /// Settings that were given as flags of a command.
 fn flag_values(command: &mut Command) -> Vec<FlagValue> {
     let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
+    let manners = |manner: &MannerOptions| {
+        let v2 = manner.acp_v2.then(|| "true".to_owned());
+        [value("acp.dialect", "--dialect", manner.dialect.clone()), value("acp.v2", "--acp-v2", v2)]
+    };
+    let mut more = Vec::new();
     let (model, policy) = match command {
         Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy),
-        Command::Acp { model, .. } => (model.clone(), None),
-        Command::Serve { listen, open, conformance_agents, .. } => {
+        Command::Acp { model, manner, .. } => {
+            more.extend(manners(manner));
+            (model.clone(), None)
+        }
+        Command::Serve { listen, open, conformance_agents, manner, .. } => {
             let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
             let agents = conformance_agents.then(|| "true".to_owned());
-            let values = [
+            more.extend([
                 value("server.listen", "--listen", listen.clone()),
                 value("server.open", "--open", open),
                 value("server.conformance_agents", "--conformance-agents", agents),
-            ];
-            return values.into_iter().flatten().collect();
+            ]);
+            more.extend(manners(manner));
+            (None, None)
         }
         Command::Sessions { .. }
         | Command::Token { .. }
@@ -132,6 +141,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         value("permissions.policy", "--policy", policy.map(|policy| policy.name().to_owned())),
     ]
     .into_iter()
+    .chain(more)
     .flatten()
     .collect()
 }
@@ -176,16 +186,10 @@ mod tests {
         let mut cli = Cli::parse_from(line);
         let keys: Vec<&str> = flag_values(&mut cli.command).iter().map(|value| value.key).collect();
         assert_eq!(keys, ["model.default", "permissions.policy"]);
-        let mut cli = Cli::parse_from([
-            "gander",
-            "serve",
-            "--listen",
-            "127.0.0.1:1",
-            "--open",
-            "a2a,adk",
-            "--conformance-agents",
-        ]);
+        let line = ["gander", "serve", "--listen", "127.0.0.1:1", "--open", "a2a,adk", "--conformance-agents"];
+        let mut cli = Cli::parse_from([&line[..], &["--dialect", "goosed", "--acp-v2"]].concat());
         let values = flag_values(&mut cli.command);
+        assert_eq!(values.len(), 5);
         let all = keys.into_iter().chain(values.iter().map(|value| value.key));
         for key in all {
             assert!(crate::config::SETTINGS.iter().any(|setting| setting.key == key), "{key}");

@@ -68,6 +68,8 @@ Anything but a loopback address needs --insecure-plain, or better: a proxy with 
         /// Offer agents with known behaviour, for checking clients
         #[arg(long)]
         conformance_agents: bool,
+        #[command(flatten)]
+        manner: MannerOptions,
         /// Started by a client, on the Unix socket alone
         #[arg(long, hide = true)]
         background: bool,
@@ -84,6 +86,8 @@ can join it. With --standalone it parks instead, and goes on at the next start."
         /// Model of new sessions, as provider/model
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
+        #[command(flatten)]
+        manner: MannerOptions,
     },
     /// Ask once and print the answer
     #[command(after_help = "\
@@ -132,6 +136,17 @@ Exit status: 0 done, 1 failed, 2 wrong usage or settings,
         /// For which shell
         shell: Shell,
     },
+}
+
+/// How ACP clients are spoken to.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct MannerOptions {
+    /// Speak to ACP clients in these words: standard, goosed, aptove or agentkit [default: each client's own]
+    #[arg(long, value_name = "NAME")]
+    pub(super) dialect: Option<String>,
+    /// Speak version 2 of ACP, a draft, with clients that ask for it
+    #[arg(long)]
+    pub(super) acp_v2: bool,
 }
 
 /// Options of `gander run`.

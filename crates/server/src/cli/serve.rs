@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 
 use super::{Context, Exit};
+use crate::config::Origin;
 use crate::daemon::{Attached, End, Hello, Server, ServerError, Signals, Start, Want, connect};
 use crate::output::Tone;
 
@@ -67,6 +68,10 @@ async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyh
         "joined the server that runs already (process {}); ctrl-c closes this address only",
         welcome.pid
     ));
+    let flags: Vec<&str> = context.config.origins.values().filter_map(unheard).collect();
+    if !flags.is_empty() {
+        output.note(&format!("gander: that server keeps its own settings, not heard: {}", flags.join(" ")));
+    }
     announce(context, &welcome.listens)?;
     let mut byte = [0u8; 1];
     tokio::select! {
@@ -75,6 +80,14 @@ async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyh
             output.note("gander: the server ended");
             Ok(Exit::Failed)
         }
+    }
+}
+
+/// A flag that a server which runs already does not hear of.
+fn unheard(origin: &Origin) -> Option<&'static str> {
+    match origin {
+        Origin::Flag(flag) if !["--listen", "--data", "--config"].contains(flag) => Some(flag),
+        Origin::Flag(_) | Origin::Default | Origin::File { .. } | Origin::Variable(_) => None,
     }
 }
 

@@ -9,6 +9,7 @@ use gander_domain::{Effort, Policy};
 use serde::{Deserialize, Serialize};
 
 use super::units::{Bytes, Span};
+use crate::door::acp::Manner;
 
 /// All sections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,8 @@ pub struct Sections {
     pub recovery: RecoverySection,
     /// The background server.
     pub daemon: DaemonSection,
+    /// How ACP clients are spoken to.
+    pub acp: Manner,
     /// The network.
     pub server: ServerSection,
     /// How much is too much.

@@ -91,6 +91,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     value("recovery.max_times", "3", "How often one run is resumed before it is failed."),
     value("daemon.idle", r#""10m""#, "How long the background server stays when nobody is attached and nothing runs."),
+    unset(
+        "acp.dialect",
+        r#""standard""#,
+        "The words in which every ACP client is spoken to, whatever it says of itself: standard, goosed, aptove or agentkit. Not set: each client's own.",
+    ),
+    value("acp.v2", "false", "Whether version 2 of ACP, a draft, is spoken with clients that ask for it."),
     value("server.listen", r#""127.0.0.1:4747""#, "The address of `gander serve`."),
     value(
         "server.allowed_hosts",

@@ -85,8 +85,8 @@ async fn serve(
     match hello.want {
         Want::Acp => {
             welcome(None).write(&mut writer).await?;
-            let Hello { cwd, model, keys, .. } = hello;
-            let peer = Peer { principal: Principal::owner(), local: true, cwd, model, keys };
+            let Hello { cwd, model, keys, manner, .. } = hello;
+            let peer = Peer { principal: Principal::owner(), local: true, cwd, model, keys, manner };
             server.app.serve_acp(reader, writer, peer).await;
         }
         Want::Drain => {

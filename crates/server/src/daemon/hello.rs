@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::config::Keys;
+use crate::door::acp::Manner;
 
 /// The version of this handshake.
 const HANDSHAKE: u32 = 1;
@@ -34,6 +35,9 @@ pub struct Hello {
     /// Its providers' keys.
     #[serde(default)]
     pub keys: Keys,
+    /// How it wants to be spoken to.
+    #[serde(default)]
+    pub manner: Manner,
 }
 
 /// What a client wants of the server.
@@ -88,7 +92,8 @@ impl Hello {
     /// A hello of this build.
     pub fn new(want: Want) -> Self {
         let version = crate::VERSION.to_owned();
-        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, keys: Keys::default() }
+        let (keys, manner) = (Keys::default(), Manner::default());
+        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, keys, manner }
     }
 
     /// Reads a client's.

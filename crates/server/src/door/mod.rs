@@ -28,6 +28,8 @@ pub struct Desk {
     pub workspaces: Workspaces,
     /// A longer line or message is refused.
     pub longest_line: usize,
+    /// How ACP clients are spoken to.
+    pub manner: acp::Manner,
     /// What was allowed for good.
     pub grants: Grants,
     /// Who can serve a session.

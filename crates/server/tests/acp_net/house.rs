@@ -45,6 +45,13 @@ impl House {
         Self::open(root, launch, None).await
     }
 
+    /// With the demo model, nothing to ask, and this variable.
+    pub(crate) async fn with(name: &str, value: &str) -> anyhow::Result<Self> {
+        let root = tempfile::tempdir()?;
+        let launch = Launch::demo(GANDER, root.path()).with(name, value);
+        Self::open(root, launch, None).await
+    }
+
     async fn open(root: tempfile::TempDir, launch: Launch, upstream: Option<Upstream>) -> anyhow::Result<Self> {
         let launch = launch
             .with("GANDER_LIMITS_REQUESTS_PER_SECOND", "100000")
@@ -52,7 +59,7 @@ impl House {
             .with("GANDER_LIMITS_STREAMS", "5000");
         let server = launch.serve().await?;
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
-        let door = Door { address: server.address, token };
+        let door = Door { address: server.address, token, query: "" };
         Ok(Self { server, door, folder: workspace(root.path())?, _upstream: upstream, _root: root })
     }
 

@@ -13,6 +13,8 @@ use tokio::net::TcpStream;
 pub(crate) struct Door {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
+    /// What follows the path, such as `?dialect=goosed`.
+    pub(crate) query: &'static str,
 }
 
 /// An answer with a whole body.
@@ -74,6 +76,11 @@ impl Door {
         Ok(answer.header("acp-connection-id").context("no connection id")?.to_owned())
     }
 
+    /// The same, at another address.
+    pub(crate) fn at(&self, query: &'static str) -> Self {
+        Self { query, ..self.clone() }
+    }
+
     /// Opens a stream that is cut after so many bytes.
     pub(crate) async fn events(&self, headers: &[(&str, &str)], budget: usize) -> anyhow::Result<EventStream> {
         let headers = [headers, &[("Accept", "text/event-stream")]].concat();
@@ -95,8 +102,8 @@ impl Door {
 
     pub(crate) fn head(&self, method: &str, headers: &[(&str, &str)]) -> String {
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let Self { address, token } = self;
-        format!("{method} /acp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{headers}")
+        let Self { address, token, query } = self;
+        format!("{method} /acp{query} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{headers}")
     }
 }
 

@@ -4,6 +4,7 @@ mod bad;
 mod bridge;
 mod crowd;
 mod cuts;
+mod dialects;
 mod house;
 mod http;
 mod socket;

@@ -95,6 +95,9 @@ pub struct Ticket(pub(super) u64);
 pub enum Intent {
     /// Make a session → `opened`; then feed its entries from the view's head.
     NewSession { ticket: Ticket, params: SessionParams },
+    /// The client's introduction brings a session along, made with nothing but defaults → `opened`; then feed its
+    /// entries from the view's head. A client that introduces itself again under the same name finds the same session.
+    FirstSession { ticket: Ticket },
     /// Show a session from its beginning → `opened`; then feed its entries **from the first**.
     LoadSession { ticket: Ticket, session: SessionId, params: SessionParams },
     /// Go on with a session → `opened`; then feed its entries from the view's head.

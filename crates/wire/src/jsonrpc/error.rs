@@ -36,6 +36,8 @@ pub enum Code {
     AuthRequired,
     /// The session or resource does not exist (ACP).
     NotFound,
+    /// No version of the protocol that the client speaks is spoken here (ACP version 2).
+    UnsupportedVersion,
     /// The caller took the request back.
     Cancelled,
 }
@@ -51,6 +53,7 @@ impl Code {
             Self::Internal => -32603,
             Self::AuthRequired => -32000,
             Self::NotFound => -32002,
+            Self::UnsupportedVersion => -32022,
             Self::Cancelled => -32800,
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::task::JoinError;
 
 use super::lists::list;
-use super::openings::{Place, create, fork, open};
+use super::openings::{Place, create, first, fork, open};
 use super::{Answers, Client, extensions, links};
 use crate::app::Peer;
 use crate::backend::Lent;
@@ -39,6 +39,10 @@ impl Client {
         match intent {
             Intent::NewSession { ticket, params } => {
                 self.work.spawn(async move { Done::Opened { ticket, result: create(&desk, &peer, params).await } });
+            }
+            Intent::FirstSession { ticket } => {
+                let reserved = self.reserved;
+                self.work.spawn(async move { Done::Opened { ticket, result: first(desk, peer, reserved).await } });
             }
             Intent::LoadSession { ticket, session, params } => {
                 let open = open(desk, peer, session, Some(params), Place::First);
@@ -140,7 +144,9 @@ impl Client {
             Done::Opened { ticket, result: Ok((view, after)) } => {
                 let session = view.session;
                 self.connection.opened(ticket, *view, (self.desk.catalog)());
-                self.attach(session, after);
+                // One that was open here already goes on where this client is.
+                let told = self.connection.view(session).map_or(after, |view| view.head);
+                self.attach(session, told);
             }
             Done::Listed { ticket, result: Ok((sessions, next)) } => self.connection.listed(ticket, sessions, next),
             Done::Status { ticket, result: Ok(presence) } => self.connection.status(ticket, presence),

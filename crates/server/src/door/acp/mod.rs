@@ -9,6 +9,7 @@ mod http;
 mod intents;
 mod links;
 mod lists;
+mod manner;
 mod openings;
 mod websocket;
 
@@ -24,8 +25,9 @@ use tokio::task::JoinSet;
 pub use self::driver::Ending;
 use self::editor::{Asks, HostAsk};
 use self::follows::{Follows, News};
-pub use self::http::{Closed, Connections, Events, From, Made, Open, Opened, Post, Posted, Unopened};
+pub use self::http::{Addressed, Closed, Connections, Events, From, Made, Open, Opened, Post, Posted, Unopened};
 use self::intents::Done;
+pub use self::manner::Manner;
 use self::websocket::Frames;
 pub use self::websocket::accept_key;
 use super::Desk;
@@ -44,23 +46,25 @@ const AT_ONCE: usize = 128;
 const HOST_CALLS: usize = 32;
 
 /// Serves a client of this machine, one message a line, until it is gone. Its runs go on.
-pub async fn serve<R, W>(desk: Arc<Desk>, reader: R, writer: W, peer: Peer)
+pub async fn serve<R, W>(desk: Arc<Desk>, reader: R, writer: W, mut peer: Peer)
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
     let lines = Lines::with_limit(desk.longest_line);
+    peer.manner = peer.manner.or(desk.manner);
     Client::new(desk, peer, Answers::Heard).drive(lines, reader, writer, Ending::default()).await;
 }
 
 /// Serves a client over a WebSocket until it is gone. Its runs go on.
-pub async fn serve_websocket<S>(desk: Arc<Desk>, stream: S, identity: &Identity, ending: Ending)
+pub async fn serve_websocket<S>(desk: Arc<Desk>, stream: S, identity: &Identity, manner: Manner, ending: Ending)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let (reader, writer) = tokio::io::split(stream);
     let answers = if identity.may(Scope::Approve) { Answers::Heard } else { Answers::Ignored };
-    Client::from_network(desk, identity.principal.clone(), answers)
+    let manner = manner.or(desk.manner);
+    Client::from_network(desk, identity.principal.clone(), answers, manner)
         .drive(Frames::default(), reader, writer, ending)
         .await;
 }
@@ -78,6 +82,8 @@ struct Client {
     answers: Answers,
     /// How a session's entries are read.
     form: Form,
+    /// The id of the session that an introduction brings along, if it is not to be a new one each time.
+    reserved: Option<SessionId>,
 }
 
 /// Whether a client's answers to questions count.
@@ -90,7 +96,12 @@ enum Answers {
 impl Client {
     fn new(desk: Arc<Desk>, peer: Peer, answers: Answers) -> Self {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALLS);
-        let connection = Connection::new(profile(&desk), peer.principal.clone());
+        let Manner { dialect, v2 } = peer.manner;
+        let connection = Connection::new(Profile { v2, ..profile(&desk) }, peer.principal.clone());
+        let connection = match dialect {
+            Some(dialect) => connection.speaking(dialect),
+            None => connection,
+        };
         Self {
             follows: Follows::new(Arc::clone(&desk.clients)),
             desk,
@@ -102,12 +113,13 @@ impl Client {
             host_sender,
             answers,
             form: Form::Joined,
+            reserved: None,
         }
     }
 
     /// Whoever comes over the network may start no programs here, and may do what its token says.
-    fn from_network(desk: Arc<Desk>, principal: Principal, answers: Answers) -> Self {
-        let peer = Peer { principal, local: false, cwd: None, model: None, keys: Keys::default() };
+    fn from_network(desk: Arc<Desk>, principal: Principal, answers: Answers, manner: Manner) -> Self {
+        let peer = Peer { principal, local: false, cwd: None, model: None, keys: Keys::default(), manner };
         Self::new(desk, peer, answers)
     }
 

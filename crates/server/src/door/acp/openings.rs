@@ -19,6 +19,22 @@ pub(super) enum Place {
     Head,
 }
 
+/// The session that an introduction brings along. Under a reserved id it is made once, and found ever after.
+pub(super) async fn first(
+    desk: Arc<Desk>,
+    peer: Peer,
+    reserved: Option<SessionId>,
+) -> Result<(Box<SessionView>, Seq), Refusal> {
+    let Some(session) = reserved else { return create(&desk, &peer, SessionParams::default()).await };
+    match open(Arc::clone(&desk), peer.clone(), session, None, Place::Head).await {
+        Err(Refusal::UnknownSession(_)) => {
+            let birth = birth(&desk, &peer, session, SessionParams::default())?;
+            make(&desk, birth, Vec::new()).await
+        }
+        found => found,
+    }
+}
+
 pub(super) async fn create(
     desk: &Desk,
     peer: &Peer,
@@ -43,6 +59,11 @@ pub(super) async fn create(
         },
         None => birth(desk, peer, session, params)?,
     };
+    make(desk, birth, aliases).await
+}
+
+async fn make(desk: &Desk, birth: Birth, aliases: Vec<Alias>) -> Result<(Box<SessionView>, Seq), Refusal> {
+    let session = birth.session;
     let view = desk.hub.create(birth, aliases).await.map_err(|error| refusal(session, &error))?;
     let head = view.head;
     Ok((Box::new(view), head))

@@ -14,14 +14,14 @@ use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::SessionId;
 use http::header::{HeaderMap, HeaderName};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode, Uri};
 use uuid::Uuid;
 
 use super::error::problem;
 use super::routes::{Access, Payload, Route, Size, Verb};
 use super::site::Site;
 use super::sse::Opening;
-use crate::door::acp::Closed;
+use crate::door::acp::{Addressed, Closed, Manner};
 use crate::token::{Identity, Scope};
 
 /// Which connection a request belongs to.
@@ -45,7 +45,10 @@ async fn get(State(site): State<Arc<Site>>, Extension(identity): Extension<Ident
         Err(refusal) => return *refusal,
     };
     if websocket::is_wanted(request.headers()) {
-        return websocket::open(&site, identity, opening, request);
+        return match manner(request.uri()) {
+            Ok(manner) => websocket::open(&site, identity, opening, manner, request),
+            Err(refusal) => *refusal,
+        };
     }
     let (parts, _) = request.into_parts();
     events::open(&site, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
@@ -55,10 +58,11 @@ async fn get(State(site): State<Arc<Site>>, Extension(identity): Extension<Ident
 async fn post(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    post::take(&site, &identity, &headers, body).await.unwrap_or_else(|refusal| *refusal)
+    post::take(&site, &identity, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Ends a connection. Its runs go on.
@@ -67,8 +71,8 @@ async fn delete(
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,
 ) -> Response {
-    let id = match connection(&headers) {
-        Ok(Some(id)) => id,
+    let id = match addressed(&headers) {
+        Ok(Some((id, _))) => id,
         Ok(None) => return no_connection(),
         Err(refusal) => return *refusal,
     };
@@ -82,6 +86,22 @@ async fn delete(
 fn connection(headers: &HeaderMap) -> Result<Option<Uuid>, Box<Response>> {
     let Some(value) = one(headers, &CONNECTION_ID)? else { return Ok(None) };
     value.parse().map(Some).map_err(|_| Box::new(unknown_connection()))
+}
+
+/// The connection that a request names, or that of the session which it names alone.
+fn addressed(headers: &HeaderMap) -> Result<Option<(Uuid, Addressed)>, Box<Response>> {
+    if let Some(id) = connection(headers)? {
+        return Ok(Some((id, Addressed::Connection)));
+    }
+    Ok(session(headers)?.map(|session| (session.uuid(), Addressed::Session)))
+}
+
+/// How the client wants to be spoken to, as the address says: `?dialect=`.
+fn manner(uri: &Uri) -> Result<Manner, Box<Response>> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let named = pairs.into_iter().find(|(name, _)| *name == "dialect").map(|(_, value)| value.parse());
+    let dialect = named.transpose().map_err(|error: String| problem(StatusCode::BAD_REQUEST, "bad_dialect", &error))?;
+    Ok(Manner::speaking(dialect))
 }
 
 /// The session that a request names.

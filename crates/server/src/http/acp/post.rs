@@ -8,11 +8,13 @@ use bytes::Bytes;
 use gander_domain::SessionId;
 use gander_wire::jsonrpc::{Incoming, Peer, RequestId};
 use http::header::{self, HeaderMap};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode, Uri};
 use serde::Deserialize;
+use tokio::sync::oneshot;
+use uuid::Uuid;
 
-use super::{CONNECTION_ID, SESSION_ID, connection, empty, no_connection, session, unknown_session, with_id};
-use crate::door::acp::{Made, Post, Posted};
+use super::{CONNECTION_ID, SESSION_ID, addressed, empty, manner, no_connection, session, unknown_session, with_id};
+use crate::door::acp::{Addressed, Made, Manner, Post, Posted};
 use crate::http::body;
 use crate::http::error::{later, problem};
 use crate::http::site::Site;
@@ -21,34 +23,49 @@ use crate::token::{Identity, Scope};
 type Refused<T> = Result<T, Box<Response>>;
 
 /// Takes in a message: `initialize` is answered in the body, everything else on a stream.
-pub(super) async fn take(site: &Site, identity: &Identity, headers: &HeaderMap, body: Bytes) -> Refused<Response> {
+pub(super) async fn take(
+    site: &Site,
+    identity: &Identity,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Refused<Response> {
     if body::is_foreign(headers) {
         let message = "the body must be UTF-8";
         return Err(Box::new(problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)));
     }
     let envelope: Envelope<'_> = serde_json::from_slice(&body).unwrap_or_default();
     if envelope.method.as_deref() == Some("initialize") {
-        return Ok(initialize(site, identity, body).await);
+        return Ok(initialize(site, identity, manner(uri)?, body).await);
     }
-    let Some(id) = connection(headers)? else { return Ok(malformed(&body).unwrap_or_else(no_connection)) };
+    let Some((id, by)) = addressed(headers)? else { return Ok(malformed(&body).unwrap_or_else(no_connection)) };
     let named = session(headers)?;
-    let session = envelope.session(named)?;
+    let session = envelope.session(named.filter(|_| by == Addressed::Connection))?;
     let answers = envelope.id.clone().filter(|_| envelope.is_answer());
     if answers.is_some() && !identity.may(Scope::Approve) {
         return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", "this token may not answer questions")));
     }
     let request = envelope.id.clone().filter(|_| envelope.method.is_some());
     let message = body.clone();
-    match site.acp.post(id, identity, Post { message, request, answers, named, session }).await {
+    match site.acp.post(id, identity, Post { message, request, answers, by, named, session }).await {
         Posted::Accepted => Ok(empty(StatusCode::ACCEPTED)),
+        Posted::Answered(answer) => in_body(id, answer).await,
         Posted::Malformed(error) => Ok(json(StatusCode::BAD_REQUEST, error)),
         Posted::UnknownSession => Err(Box::new(unknown_session())),
         Posted::Unknown => Err(Box::new(super::unknown_connection())),
     }
 }
 
-async fn initialize(site: &Site, identity: &Identity, body: Bytes) -> Response {
-    match site.acp.make(identity, body).await {
+/// Clients of paper 000 hear the answer where they asked, however long a prompt takes.
+async fn in_body(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Response> {
+    let answer = answer.await.map_err(|_| super::unknown_connection())?;
+    let mut response = json(StatusCode::OK, answer);
+    with_id(&mut response, SESSION_ID, &id);
+    Ok(response)
+}
+
+async fn initialize(site: &Site, identity: &Identity, manner: Manner, body: Bytes) -> Response {
+    match site.acp.make(identity, manner, body).await {
         Made::Connection(id, answer) => {
             let mut response = json(StatusCode::OK, answer);
             with_id(&mut response, CONNECTION_ID, &id);

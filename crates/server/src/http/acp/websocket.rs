@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use uuid::Uuid;
 
 use super::CONNECTION_ID;
-use crate::door::acp::{self, Ending};
+use crate::door::acp::{self, Ending, Manner};
 use crate::http::accept::Seat;
 use crate::http::error::problem;
 use crate::http::site::Site;
@@ -25,7 +25,13 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// Answers the handshake; the connection is served once the answer is out.
-pub(super) fn open(site: &Arc<Site>, identity: Identity, opening: Opening, mut request: Request) -> Response {
+pub(super) fn open(
+    site: &Arc<Site>,
+    identity: Identity,
+    opening: Opening,
+    manner: Manner,
+    mut request: Request,
+) -> Response {
     let accept = match handshake(&request) {
         Ok(accept) => accept,
         Err(refusal) => return *refusal,
@@ -39,7 +45,7 @@ pub(super) fn open(site: &Arc<Site>, identity: Identity, opening: Opening, mut r
     let desk = Arc::clone(site.app.desk());
     seat.tasks.clone().spawn(async move {
         match upgrade.await {
-            Ok(upgraded) => acp::serve_websocket(desk, TokioIo::new(upgraded), &identity, ending).await,
+            Ok(upgraded) => acp::serve_websocket(desk, TokioIo::new(upgraded), &identity, manner, ending).await,
             Err(error) => tracing::debug!(%error, "no WebSocket after all"),
         }
         drop((seat, opening));

@@ -37,6 +37,8 @@ pub(super) struct Attachment {
     said: Vec<Vec<Part>>,
     /// The `_meta` that the session was made with, as far as its first entry went by.
     meta: Option<Meta>,
+    /// What the model calls of the run used, if its beginning went by.
+    turn: Option<Spent>,
 }
 
 /// A history that is being told.
@@ -62,6 +64,7 @@ impl Attachment {
             replay: None,
             said: Vec::new(),
             meta: None,
+            turn: None,
         }
     }
 
@@ -69,14 +72,13 @@ impl Attachment {
     pub(super) fn replaying(now: &SessionView, catalog: Arc<Catalog>, responder: Option<Responder>) -> Self {
         let (head, history_from) = (now.head, now.history_from);
         let replay = Replay { head, history_from, responder, tentative: Outbox::default() };
-        let prefix = Prefix::new(now.session);
-        Self { prefix, view: None, catalog, replay: Some(replay), said: Vec::new(), meta: None }
+        Self { replay: Some(replay), ..Self::unborn(now.session, catalog) }
     }
 
     /// Begins at the first entry, and none of it is history.
     pub(super) fn unborn(session: SessionId, catalog: Arc<Catalog>) -> Self {
         let prefix = Prefix::new(session);
-        Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None }
+        Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None, turn: None }
     }
 
     /// Begins again with a history that is being told.
@@ -295,11 +297,7 @@ impl<'c, 'e> Feed<'c, 'e> {
             }
             Event::RunEnded { outcome } => self.ended(entry.run, outcome, place),
             Event::RunStarted { .. } => self.started(entry),
-            Event::UsageAdded { usage } => {
-                if let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) {
-                    prompt.spend(usage);
-                }
-            }
+            Event::UsageAdded { usage } => self.attachment.spend(usage),
             Event::SessionCreated { .. }
             | Event::TitleSet { .. }
             | Event::SettingsChanged { .. }
@@ -324,8 +322,9 @@ impl<'c, 'e> Feed<'c, 'e> {
 
     /// A run that is told again is told from its beginning.
     fn started(&mut self, entry: &Entry) {
+        self.attachment.turn = Some(Spent::default());
         if let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) {
-            (prompt.echoed, prompt.spent) = (false, Spent::default());
+            prompt.echoed = false;
         } else if let Some(view) = self.attachment.view.as_ref().filter(|_| self.attachment.replay.is_none()) {
             self.prompts.extend(own_prompt(self.name, view.session, entry));
         }
@@ -345,7 +344,7 @@ impl<'c, 'e> Feed<'c, 'e> {
         self.peer.out.address(place);
         match prompt_outcome(outcome) {
             Ok(stop) => {
-                let response = PromptResponse::new(stop).usage(prompt.usage());
+                let response = PromptResponse::new(stop).usage(self.attachment.usage());
                 self.peer.respond(prompt.responder, &response);
             }
             Err(error) => self.peer.fail(prompt.responder, &error),
@@ -392,17 +391,18 @@ impl<'c, 'e> Feed<'c, 'e> {
     }
 }
 
-impl Prompt {
+impl Attachment {
     fn spend(&mut self, usage: &gander_domain::Usage) {
-        self.spent.input += usage.input;
-        self.spent.output += usage.output;
-        self.spent.cached += usage.cached;
-        self.spent.thinking += usage.thinking;
+        let Some(turn) = &mut self.turn else { return };
+        turn.input += usage.input;
+        turn.output += usage.output;
+        turn.cached += usage.cached;
+        turn.thinking += usage.thinking;
     }
 
     /// What the turn used, if anybody counted.
-    fn usage(&self) -> Option<Usage> {
-        let Spent { input, output, cached, thinking, .. } = self.spent;
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let Spent { input, output, cached, thinking, .. } = self.turn?;
         let known = |tokens: u64| (tokens > 0).then_some(tokens);
         let usage = Usage::new(input + output, input, output);
         (input + output > 0).then(|| usage.cached_read_tokens(known(cached)).thought_tokens(known(thinking)))

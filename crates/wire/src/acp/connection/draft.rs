@@ -32,7 +32,7 @@ impl<'e> Feed<'_, 'e> {
     pub(super) fn tell_state(&mut self, entry: &Entry, place: Place) {
         let Some(view) = self.attachment.view().filter(|_| !self.is_replaying()) else { return };
         let told = if let Event::RunEnded { outcome } = &entry.event {
-            v2::ended(outcome)
+            v2::ended(outcome, self.attachment.usage())
         } else if changes_state(&entry.event) {
             v2::state(view)
         } else {

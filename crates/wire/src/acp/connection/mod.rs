@@ -8,7 +8,6 @@ mod rewind;
 
 use std::collections::{HashMap, VecDeque};
 
-use gander_domain::view::Spent;
 use gander_domain::{Command, Entry, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId, SessionView};
 use serde_json::value::RawValue;
 
@@ -76,13 +75,11 @@ struct Prompt {
     session: SessionId,
     /// The client's own message went by: it is not told what it said.
     echoed: bool,
-    /// What its model calls used.
-    spent: Spent,
 }
 
 impl Prompt {
     fn new(responder: Responder, session: SessionId) -> Self {
-        Self { responder, session, echoed: false, spent: Spent::default() }
+        Self { responder, session, echoed: false }
     }
 }
 
@@ -111,6 +108,11 @@ impl Connection {
     pub fn speaking(mut self, dialect: Dialect) -> Self {
         self.speech.force(dialect);
         self
+    }
+
+    /// Speaks this dialect from now on: what a client does may tell more than what it said.
+    pub fn speak(&mut self, dialect: Dialect) {
+        self.speech.force(dialect);
     }
 
     /// In which words the client is spoken to.

@@ -17,7 +17,10 @@ const MAX_HELD: usize = 64;
 
 impl Connection {
     pub(super) fn request(&mut self, method: &str, params: Params<'_>, responder: Responder, ids: &mut dyn Ids) {
-        let heard = params.value().map(|params| self.speech.hear(method, params));
+        let heard = params.value().and_then(|params| match self.speech.refuses(method, &params) {
+            Some(error) => Err(error),
+            None => Ok(self.speech.hear(method, params)),
+        });
         let request = heard.and_then(|(method, params)| input::request(method, params, &self.profile));
         match self.admit(method, request) {
             Ok(request) => self.handle(request, responder, ids),
@@ -146,7 +149,7 @@ impl Connection {
         }
         if self.speech.dialect() == Dialect::Goosed {
             let ticket = self.ticket(Waiting::Hello(responder));
-            self.intents.push_back(Intent::NewSession { ticket, params: SessionParams::default() });
+            self.intents.push_back(Intent::FirstSession { ticket });
             return;
         }
         let mut response = serde_json::to_value(hello::response(&self.profile)).unwrap_or_default();

@@ -107,7 +107,8 @@ pub(super) enum ConfigureReply {
 
 impl Connection {
     /// A session was made or found. `view` is what it is now; for `Intent::LoadSession` feed its entries from the
-    /// first, for all others from the one after `view.head`.
+    /// first, for all others from the one after `view.head`, or after the head of [`Connection::view`] if that is
+    /// older: a session that is open here already goes on where its client is.
     pub fn opened(&mut self, ticket: Ticket, view: SessionView, catalog: Arc<Catalog>) {
         let session = view.session;
         self.peer.out.address(of(session));
@@ -136,10 +137,10 @@ impl Connection {
                     .modes(modes(&catalog, &view.settings))
                     .config_options(config_options(&catalog, &view.settings));
                 self.peer.respond(responder, &response);
-                self.attach(view, catalog);
+                self.go_on(view, catalog);
                 self.introduce(session, opened.unstarted);
             }
-            Some(Waiting::Attach { .. }) => self.attach(view, catalog),
+            Some(Waiting::Attach { .. }) => self.go_on(view, catalog),
             other => self.put_back(ticket, other),
         }
     }
@@ -263,6 +264,15 @@ impl Connection {
         }
     }
 
+    /// A client that is attached already has not been told everything up to now: it goes on from where it is.
+    fn go_on(&mut self, view: SessionView, catalog: Arc<Catalog>) {
+        match self.sessions.get(&view.session).map(Attachment::is_replaying) {
+            None => self.attach(view, catalog),
+            Some(true) => {} // what waits is released at the end of the replay
+            Some(false) => self.release(view.session),
+        }
+    }
+
     fn attach(&mut self, view: SessionView, catalog: Arc<Catalog>) {
         let session = view.session;
         let attachment = Attachment::live(view, catalog);
@@ -319,7 +329,7 @@ impl Connection {
         self.peer.out.address(of(session));
         self.peer.respond(responder, &json!({ "messageId": run }));
         if let Some(attachment) = self.sessions.get(&session) {
-            let ended = v2::ended(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn });
+            let ended = v2::ended(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn }, None);
             attachment.tell(&mut self.peer.out, &Update::Draft(Box::new(ended)));
         }
     }

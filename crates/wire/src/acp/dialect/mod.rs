@@ -15,14 +15,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use gander_domain::SessionId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::v2;
-use crate::jsonrpc::Place;
+use crate::jsonrpc::{Error, Place};
 pub(super) use goosed::hello as goosed_hello;
 
 /// In which words a client is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Dialect {
     /// Version 1 as its schema says.
     #[default]
@@ -110,6 +112,12 @@ impl Speech {
         (method, params)
     }
 
+    /// What only version 2 refuses; `initialize` is refused before it is known which version is spoken.
+    pub(super) fn refuses(&self, method: &str, params: &Value) -> Option<Error> {
+        let later = self.dialect == Dialect::V2 || (self.v2 && self.settled == Settled::Not);
+        later.then(|| v2::refused(method, params)).flatten()
+    }
+
     /// A message in the client's own words; `None` if it has none for it. Standard messages stay as they are.
     pub(super) fn say(&mut self, place: Place, message: &[u8]) -> Option<Vec<u8>> {
         let mut message: Value = serde_json::from_slice(message).ok()?;
@@ -162,6 +170,20 @@ impl FromStr for Dialect {
         let all = [Self::Standard, Self::Goosed, Self::Aptove, Self::Agentkit];
         let found = all.into_iter().find(|dialect| dialect.to_string() == name);
         found.ok_or_else(|| format!("no such dialect, one of standard, goosed, aptove, agentkit: {name}"))
+    }
+}
+
+impl TryFrom<String> for Dialect {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        name.parse()
+    }
+}
+
+impl From<Dialect> for String {
+    fn from(dialect: Dialect) -> Self {
+        dialect.to_string()
     }
 }
 

@@ -12,7 +12,9 @@ pub(super) use hello::response as hello;
 pub(super) use output::message;
 pub(super) use told::{ended, messages, state};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::jsonrpc::{Code, Error};
 
 /// A request in the words of version 1.
 pub(super) fn request(method: &str, mut params: Value) -> (&str, Value) {
@@ -29,6 +31,20 @@ pub(super) fn request(method: &str, mut params: Value) -> (&str, Value) {
         members.insert("clientCapabilities".to_owned(), capabilities);
     }
     (method, params)
+}
+
+/// What is refused before it is read: no call and no terminal offers to be cancelled alone, and there must be a version
+/// that both sides speak.
+pub(super) fn refused(method: &str, params: &Value) -> Option<Error> {
+    match method {
+        "tool_call/cancel" => Some(Error::invalid_params("tool call cannot be cancelled without its turn")),
+        "terminal/cancel" => Some(Error::invalid_params("no terminal of the agent's own has this id")),
+        "initialize" if params["protocolVersion"] == 0 => {
+            let versions = json!({ "requested": 0, "supported": [1, 2] });
+            Some(Error::new(Code::UnsupportedVersion, "unsupported protocol version: 0").with_data(versions))
+        }
+        _ => None,
+    }
 }
 
 /// True for a client that introduces itself in version 2 or later.

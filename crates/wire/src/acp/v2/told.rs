@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::acp::content::block;
 use crate::acp::error::prompt_outcome;
+use crate::acp::schema::Usage;
 
 /// The state that a session is in.
 pub(in crate::acp) fn state(view: &SessionView) -> Value {
@@ -18,13 +19,17 @@ pub(in crate::acp) fn state(view: &SessionView) -> Value {
 }
 
 /// The end of a run, and why: a failed one has a stop reason too.
-pub(in crate::acp) fn ended(outcome: &Outcome) -> Value {
-    match prompt_outcome(outcome) {
+pub(in crate::acp) fn ended(outcome: &Outcome, usage: Option<Usage>) -> Value {
+    let mut ended = match prompt_outcome(outcome) {
         Ok(stop) => json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": stop }),
         Err(error) => {
             json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "error", "error": error })
         }
+    };
+    if let Some(usage) = usage {
+        ended["usage"] = json!(usage);
     }
+    ended
 }
 
 /// A whole message: what the agent thought and what it said are two.

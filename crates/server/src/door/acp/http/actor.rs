@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gander_domain::{Entry, Event, Seq, SessionId};
+use gander_wire::acp::Dialect;
 use gander_wire::jsonrpc::Place;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinError;
@@ -12,11 +13,12 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::lanes::{Lanes, To};
-use super::record::{Fact, Record};
-use super::{Ask, Closed, Connections, Post, Posted};
+use super::record::{Began, Fact, Record};
+use super::{Addressed, Ask, Closed, Connections, Post, Posted};
 use crate::clock::SystemIds;
 use crate::door::acp::follows::News;
 use crate::door::acp::intents::Done;
+use crate::door::acp::openings::first;
 use crate::door::acp::{AT_ONCE, Answers, Client, UNSENT};
 use crate::log::Form;
 use crate::sse::Position;
@@ -58,6 +60,8 @@ pub(super) struct Actor {
     used: Instant,
     /// The id of a session that the client may begin: the same as the connection's.
     reserved: SessionId,
+    /// The words that are on record.
+    spoken: Dialect,
 }
 
 /// Whether a connection goes on.
@@ -67,9 +71,14 @@ enum Goes {
     Over,
 }
 
-/// Takes in `initialize` and gives the answer.
-pub(super) fn introduce(client: &mut Client, initialize: &[u8]) -> (Introduced, Vec<u8>) {
+/// Takes in `initialize` and gives the answer, which may have to wait for a session.
+pub(super) async fn introduce(client: &mut Client, initialize: &[u8]) -> (Introduced, Vec<u8>) {
     client.connection.receive(initialize, &mut SystemIds);
+    client.settle().await;
+    while let Some(done) = client.work.join_next().await {
+        client.finished(done);
+        client.settle().await;
+    }
     let malformed = client.connection.counters().malformed > 0;
     let introduced = match (client.connection.abilities(), malformed) {
         (Some(_), _) => Introduced::Known,
@@ -103,22 +112,26 @@ impl Actor {
             Origin::Fresh { client, initialize } => {
                 let mut record = Record::new(store, id);
                 let initialize = String::from_utf8(initialize.into()).ok()?;
-                let principal = client.peer.principal.clone();
-                record.write(&[Fact::Began { principal, initialize }]).await.map(|()| Some((*client, record)))
+                let (principal, manner) = (client.peer.principal.clone(), client.peer.manner);
+                let began = Fact::Began { principal, manner, initialize };
+                record.write(&[began]).await.map(|()| Some((*client, record)))
             }
-            Origin::Stored => Record::find(store, id).await.map(|found| {
-                let (record, began) = found?;
-                let mut client =
-                    Client::from_network(Arc::clone(&connections.desk), began.principal, Answers::Heard).named(id);
-                introduce(&mut client, began.initialize.as_bytes());
-                Some((client, record))
-            }),
+            Origin::Stored => match Record::find(store, id).await {
+                Ok(Some((record, began))) => Ok(Some((restored(connections, id, began).await, record))),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            },
         };
         let (client, record) = begun.inspect_err(|error| tracing::error!(%error, "no connection")).ok()??;
         let mut lanes = Lanes::default();
         lanes.own.had = Position { answer: record.last, ..Position::default() };
-        let (read, posts, used) = (Arc::default(), Vec::new(), Instant::now());
-        Some(Self { client, record, lanes, read, posts, used, reserved: SessionId::new(id) })
+        let (read, posts, used, reserved) = (Arc::default(), Vec::new(), Instant::now(), SessionId::new(id));
+        let spoken = client.connection.dialect();
+        let mut actor = Self { client, record, lanes, read, posts, used, reserved, spoken };
+        if let Some(head) = actor.client.connection.view(reserved).map(|view| view.head) {
+            actor.opened(reserved, head).await; // the introduction brought it along
+        }
+        Some(actor)
     }
 
     async fn serve(&mut self, connections: &Connections, id: Uuid, mailbox: &mut mpsc::Receiver<Ask>) {
@@ -263,7 +276,11 @@ impl Actor {
     }
 
     async fn post(&mut self, post: Post, reply: oneshot::Sender<Posted>) {
-        let Post { message, request, answers, named, session } = post;
+        let Post { message, request, answers, by, named, session } = post;
+        if by == Addressed::Session && !self.speaks_goosed().await {
+            drop(reply.send(Posted::UnknownSession));
+            return;
+        }
         if let Some(session) = named
             && session != self.reserved
             && !self.lanes.sessions.contains_key(&session)
@@ -275,14 +292,46 @@ impl Actor {
         if let Some(answered) = answers {
             self.recall(&answered).await;
         }
+        if let Some(session) = named.filter(|session| *session != self.reserved) {
+            self.client.connection.turn_to(session);
+        }
         let malformed = self.client.connection.counters().malformed;
         self.client.connection.receive(&message, &mut SystemIds);
         if self.client.connection.counters().malformed > malformed {
             drop(reply.send(Posted::Malformed(take(&mut self.client))));
             return;
         }
-        self.lanes.asked.extend(request.zip(session));
-        self.posts.push(reply);
+        self.note_dialect().await;
+        match request {
+            Some(id) if self.spoken == Dialect::Goosed => {
+                drop(reply.send(Posted::Answered(self.lanes.answer_in_body(id))));
+            }
+            request => {
+                self.lanes.asked.extend(request.zip(session));
+                self.posts.push(reply);
+            }
+        }
+    }
+
+    /// Whoever names a session alone speaks as paper 000 does, and finds a session behind the id.
+    async fn speaks_goosed(&mut self) -> bool {
+        if self.client.connection.dialect() == Dialect::Goosed {
+            return true;
+        }
+        let found = first(Arc::clone(&self.client.desk), self.client.peer.clone(), Some(self.reserved)).await;
+        self.client.connection.speak(Dialect::Goosed);
+        self.client.connection.turn_to(self.reserved);
+        found.is_ok()
+    }
+
+    /// In which words the client is spoken to survives a restart.
+    async fn note_dialect(&mut self) {
+        let dialect = self.client.connection.dialect();
+        if std::mem::replace(&mut self.spoken, dialect) != dialect
+            && let Err(error) = self.record.write(&[Fact::Speaks { dialect }]).await
+        {
+            tracing::error!(%error, "a dialect is not kept");
+        }
     }
 
     async fn finished(&mut self, done: Result<Done, JoinError>) {
@@ -346,6 +395,15 @@ impl Actor {
     }
 }
 
+/// A client as it introduced itself before.
+async fn restored(connections: &Connections, id: Uuid, began: Began) -> Client {
+    let Began { principal, manner, initialize } = began;
+    let desk = Arc::clone(&connections.desk);
+    let mut client = Client::from_network(desk, principal, Answers::Heard, manner).named(id);
+    introduce(&mut client, initialize.as_bytes()).await;
+    client
+}
+
 /// Everything the client has to be told, as one message.
 fn take(client: &mut Client) -> Vec<u8> {
     let outbox = client.connection.outbox();
@@ -376,6 +434,7 @@ impl Client {
     pub(super) fn named(mut self, id: Uuid) -> Self {
         self.connection = self.connection.named(id.to_string());
         self.form = Form::Exact;
+        self.reserved = Some(SessionId::new(id));
         self
     }
 }

@@ -7,6 +7,7 @@ use gander_domain::{Seq, SessionId};
 use gander_wire::jsonrpc::{Outbox, Place, RequestId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::pipe::Pipe;
@@ -50,6 +51,8 @@ pub(super) struct Lanes {
     pub(super) sessions: HashMap<SessionId, Lane>,
     /// Which session an unanswered request is about.
     pub(super) asked: HashMap<RequestId, SessionId>,
+    /// Requests that are answered where they came in.
+    bodies: HashMap<RequestId, oneshot::Sender<Vec<u8>>>,
 }
 
 /// A message and where it goes.
@@ -166,9 +169,18 @@ impl Lanes {
         }
     }
 
+    /// The answer to this request goes where it came in, if somebody still waits there.
+    pub(super) fn answer_in_body(&mut self, request: RequestId) -> oneshot::Receiver<Vec<u8>> {
+        let (body, answer) = oneshot::channel();
+        self.bodies.insert(request, body);
+        answer
+    }
+
     /// True if anybody reads anything.
     pub(super) fn has_reader(&self) -> bool {
-        self.own.has_reader() || self.sessions.values().any(Lane::has_reader)
+        self.own.has_reader()
+            || self.bodies.values().any(|body| !body.is_closed())
+            || self.sessions.values().any(Lane::has_reader)
     }
 
     /// Lets go of readers that left.
@@ -188,6 +200,8 @@ impl Lanes {
 
     fn to(&mut self, place: Place, message: &[u8], told: &HashSet<(SessionId, Seq)>) -> To {
         let kind = Kind::of(message);
+        let body = kind.answered().and_then(|id| self.bodies.remove(id));
+        let in_body = body.is_some_and(|body| body.send(message.to_vec()).is_ok());
         let asked = kind.answered().and_then(|id| self.asked.remove(id));
         let session = place.session.or(asked);
         let lane = session.and_then(|session| self.sessions.get(&session));
@@ -199,13 +213,14 @@ impl Lanes {
                 let seq = place.seq.0;
                 let index = self.sessions.get_mut(&session).map_or(0, |lane| lane.count(seq));
                 match kind {
-                    Kind::Answer(_) if told.contains(&entry) => To::Nowhere,
+                    Kind::Answer(_) if in_body || told.contains(&entry) => To::Nowhere,
                     Kind::Answer(_) if !read => To::Kept { lane: None, entry: Some(entry), after },
                     Kind::Answer(_) | Kind::Request | Kind::HostCall | Kind::Notification => {
                         To::Log { session, seq, index }
                     }
                 }
             }
+            (_, Kind::Answer(_)) if in_body => To::Nowhere,
             (session, Kind::Answer(_)) => To::Kept { lane: session.filter(|_| read), entry: None, after },
             (Some(session), Kind::HostCall) => To::Passing(session),
             (session, Kind::Request | Kind::Notification | Kind::HostCall) => {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gander_domain::{Principal, SessionId};
+use gander_wire::acp::Dialect;
 use gander_wire::jsonrpc::RequestId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,7 @@ use uuid::Uuid;
 
 use self::actor::{Actor, Origin};
 pub use self::pipe::Events;
-use super::{Answers, Client};
+use super::{Answers, Client, Manner};
 use crate::door::Desk;
 use crate::sse::EventId;
 use crate::token::Identity;
@@ -47,7 +48,7 @@ enum Ask {
 }
 
 /// A message of the client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Post {
     /// The message.
     pub message: Bytes,
@@ -55,17 +56,30 @@ pub struct Post {
     pub request: Option<RequestId>,
     /// The id that it answers, if it is an answer.
     pub answers: Option<RequestId>,
+    /// How it says which connection it belongs to.
+    pub by: Addressed,
     /// The session that its transport names: it must be known.
     pub named: Option<SessionId>,
     /// The session it is about.
     pub session: Option<SessionId>,
 }
 
+/// How a request says which connection it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressed {
+    /// By the connection's id.
+    Connection,
+    /// By a session's id alone, as clients of paper 000 do: it is the id of their connection too.
+    Session,
+}
+
 /// What became of a message.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Posted {
     /// It is being carried out; answers come on the streams.
     Accepted,
+    /// It is being carried out, and this is where its answer comes.
+    Answered(oneshot::Receiver<Vec<u8>>),
     /// It is none: the error to answer with.
     Malformed(Vec<u8>),
     /// There is no such session.
@@ -140,11 +154,14 @@ impl Connections {
     }
 
     /// Makes a connection with a client's `initialize`.
-    pub async fn make(self: &Arc<Self>, identity: &Identity, initialize: Bytes) -> Made {
-        let id = Uuid::now_v7();
+    pub async fn make(self: &Arc<Self>, identity: &Identity, manner: Manner, initialize: Bytes) -> Made {
+        self.make_under(Uuid::now_v7(), identity, manner.or(self.desk.manner), initialize).await
+    }
+
+    async fn make_under(self: &Arc<Self>, id: Uuid, identity: &Identity, manner: Manner, initialize: Bytes) -> Made {
         let principal = identity.principal.clone();
-        let mut client = Client::from_network(Arc::clone(&self.desk), principal, Answers::Heard).named(id);
-        let (outcome, answer) = actor::introduce(&mut client, &initialize);
+        let mut client = Client::from_network(Arc::clone(&self.desk), principal, Answers::Heard, manner).named(id);
+        let (outcome, answer) = actor::introduce(&mut client, &initialize).await;
         match outcome {
             actor::Introduced::Known => {}
             actor::Introduced::Unknown => return Made::Refused(answer),
@@ -157,8 +174,14 @@ impl Connections {
         }
     }
 
-    /// Hands over a message.
+    /// Hands over a message. A session that is named alone gets a connection under its own id.
     pub async fn post(self: &Arc<Self>, id: Uuid, identity: &Identity, post: Post) -> Posted {
+        let posted = self.hand_over(id, identity, post.clone()).await;
+        let lost = matches!(posted, Posted::Unknown) && post.by == Addressed::Session;
+        if lost && self.adopt(id, identity).await { self.hand_over(id, identity, post).await } else { posted }
+    }
+
+    async fn hand_over(self: &Arc<Self>, id: Uuid, identity: &Identity, post: Post) -> Posted {
         let (reply, answer) = oneshot::channel();
         self.ask(id, Ask::Post { principal: identity.principal.clone(), post, reply }).await;
         match tokio::time::timeout(PATIENCE, answer).await {
@@ -179,6 +202,14 @@ impl Connections {
         let (reply, answer) = oneshot::channel();
         self.ask(id, Ask::Close { principal: identity.principal.clone(), reply }).await;
         answer.await.unwrap_or(Closed::Unknown)
+    }
+
+    /// Makes a connection for a session that the client has from before, perhaps from another connection.
+    async fn adopt(self: &Arc<Self>, id: Uuid, identity: &Identity) -> bool {
+        let known = self.desk.hub.view_for(SessionId::new(id), &identity.principal).await.is_ok();
+        let manner = Manner { dialect: Some(Dialect::Goosed), ..self.desk.manner };
+        let initialize = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
+        known && matches!(self.make_under(id, identity, manner, initialize).await, Made::Connection(..))
     }
 
     async fn start(self: &Arc<Self>, id: Uuid, origin: Origin) -> bool {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{Principal, Seq, SessionId, Timestamp};
+use gander_wire::acp::Dialect;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::clock;
+use crate::door::acp::Manner;
 use crate::log::{ScopeAppend, ScopeEntry, Store, StoreError, Sync};
 
 /// How long a connection is known after its last sign of life.
@@ -25,7 +27,14 @@ const PAGE: u32 = 1_000;
 #[serde(rename_all = "snake_case", tag = "fact")]
 pub(super) enum Fact {
     /// It began with this message.
-    Began { principal: Principal, initialize: String },
+    Began {
+        principal: Principal,
+        #[serde(default)]
+        manner: Manner,
+        initialize: String,
+    },
+    /// It turned out to speak so.
+    Speaks { dialect: Dialect },
     /// A message was said that no log holds, or not on the stream of its session.
     Said {
         n: u64,
@@ -56,6 +65,7 @@ pub(super) struct Said {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Began {
     pub(super) principal: Principal,
+    pub(super) manner: Manner,
     pub(super) initialize: String,
 }
 
@@ -87,7 +97,14 @@ impl Record {
         for entry in record.read().await? {
             record.written = entry.at;
             match serde_json::from_value(entry.fact) {
-                Ok(Fact::Began { principal, initialize }) => began = Some(Began { principal, initialize }),
+                Ok(Fact::Began { principal, manner, initialize }) => {
+                    began = Some(Began { principal, manner, initialize });
+                }
+                Ok(Fact::Speaks { dialect }) => {
+                    if let Some(began) = &mut began {
+                        began.manner.dialect = Some(dialect);
+                    }
+                }
                 Ok(fact) => record.fold(&fact),
                 Err(error) => tracing::warn!(%error, "unknown fact about a connection"),
             }
@@ -118,7 +135,7 @@ impl Record {
         let facts = self.read().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
         let said = facts.filter_map(|fact| match fact {
             Fact::Said { n, lane, message, after, .. } if lane == of && n > beyond => Some(Said { n, after, message }),
-            Fact::Said { .. } | Fact::Began { .. } | Fact::Loads { .. } | Fact::Seen => None,
+            Fact::Said { .. } | Fact::Began { .. } | Fact::Speaks { .. } | Fact::Loads { .. } | Fact::Seen => None,
         });
         Ok(said.collect())
     }
@@ -138,7 +155,7 @@ impl Record {
                 self.last = *n;
                 self.loads.insert(*session, *n);
             }
-            Fact::Began { .. } | Fact::Seen => {}
+            Fact::Began { .. } | Fact::Speaks { .. } | Fact::Seen => {}
         }
     }
 
