@@ -97,7 +97,8 @@ impl Lines {
         Ok(id)
     }
 
-    async fn line(&mut self) -> anyhow::Result<String> {
+    /// The next line.
+    pub(crate) async fn line(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         ensure!(self.reader.read_line(&mut line).await? > 0, "the server hung up");
         Ok(line)

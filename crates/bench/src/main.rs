@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod acp;
 mod disk;
 mod load;
 mod mock;
@@ -52,6 +53,7 @@ pub(crate) struct Scale {
     pub(crate) idle_sessions: usize,
     pub(crate) turns: usize,
     pub(crate) sync_runs: usize,
+    pub(crate) sockets: usize,
 }
 
 /// What every part needs.
@@ -73,9 +75,17 @@ impl Bench {
     }
 }
 
-const WHOLE: Scale =
-    Scale { starts: 11, rounds: 7, firsts: 101, idle_sessions: 10_000, turns: 5_000, sync_runs: 20_000 };
-const QUICK: Scale = Scale { starts: 5, rounds: 3, firsts: 21, idle_sessions: 1_000, turns: 300, sync_runs: 5_000 };
+const WHOLE: Scale = Scale {
+    starts: 11,
+    rounds: 7,
+    firsts: 101,
+    idle_sessions: 10_000,
+    turns: 5_000,
+    sync_runs: 20_000,
+    sockets: 3_000,
+};
+const QUICK: Scale =
+    Scale { starts: 5, rounds: 3, firsts: 21, idle_sessions: 1_000, turns: 300, sync_runs: 5_000, sockets: 500 };
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
@@ -106,6 +116,9 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wanted("streams") {
         streams::measure(&bench, &mut report).await.context("streams")?;
+    }
+    if wanted("acp") {
+        acp::measure(&bench, &mut report).await.context("acp")?;
     }
     if wanted("idle") {
         sessions::idle(&bench, &mut report).await.context("idle")?;
