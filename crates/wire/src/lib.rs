@@ -3,3 +3,4 @@
 pub mod a2a;
 pub mod acp;
 pub mod jsonrpc;
+pub mod sse;

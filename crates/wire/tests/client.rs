@@ -4,11 +4,13 @@
 
 mod common;
 
-use agent_client_protocol_schema::v1::{ContentBlock, StopReason, TextContent};
+use agent_client_protocol_schema::v1::{
+    ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, StopReason, TextContent,
+};
 use common::{Door, catalog, view};
 use gander_domain::{ChoiceKind, Command, Delta, Gate, Growth, IfBusy, MessageId, Outcome, Reply, Report};
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::client::{Client, Heard, Told};
+use gander_wire::acp::client::{Client, Heard, Request, Told};
 use gander_wire::acp::{Connection, Intent};
 use serde_json::json;
 
@@ -73,12 +75,17 @@ fn text(text: &str) -> Vec<ContentBlock> {
     vec![ContentBlock::Text(TextContent::new(text))]
 }
 
+fn heard(told: Told) -> (String, Heard) {
+    let Told::Updated(update) = told else { panic!("{told:?}") };
+    (update.session_id.0.to_string(), Heard::from(update.update))
+}
+
 fn opened() -> (Pair, String) {
     let mut pair = Pair::new();
     pair.client.initialize("test", "0");
     pair.client.new_session("/workspace");
     let told = pair.settle();
-    let [Told::Initialized { .. }, Told::Opened { session, .. }, Told::Heard { .. }] = &told[..] else {
+    let [Told::Initialized { .. }, Told::Opened { session, .. }, Told::Updated(_)] = &told[..] else {
         panic!("{told:?}")
     };
     assert_eq!(*session, build::session(1).to_string());
@@ -97,9 +104,9 @@ fn a_prompt_with_a_permission_runs_from_end_to_end() {
     let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
     pair.report(Report::ToolWanted { call, gate });
     let mut told = pair.settle();
-    let Some(Told::Asked { permission, options, .. }) = told.pop() else { panic!("{told:?}") };
-    assert_eq!(options.len(), 2);
-    assert_eq!(told.remove(0), Told::Heard { session: session.clone(), heard: Heard::Agent("Hello".to_owned()) });
+    let Some(Told::Asked { permission, request }) = told.pop() else { panic!("{told:?}") };
+    assert_eq!(request.options.len(), 2);
+    assert_eq!(heard(told.remove(0)), (session.clone(), Heard::Agent("Hello".to_owned())));
     pair.client.choose(permission, "allow");
     pair.settle();
     let answers = pair.script.lines(0).matches(r#""choice":"allow""#).count();
@@ -125,7 +132,7 @@ fn a_cancel_ends_the_turn_as_cancelled_and_withdraws_the_question() {
     let mut told = pair.settle();
     pair.script.report(run, Report::Ended(Outcome::Cancelled));
     told.extend(pair.settle());
-    assert!(told.contains(&Told::Withdrawn { permission: permission.id().clone() }), "{told:?}");
+    assert!(told.contains(&Told::Withdrawn { request: permission.id().clone() }), "{told:?}");
     assert_eq!(told.last(), Some(&Told::Ended { call: prompt, stop: StopReason::Cancelled }));
     pair.client.decline(permission);
     assert_eq!(pair.settle(), []);
@@ -138,12 +145,13 @@ fn a_late_joiner_hears_history_then_life() {
     pair.script.prompt(build::run(5), IfBusy::Refuse).unwrap();
     pair.settle();
     let load = pair.client.load_session(&session, "/workspace");
-    let told = pair.settle();
-    let user = Told::Heard { session: session.clone(), heard: Heard::User("hello".to_owned()) };
-    assert_eq!(told[..2], [user, Told::Opened { call: load, session: session.clone() }]);
+    let mut told = pair.settle();
+    assert_eq!(told[1], Told::Opened { call: load, session: session.clone() });
+    assert_eq!(heard(told.remove(0)), (session.clone(), Heard::User("hello".to_owned())));
     pair.report(Report::MessageStarted { message: MessageId::new(build::run(50).uuid()) });
     pair.report(Report::Deltas(vec![Delta { growth: Growth::Thought, text: "hm".into() }]));
-    assert_eq!(pair.settle(), [Told::Heard { session, heard: Heard::Thought("hm".to_owned()) }]);
+    let told: Vec<_> = pair.settle().into_iter().map(heard).collect();
+    assert_eq!(told, [(session, Heard::Thought("hm".to_owned()))]);
 }
 
 #[test]
@@ -155,6 +163,46 @@ fn what_the_client_does_not_offer_is_refused_and_banners_are_skipped() {
     let answer = String::from_utf8(client.outbox().bytes().to_vec()).unwrap();
     assert!(answer.contains("-32601"), "{answer}");
     assert_eq!(client.counters().malformed, 1);
+}
+
+#[test]
+fn what_was_offered_is_told_and_answered() {
+    let mut client = Client::default();
+    let offers = ClientCapabilities::new().fs(FileSystemCapabilities::new().read_text_file(true));
+    client.introduce(Implementation::new("test", "0"), offers);
+    client.accept_extensions();
+    client.outbox().clear();
+    for (id, method) in [(1, "fs/read_text_file"), (2, "fs/write_text_file"), (3, "terminal/create"), (4, "_own")] {
+        let params = json!({ "sessionId": "s", "path": "/a", "content": "", "command": "ls" });
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        client.receive(request.to_string().as_bytes());
+    }
+    let told: Vec<_> = std::iter::from_fn(|| client.poll()).collect();
+    let [Told::Requested { responder: first, request: read }, Told::Requested { request: own, .. }] =
+        <[Told; 2]>::try_from(told).unwrap()
+    else {
+        panic!("not asked")
+    };
+    assert!(matches!(*read, Request::ReadTextFile(ref read) if read.path.to_str() == Some("/a")), "{read:?}");
+    assert!(matches!(*own, Request::Extension { ref method, .. } if method == "_own"), "{own:?}");
+    client.respond(first, &json!({ "content": "text" }));
+    let sent: Vec<String> =
+        client.outbox().messages().map(|(_, message)| String::from_utf8(message.to_vec()).unwrap()).collect();
+    assert!(sent[0].contains(r#""id":2"#) && sent[0].contains("-32601"), "{sent:?}");
+    assert!(sent[1].contains(r#""id":3"#) && sent[1].contains("-32601"), "{sent:?}");
+    assert_eq!(sent[2], r#"{"jsonrpc":"2.0","id":1,"result":{"content":"text"}}"#);
+}
+
+#[test]
+fn a_call_that_is_taken_back_is_cancelled_and_its_answer_dropped() {
+    let mut client = Client::default();
+    let call = client.call("session/list", &json!({}));
+    client.outbox().clear();
+    assert!(client.withdraw(call) && !client.withdraw(call));
+    let cancel = "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n";
+    assert_eq!(client.outbox().bytes(), cancel.as_bytes());
+    client.receive(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    assert_eq!((client.poll(), client.counters().stray_answers), (None, 1));
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use anyhow::ensure;
+use gander_client::Link;
 use serde_json::json;
 use sqlx::Connection as _;
 
-use super::client::Connection;
-use super::{Context, Exit};
+use super::{Context, Exit, client};
 use crate::config::{Origin, SETTINGS};
 use crate::daemon::{Attached, Hello, Want, connect};
 use crate::log::{Options, SqliteStore, Store};
@@ -98,7 +98,7 @@ impl Doctor {
                 let listens: Vec<String> = welcome.listens.iter().map(|address| format!("http://{address}")).collect();
                 let listens = if listens.is_empty() { "the socket only".to_owned() } else { listens.join(", ") };
                 self.row("listens on", &listens, "")?;
-                let mut connection = Connection::introduce(reader, writer).await?;
+                let mut connection = client::introduce(Link::lines(reader, writer)).await?;
                 // A server of another build may not know the question.
                 let status = connection.call("_gander/status", &json!({})).await.unwrap_or_default();
                 for (name, value) in status.as_object().into_iter().flatten() {

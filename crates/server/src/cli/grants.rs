@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::client::Connection;
 use super::options::GrantsCommand;
-use super::{Context, Exit};
+use super::{Context, Exit, client};
 use crate::output::clean;
 
 pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Result<Exit> {
     let cwd = std::env::current_dir()?;
-    let mut connection = Connection::attach(&context.config, &cwd).await?;
+    let mut connection = client::connect(&context.config, &cwd).await?;
     match command {
         GrantsCommand::List { json } => {
             let answer = connection.call("_gander/grants/list", &json!({})).await?;

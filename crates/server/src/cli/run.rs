@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use gander_wire::acp::client::{CallId, Permission, Told};
-use gander_wire::acp::schema::{ContentBlock, PermissionOption, StopReason, ToolCallUpdate};
+use gander_client::schema::{ContentBlock, PermissionOption, StopReason, ToolCallUpdate};
+use gander_client::{Connection, Heard, Told};
+use gander_wire::acp::client::{CallId, Permission};
 use gander_wire::jsonrpc::Error;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::ask::{self, Person};
-use super::client::{Connection, Standalone};
+use super::client::{self, Standalone};
 use super::options::RunOptions;
 use super::screen::{Piece, Screen};
 use super::{Context, Exit, events};
@@ -30,8 +31,8 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
         false => None,
     };
     let mut connection = match &standalone {
-        Some(standalone) => Connection::within(standalone, config, &cwd).await?,
-        None => Connection::attach(config, &cwd).await?,
+        Some(standalone) => client::within(standalone, config, &cwd).await?,
+        None => client::connect(config, &cwd).await?,
     };
     let session = open(&mut connection, &options, &cwd).await?;
     configure(&mut connection, &session, &options).await?;
@@ -140,11 +141,11 @@ impl Turn {
                 }
             };
             tokio::select! {
-                told = self.connection.next() => match told? {
-                    Some(told) => if let Some(exit) = self.told(told)? {
+                told = self.connection.next() => match told {
+                    Ok(told) => if let Some(exit) = self.told(told)? {
                         return Ok(exit);
                     },
-                    None => bail!("the server is gone; the session is kept: {}", self.session),
+                    Err(_) => bail!("the server is gone; the session is kept: {}", self.session),
                 },
                 line = line => self.typed(line)?,
                 () = tokio::time::sleep(LOOK_AGAIN), if self.held_up => self.look_again(),
@@ -160,15 +161,9 @@ impl Turn {
 
     fn told(&mut self, told: Told) -> anyhow::Result<Option<Exit>> {
         match told {
-            Told::Heard { session, heard } if session == self.session => match self.json {
-                true => self.event(&events::heard(&heard))?,
-                false => {
-                    let pieces = self.screen.heard(&heard);
-                    self.show(pieces)?;
-                }
-            },
-            Told::Asked { permission, tool, options, .. } => self.ask(permission, &tool, options)?,
-            Told::Withdrawn { permission } => self.withdrawn(&permission)?,
+            Told::Updated(update) if *update.session_id.0 == *self.session => self.heard(&update.update.into())?,
+            Told::Asked { permission, request } => self.ask(permission, &request.tool_call, request.options)?,
+            Told::Withdrawn { request } => self.withdrawn(&request)?,
             Told::Ended { call, stop } if call == self.call => return self.ended(&stop).map(Some),
             Told::Failed { call, error } if call == self.call && self.can_wait(&error) => self.hold_up()?,
             Told::Failed { call, error } if call == self.call => return self.failed(&error.message).map(Some),
@@ -178,9 +173,19 @@ impl Turn {
             | Told::Ended { .. }
             | Told::Answered { .. }
             | Told::Failed { .. }
-            | Told::Heard { .. } => {}
+            | Told::Updated(_)
+            | Told::Requested { .. }
+            | Told::Notified { .. } => {}
         }
         Ok(None)
+    }
+
+    fn heard(&mut self, heard: &Heard) -> anyhow::Result<()> {
+        if self.json {
+            return Ok(self.event(&events::heard(heard))?);
+        }
+        let pieces = self.screen.heard(heard);
+        Ok(self.show(pieces)?)
     }
 
     /// An open question of an earlier run stands before this prompt, and somebody is here to answer it.

@@ -4,19 +4,18 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use gander_wire::acp::client::Told;
+use gander_client::{Connection, Heard, Told};
 use serde_json::{Map, Value, json};
 
-use super::client::Connection;
 use super::options::SessionsCommand;
 use super::screen::{Piece, Screen};
-use super::{Context, Exit, events};
+use super::{Context, Exit, client, events};
 use crate::output::{Tone, clean};
 use crate::paths::write_private;
 
 pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::Result<Exit> {
     let here = std::env::current_dir()?;
-    let mut connection = Connection::attach(&context.config, &here).await?;
+    let mut connection = client::connect(&context.config, &here).await?;
     match command {
         SessionsCommand::List { cwd, json } => list(&context, &mut connection, cwd.as_deref(), json).await?,
         SessionsCommand::Show { id, json } => show(&context, &mut connection, &id, &here, json).await?,
@@ -67,8 +66,8 @@ async fn show(context: &Context, connection: &mut Connection, id: &str, here: &P
     let mut history = Vec::new();
     connection
         .wait(call, |told| {
-            if let Told::Heard { heard, .. } = told {
-                history.push(heard);
+            if let Told::Updated(update) = told {
+                history.push(Heard::from(update.update));
             }
         })
         .await?;

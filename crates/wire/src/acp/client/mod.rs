@@ -1,19 +1,24 @@
 //! The client's side of one agent's connection: what our own command line and tests drive an agent with.
 
+mod request;
+mod told;
+
 use std::collections::VecDeque;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+pub use self::request::Request;
+pub use self::told::{CallId, Heard, Permission, Told};
 use super::schema::{
-    ContentBlock, ContentChunk, Cost, InitializeResponse, PermissionOption, Plan, RequestPermissionRequest,
-    SessionNotification, SessionUpdate, StopReason, ToolCall, ToolCallUpdate,
+    ClientCapabilities, ClientSessionCapabilities, ContentBlock, Implementation, InitializeRequest, NoticeCapabilities,
+    RequestPermissionRequest, SessionNotification, StopReason,
 };
 use crate::jsonrpc::{Code, Counters, Error, Incoming, Outbox, Params, Peer, RequestId, Responder};
 
 /// What a call fails with when its agent is gone: the code that other clients use.
-const GONE: i64 = -32000;
+pub const GONE: i64 = -32000;
 
 /// The client's side of one agent's connection.
 ///
@@ -23,64 +28,17 @@ const GONE: i64 = -32000;
 pub struct Client {
     peer: Peer<Asked>,
     told: VecDeque<Told>,
+    offers: ClientCapabilities,
+    extensions: Extensions,
     calls: i64,
 }
 
-/// Which call an answer belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallId(i64);
-
-/// A question of the agent that waits for an answer.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use = "an agent that is not answered waits"]
-pub struct Permission(Responder);
-
-/// What an agent tells.
-#[derive(Debug, PartialEq)]
-pub enum Told {
-    /// Who it is and what it can do.
-    Initialized { call: CallId, agent: Box<InitializeResponse> },
-    /// A session is open.
-    Opened { call: CallId, session: String },
-    /// A turn came to its end.
-    Ended { call: CallId, stop: StopReason },
-    /// Any other call was carried out.
-    Answered { call: CallId, result: Value },
-    /// A call was refused, or the agent is gone.
-    Failed { call: CallId, error: Error },
-    /// Something happened in a session.
-    Heard { session: String, heard: Heard },
-    /// It wants to know whether it may.
-    Asked { permission: Permission, session: String, tool: Box<ToolCallUpdate>, options: Vec<PermissionOption> },
-    /// It does not want to know any more: somebody else answered. The permission is to be declined.
-    Withdrawn { permission: RequestId },
-}
-
-/// What happened in a session.
-#[derive(Debug, PartialEq)]
-pub enum Heard {
-    /// A person speaks, as told by a replay or at another client.
-    User(String),
-    /// The agent speaks.
-    Agent(String),
-    /// The agent thinks.
-    Thought(String),
-    /// Content that is no text: who speaks is in the update.
-    Content(Box<SessionUpdate>),
-    /// A tool is wanted.
-    Tool(Box<ToolCall>),
-    /// A tool goes on.
-    ToolChanged(Box<ToolCallUpdate>),
-    /// The plan is now this.
-    Plan(Plan),
-    /// The title is now this.
-    Title(Option<String>),
-    /// The mode is now this.
-    Mode(String),
-    /// So much of the window is used.
-    Usage { used: u64, size: u64, cost: Option<Cost> },
-    /// Anything else.
-    Other(Box<SessionUpdate>),
+/// What becomes of methods of the agent's own, which begin with an underscore.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Extensions {
+    #[default]
+    Refused,
+    Told,
 }
 
 /// What we asked the agent.
@@ -102,13 +60,20 @@ enum What {
 impl Client {
     /// Introduces this client. It offers nothing but to answer questions.
     pub fn initialize(&mut self, name: &str, version: &str) -> CallId {
-        let params = json!({
-            "protocolVersion": 1,
-            "clientInfo": { "name": name, "version": version },
-            "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false,
-                                    "session": { "notices": {} } },
-        });
+        let session = ClientSessionCapabilities::new().notices(NoticeCapabilities::new());
+        self.introduce(Implementation::new(name, version), ClientCapabilities::new().session(session))
+    }
+
+    /// Introduces this client and says what it offers.
+    pub fn introduce(&mut self, who: Implementation, offers: ClientCapabilities) -> CallId {
+        self.offers = offers.clone();
+        let params = InitializeRequest::new(1.into()).client_info(who).client_capabilities(offers);
         self.send("initialize", &params, What::Initialize)
+    }
+
+    /// Wants to be told of methods of the agent's own, which begin with an underscore, too.
+    pub fn accept_extensions(&mut self) {
+        self.extensions = Extensions::Told;
     }
 
     /// Makes a session in this folder.
@@ -138,6 +103,16 @@ impl Client {
         self.send(method, params, What::Other)
     }
 
+    /// Says something that has no answer.
+    pub fn notify(&mut self, method: &str, params: &Value) {
+        self.peer.out.notification(method, params);
+    }
+
+    /// Takes a call back: the agent is told, a late answer is dropped. False if it was answered before.
+    pub fn withdraw(&mut self, call: CallId) -> bool {
+        self.peer.withdraw(&RequestId::from(call.0)).is_some()
+    }
+
     /// Stops the turn of a session. Its prompt is still answered.
     pub fn cancel(&mut self, session: &str) {
         self.peer.out.notification("session/cancel", &json!({ "sessionId": session }));
@@ -153,13 +128,23 @@ impl Client {
         self.peer.respond(permission.0, &json!({ "outcome": { "outcome": "cancelled" } }));
     }
 
+    /// Answers a request.
+    pub fn respond(&mut self, responder: Responder, result: &impl Serialize) {
+        self.peer.respond(responder, result);
+    }
+
+    /// Answers a request with an error.
+    pub fn refuse(&mut self, responder: Responder, error: &Error) {
+        self.peer.fail(responder, error);
+    }
+
     /// Takes in one whole message of the agent. What is no message is skipped: agents do print banners.
     pub fn receive(&mut self, message: &[u8]) {
         match self.peer.receive(message) {
             None => {}
             Some(Incoming::Request { method, params, responder }) => self.request(&method, params, responder),
             Some(Incoming::Notification { method, params }) => self.notification(&method, params),
-            Some(Incoming::Cancelled(permission)) => self.told.push_back(Told::Withdrawn { permission }),
+            Some(Incoming::Cancelled(request)) => self.told.push_back(Told::Withdrawn { request }),
             Some(Incoming::Answer { context, result }) => self.told.push_back(answer(context, result)),
             Some(Incoming::Malformed(_)) => self.peer.counters.malformed += 1,
         }
@@ -187,7 +172,7 @@ impl Client {
         self.peer.counters
     }
 
-    fn send(&mut self, method: &str, params: &Value, what: What) -> CallId {
+    fn send(&mut self, method: &str, params: &impl Serialize, what: What) -> CallId {
         self.calls += 1;
         let call = CallId(self.calls);
         self.peer.request(RequestId::from(call.0), method, params, Asked { call, what });
@@ -195,36 +180,31 @@ impl Client {
     }
 
     fn request(&mut self, method: &str, params: Params<'_>, responder: Responder) {
-        let asked = match method {
-            "session/request_permission" => params.parse::<RequestPermissionRequest>(),
-            _ => Err(Error::method_not_found(method)),
-        };
-        match asked {
-            Ok(asked) => self.told.push_back(Told::Asked {
-                permission: Permission(responder),
-                session: asked.session_id.0.to_string(),
-                tool: Box::new(asked.tool_call),
-                options: asked.options,
-            }),
+        if method == "session/request_permission" {
+            return match params.parse::<RequestPermissionRequest>() {
+                Ok(request) => {
+                    self.told.push_back(Told::Asked { permission: Permission(responder), request: Box::new(request) })
+                }
+                Err(error) => self.peer.fail(responder, &error),
+            };
+        }
+        let known = self.extensions == Extensions::Told || !method.starts_with('_');
+        let request = known.then(|| Request::read(&self.offers, method, params));
+        match request.unwrap_or_else(|| Err(Error::method_not_found(method))) {
+            Ok(request) => self.told.push_back(Told::Requested { responder, request: Box::new(request) }),
             Err(error) => self.peer.fail(responder, &error),
         }
     }
 
     fn notification(&mut self, method: &str, params: Params<'_>) {
-        let update = (method == "session/update").then(|| params.parse::<SessionNotification>().ok()).flatten();
-        match update {
-            Some(update) => self
-                .told
-                .push_back(Told::Heard { session: update.session_id.0.to_string(), heard: heard(update.update) }),
-            None => self.peer.counters.ignored_notifications += 1,
+        let told = match method {
+            "session/update" => params.parse::<SessionNotification>().map(|update| Told::Updated(Box::new(update))),
+            method => params.value().map(|params| Told::Notified { method: method.to_owned(), params }),
+        };
+        match told {
+            Ok(told) => self.told.push_back(told),
+            Err(_) => self.peer.counters.ignored_notifications += 1,
         }
-    }
-}
-
-impl Permission {
-    /// Its id, as [`Told::Withdrawn`] names it.
-    pub fn id(&self) -> &RequestId {
-        self.0.id()
     }
 }
 
@@ -238,31 +218,6 @@ fn answer(asked: Asked, result: Result<&RawValue, Error>) -> Told {
         What::Other => read(result).map(|result| Told::Answered { call, result }),
     });
     told.unwrap_or_else(|error| Told::Failed { call, error })
-}
-
-#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn heard(update: SessionUpdate) -> Heard {
-    match update {
-        SessionUpdate::UserMessageChunk(ContentChunk { content: ContentBlock::Text(text), .. }) => {
-            Heard::User(text.text)
-        }
-        SessionUpdate::AgentMessageChunk(ContentChunk { content: ContentBlock::Text(text), .. }) => {
-            Heard::Agent(text.text)
-        }
-        SessionUpdate::AgentThoughtChunk(ContentChunk { content: ContentBlock::Text(text), .. }) => {
-            Heard::Thought(text.text)
-        }
-        SessionUpdate::UserMessageChunk(_)
-        | SessionUpdate::AgentMessageChunk(_)
-        | SessionUpdate::AgentThoughtChunk(_) => Heard::Content(Box::new(update)),
-        SessionUpdate::ToolCall(call) => Heard::Tool(Box::new(call)),
-        SessionUpdate::ToolCallUpdate(change) => Heard::ToolChanged(Box::new(change)),
-        SessionUpdate::Plan(plan) => Heard::Plan(plan),
-        SessionUpdate::SessionInfoUpdate(info) => Heard::Title(info.title.take()),
-        SessionUpdate::CurrentModeUpdate(mode) => Heard::Mode(mode.current_mode_id.0.to_string()),
-        SessionUpdate::UsageUpdate(usage) => Heard::Usage { used: usage.used, size: usage.size, cost: usage.cost },
-        other => Heard::Other(Box::new(other)),
-    }
 }
 
 fn read<'a, T: Deserialize<'a>>(result: &'a RawValue) -> Result<T, Error> {

@@ -1,0 +1,50 @@
+//! A client of agents that speak the Agent Client Protocol, over stdio, WebSocket or HTTP.
+//!
+//! Three layers, each usable by itself:
+//!
+//! - [`Agent`] finds a program, checks its version, starts it, notices when it crashes and starts it again when told to.
+//! - [`Client`] calls an agent over any [`Link`] from as many tasks as you like, and answers what the agent asks
+//!   with your [`Handler`].
+//! - [`Connection`] is the same without a task behind it: one owner asks for what was told [next](Connection::next).
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use gander_client::{Agent, Launch, Search, schema::Implementation};
+//!
+//! let search = Search::named("gander").path(std::env::var_os("PATH"));
+//! let me = Implementation::new("example", "1.0.0");
+//! let agent = Agent::start(Launch::of(search).argument("acp"), me, Arc::new(())).await?;
+//! let session = agent.client()?.new_session("/tmp").await?.session_id;
+//! let end = agent.client()?.prompt(session, vec!["hello".into()]).await?;
+//! println!("{:?}", end.stop_reason);
+//! agent.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod agent;
+mod client;
+mod connection;
+mod driver;
+mod error;
+mod handler;
+mod link;
+mod net;
+mod process;
+mod search;
+mod version;
+
+pub use agent::{Agent, Launch, StartError, Status};
+pub use client::{Client, ORDINARY_LIMIT};
+pub use connection::Connection;
+pub use error::{CallError, LinkError};
+pub use gander_wire::acp::client::{Heard, Told};
+pub use gander_wire::acp::schema;
+pub use gander_wire::jsonrpc::{Code, Error};
+pub use handler::Handler;
+pub use link::Link;
+pub use net::Endpoint;
+pub use process::{Ended, STOP_LIMIT};
+pub use search::{Search, SearchError};
+pub use version::{Version, VersionError};

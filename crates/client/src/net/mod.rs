@@ -1,0 +1,114 @@
+//! Agents elsewhere: WebSocket and streamable HTTP at one address.
+
+mod http;
+mod stream;
+mod websocket;
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
+use reqwest::{ClientBuilder, RequestBuilder, Response, redirect};
+
+use crate::{Link, LinkError};
+
+/// Which connection a request belongs to.
+const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
+/// Which session it is about.
+const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
+/// How long it may take to reach a server.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The longest message that is taken in, as on stdio.
+const LONGEST: usize = gander_wire::jsonrpc::MAX_LINE;
+/// How much of a refusal is repeated.
+const REFUSAL: usize = 300;
+
+/// The address of an agent, and what proves that one may use it.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    url: String,
+    headers: HeaderMap,
+}
+
+impl Endpoint {
+    /// An address such as `http://127.0.0.1:4747/acp`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: HeaderMap::new() }
+    }
+
+    /// With this token, which is never shown in a log.
+    pub fn bearer(mut self, token: &str) -> Result<Self, InvalidHeaderValue> {
+        let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
+        value.set_sensitive(true);
+        self.headers.insert(reqwest::header::AUTHORIZATION, value);
+        Ok(self)
+    }
+
+    /// With one more header on every request.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    fn client(&self, version: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<reqwest::Client, LinkError> {
+        // Does nothing if the program has chosen one already.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let builder = version(reqwest::Client::builder())
+            .default_headers(self.headers.clone())
+            // A redirect would carry the token to an address nobody chose.
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT_LIMIT);
+        let host = self.url.split_once("://").map_or("", |(_, host)| host);
+        let is_local = ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local));
+        let builder = if is_local { builder.no_proxy() } else { builder };
+        builder.build().map_err(|error| unreachable(&error))
+    }
+}
+
+impl Link {
+    /// By streamable HTTP. A stream that breaks is resumed from its last event, if the server numbers them.
+    pub fn http(endpoint: &Endpoint) -> Result<Self, LinkError> {
+        let client = endpoint.client(|builder| builder)?;
+        let (link, far) = Self::pair();
+        tokio::spawn(http::run(client, endpoint.url.clone(), far));
+        Ok(link)
+    }
+
+    /// By WebSocket. `ws://` and `wss://` are as good as `http://` and `https://`.
+    pub async fn websocket(endpoint: &Endpoint) -> Result<Self, LinkError> {
+        let url = match endpoint.url.strip_prefix("ws") {
+            Some(rest) => format!("http{rest}"),
+            None => endpoint.url.clone(),
+        };
+        let client = endpoint.client(ClientBuilder::http1_only)?;
+        let socket = websocket::open(&client, &url).await?;
+        let (link, far) = Self::pair();
+        tokio::spawn(websocket::run(socket, far));
+        Ok(link)
+    }
+}
+
+/// Sends a request; whatever is not wanted is a refusal.
+async fn send(request: RequestBuilder, wanted: &[u16]) -> Result<Response, LinkError> {
+    let response = request.send().await.map_err(|error| unreachable(&error))?;
+    let status = response.status().as_u16();
+    if wanted.contains(&status) {
+        return Ok(response);
+    }
+    let mut message = response.text().await.unwrap_or_default();
+    message.truncate(message.floor_char_boundary(REFUSAL));
+    Err(LinkError::Refused { status, message })
+}
+
+/// An error and what it came from.
+fn unreachable(error: &reqwest::Error) -> LinkError {
+    let mut texts = vec![error.to_string()];
+    let mut source = error.source();
+    while let Some(cause) = source {
+        texts.push(cause.to_string());
+        source = cause.source();
+    }
+    texts.dedup();
+    LinkError::Unreachable(texts.join(": "))
+}

@@ -1,0 +1,148 @@
+//! The process of an agent: started with piped stdio, watched, and stopped for certain.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::Link;
+
+/// How long an agent may take to end after it was asked to; then it is killed.
+pub const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// How much of what an agent wrote to stderr is kept.
+const TAIL: usize = 8 * 1024;
+/// How long the rest of stderr may take once the agent has ended.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// How an agent's process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its status, unless even that could not be found out.
+    pub status: Option<ExitStatus>,
+    /// The end of what it wrote to stderr.
+    pub stderr: String,
+}
+
+/// The process of an agent. Dropping it stops it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    stop: CancellationToken,
+    ended: watch::Receiver<Option<Arc<Ended>>>,
+    _stop: DropGuard,
+}
+
+type Tail = Arc<Mutex<VecDeque<u8>>>;
+
+impl Process {
+    /// Starts a program; the link is its stdin and stdout.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[OsString],
+        environment: &[(OsString, OsString)],
+        folder: Option<&PathBuf>,
+    ) -> io::Result<(Self, Link)> {
+        let mut command = Command::new(program);
+        command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = folder {
+            command.current_dir(folder);
+        }
+        // A group of its own: a wrapper script is stopped together with what it started, and a ctrl-c is not for it.
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let piped = || io::Error::other("stdio is not piped");
+        let (stdin, stdout) = (child.stdin.take().ok_or_else(piped)?, child.stdout.take().ok_or_else(piped)?);
+        let tail = Tail::default();
+        let listener = tokio::spawn(listen(child.stderr.take().ok_or_else(piped)?, Arc::clone(&tail)));
+        let stop = CancellationToken::new();
+        let (told, ended) = watch::channel(None);
+        tokio::spawn(watch_over(child, stop.clone(), (tail, listener), told));
+        let guard = stop.clone().drop_guard();
+        Ok((Self { stop, ended, _stop: guard }, Link::lines(stdout, stdin)))
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn ended(&self) -> impl Future<Output = Arc<Ended>> + Send + 'static {
+        let mut ended = self.ended.clone();
+        async move {
+            let ended = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+            ended.unwrap_or_else(|| Arc::new(Ended { status: None, stderr: String::new() }))
+        }
+    }
+
+    /// Asks it to end, kills it if it does not, and says how it ended.
+    pub(crate) async fn stop(&self) -> Arc<Ended> {
+        self.stop.cancel();
+        self.ended().await
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => status.fmt(f)?,
+            None => f.write_str("ended in an unknown way")?,
+        }
+        match self.stderr.trim() {
+            "" => Ok(()),
+            words => write!(f, ", its last words: {words}"),
+        }
+    }
+}
+
+async fn watch_over(
+    mut child: Child,
+    stop: CancellationToken,
+    (tail, listener): (Tail, JoinHandle<()>),
+    told: watch::Sender<Option<Arc<Ended>>>,
+) {
+    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let waited = tokio::select! {
+        waited = child.wait() => waited,
+        () = stop.cancelled() => stopped(&mut child, group).await,
+    };
+    let abort = listener.abort_handle();
+    if tokio::time::timeout(LAST_WORDS, listener).await.is_err() {
+        abort.abort();
+    }
+    let words: Vec<u8> = tail.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+    let stderr = String::from_utf8_lossy(&words).into_owned();
+    told.send_replace(Some(Arc::new(Ended { status: waited.ok(), stderr })));
+}
+
+async fn stopped(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
+    let signal = |signal| group.map(|group| kill_process_group(group, signal).ok());
+    signal(Signal::TERM);
+    let waited = match tokio::time::timeout(STOP_LIMIT, child.wait()).await {
+        Ok(waited) => waited,
+        Err(_) => {
+            signal(Signal::KILL);
+            child.wait().await
+        }
+    };
+    // What it started and left behind.
+    signal(Signal::KILL);
+    waited
+}
+
+/// Keeps the end of what is read.
+async fn listen(mut stderr: impl AsyncRead + Unpin, tail: Tail) {
+    let mut chunk = [0; 4096];
+    while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
+        tracing::debug!(text = %String::from_utf8_lossy(&chunk[..length]).trim_end(), "the agent says on stderr");
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(&chunk[..length]);
+        let surplus = tail.len().saturating_sub(TAIL);
+        tail.drain(..surplus);
+    }
+}
