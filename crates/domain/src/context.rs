@@ -162,7 +162,7 @@ impl Context {
         let kept = self.places.iter().take_while(|place| **place <= keep_to).count();
         self.messages.truncate(kept);
         self.places.truncate(kept);
-        for message in replacement {
+        for message in replacement.iter().filter(|message| !message.interrupted) {
             self.insert(self.messages.len(), at, message.clone());
         }
         self.tokens = None;

@@ -106,6 +106,16 @@ fn a_rewind_keeps_what_came_before_and_a_clear_keeps_nothing() {
 }
 
 #[test]
+fn what_a_replaced_history_marks_as_interrupted_is_for_people_only() {
+    let mut script = running();
+    ends(&mut script);
+    let said = |id, text| Message::text(MessageId::new(Uuid::from_u128(id)), Role::User, text);
+    let replacement = vec![said(1, "for all"), Message { interrupted: true, ..said(2, "for people") }];
+    script.command(Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced }).unwrap();
+    assert_eq!(lines(&context(&script)), ["User: for all"]);
+}
+
+#[test]
 fn a_compaction_in_the_middle_of_a_run_keeps_the_runs_own_messages_known() {
     let mut script = running();
     says(&mut script, "look", vec![wants(1)]);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::driver::GrantBook;
+use gander_agent::model::ToolSpec;
 use gander_agent::tools::{Redactor, Surroundings, Toolbox};
 use gander_domain::{Principal, Recovery, Settings};
 use secrecy::ExposeSecret as _;
@@ -66,10 +67,12 @@ impl App {
         let store: Arc<dyn Store> = Arc::new(store);
         let models = Arc::new(models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
-        let agents = Arc::new(agents(&config, native(&config, &models, Arc::new(grants.clone())))?);
+        let native = native(&config, &models, Arc::new(grants.clone()));
+        let tools = native.toolbox.specs();
+        let agents = Arc::new(agents(&config, native)?);
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
         let (sender, controls) = mpsc::channel(8);
-        let desk = Arc::new(desk(&config, hub, agents, grants, &models, sender));
+        let desk = Arc::new(desk(&config, hub, agents, grants, &models, tools, sender));
         let app = Self { config, store, desk, models, controls: Mutex::new(Some(controls)) };
         app.pick_up();
         Ok(Arc::new(app))
@@ -182,8 +185,9 @@ fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> 
 /// What no tool may show: the keys of providers, and the token of this server.
 fn secrets(config: &Config) -> Vec<String> {
     let keys = config.keys.names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
-    let token = owner_token(&config.paths).map(|token| token.expose_secret().to_owned());
-    keys.filter(|key| !key.starts_with("http")).chain(token).collect()
+    let token = owner_token(&config.paths).ok();
+    let tokens = token.iter().chain(&config.secret).map(|token| token.expose_secret().to_owned());
+    keys.filter(|key| !key.starts_with("http")).chain(tokens).collect()
 }
 
 fn recovery(sections: &Sections) -> Recovery {
@@ -201,6 +205,7 @@ fn desk(
     agents: Arc<Agents>,
     grants: Grants,
     models: &Arc<Models>,
+    tools: Arc<[ToolSpec]>,
     controls: mpsc::Sender<ControlAsk>,
 ) -> Desk {
     let manifest = agents.default_manifest();
@@ -223,6 +228,8 @@ fn desk(
         grants,
         agents,
         settings,
+        tools,
+        models: Arc::clone(&models),
         catalog: Arc::new(move || models.catalog()),
         status: Arc::new(status),
         control: Arc::new(move |control| pass_on(controls.clone(), control).boxed()),

@@ -4,6 +4,7 @@
 
 mod default_file;
 mod file;
+mod goose;
 mod keys;
 mod load;
 mod sections;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 
 use gander_agent::model::{Catalogue, CatalogueError};
 use gander_agent::tools;
+use secrecy::SecretString;
 
 use crate::paths::Paths;
 
@@ -38,6 +40,8 @@ pub struct Config {
     pub keys: Keys,
     /// What commands of tools find in their environment.
     pub tool_environment: tools::Environment,
+    /// A second token of the owner, chosen in the environment as goose's clients do.
+    pub secret: Option<SecretString>,
     /// Where data lives.
     pub paths: Paths,
     /// The settings file, whether it exists or not.

@@ -1,5 +1,7 @@
 //! Which model answers: the session's, the owner's, or whatever can be found.
 
+mod providers;
+
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +12,7 @@ use gander_wire::acp::{Catalog, Model as Listed};
 use tokio::sync::OnceCell;
 
 use crate::config::Keys;
+pub use providers::{Provider, Variable};
 
 /// Connections kept at once: each holds a pool of sockets.
 const KEPT: usize = 16;

@@ -2,5 +2,6 @@
 
 pub mod a2a;
 pub mod acp;
+pub mod goose;
 pub mod jsonrpc;
 pub mod sse;

@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod doctor;
 mod events;
+mod goose;
 mod grants;
 mod options;
 mod run;
@@ -51,13 +52,17 @@ struct Context {
 
 /// Runs the process's command line.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let environment = Environment::of_process();
+    let said = match goose::is_called_so(std::env::args_os().next()) {
+        true => goose::parse(std::env::args_os(), &environment),
+        false => Cli::try_parse().map(|cli| (cli, Vec::new())),
+    };
+    let (cli, settings) = match said {
+        Ok(said) => said,
         Err(error) => error.exit(),
     };
-    let environment = Environment::of_process();
     let output = Output::of_process(environment.no_color());
-    let exit = match start(cli, &environment, output) {
+    let exit = match start(cli, settings, &environment, output) {
         Ok(exit) => exit,
         Err(error) if is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
@@ -68,7 +73,7 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-fn start(cli: Cli, environment: &Environment, output: Output) -> anyhow::Result<Exit> {
+fn start(cli: Cli, settings: Vec<FlagValue>, environment: &Environment, output: Output) -> anyhow::Result<Exit> {
     let mut command = cli.command;
     if let Command::Completions { shell } = command {
         clap_complete::generate(shell, &mut Cli::command(), "gander", &mut io::stdout());
@@ -77,7 +82,8 @@ fn start(cli: Cli, environment: &Environment, output: Output) -> anyhow::Result<
     if let Command::Config { command } = command {
         return config::run(&command, &cli.shared, environment, output);
     }
-    let flags = Flags { config: cli.shared.config, data: cli.shared.data, values: flag_values(&mut command) };
+    let values = settings.into_iter().chain(flag_values(&mut command)).collect();
+    let flags = Flags { config: cli.shared.config, data: cli.shared.data, values };
     let config = Config::load(&flags, environment)?;
     // A short command says nothing of its own accord.
     let quiet = config.origin("log.filter") == Origin::Default && !matches!(command, Command::Serve { .. });

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::file::{self, FileValue};
+use super::goose;
 use super::settings::{self, SETTINGS, Setting};
 use super::{Config, Environment, Flags, Keys, Origin, PROVIDER_VARIABLES, Sections};
 use crate::paths::{Paths, PathsError};
@@ -81,6 +82,10 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
     }
     let from_file = file::read(&path)?;
     let mut layers = Layers::defaults();
+    for (key, text, variable) in goose::settings(environment) {
+        let setting = settings::find(key).expect("goose's variables name settings of the table: a test walks them");
+        layers.put_text(setting, &text, Origin::Variable(variable.to_owned()))?;
+    }
     for FileValue { setting, value, line } in from_file.values {
         layers.put(setting, value, Origin::File { path: path.clone(), line })?;
     }
@@ -102,6 +107,7 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
         keys: environment_keys(environment, &sections.providers).or(&from_file.keys),
         sections,
         tool_environment: environment.for_tools(),
+        secret: goose::secret(environment),
         paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
         file: path,
         origins: layers.origins,

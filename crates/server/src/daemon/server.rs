@@ -111,7 +111,7 @@ impl Server {
             Start::Foreground(address) => Some(bind(private_enough(address, &config)?)?),
             Start::Background => None,
         };
-        let tokens = Tokens::open(&paths)?;
+        let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
         let app = App::start(config.clone()).await.map_err(ServerError::App)?;
         let site = Site::new(app.clone(), &config, tokens);
         let (socket, unix) = bind_socket(&paths)?;

@@ -2,11 +2,13 @@
 
 pub mod acp;
 mod clients;
+pub mod goose;
 mod workspace;
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use gander_agent::model::ToolSpec;
 use gander_domain::Settings;
 use gander_wire::acp::Catalog;
 use serde_json::Value;
@@ -17,6 +19,7 @@ pub use workspace::{BadWorkspace, Workspaces};
 use crate::backend::agents::Agents;
 use crate::grants::Grants;
 use crate::hub::Hub;
+use crate::models::Models;
 
 /// What every door works with.
 pub struct Desk {
@@ -36,6 +39,10 @@ pub struct Desk {
     pub agents: Arc<Agents>,
     /// What new sessions are set to.
     pub settings: Settings,
+    /// The built-in agent's tools.
+    pub tools: Arc<[ToolSpec]>,
+    /// Who answers.
+    pub models: Arc<Models>,
     /// What sessions can be set to.
     pub catalog: Arc<dyn Fn() -> Arc<Catalog> + Send + Sync>,
     /// Facts about the server, for those who may ask.

@@ -6,6 +6,7 @@ use super::schema::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState,
 };
 use super::types::Catalog;
+use crate::goose;
 use crate::jsonrpc::Error;
 
 const MODE: &str = "mode";
@@ -45,7 +46,9 @@ pub fn patch(catalog: &Catalog, settings: &Settings, option: &str, value: &str) 
             .iter()
             .any(|mode| mode.id == value)
             .then(|| value.to_owned())
-            .map(|mode| SettingsPatch { mode: Some(mode), ..unchanged.clone() }),
+            .map(|mode| SettingsPatch { mode: Some(mode), ..unchanged.clone() })
+            // goose's modes say what may run unasked
+            .or_else(|| Some(SettingsPatch { policy: Some(goose::mode::policy(value)?), ..unchanged.clone() })),
         MODEL => models(catalog, settings)
             .any(|(id, _)| id == value)
             .then(|| SettingsPatch { model: Some(value.to_owned()), ..unchanged.clone() }),

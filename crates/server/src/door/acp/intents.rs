@@ -12,7 +12,7 @@ use super::openings::{Place, create, first, fork, open};
 use super::{Answers, Client, extensions, links};
 use crate::app::Peer;
 use crate::backend::Lent;
-use crate::door::Desk;
+use crate::door::{Desk, goose};
 use crate::hub::{Ack, HubError};
 use crate::log::{Card, CardState, StoreError};
 
@@ -85,7 +85,7 @@ impl Client {
             Intent::HostReply { call, result } => self.asks.answered(call, result),
             Intent::Extension { ticket, method, params } => {
                 self.work.spawn(async move {
-                    Done::Extended { ticket, result: extensions::call(&desk, &peer, &method, params).await }
+                    Done::Extended { ticket, result: extended(desk, peer, method, params).await }
                 });
             }
             Intent::Detach { session } => self.follows.remove(session),
@@ -164,6 +164,14 @@ impl Client {
     }
 }
 
+/// Methods of goose are for everybody, those of our own command line for local clients.
+async fn extended(desk: Arc<Desk>, peer: Peer, method: String, params: Value) -> Result<Value, Refusal> {
+    match method.strip_prefix("_goose/") {
+        Some(name) => goose::call(&desk, &peer, name, params).await,
+        None => extensions::call(&desk, &peer, &method, params).await,
+    }
+}
+
 /// A session that is open here was checked then; any other must be this client's own. Small files that a prompt
 /// points to in the workspace are read along.
 async fn permitted(
@@ -225,8 +233,8 @@ pub(super) fn origin(peer: &Peer) -> RunOrigin {
     RunOrigin { by: peer.principal.clone(), door: "acp".to_owned() }
 }
 
-/// What the client is told, and what only the log is.
-pub(super) fn refusal(session: SessionId, error: &HubError) -> Refusal {
+/// What a client is told, and what only the log is.
+pub fn refusal(session: SessionId, error: &HubError) -> Refusal {
     match error {
         HubError::Refused(command) => Refusal::Command(command.clone()),
         HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => Refusal::UnknownSession(session),
@@ -236,7 +244,7 @@ pub(super) fn refusal(session: SessionId, error: &HubError) -> Refusal {
     }
 }
 
-pub(super) fn unavailable(error: &StoreError) -> Refusal {
+pub fn unavailable(error: &StoreError) -> Refusal {
     tracing::error!(%error, "store failed");
     match error {
         StoreError::ReadOnly(_) => Refusal::Unavailable("the store is read-only, see `gander doctor`".to_owned()),

@@ -27,6 +27,7 @@ use self::editor::{Asks, HostAsk};
 use self::follows::{Follows, News};
 pub use self::http::{Addressed, Closed, Connections, Events, From, Made, Open, Opened, Post, Posted, Unopened};
 use self::intents::Done;
+pub(crate) use self::intents::{refusal, unavailable};
 pub use self::manner::Manner;
 use self::websocket::Frames;
 pub use self::websocket::accept_key;

@@ -8,7 +8,7 @@ use gander_wire::acp::{Refusal, SessionParams};
 use super::intents::{refusal, unavailable};
 use crate::app::Peer;
 use crate::clock::SystemIds;
-use crate::door::Desk;
+use crate::door::{Desk, goose};
 use crate::hub::Ack;
 use crate::log::{Alias, Form, read_all};
 
@@ -57,7 +57,11 @@ pub(super) async fn create(
             parent: None,
             meta: params.meta,
         },
-        None => birth(desk, peer, session, params)?,
+        None => {
+            let mut birth = birth(desk, peer, session, params)?;
+            goose::preset(desk, peer, &mut birth.settings).await?;
+            birth
+        }
     };
     make(desk, birth, aliases).await
 }

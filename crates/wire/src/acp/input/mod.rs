@@ -19,8 +19,8 @@ use crate::jsonrpc::Error;
 const MAX_PATH: usize = 4096;
 /// The longest title in characters.
 const MAX_TITLE: usize = 200;
-/// Methods of ours that the server handles itself.
-const EXTENSION: &str = "_gander/";
+/// Methods of ours and of goose that the server handles itself.
+const EXTENSIONS: [&str; 2] = ["_gander/", "_goose/"];
 
 /// What a client asks for.
 #[derive(Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub enum Request {
     Cancel(SessionId),
     /// Something about a session that has to be open here.
     Session(SessionId, SessionRequest),
-    /// A method of ours.
+    /// A method of ours or of goose.
     Extension { method: String, params: Value },
 }
 
@@ -117,7 +117,9 @@ pub fn request(method: &str, params: Value, profile: &Profile) -> Result<Request
         "session/set_mode" => set_mode(params),
         "session/set_config_option" => set_option(params),
         "session/set_model" => set_model(params),
-        _ if method.starts_with(EXTENSION) => Ok(Request::Extension { method: method.to_owned(), params }),
+        _ if EXTENSIONS.iter().any(|prefix| method.starts_with(prefix)) => {
+            Ok(Request::Extension { method: method.to_owned(), params })
+        }
         _ => Err(Error::method_not_found(method)),
     }
 }

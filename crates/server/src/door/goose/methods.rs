@@ -1,0 +1,258 @@
+//! goose's extension methods (`_goose/…`): those that chat, sessions, tools, providers and settings need.
+
+use gander_domain::{Command, QuestionId, Reply, RunOrigin, SessionId};
+use gander_wire::acp::Refusal;
+use gander_wire::goose::session::time;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::book::Shelf;
+use super::{config, providers, sessions};
+use crate::app::Peer;
+use crate::door::Desk;
+use crate::door::acp::refusal;
+use crate::hub::Ack;
+use crate::models::Provider;
+
+/// Preferences that goose's pages keep at the server.
+const PREFERENCES: [&str; 5] = [
+    "autoCompactThreshold",
+    "gooseThinkingEffort",
+    "voiceAutoSubmitPhrases",
+    "voiceDictationProvider",
+    "voiceDictationPreferredMic",
+];
+
+/// Carries out a method; its name comes without `_goose/`. 1.35 had the same methods without `unstable/`.
+pub async fn call(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Refusal> {
+    let name = name.strip_prefix("unstable/").unwrap_or(name);
+    match name.split('/').next() {
+        Some("session" | "working_dir" | "elicitation") => about_session(desk, peer, name, params).await,
+        Some("config" | "defaults" | "preferences") => about_settings(desk, peer, name, params).await,
+        Some("providers") => about_providers(desk, name, params),
+        Some(_) | None => match name {
+            "tools/list" | "tools" => {
+                let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
+                Ok(json!({ "tools": providers::tools(desk, &view.settings) }))
+            }
+            "extensions/available" => Ok(json!({ "extensions": [config::built_in()] })),
+            "slash-commands/list" => Ok(json!({ "availableCommands": commands() })),
+            "sources/list" => Ok(json!({ "sources": [] })),
+            "apps/list" => Ok(json!({ "apps": [] })),
+            _ => Err(unknown(name)),
+        },
+    }
+}
+
+/// The slash commands there are, with the kind that goose's menus show.
+pub fn commands() -> Vec<Value> {
+    let command = |name: &str, description: &str| json!({ "name": name, "description": description, "_meta": { "commandType": "Builtin" } });
+    vec![
+        command("clear", "Start over with an empty conversation in the same workspace"),
+        command("title", "Give this session a title"),
+    ]
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    session_id: SessionId,
+}
+
+async fn about_session(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Refusal> {
+    let known = |command| async { command_own(desk, peer, read::<Named>(params.clone())?.session_id, command).await };
+    match name {
+        "session/info" => info(desk, peer, params).await,
+        "session/export" => {
+            let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
+            Ok(json!({ "data": sessions::export(desk, &view).await? }))
+        }
+        "session/import" => import(desk, peer, params).await,
+        "session/rename" => {
+            let title = sessions::title(params["title"].as_str().unwrap_or_default())?;
+            known(Command::SetTitle { title }).await
+        }
+        "session/archive" => known(Command::Archive { archived: true }).await,
+        "session/unarchive" => known(Command::Archive { archived: false }).await,
+        "session/conversation/truncate" => truncate(desk, peer, params).await,
+        "session/extensions/list" | "session/extensions" => {
+            sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
+            Ok(json!({ "extensions": [{ "extension": config::built_in(), "extensionKey": "developer" }] }))
+        }
+        "session/working-dir/update" | "working_dir/update" => keep_folder(desk, peer, params).await,
+        "elicitation/respond" => respond(desk, peer, params).await,
+        _ => Err(unknown(name)),
+    }
+}
+
+async fn about_settings(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Refusal> {
+    let key = || params["key"].as_str().unwrap_or_default();
+    match name {
+        "config/read" if config::is_secret(desk, key()) => Ok(json!({ "value": null })),
+        "config/read" => Ok(json!({ "value": config::all(desk, peer).await?.get(key()) })),
+        "config/read-all" => Ok(json!({ "config": config::all(desk, peer).await? })),
+        "config/upsert" => {
+            config::save(desk, peer, Shelf::Config, key(), params["value"].clone()).await?;
+            Ok(json!({}))
+        }
+        "config/remove" => config::forget(desk, peer, Shelf::Config, key()).await.map(|_| json!({})),
+        "config/extensions/list" | "config/extensions" => {
+            let entry = json!({ "extension": config::built_in(), "enabled": true, "configKey": "developer" });
+            Ok(json!({ "extensions": [entry], "warnings": [] }))
+        }
+        "defaults/read" => config::defaults(desk, peer).await,
+        "defaults/save" => {
+            let provider = params["providerId"].as_str().unwrap_or_default();
+            config::save_defaults(desk, peer, provider, params["modelId"].as_str()).await?;
+            config::defaults(desk, peer).await
+        }
+        "preferences/read" => preferences(desk, peer, &params).await,
+        "preferences/save" => save_preferences(desk, peer, &params).await,
+        "preferences/remove" => {
+            for key in params["keys"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                config::forget(desk, peer, Shelf::Preference, key).await?;
+            }
+            Ok(json!({}))
+        }
+        _ => Err(unknown(name)),
+    }
+}
+
+fn about_providers(desk: &Desk, name: &str, params: Value) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Wanted {
+        #[serde(default)]
+        provider_ids: Vec<String>,
+        provider_id: Option<String>,
+    }
+    let Wanted { provider_ids, provider_id } = read(params)?;
+    let all = desk.models.providers();
+    let listed = || all.iter().filter(|known| provider_ids.is_empty() || provider_ids.contains(&known.name));
+    let named = || -> Result<&Provider, Refusal> {
+        let id = provider_id.clone().unwrap_or_default();
+        let found = all.iter().find(|known| known.name == id);
+        found.ok_or_else(|| Refusal::BadParams(format!("no such provider: {id}")))
+    };
+    match name {
+        "providers/list" => Ok(json!({ "entries": listed().map(providers::entry).collect::<Vec<_>>() })),
+        "providers/supported-models/list" => {
+            let models: Vec<&str> = named()?.models.iter().map(|model| model.model.as_str()).collect();
+            Ok(json!({ "providerId": named()?.name, "models": models }))
+        }
+        "providers/config/read" => Ok(json!({ "fields": providers::fields(named()?) })),
+        "providers/config/status" => {
+            let status = |known: &Provider| json!({ "providerId": known.name, "isConfigured": known.configured });
+            Ok(json!({ "statuses": listed().map(status).collect::<Vec<_>>() }))
+        }
+        _ => Err(unknown(name)),
+    }
+}
+
+async fn info(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
+    let object = sessions::object(desk, &view).await?;
+    let meta = json!({
+        "messageCount": view.messages, "createdAt": time(view.created_at), "userSetName": view.title.is_some(),
+        "sessionType": "acp", "hasRecipe": !object["recipe"].is_null(), "providerId": object["provider_name"],
+        "modelId": object["model_config"]["model_name"],
+    });
+    let session = json!({
+        "sessionId": view.session, "cwd": view.workspace, "title": object["name"],
+        "updatedAt": time(view.updated_at), "_meta": meta,
+    });
+    Ok(json!({ "session": session }))
+}
+
+async fn import(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    struct Import {
+        data: String,
+    }
+    let view = sessions::import(desk, peer, &read::<Import>(params)?.data).await?;
+    Ok(json!({
+        "sessionId": view.session, "title": view.title, "updatedAt": time(view.updated_at),
+        "messageCount": view.messages,
+    }))
+}
+
+/// Goes back to before a message, which is named by its id or by the second it was said in.
+async fn truncate(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Truncate {
+        session_id: SessionId,
+        truncate_from: Value,
+    }
+    let Truncate { session_id, truncate_from } = read(params)?;
+    sessions::own(desk, peer, session_id).await?;
+    let transcript = sessions::transcript(desk, session_id).await?;
+    let by_time = truncate_from.as_i64().map(|second| transcript.before_second(second));
+    let count = truncate_from.as_str().map_or(by_time, |id| transcript.before_message(id));
+    let count = count.ok_or_else(|| Refusal::BadParams(format!("no such message: {truncate_from}")))?;
+    command_own(desk, peer, session_id, transcript.rewind(count)).await
+}
+
+/// A session keeps the folder it began in: every path in its history is about that one.
+async fn keep_folder(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Update {
+        session_id: SessionId,
+        working_dir: String,
+    }
+    let Update { session_id, working_dir } = read(params)?;
+    let view = sessions::own(desk, peer, session_id).await?;
+    let named = desk.workspaces.named(&working_dir).map_err(|error| Refusal::BadWorkspace(error.to_string()))?;
+    match named == view.workspace {
+        true => Ok(json!({})),
+        false => Err(Refusal::BadWorkspace("a session keeps its folder, begin another one there".to_owned())),
+    }
+}
+
+async fn respond(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Respond {
+        session_id: SessionId,
+        elicitation_id: QuestionId,
+        #[serde(default)]
+        user_data: Value,
+    }
+    let Respond { session_id, elicitation_id, user_data } = read(params)?;
+    let reply = if user_data.is_null() { Reply::Declined } else { Reply::Filled { content: user_data } };
+    let origin = RunOrigin { by: peer.principal.clone(), door: "goose".to_owned() };
+    command_own(desk, peer, session_id, Command::Answer { question: elicitation_id, reply, origin, meta: None }).await
+}
+
+async fn preferences(desk: &Desk, peer: &Peer, params: &Value) -> Result<Value, Refusal> {
+    let saved = config::saved(desk, peer, Shelf::Preference).await?;
+    let wanted: Vec<&str> = params["keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let keys = if wanted.is_empty() { PREFERENCES.to_vec() } else { wanted };
+    let values: Vec<Value> = keys.iter().map(|key| json!({ "key": key, "value": saved.get(*key) })).collect();
+    Ok(json!({ "values": values }))
+}
+
+async fn save_preferences(desk: &Desk, peer: &Peer, params: &Value) -> Result<Value, Refusal> {
+    for entry in params["values"].as_array().into_iter().flatten() {
+        let key = entry["key"].as_str().unwrap_or_default();
+        config::save(desk, peer, Shelf::Preference, key, entry["value"].clone()).await?;
+    }
+    Ok(json!({}))
+}
+
+async fn command_own(desk: &Desk, peer: &Peer, session: SessionId, command: Command) -> Result<Value, Refusal> {
+    sessions::own(desk, peer, session).await?;
+    let done = desk.hub.command(session, command, Ack::Synced).await;
+    done.map(|_| json!({})).map_err(|error| refusal(session, &error))
+}
+
+fn unknown(name: &str) -> Refusal {
+    Refusal::UnknownMethod(format!("_goose/unstable/{name}"))
+}
+
+/// An id that we cannot have made is the id of no session.
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+    serde_json::from_value(params).map_err(|error| Refusal::BadParams(error.to_string()))
+}

@@ -1,0 +1,200 @@
+//! Messages of goose clients, read with leniency: of any version, and of clients that only knew their own mock.
+
+use std::collections::HashMap;
+
+use gander_domain::{Ids, Message, MessageId, Native, Part, Role, ToolCallId, ToolContent, ToolEnd, ToolResult};
+use serde_json::{Map, Value, json};
+
+use super::content::NATIVE;
+
+/// Why a message cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadMessage {
+    /// Not the kind of thing it should be.
+    #[error("must be an object: {0}")]
+    NoObject(&'static str),
+    /// It has no content.
+    #[error("message has no content")]
+    Empty,
+    /// Neither user nor assistant.
+    #[error("role must be user or assistant: {0}")]
+    BadRole(String),
+    /// A kind of content that nobody knows is fine; one without a kind is not.
+    #[error("content without a type")]
+    NoType,
+}
+
+/// What a prompt asks: words and pictures for the model, or an answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prompt {
+    /// For the model.
+    pub parts: Vec<Part>,
+    /// Answers to forms, by the id of their question.
+    pub answers: Vec<(String, Value)>,
+}
+
+/// Reads the message of a prompt.
+pub fn prompt(message: &Value) -> Result<Prompt, BadMessage> {
+    let mut prompt = Prompt { parts: Vec::new(), answers: Vec::new() };
+    for piece in content(message)? {
+        match kind(&piece)? {
+            "actionRequired" if piece["data"]["actionType"] == "elicitationResponse" => {
+                let data = &piece["data"];
+                let id = data["id"].as_str().unwrap_or_default().to_owned();
+                prompt.answers.push((id, data["user_data"].clone()));
+            }
+            "toolResponse" => prompt.parts.push(Part::text(result_text(&piece))),
+            _ => prompt.parts.push(plain(&piece)),
+        }
+    }
+    if prompt.parts.is_empty() && prompt.answers.is_empty() { Err(BadMessage::Empty) } else { Ok(prompt) }
+}
+
+/// Reads a whole conversation. Each message keeps the form in which it came.
+pub fn conversation(messages: &[Value], ids: &mut dyn Ids) -> Result<Vec<Message>, BadMessage> {
+    let mut reader = Reader { ids, calls: HashMap::new() };
+    messages.iter().map(|message| reader.message(message)).collect()
+}
+
+struct Reader<'a> {
+    ids: &'a mut dyn Ids,
+    /// A client's ids of tool calls, and ours.
+    calls: HashMap<String, ToolCallId>,
+}
+
+impl Reader<'_> {
+    fn message(&mut self, message: &Value) -> Result<Message, BadMessage> {
+        let role = match message["role"].as_str() {
+            Some("user") | None => Role::User,
+            Some("assistant") => Role::Agent,
+            Some(other) => return Err(BadMessage::BadRole(other.to_owned())),
+        };
+        let pieces = content(message)?;
+        let parts: Vec<Part> = pieces.iter().map(|piece| self.part(piece)).collect::<Result<_, _>>()?;
+        let results = parts.iter().any(|part| matches!(part, Part::ToolResult { .. }));
+        Ok(Message {
+            id: MessageId::make(self.ids),
+            role: if results { Role::Tool } else { role },
+            parts,
+            interrupted: visible(message, "agentVisible", "agent_visible") == Some(false),
+            native: Some(Native { wire: NATIVE.to_owned(), items: whole(message) }),
+        })
+    }
+
+    fn part(&mut self, piece: &Value) -> Result<Part, BadMessage> {
+        Ok(match kind(piece)? {
+            "toolRequest" | "frontendToolRequest" => self.tool_use(piece),
+            "toolResponse" => {
+                let call = self.call(piece["id"].as_str().unwrap_or_default());
+                Part::ToolResult { call, result: result(&piece["toolResult"]) }
+            }
+            _ => plain(piece),
+        })
+    }
+
+    fn tool_use(&mut self, piece: &Value) -> Part {
+        let call = self.call(piece["id"].as_str().unwrap_or_default());
+        let wanted = unwrapped(&piece["toolCall"]);
+        let name = wanted["name"].as_str().unwrap_or("unknown").to_owned();
+        let arguments = wanted.get("arguments").filter(|arguments| arguments.is_object()).cloned();
+        Part::ToolUse { call, name, arguments: arguments.unwrap_or_else(|| json!({})) }
+    }
+
+    fn call(&mut self, id: &str) -> ToolCallId {
+        match id.parse() {
+            Ok(ours) => ours,
+            Err(_) => *self.calls.entry(id.to_owned()).or_insert_with(|| ToolCallId::make(self.ids)),
+        }
+    }
+}
+
+/// A message in full, as goose demands it on input: what a lenient client left out is filled in.
+fn whole(message: &Value) -> Value {
+    let mut whole = message.as_object().cloned().unwrap_or_default();
+    whole.entry("id").or_insert(Value::Null);
+    whole.entry("role").or_insert(json!("user"));
+    whole.entry("created").or_insert(json!(0));
+    let mut metadata = whole.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (ours, theirs) in [("userVisible", "user_visible"), ("agentVisible", "agent_visible")] {
+        let said = metadata.remove(theirs);
+        metadata.entry(ours).or_insert(said.unwrap_or(json!(true)));
+    }
+    whole.insert("metadata".to_owned(), Value::Object(metadata));
+    Value::Object(whole)
+}
+
+fn visible(message: &Value, camel: &str, snake: &str) -> Option<bool> {
+    let metadata = message.get("metadata")?;
+    metadata.get(camel).or_else(|| metadata.get(snake))?.as_bool()
+}
+
+/// The content as a list; old clients sent a bare text.
+fn content(message: &Value) -> Result<Vec<Value>, BadMessage> {
+    let object = message.as_object().ok_or(BadMessage::NoObject("message"))?;
+    match object.get("content") {
+        Some(Value::Array(pieces)) => Ok(pieces.clone()),
+        Some(Value::String(text)) => Ok(vec![json!({ "type": "text", "text": text })]),
+        Some(_) => Err(BadMessage::NoObject("content")),
+        None => Err(BadMessage::Empty),
+    }
+}
+
+fn kind(piece: &Value) -> Result<&str, BadMessage> {
+    piece.get("type").and_then(Value::as_str).ok_or(BadMessage::NoType)
+}
+
+/// Content without tools. What nobody here knows is kept as it came.
+fn plain(piece: &Value) -> Part {
+    let text = |key: &str| piece[key].as_str().map(str::to_owned);
+    let known = match piece["type"].as_str() {
+        Some("text") => text("text").map(|text| Part::Text { text: without_tags(&text) }),
+        Some("thinking" | "reasoning") => text("thinking").or_else(|| text("text")).map(|text| Part::Thought { text }),
+        Some("image") => text("data")
+            .zip(text("mimeType").or_else(|| text("mime_type")))
+            .map(|(data, mime)| Part::Image { mime, data, uri: None }),
+        Some(_) | None => None,
+    };
+    known.unwrap_or_else(|| Part::Unknown(piece.clone()))
+}
+
+/// Unicode tag characters hide text from people: they are taken out, as goose does.
+fn without_tags(text: &str) -> String {
+    text.chars().filter(|letter| !('\u{E0000}'..='\u{E007F}').contains(letter)).collect()
+}
+
+/// `{status, value}`, or the bare value as adk2goose and old sessions have it.
+fn unwrapped(outcome: &Value) -> &Value {
+    outcome.get("value").filter(|_| outcome.get("status").is_some()).unwrap_or(outcome)
+}
+
+fn result(outcome: &Value) -> ToolResult {
+    if let Some(error) = outcome["error"].as_str() {
+        return ToolResult::text(ToolEnd::Failed, error);
+    }
+    let value = unwrapped(outcome);
+    let pieces = value.as_array().or_else(|| value["content"].as_array()).cloned().unwrap_or_default();
+    let end = if value["isError"] == true { ToolEnd::Failed } else { ToolEnd::Completed };
+    let content = pieces.iter().map(|piece| ToolContent::Part { part: plain(piece) }).collect();
+    ToolResult { end, content, raw: value.get("structuredContent").filter(|raw| !raw.is_null()).cloned() }
+}
+
+/// The result of a tool that a client ran, as the model is told of it in a prompt.
+fn result_text(piece: &Value) -> String {
+    let ToolResult { content, raw, .. } = result(&piece["toolResult"]);
+    let texts: Vec<String> = content
+        .iter()
+        .filter_map(|content| match content {
+            ToolContent::Part { part: Part::Text { text } } => Some(text.clone()),
+            ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
+        })
+        .chain(raw.map(|raw| raw.to_string()))
+        .collect();
+    format!("[result of tool call {}]\n{}", piece["id"].as_str().unwrap_or_default(), texts.join("\n"))
+}
+
+/// What an exported session says about itself besides its conversation.
+pub fn kept(exported: &Map<String, Value>) -> Map<String, Value> {
+    const KEPT: [&str; 5] = ["extension_data", "recipe", "user_recipe_values", "schedule_id", "project_id"];
+    let said = exported.iter().filter(|(key, value)| KEPT.contains(&key.as_str()) && !value.is_null());
+    said.map(|(key, value)| (key.clone(), value.clone())).collect()
+}

@@ -1,0 +1,15 @@
+//! goose's own forms: messages, sessions and events of its REST server, and its session files.
+//!
+//! A frozen protocol (goose 1.8 to 1.39): [`input`] takes what any of these versions sent, and what clients that were
+//! only ever tested against their own mock send; [`output`] writes what 1.35 wrote.
+
+mod content;
+mod history;
+pub mod input;
+pub mod mode;
+pub mod output;
+pub mod session;
+pub mod types;
+
+pub use history::{Transcript, conversation};
+pub use types::{Message, Metadata, TokenState};

@@ -1,0 +1,128 @@
+//! Log entries as the events of goose's streams.
+
+use gander_domain::{Entry, Event, Growth, Notice, Outcome, Part, ResetReason, Role, SessionView, ToolCall};
+use serde_json::{Value, json};
+
+use super::content::{content, tool_response};
+use super::history::{asking, told};
+use super::types::{Message, Metadata, TokenState, seconds};
+
+/// What an entry looks like to a goose client. `view` is the session before the entry.
+///
+/// A client's own prompt is not told to it, and a history that begins anew is told whole by who has the log.
+pub fn project(view: &SessionView, entry: &Entry) -> Vec<Value> {
+    let spent = TokenState::of(view);
+    let message = |message: Message| vec![event_message(&message, &spent)];
+    match &entry.event {
+        Event::PartDelta { message: id, growth, text, .. } => {
+            let part = match growth {
+                Growth::Text => Part::text(text),
+                Growth::Thought => Part::Thought { text: text.clone() },
+            };
+            message(assistant(id.to_string(), entry, vec![content(&part)]))
+        }
+        Event::MessageDone { message: whole } if whole.role == Role::Agent => {
+            let rest = rest(view, &whole.parts);
+            if rest.is_empty() { vec![] } else { message(assistant(whole.id.to_string(), entry, rest)) }
+        }
+        Event::MessageDone { message: whole } => told(whole, entry.at).map(message).unwrap_or_default(),
+        Event::ToolDone { call, result } => message(Message {
+            id: Some(call.to_string()),
+            role: "user",
+            created: seconds(entry.at),
+            content: vec![tool_response(&call.to_string(), result)],
+            metadata: Metadata::ALL,
+        }),
+        Event::QuestionAsked { question } => {
+            message(asking(entry.at, question, question.call.and_then(|call| called(view, call))))
+        }
+        Event::Noticed { notice } => message(notification(entry, notice_text(notice))),
+        Event::HistoryReset { reason: ResetReason::Compacted, .. } => {
+            message(notification(entry, "Conversation compacted".to_owned()))
+        }
+        Event::UsageAdded { .. }
+        | Event::HistoryReset { reason: ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced, .. }
+        | Event::SessionCreated { .. }
+        | Event::TitleSet { .. }
+        | Event::SettingsChanged { .. }
+        | Event::ArchiveSet { .. }
+        | Event::PlanSet { .. }
+        | Event::RunQueued { .. }
+        | Event::RunStarted { .. }
+        | Event::RunRecovered { .. }
+        | Event::CancelRequested { .. }
+        | Event::MessageStarted { .. }
+        | Event::ToolCalled { .. }
+        | Event::ToolStarted { .. }
+        | Event::ToolUpdated { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::Unknown(_) => vec![],
+        Event::RunEnded { outcome } => ended(outcome, &spent),
+    }
+}
+
+/// How a stream ends: a failure is told first, and a Finish always follows.
+pub fn ended(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
+    let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.json() });
+    match outcome {
+        Outcome::Completed { .. } | Outcome::Cancelled => vec![finish],
+        Outcome::Failed { message, .. } => vec![error(message), finish],
+    }
+}
+
+/// Something went wrong.
+pub fn error(text: &str) -> Value {
+    json!({ "type": "Error", "error": text })
+}
+
+/// Nothing but a sign of life.
+pub fn ping() -> Value {
+    json!({ "type": "Ping" })
+}
+
+/// The history is now this.
+pub fn update_conversation(conversation: Vec<Value>) -> Value {
+    json!({ "type": "UpdateConversation", "conversation": conversation })
+}
+
+/// Which requests are under way, for who comes later.
+pub fn active_requests(ids: &[String]) -> Value {
+    json!({ "type": "ActiveRequests", "request_ids": ids })
+}
+
+fn event_message(message: &Message, spent: &TokenState) -> Value {
+    json!({ "type": "Message", "message": message, "token_state": spent.json() })
+}
+
+fn assistant(id: String, entry: &Entry, content: Vec<Value>) -> Message {
+    Message { id: Some(id), role: "assistant", created: seconds(entry.at), content, metadata: Metadata::ALL }
+}
+
+fn notification(entry: &Entry, text: String) -> Message {
+    let content =
+        json!({ "type": "systemNotification", "notificationType": "inlineMessage", "msg": text, "data": null });
+    Message {
+        id: None,
+        role: "assistant",
+        created: seconds(entry.at),
+        content: vec![content],
+        metadata: Metadata::PEOPLE,
+    }
+}
+
+fn notice_text(notice: &Notice) -> String {
+    match &notice.detail {
+        Some(detail) => format!("{}: {detail}", notice.title),
+        None => notice.title.clone(),
+    }
+}
+
+/// Parts of a whole message that no delta brought.
+fn rest(view: &SessionView, parts: &[Part]) -> Vec<Value> {
+    let streamed = view.run.as_ref().and_then(|run| run.open.as_ref()).map_or(0, |open| open.parts.len());
+    parts.iter().skip(streamed).map(content).collect()
+}
+
+fn called(view: &SessionView, call: gander_domain::ToolCallId) -> Option<&ToolCall> {
+    view.run.as_ref()?.tool(call).map(|open| &open.call)
+}

@@ -1,0 +1,148 @@
+//! goose's forms: what every scenario's log is told as, and that what any version wrote can be read.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use gander_domain::{Command, Entry, Event, Ids, Message, Part, ResetReason, Role, Seq, SessionView, ToolEnd};
+use gander_testkit::vectors::scenarios;
+use gander_wire::goose::{Transcript, conversation, input, output};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+#[derive(Default)]
+struct Counted(u128);
+
+impl Ids for Counted {
+    fn next_id(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid::from_u128(self.0)
+    }
+}
+
+/// The events that a client is sent which is there from the beginning.
+fn live(log: &[Entry]) -> Vec<String> {
+    let mut view = SessionView::born(&log[0]).unwrap();
+    let mut events = Vec::new();
+    for entry in &log[1..] {
+        events.extend(output::project(&view, entry).iter().map(Value::to_string));
+        view.apply(entry);
+    }
+    events
+}
+
+#[test]
+fn every_scenario_is_told_as_expected() {
+    for scenario in scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")).unwrap() {
+        scenario.check("goose.jsonl", &live(&scenario.log)).unwrap();
+        let messages: Vec<String> = conversation(&scenario.log).iter().map(Value::to_string).collect();
+        scenario.check("goose_conversation.jsonl", &messages).unwrap();
+    }
+}
+
+/// Law 7 for this protocol: whoever joins the deltas of one message has what a later reader finds.
+#[test]
+fn streamed_and_stored_text_are_the_same() {
+    for scenario in scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")).unwrap() {
+        if scenario.log.iter().any(|entry| matches!(entry.event, Event::HistoryReset { .. })) {
+            continue; // a history that began anew is told whole
+        }
+        let mut said = String::new();
+        for line in live(&scenario.log) {
+            said.push_str(&assistant_text(&serde_json::from_str::<Value>(&line).unwrap()["message"]));
+        }
+        let stored: String = conversation(&scenario.log).iter().map(assistant_text).collect();
+        assert_eq!(said, stored, "{}", scenario.name);
+    }
+}
+
+fn assistant_text(message: &Value) -> String {
+    let pieces = message["content"].as_array().filter(|_| message["role"] == "assistant");
+    pieces
+        .into_iter()
+        .flatten()
+        .filter(|piece| piece["type"] == "text")
+        .filter_map(|piece| piece["text"].as_str())
+        .collect()
+}
+
+fn exported() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/data/goose-1.52-export.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_conversation_of_goose_comes_out_as_it_went_in() {
+    let file = exported();
+    let messages = file["conversation"].as_array().unwrap();
+    let read = input::conversation(messages, &mut Counted::default()).unwrap();
+    let roles: Vec<Role> = read.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::User, Role::Agent, Role::Tool, Role::Agent]);
+    let Part::ToolUse { call, name, .. } = &read[2].parts[1] else { panic!("{:?}", read[2]) };
+    let Part::ToolResult { call: answered, result } = &read[3].parts[0] else { panic!("{:?}", read[3]) };
+    assert_eq!((call, name.as_str(), result.end), (answered, "shell", ToolEnd::Completed));
+    let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement: read, reason: ResetReason::Replaced };
+    let entry = Entry { seq: Seq(2), at: Default::default(), run: None, event: reset, meta: None };
+    assert_eq!(conversation([&entry]), *messages);
+}
+
+#[test]
+fn going_back_inside_an_imported_history_says_its_beginning_again() {
+    let file = exported();
+    let read = input::conversation(file["conversation"].as_array().unwrap(), &mut Counted::default()).unwrap();
+    let first: Vec<Message> = read[..2].to_vec();
+    let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement: read, reason: ResetReason::Replaced };
+    let entry = Entry { seq: Seq(2), at: Default::default(), run: None, event: reset, meta: None };
+    let transcript = Transcript::replay([&entry]);
+    let back = |count| transcript.rewind(count);
+    let rewound = |keep_to, replacement| Command::Reset { keep_to, replacement, reason: ResetReason::Rewound };
+    assert_eq!(back(2), rewound(Seq::ZERO, first));
+    assert_eq!(back(9), rewound(Seq(2), vec![]));
+    assert_eq!(transcript.before_message("chatcmpl-1"), Some(2));
+    assert_eq!(transcript.before_second(1_794_811_162), 1);
+}
+
+/// What adk2goose, old desktops and bots really send.
+#[test]
+fn lenient_prompts() {
+    let cases = [
+        (json!({"role": "user", "content": "hi"}), vec![Part::text("hi")]),
+        (
+            json!({"id": "", "role": "user", "created": 1, "content": [{"type": "text", "text": "a\u{E0041}b"}],
+                "metadata": {"user_visible": true}}),
+            vec![Part::text("ab")],
+        ),
+        (
+            json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]}),
+            vec![Part::Image { mime: "image/png".into(), data: "AA==".into(), uri: None }],
+        ),
+        (
+            json!({"content": [{"type": "toolResponse", "id": "c", "toolResult": [{"type": "text", "text": "42"}]}]}),
+            vec![Part::text("[result of tool call c]\n42")],
+        ),
+        (json!({"content": [{"type": "sparkle", "x": 1}]}), vec![Part::Unknown(json!({"type": "sparkle", "x": 1}))]),
+    ];
+    for (message, parts) in cases {
+        assert_eq!(input::prompt(&message).unwrap(), input::Prompt { parts, answers: vec![] }, "{message}");
+    }
+    let answer = json!({"actionType": "elicitationResponse", "id": "e1", "user_data": {"x": 1}});
+    let answered = input::prompt(&json!({"content": [{"type": "actionRequired", "data": answer}]})).unwrap();
+    assert_eq!(answered, input::Prompt { parts: vec![], answers: vec![("e1".into(), json!({"x": 1}))] });
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    use input::BadMessage::*;
+    let cases = [
+        (json!(1), NoObject("message")),
+        (json!({"role": "user"}), Empty),
+        (json!({"content": []}), Empty),
+        (json!({"content": 7}), NoObject("content")),
+        (json!({"content": [{"text": "x"}]}), NoType),
+    ];
+    for (message, error) in cases {
+        assert_eq!(input::prompt(&message), Err(error), "{message}");
+    }
+    let wizard = [json!({"role": "wizard", "content": "x"})];
+    assert_eq!(input::conversation(&wizard, &mut Counted::default()), Err(BadRole("wizard".into())));
+}
