@@ -22,6 +22,7 @@ use crate::backend::native::Native;
 use crate::config::{Config, Keys, OnRestart, Sections};
 use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
+use crate::extensions::{Extensions, Ground, PinStore};
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
@@ -67,12 +68,13 @@ impl App {
         let store: Arc<dyn Store> = Arc::new(store);
         let models = Arc::new(models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
-        let native = native(&config, &models, Arc::new(grants.clone()));
+        let extensions = Arc::new(extensions(&config, PinStore::load(Arc::clone(&store)).await?));
+        let native = native(&config, &models, Arc::new(grants.clone()), &extensions);
         let tools = native.toolbox.specs();
         let agents = Arc::new(agents(&config, native)?);
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
         let (sender, controls) = mpsc::channel(8);
-        let desk = Arc::new(desk(&config, hub, agents, grants, &models, tools, sender));
+        let desk = Arc::new(desk(&config, hub, agents, Kept { grants, extensions }, &models, tools, sender));
         let app = Self { config, store, desk, models, controls: Mutex::new(Some(controls)) };
         app.pick_up();
         Ok(Arc::new(app))
@@ -165,7 +167,23 @@ fn agents(config: &Config, native: Native) -> anyhow::Result<Agents> {
     Ok(agents)
 }
 
-fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> Native {
+/// What the server keeps beside its sessions.
+struct Kept {
+    grants: Grants,
+    extensions: Arc<Extensions>,
+}
+
+fn extensions(config: &Config, pins: PinStore) -> Extensions {
+    let ground = Ground {
+        environment: config.tool_environment.clone(),
+        limits: config.sections.tools.limits(),
+        redactor: Redactor::new(secrets(config)),
+        pins: Arc::new(pins),
+    };
+    Extensions::new(config.extensions.clone(), ground)
+}
+
+fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>, extensions: &Arc<Extensions>) -> Native {
     let limits = config.sections.tools.limits();
     let surroundings = Surroundings {
         environment: config.tool_environment.clone(),
@@ -179,6 +197,7 @@ fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>) -> 
         toolbox: Arc::new(Toolbox::within(limits, surroundings)),
         rules: config.sections.permissions.rules.clone().into(),
         grants,
+        extensions: Arc::clone(extensions),
     }
 }
 
@@ -203,7 +222,7 @@ fn desk(
     config: &Config,
     hub: Hub,
     agents: Arc<Agents>,
-    grants: Grants,
+    kept: Kept,
     models: &Arc<Models>,
     tools: Arc<[ToolSpec]>,
     controls: mpsc::Sender<ControlAsk>,
@@ -225,7 +244,9 @@ fn desk(
         workspaces: Workspaces::new(config.paths.scratch()),
         longest_line: config.sections.limits.line.len(),
         manner: config.sections.acp,
-        grants,
+        grants: kept.grants,
+        extensions: kept.extensions,
+        remote_commands: config.sections.server.allow_remote_commands,
         agents,
         settings,
         tools,

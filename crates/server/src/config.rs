@@ -3,6 +3,7 @@
 //! The only place that reads the process's environment.
 
 mod default_file;
+mod extensions;
 mod file;
 mod goose;
 mod keys;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use gander_agent::mcp::Spec;
 use gander_agent::model::{Catalogue, CatalogueError};
 use gander_agent::tools;
 use secrecy::SecretString;
@@ -38,6 +40,8 @@ pub struct Config {
     pub sections: Sections,
     /// Keys and addresses of model providers.
     pub keys: Keys,
+    /// The owner's MCP servers. They may hold secrets.
+    pub extensions: Vec<Spec>,
     /// What commands of tools find in their environment.
     pub tool_environment: tools::Environment,
     /// A second token of the owner, chosen in the environment as goose's clients do.

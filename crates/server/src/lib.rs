@@ -8,6 +8,7 @@ pub mod config;
 pub mod daemon;
 pub mod door;
 pub mod exchange;
+pub mod extensions;
 pub mod grants;
 pub mod http;
 pub mod hub;

@@ -172,6 +172,10 @@ Keys of model providers are read from their usual variables (`ANTHROPIC_API_KEY`
 `OPENAI_BASE_URL`, `GEMINI_API_KEY`, `OLLAMA_HOST` and so on), else from a `[keys]` section of the settings file, which
 then must have mode 600. They are kept in memory only. Further providers (any OpenAI-compatible server) go into
 `[providers.NAME]` sections; `gander config init` shows one. `NO_COLOR` turns colours off.
+
+MCP servers for every session go into `[extensions.NAME]` sections: `command` with `args`, `env` and `env_keys` (names
+that are handed on from `[keys]`), or `url` with `headers`; `timeout` (how long one call may be silent, five minutes by
+default) and `enabled`. A file with `env` or `headers` in it must have mode 600. More: [mcp.md](mcp.md).
 ";
 
 fn manual_text() -> String {

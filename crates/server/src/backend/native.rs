@@ -2,17 +2,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::AgentSettings;
-use gander_agent::driver::{Equipment, GrantBook, Surroundings, drive};
+use gander_agent::driver::{Equipment, GrantBook, Orders, Surroundings, drive};
+use gander_agent::mcp::Servers;
 use gander_agent::permission::Rule;
 use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
 use gander_domain::{Context, Notice, Outcome, Report, Severity};
+use tokio_util::sync::CancellationToken;
 
-use super::{Backend, Stay};
+use super::{Backend, Lent, Stay};
 use crate::clock::SystemIds;
+use crate::extensions::Extensions;
 use crate::models::Models;
+
+/// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The native agent.
 pub struct Native {
@@ -28,6 +35,8 @@ pub struct Native {
     pub rules: Arc<[Rule]>,
     /// What people decided for good.
     pub grants: Arc<dyn GrantBook>,
+    /// The MCP servers of sessions.
+    pub extensions: Arc<Extensions>,
 }
 
 #[async_trait]
@@ -36,27 +45,30 @@ impl Backend for Native {
         if stay.lent.host.as_ref().is_some_and(|host| host.offers() == Offers::default()) {
             drop(stay.reports.send(Report::Noticed(left_alone())).await);
         }
-        match self.equip(&stay).await {
-            Ok(equipment) => drive(equipment, stay.context, stay.orders, stay.reports, stay.stop).await,
+        let servers = self.extensions.of(&stay.view);
+        let Stay { context, lent, orders, reports, stop, .. } = stay;
+        let mut orders = Orders::from(orders);
+        settle(&servers, &mut orders, &stop).await;
+        match self.equip(&context, &lent, servers).await {
+            Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
-                drop(stay.reports.send(Report::Ended(outcome)).await);
+                drop(reports.send(Report::Ended(outcome)).await);
             }
         }
     }
 }
 
 impl Native {
-    async fn equip(&self, stay: &Stay) -> Result<Equipment, Outcome> {
-        let context = &stay.context;
-        let model = self.models.of(context.settings.model.as_deref(), stay.lent.keys.as_ref()).await;
+    async fn equip(&self, context: &Context, lent: &Lent, servers: Arc<Servers>) -> Result<Equipment, Outcome> {
+        let model = self.models.of(context.settings.model.as_deref(), lent.keys.as_ref()).await;
         let model = model.map_err(|error| Outcome::failed("model", error.to_string()))?;
         let workspace = Arc::new(open(context)?);
-        let host = stay.lent.host.clone();
+        let host = lent.host.clone();
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
         let surroundings = Surroundings {
             toolbox: Arc::clone(&self.toolbox),
-            servers: Arc::default(),
+            servers,
             host: host.unwrap_or_else(local),
             workspace: Arc::clone(&workspace),
             rules: Arc::clone(&self.rules),
@@ -66,6 +78,23 @@ impl Native {
         };
         let ids = Box::new(SystemIds);
         Ok(Equipment::new(self.settings.clone(), model, surroundings, context, ids))
+    }
+}
+
+/// Gives servers that are still starting a moment. A run that is cancelled or stopped meanwhile does not wait.
+async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken) {
+    if servers.is_empty() {
+        return;
+    }
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = orders.cancelled() => {}
+        settled = tokio::time::timeout(PATIENCE, servers.settled()) => {
+            if settled.is_err() {
+                tracing::debug!("a run begins before all of its MCP servers");
+            }
+        }
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit>
     doctor.paths()?;
     doctor.server().await?;
     doctor.model().await?;
+    doctor.extensions()?;
     doctor.safety()?;
     doctor.settings()?;
     Ok(Exit::Done)
@@ -130,6 +131,14 @@ impl Doctor {
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         self.row("keys and addresses found", &names, "")?;
         Ok(())
+    }
+
+    fn extensions(&self) -> io::Result<()> {
+        let extensions = &self.context.config.extensions;
+        if !extensions.is_empty() {
+            self.head("\nMCP servers of every session")?;
+        }
+        extensions.iter().try_for_each(|spec| self.row(&spec.name, &spec.place(), ""))
     }
 
     fn safety(&self) -> io::Result<()> {

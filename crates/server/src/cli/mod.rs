@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod doctor;
 mod events;
+mod extensions;
 mod goose;
 mod grants;
 mod options;
@@ -105,6 +106,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
         Command::Sessions { command } => block_on(sessions::run(context, command)),
         Command::Token { command } => token::run(&context, command),
         Command::Grants { command } => block_on(grants::run(context, command)),
+        Command::Extensions { command } => block_on(extensions::run(context, command)),
         Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
         Command::Config { .. } | Command::Completions { .. } => Ok(Exit::Done),
     }
@@ -138,6 +140,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         Command::Sessions { .. }
         | Command::Token { .. }
         | Command::Grants { .. }
+        | Command::Extensions { .. }
         | Command::Doctor { .. }
         | Command::Config { .. }
         | Command::Completions { .. } => (None, None),

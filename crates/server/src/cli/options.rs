@@ -120,6 +120,11 @@ Exit status: 0 done, 1 failed, 2 wrong usage or settings,
         #[command(subcommand)]
         command: GrantsCommand,
     },
+    /// Show the MCP servers of the configuration or of a session
+    Extensions {
+        #[command(subcommand)]
+        command: ExtensionsCommand,
+    },
     /// Explain what is in force and where it came from
     Doctor {
         /// Make the side tables of the session log again (no server may run)
@@ -285,6 +290,19 @@ pub(super) enum GrantsCommand {
     Revoke {
         /// Its number, from the list
         id: u64,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ExtensionsCommand {
+    /// The configured MCP servers, or those of a session and how they are
+    List {
+        /// Those of this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
     },
 }
 

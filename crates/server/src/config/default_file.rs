@@ -16,6 +16,17 @@ const KEYS: &str = "
 # key_variables = [\"WORK_API_KEY\"]
 # default_model = \"big\"
 
+# MCP servers for every session: a program, or an address. Only in a file with mode 600 if they hold secrets.
+# [extensions.files]
+# command = \"npx\"
+# args = [\"-y\", \"@modelcontextprotocol/server-filesystem\", \"/home/me/notes\"]
+# env_keys = [\"NOTES_TOKEN\"]  # handed on from [keys]
+# [extensions.tracker]
+# url = \"https://tracker.example.com/mcp\"
+# headers = { Authorization = \"Bearer …\" }
+# timeout = \"5m\"
+# enabled = true
+
 # Keys and addresses of model providers, if they are not in the environment. Only in a file with mode 600.
 # [keys]
 # ANTHROPIC_API_KEY = \"sk-ant-…\"

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 use super::Keys;
+use super::extensions::{self, Extension};
 use super::load::ConfigError;
 use super::settings::{self, SETTINGS, Setting};
 
@@ -16,6 +17,7 @@ pub(super) struct FileSettings {
     pub(super) values: Vec<FileValue>,
     pub(super) keys: Keys,
     pub(super) providers: Table,
+    pub(super) extensions: Vec<Extension>,
 }
 
 /// One value and where it stands.
@@ -34,7 +36,8 @@ pub(super) fn read(path: &Path) -> Result<FileSettings, ConfigError> {
         Err(error) => return Err(ConfigError::Unreadable { path: path.to_owned(), reason: error.to_string() }),
     };
     let settings = parse(path, &text)?;
-    if settings.keys.names().next().is_some() && shared(path) {
+    let secret = settings.keys.names().next().is_some() || settings.extensions.iter().any(Extension::is_secret);
+    if secret && shared(path) {
         return Err(ConfigError::KeysExposed(path.to_owned()));
     }
     Ok(settings)
@@ -60,6 +63,15 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, ConfigError
         }
         if section.get_ref() == "providers" {
             found.providers = table_of(entries);
+            continue;
+        }
+        if section.get_ref() == "extensions" {
+            for (name, value) in entries {
+                let line = at(name.span().start);
+                let read = extensions::read(name.get_ref(), owned(value.get_ref()));
+                let bad = |reason| ConfigError::BadFile { path: path.to_owned(), line, reason };
+                found.extensions.push(read.map_err(bad)?);
+            }
             continue;
         }
         for (name, value) in entries {

@@ -103,8 +103,10 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
     layers.origins.insert("data".to_owned(), data_origin);
     let mut sections = layers.sections().expect("each value was checked when it was put");
     sections.providers = from_file.providers;
+    let keys = environment_keys(environment, &sections.providers).or(&from_file.keys);
     Ok(Config {
-        keys: environment_keys(environment, &sections.providers).or(&from_file.keys),
+        extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
+        keys,
         sections,
         tool_environment: environment.for_tools(),
         secret: goose::secret(environment),

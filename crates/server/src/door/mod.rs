@@ -17,6 +17,7 @@ pub use clients::{Clients, Presence};
 pub use workspace::{BadWorkspace, Workspaces};
 
 use crate::backend::agents::Agents;
+use crate::extensions::Extensions;
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::models::Models;
@@ -35,6 +36,10 @@ pub struct Desk {
     pub manner: acp::Manner,
     /// What was allowed for good.
     pub grants: Grants,
+    /// The MCP servers of sessions.
+    pub extensions: Arc<Extensions>,
+    /// May clients on the network name programs to start?
+    pub remote_commands: bool,
     /// Who can serve a session.
     pub agents: Arc<Agents>,
     /// What new sessions are set to.

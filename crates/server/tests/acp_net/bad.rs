@@ -268,6 +268,14 @@ fn cases() -> Vec<Case> {
         refused("L05", &request("session/load", &nowhere), -32002),
         silent("L08", r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"SESSION"}}"#),
         refused("L11", &request("session/new", r#"{"cwd":"relative"}"#), -32602),
+        refused(
+            "C20",
+            &request(
+                "session/new",
+                r#"{"cwd":"FOLDER","mcpServers":[{"name":"m","command":"/bin/true","args":[],"env":[]}]}"#,
+            ),
+            -32602,
+        ),
         refused("L13", &request("session/set_mode", mode), -32602),
         refused("_gander", &request("_gander/status", "{}"), -32601),
     ]

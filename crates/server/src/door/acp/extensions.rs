@@ -23,6 +23,7 @@ pub(super) async fn call(desk: &Desk, peer: &Peer, method: &str, params: Value) 
         "_gander/session/import" => import(desk, peer, params).await,
         "_gander/session/rename" => rename(desk, peer, params).await,
         "_gander/session/show" => show(desk, peer, &params).await,
+        "_gander/extensions/list" => extensions(desk, peer, params).await,
         "_gander/grants/list" => grants(desk).await,
         "_gander/grants/revoke" => revoke(desk, params).await,
         "_gander/listen" => (desk.control)(crate::door::Control::Listen(read::<Listen>(params)?.listen))
@@ -45,6 +46,12 @@ struct Named {
 struct Rename {
     session_id: SessionId,
     title: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MaybeNamed {
+    session_id: Option<SessionId>,
 }
 
 #[derive(Deserialize)]
@@ -93,6 +100,14 @@ async fn show(desk: &Desk, peer: &Peer, params: &Value) -> Result<Value, Refusal
     own(desk, peer, session_id).await?;
     let view = desk.hub.view(session_id).await.map_err(|error| refusal(session_id, &error))?;
     serde_json::to_value(view).map_err(|error| Refusal::Internal(error.to_string()))
+}
+
+async fn extensions(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let MaybeNamed { session_id } = read(params)?;
+    if let Some(session) = session_id {
+        own(desk, peer, session).await?;
+    }
+    Ok(json!({ "extensions": desk.extensions.list(session_id) }))
 }
 
 async fn grants(desk: &Desk) -> Result<Value, Refusal> {

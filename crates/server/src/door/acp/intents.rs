@@ -214,13 +214,16 @@ async fn close(desk: &Desk, peer: &Peer, session: SessionId) -> Result<(), Refus
         let cancel = Command::Cancel { run: None, origin: origin(peer) };
         let cancelled = desk.hub.command(session, cancel, Ack::Synced).await;
         cancelled.map_err(|error| refusal(session, &error))?;
+        desk.extensions.close(session);
     }
     Ok(())
 }
 
 async fn delete(desk: &Desk, peer: &Peer, session: SessionId) -> Result<(), Refusal> {
     own(desk, peer, session).await?;
-    desk.hub.delete(session).await.map_err(|error| refusal(session, &error))
+    desk.hub.delete(session).await.map_err(|error| refusal(session, &error))?;
+    desk.extensions.close(session);
+    Ok(())
 }
 
 /// Another's session is as unknown as none.

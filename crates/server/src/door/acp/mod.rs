@@ -10,6 +10,7 @@ mod intents;
 mod links;
 mod lists;
 mod manner;
+mod mcp;
 mod openings;
 mod websocket;
 
@@ -98,7 +99,7 @@ impl Client {
     fn new(desk: Arc<Desk>, peer: Peer, answers: Answers) -> Self {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALLS);
         let Manner { dialect, v2 } = peer.manner;
-        let connection = Connection::new(Profile { v2, ..profile(&desk) }, peer.principal.clone());
+        let connection = Connection::new(Profile { v2, ..profile(&desk, &peer) }, peer.principal.clone());
         let connection = match dialect {
             Some(dialect) => connection.speaking(dialect),
             None => connection,
@@ -171,7 +172,7 @@ impl Client {
     }
 }
 
-fn profile(desk: &Desk) -> Profile {
+fn profile(desk: &Desk, peer: &Peer) -> Profile {
     let manifest = desk.agents.default_manifest();
     Profile {
         name: manifest.name.clone(),
@@ -179,6 +180,8 @@ fn profile(desk: &Desk) -> Profile {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         image: true,
         audio: false,
+        mcp_stdio: mcp::may_start(desk, peer),
+        mcp_http: true,
         ..Profile::default()
     }
 }

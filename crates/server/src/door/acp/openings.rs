@@ -6,6 +6,7 @@ use gander_domain::{Birth, Command, Context, ResetReason, Seq, SessionId, Sessio
 use gander_wire::acp::{Refusal, SessionParams};
 
 use super::intents::{refusal, unavailable};
+use super::mcp::specs;
 use crate::app::Peer;
 use crate::clock::SystemIds;
 use crate::door::{Desk, goose};
@@ -41,6 +42,7 @@ pub(super) async fn create(
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), Refusal> {
     let session = SessionId::make(&mut SystemIds);
+    let servers = specs(desk, peer, &params.mcp_servers)?;
     let alias = params.reuse.as_deref().map(|name| workspace_name(peer, name));
     let reused = match &alias {
         Some(alias) => reused(desk, peer, alias).await?,
@@ -63,7 +65,9 @@ pub(super) async fn create(
             birth
         }
     };
-    make(desk, birth, aliases).await
+    let (view, head) = make(desk, birth, aliases).await?;
+    desk.extensions.bring(&view, servers);
+    Ok((view, head))
 }
 
 async fn make(desk: &Desk, birth: Birth, aliases: Vec<Alias>) -> Result<(Box<SessionView>, Seq), Refusal> {
@@ -106,6 +110,7 @@ pub(super) async fn fork(
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), Refusal> {
     let old = desk.hub.view_for(session, &peer.principal).await.map_err(|error| refusal(session, &error))?;
+    let servers = specs(desk, peer, &params.mcp_servers)?;
     let log = read_all(&**desk.hub.store(), session, Form::Joined).await.map_err(|error| unavailable(&error))?;
     let end = old.run.as_ref().map_or(old.head.next(), |run| run.from);
     let context = Context::replay(log.iter().take_while(|entry| entry.seq < end));
@@ -120,6 +125,7 @@ pub(super) async fn fork(
         desk.hub.command(fork, command, Ack::Synced).await.map_err(|error| refusal(fork, &error))?;
     }
     let view = desk.hub.view(fork).await.map_err(|error| refusal(fork, &error))?;
+    desk.extensions.bring(&view, servers);
     let head = view.head;
     Ok((Box::new(view), head))
 }
@@ -132,8 +138,10 @@ pub(super) async fn open(
     place: Place,
 ) -> Result<(Box<SessionView>, Seq), Refusal> {
     let view = desk.hub.view_for(session, &peer.principal).await.map_err(|error| refusal(session, &error))?;
-    if let Some(cwd) = params.and_then(|params| params.cwd) {
-        workspace(&desk, session, Some(&cwd))?;
+    if let Some(params) = params {
+        let servers = specs(&desk, &peer, &params.mcp_servers)?;
+        params.cwd.map_or(Ok(()), |cwd| workspace(&desk, session, Some(&cwd)).map(drop))?;
+        desk.extensions.bring(&view, servers);
     }
     // The view may be ahead of what is stored and can be read. The log's own end is where live begins.
     let head = desk.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;

@@ -1,0 +1,139 @@
+//! MCP servers that an editor brings along, over the real binary.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use gander_testkit::harness::{Agent, Background, Launch, binary, eventually, script, workspace};
+use gander_testkit::mcp::command;
+use serde_json::{Value, json};
+
+const GANDER: &str = env!("CARGO_BIN_EXE_gander");
+
+/// Not a test: the server that the others start, when this executable is started as one.
+#[test]
+fn server() {
+    gander_testkit::mcp::serve_if_asked();
+}
+
+#[tokio::test]
+async fn its_tools_are_asked_about_and_used() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let mut agent = house.editor().await?;
+    let session = house.session(&mut agent, &[scripted("good")]).await?;
+    let calls = [
+        json!([{"tool": "script__echo", "args": {"text": "it works"}}]),
+        json!([{"tool": "script__ask", "args": {}}]),
+        json!([{"text": "Done."}]),
+    ];
+    let id = agent.client.prompt(&session, &script(&calls)).await?;
+    let question = agent.client.asked("session/request_permission").await?;
+    assert_eq!(question["params"]["toolCall"]["title"], r#"script: echo {"text":"it works"}"#);
+    agent.client.choose(&question, "allow_once").await?;
+    let question = agent.client.asked("session/request_permission").await?;
+    agent.client.choose(&question, "allow_once").await?;
+    let form = agent.client.asked("elicitation/create").await?;
+    assert_eq!(form["params"]["message"], "script asks: How old?");
+    agent.client.respond(&form["id"], json!({"action": "accept", "content": {"age": 42}})).await?;
+    assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
+    let seen = shown(&agent, &session);
+    ensure!(
+        seen.contains("it works") && seen.contains(r#"{\"action\":\"accept\",\"content\":{\"age\":42}}"#),
+        "{seen}"
+    );
+    ensure!(!seen.contains("hush-hush-hush"), "a secret is shown: {seen}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn closing_the_session_ends_them_and_all_they_started() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let mut agent = house.editor().await?;
+    let session = house.session(&mut agent, &[scripted("good")]).await?;
+    let calls = [json!([{"tool": "script__spawn", "args": {}}]), json!([{"text": "Done."}])];
+    let id = agent.client.prompt(&session, &script(&calls)).await?;
+    let question = agent.client.asked("session/request_permission").await?;
+    agent.client.choose(&question, "allow_once").await?;
+    agent.client.answer_to(id).await?;
+    let seen = agent.client.seen.iter().rev().find_map(spawned).context("it says what it started")?;
+    ensure!(alive(seen), "it runs");
+    agent.client.call("session/close", json!({"sessionId": session})).await?;
+    eventually("the grandchild ends", || async { !alive(seen) }).await
+}
+
+#[tokio::test]
+async fn one_that_fails_is_named_and_the_session_works() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let mut agent = house.editor().await?;
+    let absent = json!({"name": "absent", "command": "/no/such/program", "args": [], "env": []});
+    let session = house.session(&mut agent, &[absent, scripted("dies")]).await?;
+    assert_eq!(agent.client.turn(&session, &script(&[json!([{"text": "Hello."}])])).await?, "end_turn");
+    let listed = agent.client.call("_gander/extensions/list", json!({"sessionId": session})).await?;
+    let rows: Vec<(&str, &str, &str)> = listed["extensions"]
+        .as_array()
+        .context("a list")?
+        .iter()
+        .map(|row| ["name", "state", "reason"].map(|field| row[field].as_str().unwrap_or_default()))
+        .map(|[name, state, reason]| (name, state, reason))
+        .collect();
+    let expected = [
+        ("absent", "failed", "it could not be started: /no/such/program: No such file or directory (os error 2)"),
+        ("script", "failed", "it did not greet: it ended: no such database"),
+    ];
+    assert_eq!(rows, expected);
+    Ok(())
+}
+
+struct House {
+    launch: Launch,
+    folder: PathBuf,
+    _background: Background,
+    _root: tempfile::TempDir,
+}
+
+impl House {
+    fn open() -> anyhow::Result<Self> {
+        let root = tempfile::tempdir()?;
+        let launch = Launch::demo(binary(GANDER), root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
+        let folder = workspace(root.path())?;
+        Ok(Self { launch, folder, _background: Background(root.path().to_owned()), _root: root })
+    }
+
+    /// An editor that fills in forms.
+    async fn editor(&self) -> anyhow::Result<Agent> {
+        let mut agent = self.launch.acp(&[])?;
+        let capabilities = json!({"elicitation": {"form": {}}});
+        let told =
+            agent.client.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities})).await?;
+        assert_eq!(told["agentCapabilities"]["mcpCapabilities"], json!({"http": true, "sse": false, "acp": false}));
+        Ok(agent)
+    }
+
+    async fn session(&self, agent: &mut Agent, servers: &[Value]) -> anyhow::Result<String> {
+        let made = agent.client.call("session/new", json!({"cwd": self.folder, "mcpServers": servers})).await?;
+        Ok(made["sessionId"].as_str().context("no session id")?.to_owned())
+    }
+}
+
+fn scripted(temper: &str) -> Value {
+    let (program, args, mut env) = command("server", temper);
+    env.push(("SECRET".to_owned(), "hush-hush-hush".to_owned()));
+    let env: Vec<Value> = env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    json!({"name": "script", "command": program, "args": args, "env": env})
+}
+
+fn shown(agent: &Agent, session: &str) -> String {
+    let updates = agent.client.seen.iter().filter(|message| message["params"]["sessionId"] == session);
+    updates.map(|message| message.to_string()).collect::<Vec<_>>().join("\n")
+}
+
+/// The process number that a finished call shows.
+fn spawned(message: &Value) -> Option<u32> {
+    let update = &message["params"]["update"];
+    let done = update["sessionUpdate"] == "tool_call_update" && update["status"] == "completed";
+    done.then(|| update["content"][0]["content"]["text"].as_str()?.parse().ok()).flatten()
+}
+
+fn alive(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
