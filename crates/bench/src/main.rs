@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod a2a;
 mod acp;
 mod disk;
 mod load;
@@ -128,6 +129,9 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wanted("runs") {
         sessions::runs(&bench, &mut report).await.context("runs")?;
+    }
+    if wanted("a2a") {
+        a2a::measure(&bench, &mut report).await.context("a2a")?;
     }
     println!("{}", report.markdown());
     if let Some(out) = &arguments.out {

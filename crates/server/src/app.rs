@@ -20,6 +20,7 @@ use crate::backend::agents::{Agent, Agents};
 use crate::backend::conformance;
 use crate::backend::native::Native;
 use crate::config::{Config, Keys, OnRestart, Sections};
+use crate::door::a2a::Push;
 use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
 use crate::extensions::{Extensions, Ground, PinStore};
@@ -58,6 +59,7 @@ pub struct App {
     store: Arc<dyn Store>,
     desk: Arc<Desk>,
     models: Arc<Models>,
+    push: Push,
     controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
 }
 
@@ -75,7 +77,8 @@ impl App {
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
         let (sender, controls) = mpsc::channel(8);
         let desk = Arc::new(desk(&config, hub, agents, Kept { grants, extensions }, &models, tools, sender));
-        let app = Self { config, store, desk, models, controls: Mutex::new(Some(controls)) };
+        let push = Push::load(desk.hub.clone(), config.sections.a2a.push_allow.clone()).await?;
+        let app = Self { config, store, desk, models, push, controls: Mutex::new(Some(controls)) };
         app.pick_up();
         Ok(Arc::new(app))
     }
@@ -109,6 +112,11 @@ impl App {
         &self.models
     }
 
+    /// Who wants updates of tasks sent where.
+    pub fn push(&self) -> &Push {
+        &self.push
+    }
+
     /// Facts for an authorised caller.
     pub fn status(&self) -> Value {
         (self.desk.status)()
@@ -121,7 +129,7 @@ impl App {
 
     /// True if nothing runs and nothing is due.
     pub fn idle(&self) -> bool {
-        self.desk.hub.active() == 0
+        self.desk.hub.active() == 0 && self.push.is_idle()
     }
 
     /// The settings it was started with.
@@ -132,6 +140,7 @@ impl App {
     /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
     pub async fn drain(&self) {
         self.desk.hub.drain(GRACE).await;
+        self.push.stop();
         if let Err(error) = self.store.close().await {
             tracing::error!(%error, "the log did not close");
         }

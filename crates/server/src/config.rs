@@ -27,8 +27,8 @@ pub use default_file::default_file;
 pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::{ConfigError, settings_file};
 pub use sections::{
-    DaemonSection, Door, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, Sections,
-    ServerSection, ToolsSection,
+    A2aSection, DaemonSection, Door, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
+    Sections, ServerSection, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting};
 pub use units::{Bytes, Span};

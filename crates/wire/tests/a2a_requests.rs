@@ -148,11 +148,15 @@ fn lists_have_sizes_states_and_times() {
 #[test]
 fn content_that_no_agent_reads_is_refused() {
     let part = |mime: &str| Part { media_type: Some(mime.to_owned()), ..Part::new(Content::Raw("aGk=".to_owned())) };
-    let refused = content::prompt(&message("m", vec![part("application/x-unsupported")])).unwrap_err();
+    let takes = ["image/*".to_owned()];
+    let refused = content::prompt(&message("m", vec![part("application/x-unsupported")]), &takes).unwrap_err();
     assert_eq!(refused.kind, Kind::ContentTypeNotSupported);
-    assert!(content::prompt(&message("m", vec![part("text/x-rust; charset=utf-8")])).is_ok());
+    for read in ["text/x-rust; charset=utf-8", "application/json", "image/png"] {
+        assert!(content::prompt(&message("m", vec![part(read)]), &takes).is_ok(), "{read}");
+    }
+    assert!(content::prompt(&message("m", vec![part("x/y")]), &["*/*".to_owned()]).is_ok());
     let broken = Part::new(Content::Raw("%%%".to_owned()));
-    assert_eq!(content::prompt(&message("m", vec![broken])).unwrap_err().kind, Kind::InvalidParams);
+    assert_eq!(content::prompt(&message("m", vec![broken]), &takes).unwrap_err().kind, Kind::InvalidParams);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct Sections {
     pub acp: Manner,
     /// The network.
     pub server: ServerSection,
+    /// The A2A door.
+    pub a2a: A2aSection,
     /// How much is too much.
     pub limits: Limits,
     /// What is logged.
@@ -132,6 +134,23 @@ pub struct ServerSection {
     pub open: Vec<Door>,
     /// Are there agents for checking clients?
     pub conformance_agents: bool,
+}
+
+/// The A2A door.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct A2aSection {
+    /// The agent behind `/a2a`; absent: the first.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The address that cards name; absent: the one that the caller used.
+    #[serde(default)]
+    pub public_url: Option<String>,
+    /// Do cards speak to clients of 0.3 too?
+    pub v03: bool,
+    /// Is gRPC spoken, and on the cards?
+    pub grpc: bool,
+    /// Receivers of push notifications in private networks.
+    pub push_allow: Vec<String>,
 }
 
 /// A protocol whose clients may be unable to send a token.

@@ -123,6 +123,23 @@ pub const SETTINGS: &[Setting] = &[
         "false",
         "Whether there are agents with known behaviour (echo and others), for checking clients and protocols.",
     ),
+    unset("a2a.agent", r#""gander""#, "The agent behind /a2a and the card at the root. Not set: the first one."),
+    unset(
+        "a2a.public_url",
+        r#""https://agents.example""#,
+        "The address that agent cards name. Not set: the one by which the caller calls the server.",
+    ),
+    value(
+        "a2a.v03",
+        "true",
+        "Whether agent cards also carry what clients of A2A 0.3 read. Such requests are answered in any case.",
+    ),
+    value("a2a.grpc", "false", "Whether A2A is spoken over gRPC too, on the same port, and agent cards say so."),
+    value(
+        "a2a.push_allow",
+        "[]",
+        "Receivers of push notifications in private networks or on this machine that may be named, as \"host\" or \"host:port\". All others must have a public address.",
+    ),
     value("limits.body", r#""4 MiB""#, "Largest body of a request."),
     value("limits.prompt_body", r#""32 MiB""#, "Largest body of a request that carries a prompt."),
     value("limits.header_size", r#""32 KiB""#, "Largest header of a request, all lines together."),

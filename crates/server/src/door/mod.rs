@@ -1,5 +1,6 @@
 //! Doors: how clients reach sessions. Each keeps a connection and nothing of the sessions behind it.
 
+pub mod a2a;
 pub mod acp;
 mod clients;
 pub mod goose;

@@ -1,5 +1,6 @@
 //! The door to the network: one router built from one table, behind one guard, on an own accept loop.
 
+mod a2a;
 mod accept;
 mod acp;
 mod body;

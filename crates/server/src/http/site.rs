@@ -25,6 +25,8 @@ pub struct Site {
     pub(super) panics: AtomicUsize,
     pub(super) connections: AtomicUsize,
     pub(super) acp: Arc<crate::door::acp::Connections>,
+    pub(super) a2a: crate::door::a2a::A2a,
+    pub(super) cards: super::a2a::Cards,
     pub(super) streams: Arc<super::streams::Streams>,
     /// Cancelled when no new work is taken any more.
     pub(super) ending: CancellationToken,
@@ -37,6 +39,8 @@ impl Site {
         let limits = config.sections.limits.clone();
         Arc::new(Self {
             acp: crate::door::acp::Connections::new(Arc::clone(app.desk())),
+            a2a: crate::door::a2a::A2a::new(Arc::clone(app.desk()), app.push().clone(), &config.sections.a2a),
+            cards: super::a2a::Cards::new(config),
             app,
             tokens,
             open: server.open.clone(),

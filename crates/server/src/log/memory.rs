@@ -10,8 +10,8 @@ use gander_domain::{Entry, QuestionId, RunId, Seq, SessionId, Timestamp};
 use self::state::State;
 use super::feed::Feeds;
 use super::{
-    Alias, Append, Card, Claim, Committed, Form, Health, Limit, Maintained, Page, QuestionRow, RunRow, ScopeAppend,
-    ScopeEntry, SessionQuery, Snapshot, Stats, Store, StoreError, Sync, Tail,
+    Alias, Append, Card, Claim, Committed, Form, Health, Limit, Maintained, Page, QuestionRow, RunPage, RunQuery,
+    RunRow, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, Store, StoreError, Sync, Tail,
 };
 
 /// Keeps everything in memory. Clones share it.
@@ -105,6 +105,10 @@ impl Store for MemoryStore {
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
         Ok(self.open()?.run(run))
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        Ok(self.open()?.runs(&query))
     }
 
     async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {

@@ -9,6 +9,7 @@ mod feed;
 mod fold;
 pub mod memory;
 mod row;
+mod runs;
 pub mod sqlite;
 mod types;
 
@@ -19,6 +20,7 @@ pub use error::StoreError;
 pub use feed::{Fresh, Next, Tail};
 pub use memory::MemoryStore;
 pub use row::join;
+pub use runs::{RunKey, RunPage, RunQuery, RunSort};
 pub use sqlite::{Options, SqliteStore};
 pub use types::{
     Alias, Append, Card, CardState, Claim, Committed, Cursor, Epoch, Form, Health, Limit, Maintained, Page, PageKey,
@@ -82,6 +84,9 @@ pub trait Store: Send + std::marker::Sync + 'static {
 
     /// Where a run is. If copies of a session share it, the oldest session's.
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError>;
+
+    /// A page of somebody's runs, those whose state changed last first.
+    async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError>;
 
     /// Where a question is. If copies of a session share it, the oldest session's.
     async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError>;

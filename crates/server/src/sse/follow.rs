@@ -60,8 +60,26 @@ impl Frames {
             return;
         }
         let json = serde_json::to_vec(message).expect("wire types are made of what JSON can say");
+        self.place(index, &json);
+    }
+
+    /// Adds an event that is JSON already, unless the reader has it.
+    pub fn written(&mut self, json: &[u8]) {
+        let index = self.index;
+        self.index += 1;
+        if !self.seen.covers(self.seq.0, index) || self.seen == Position::default() {
+            self.place(index, json);
+        }
+    }
+
+    /// Adds an event that is JSON already and has no place in the log.
+    pub fn written_aside(&mut self, json: &[u8]) {
+        event(&mut self.bytes, None, json);
+    }
+
+    fn place(&mut self, index: u32, json: &[u8]) {
         let id = EventId { incarnation: self.incarnation, position: Position { seq: self.seq.0, index, answer: 0 } };
-        event(&mut self.bytes, Some(&id), &json);
+        event(&mut self.bytes, Some(&id), json);
     }
 
     /// Adds an event that has no place in the log: it is not said again to a reader who comes back.

@@ -3,7 +3,6 @@
 use gander_domain::AgentManifest;
 use serde_json::{Map, Value, json};
 
-use super::content::{INPUT_MODES, OUTPUT_MODES};
 use super::{Dialect, EXTENSION};
 
 /// Where and how an agent is reached.
@@ -116,8 +115,8 @@ fn common(manifest: &AgentManifest, place: &Place) -> Value {
                 "required": false,
             }],
         },
-        "defaultInputModes": INPUT_MODES,
-        "defaultOutputModes": OUTPUT_MODES,
+        "defaultInputModes": manifest.takes,
+        "defaultOutputModes": manifest.gives,
         "skills": skills,
     })
 }

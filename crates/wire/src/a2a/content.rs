@@ -11,16 +11,9 @@ use super::{Content, DOOR, Message, Part, Role};
 /// The name of a resource that is JSON sent as such.
 const DATA: &str = "a2a:data";
 
-/// The types that agents read. `*` stands for everything after the slash.
-pub const INPUT_MODES: [&str; 7] =
-    ["text/plain", "text/*", "application/json", "application/xml", "application/pdf", "image/*", "audio/*"];
-
-/// The types that agents write.
-pub const OUTPUT_MODES: [&str; 4] = ["text/plain", "application/json", "image/png", "application/octet-stream"];
-
-/// What an agent is told, or why it cannot read it.
-pub fn prompt(message: &Message) -> Result<Vec<domain::Part>, Error> {
-    message.parts.iter().map(prompt_part).collect()
+/// What an agent is told, or why it cannot read it. `takes` are the types that it reads, such as `image/*`.
+pub fn prompt(message: &Message, takes: &[String]) -> Result<Vec<domain::Part>, Error> {
+    message.parts.iter().map(|part| prompt_part(part, takes)).collect()
 }
 
 /// What is kept of a message in the log beside its content, so that it is shown again as it came.
@@ -70,9 +63,9 @@ pub(super) fn shown(parts: &[domain::Part]) -> Vec<Part> {
     parts.iter().filter_map(part).collect()
 }
 
-fn prompt_part(part: &Part) -> Result<domain::Part, Error> {
+fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, Error> {
     let mime = part.media_type.clone();
-    if let Some(mime) = mime.as_deref().filter(|mime| !is_read(mime)) {
+    if let Some(mime) = mime.as_deref().filter(|mime| !is_read(mime, takes)) {
         return Err(Error::new(Kind::ContentTypeNotSupported, format!("content type is not supported: {mime}")));
     }
     let name = || part.filename.clone().unwrap_or_else(|| "file".to_owned());
@@ -107,12 +100,15 @@ fn prompt_part(part: &Part) -> Result<domain::Part, Error> {
     })
 }
 
-fn is_read(mime: &str) -> bool {
+/// Text and JSON are read by everybody.
+fn is_read(mime: &str, takes: &[String]) -> bool {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    INPUT_MODES.iter().any(|mode| match mode.strip_suffix('*') {
+    let fits = |mode: &str| match mode.strip_suffix('*') {
+        Some("*/") => true,
         Some(family) => mime.starts_with(family),
-        None => *mode == mime,
-    })
+        None => mode == mime,
+    };
+    fits("text/*") || fits("application/json") || takes.iter().any(|mode| fits(mode))
 }
 
 /// Bytes come in either alphabet, padded or not.

@@ -78,6 +78,16 @@ pub fn event(dialect: Dialect, update: &Update<'_>) -> Value {
     }
 }
 
+/// One event of a stream, with the names that growing text has only in its frame.
+pub fn update(dialect: Dialect, subject: &Subject, update: &Update<'_>) -> Value {
+    let mut value = event(dialect, update);
+    if let (Update::Chunk(_), Some(inner)) = (update, value.get_mut("artifactUpdate")) {
+        inner["taskId"] = subject.task.to_string().into();
+        inner["contextId"] = subject.context.clone().into();
+    }
+    value
+}
+
 /// A task on its own.
 pub fn task(dialect: Dialect, task: &Task) -> Value {
     match dialect {

@@ -98,7 +98,8 @@ impl Kind {
             Self::ExtensionSupportRequired => {
                 fault(-32008, 400, 9, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED")
             }
-            Self::VersionNotSupported => fault(-32009, 400, 9, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+            // 1.0.1 says FAILED_PRECONDITION over gRPC, 1.0.0 and the official kit say UNIMPLEMENTED.
+            Self::VersionNotSupported => fault(-32009, 400, 12, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
             Self::Parse => fault(-32700, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
             Self::InvalidRequest => fault(-32600, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
             Self::MethodNotFound => fault(-32601, 404, 12, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),

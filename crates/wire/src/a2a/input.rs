@@ -174,7 +174,9 @@ fn send(reader: &mut Reader, dialect: Dialect) -> Send {
     let mut settings = Reader::at(reader.object("configuration").unwrap_or_default(), "configuration".to_owned());
     let at_once = match dialect {
         Dialect::V1 => settings.boolean("returnImmediately") == Some(true),
-        Dialect::V03 | Dialect::V03Rest => settings.boolean("blocking") == Some(false),
+        Dialect::V03 => settings.boolean("blocking") == Some(false),
+        // In the JSON of a protobuf message nothing means false.
+        Dialect::V03Rest => settings.boolean("blocking") != Some(true),
     };
     let push = settings.object("taskPushNotificationConfig").or_else(|| settings.object("pushNotificationConfig"));
     let push = push.or_else(|| settings.object("pushNotification")).map(|object| {

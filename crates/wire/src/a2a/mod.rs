@@ -9,6 +9,7 @@ pub mod content;
 pub mod encode;
 mod error;
 pub mod input;
+pub mod pb;
 pub mod question;
 mod reader;
 pub mod rpc;

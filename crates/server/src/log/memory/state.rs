@@ -8,8 +8,8 @@ use crate::log::fold::{self, Birth, Changes, RunStep};
 use crate::log::row::join;
 use crate::log::types::{searchable, words};
 use crate::log::{
-    Alias, Append, Card, CardState, Claim, Epoch, Form, Limit, Page, PageKey, QuestionRow, RunRow, RunState,
-    ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, StoreError, Sync,
+    Alias, Append, Card, CardState, Claim, Epoch, Form, Limit, Page, PageKey, QuestionRow, RunKey, RunPage, RunQuery,
+    RunRow, RunState, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, StoreError, Sync,
 };
 
 #[derive(Default)]
@@ -134,6 +134,34 @@ impl State {
 
     pub(super) fn run(&self, run: RunId) -> Option<RunRow> {
         self.runs.iter().find(|((id, _), _)| *id == run).map(|(_, row)| self.awaiting(row))
+    }
+
+    pub(super) fn runs(&self, query: &RunQuery) -> RunPage {
+        let mut all: Vec<(RunKey, RunRow)> = Vec::new();
+        for row in self.runs.values().map(|row| self.awaiting(row)) {
+            let Some(log) = self.sessions.get(&row.session).filter(|log| log.card.owner == query.principal) else {
+                continue;
+            };
+            let at = match &row.state {
+                RunState::Ended(seq, _) => log.entries.get(seq.0 as usize - 1).map_or(row.began_at, |entry| entry.at),
+                RunState::Queued | RunState::Running | RunState::Awaiting => row.began_at,
+            };
+            let fits = query.agent.as_ref().is_none_or(|agent| *agent == log.card.agent)
+                && query.session.is_none_or(|session| session == row.session)
+                && query.state.is_none_or(|state| state == row.state.sort())
+                && query.since.is_none_or(|since| at >= since);
+            if fits {
+                all.push((RunKey { at, run: row.run }, row));
+            }
+        }
+        all.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+        let total = all.len() as u64;
+        all.retain(|(key, _)| query.after.is_none_or(|after| *key < after));
+        let limit = query.limit.clamp(1, 1000) as usize;
+        let more = all.len() > limit;
+        all.truncate(limit);
+        let next = all.last().filter(|_| more).map(|(key, _)| *key);
+        RunPage { rows: all.into_iter().map(|(_, row)| row).collect(), total, next }
     }
 
     pub(super) fn question(&self, question: QuestionId) -> Option<QuestionRow> {

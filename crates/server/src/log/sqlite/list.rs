@@ -147,7 +147,7 @@ fn card_of(row: &SqliteRow) -> Result<Card, StoreError> {
     })
 }
 
-fn run_of(row: &SqliteRow) -> Result<RunRow, StoreError> {
+pub(super) fn run_of(row: &SqliteRow) -> Result<RunRow, StoreError> {
     let outcome: Option<&str> = row.get(6);
     let outcome = outcome.map(serde_json::from_str).transpose();
     let state = match outcome.map_err(|error| StoreError::Corrupt(error.to_string()))? {

@@ -8,6 +8,7 @@ mod lock;
 mod open;
 mod plan;
 mod read;
+mod runs;
 mod script;
 mod shared;
 mod upkeep;
@@ -27,8 +28,8 @@ use self::script::Script;
 use self::shared::Shared;
 use self::writer::{Job, Pending, Touches, Write, Writer};
 use super::{
-    Alias, Append, Card, Claim, Committed, Form, Health, Limit, Maintained, Page, QuestionRow, RunRow, ScopeAppend,
-    ScopeEntry, SessionQuery, Snapshot, Stats, Store, StoreError, Sync, Tail,
+    Alias, Append, Card, Claim, Committed, Form, Health, Limit, Maintained, Page, QuestionRow, RunPage, RunQuery,
+    RunRow, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, Store, StoreError, Sync, Tail,
 };
 pub use list::list_statements;
 pub use shared::Faults;
@@ -162,6 +163,10 @@ impl Store for SqliteStore {
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
         list::run(&self.readers, run).await
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        runs::runs(&self.readers, query).await
     }
 
     async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {

@@ -1,0 +1,239 @@
+//! Push notifications: who wants a task's updates sent where. Facts in their own log, delivered from the session's.
+
+mod deliver;
+mod post;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gander_agent::tools::{Blocked, Guard};
+use gander_domain::{Principal, RunId, Seq, SessionId};
+use gander_wire::a2a::{Dialect, Error, Kind, PushConfig};
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::{Caller, Thread, stored};
+use crate::clock;
+use crate::hub::Hub;
+use crate::log::{ScopeAppend, StoreError, Sync};
+
+/// The log's key.
+const SCOPE: &str = "a2a/push";
+
+/// Facts read in one go.
+const PAGE: u32 = 1_000;
+
+/// So many receivers may a task have.
+const MOST: usize = 16;
+
+/// Push notifications. Cheap to clone.
+#[derive(Clone)]
+pub struct Push {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    hub: Hub,
+    guard: Guard,
+    held: Mutex<BTreeMap<(RunId, String), Held>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// A receiver, and how far it was told.
+#[derive(Clone, Debug)]
+struct Held {
+    wish: Wish,
+    stop: CancellationToken,
+}
+
+/// Who wants what sent where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Wish {
+    principal: Principal,
+    session: SessionId,
+    run: RunId,
+    /// The name under which the receiver knows the session.
+    context: String,
+    /// The run's first entry comes after this.
+    first: Seq,
+    /// The receiver has everything up to here.
+    told: Seq,
+    dialect: Dialect,
+    config: PushConfig,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+enum Fact {
+    Wanted { wish: Box<Wish> },
+    Told { run: RunId, id: String, seq: Seq },
+    Over { run: RunId, id: String },
+    Removed { run: RunId, id: String },
+}
+
+impl Push {
+    /// Goes on with what was wanted before. `allowed` are receivers in private networks, as `host` or `host:port`.
+    pub async fn load(hub: Hub, allowed: Vec<String>) -> Result<Self, StoreError> {
+        let inner = Inner {
+            hub,
+            guard: Guard::new(allowed),
+            held: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        };
+        let push = Self { inner: Arc::new(inner) };
+        for (wish, over) in push.inner.read().await? {
+            push.hold(wish, over);
+        }
+        Ok(push)
+    }
+
+    /// True if nobody waits for anything.
+    pub fn is_idle(&self) -> bool {
+        self.inner.tasks.is_empty()
+    }
+
+    /// Sends nothing more; the next start goes on.
+    pub fn stop(&self) {
+        self.inner.stop.cancel();
+    }
+
+    /// Whether anything may be sent there.
+    pub(super) async fn admit(&self, config: &PushConfig) -> Result<(), Error> {
+        let url = Url::parse(&config.url).map_err(|error| Error::field("url", format!("not an address: {error}")))?;
+        match self.inner.guard.addresses(&url).await {
+            // A name that leads nowhere yet is looked up, and checked, again whenever it is dialled.
+            Err(Blocked::Unknown(host)) if host.trim_end_matches('.') != "localhost" => Ok(()),
+            Ok(_) => Ok(()),
+            Err(blocked) => Err(Error::field("url", blocked.to_string())),
+        }
+    }
+
+    /// From here on the task's updates are sent there.
+    pub(super) async fn set(
+        &self,
+        caller: &Caller,
+        thread: &Thread,
+        mut config: PushConfig,
+        told: Seq,
+    ) -> Result<PushConfig, Error> {
+        self.admit(&config).await?;
+        if config.id.is_empty() {
+            config.id = Uuid::now_v7().to_string();
+        }
+        config.task_id = thread.run.to_string();
+        let others = self.list(thread.run);
+        if others.len() >= MOST && others.iter().all(|other| other.id != config.id) {
+            return Err(Error::new(Kind::TooMany, format!("task has too many receivers: {}", others.len())));
+        }
+        let wish = Wish {
+            principal: caller.identity.principal.clone(),
+            session: thread.session,
+            run: thread.run,
+            context: thread.context.clone(),
+            first: thread.after,
+            told,
+            dialect: caller.dialect,
+            config: config.clone(),
+        };
+        self.inner.write(&Fact::Wanted { wish: Box::new(wish.clone()) }, Sync::Barrier).await.map_err(stored)?;
+        self.hold(wish, Over::No);
+        Ok(config)
+    }
+
+    /// One receiver; the first one if none is named.
+    pub(super) fn get(&self, run: RunId, id: Option<&str>) -> Result<PushConfig, Error> {
+        let mut all = self.list(run).into_iter();
+        let found = all.find(|config| id.is_none_or(|id| config.id == id));
+        found.ok_or_else(|| no_config(id.unwrap_or_default()))
+    }
+
+    /// All receivers of a task.
+    pub(super) fn list(&self, run: RunId) -> Vec<PushConfig> {
+        let held = self.inner.lock();
+        held.iter().filter(|((of, _), _)| *of == run).map(|(_, held)| held.wish.config.clone()).collect()
+    }
+
+    /// Nothing more is sent there. Twice is as good as once.
+    pub(super) async fn delete(&self, run: RunId, id: &str) -> Result<(), Error> {
+        let removed = self.inner.lock().remove(&(run, id.to_owned()));
+        let Some(held) = removed else { return Ok(()) };
+        held.stop.cancel();
+        self.inner.write(&Fact::Removed { run, id: id.to_owned() }, Sync::Barrier).await.map_err(stored)
+    }
+
+    fn hold(&self, wish: Wish, over: Over) {
+        let held = Held { wish: wish.clone(), stop: self.inner.stop.child_token() };
+        let stop = held.stop.clone();
+        let before = self.inner.lock().insert((wish.run, wish.config.id.clone()), held);
+        if let Some(before) = before {
+            before.stop.cancel();
+        }
+        if over == Over::No {
+            self.inner.tasks.spawn(deliver::deliver(Arc::clone(&self.inner), wish, stop));
+        }
+    }
+}
+
+/// Whether a receiver was told everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Yes,
+    No,
+}
+
+impl Inner {
+    /// What is wanted, folded from its log.
+    async fn read(&self) -> Result<Vec<(Wish, Over)>, StoreError> {
+        let (mut wishes, mut after): (BTreeMap<(RunId, String), (Wish, Over)>, Seq) = (BTreeMap::new(), Seq::ZERO);
+        loop {
+            let page = self.hub.store().read_scope(SCOPE, after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(wishes.into_values().collect()) };
+            after = last.seq;
+            for entry in page {
+                match serde_json::from_value(entry.fact) {
+                    Ok(fact) => fold(&mut wishes, fact),
+                    Err(error) => tracing::warn!(%error, "unknown fact about a push notification"),
+                }
+            }
+        }
+    }
+
+    async fn write(&self, fact: &Fact, sync: Sync) -> Result<(), StoreError> {
+        let facts = serde_json::to_value(fact).into_iter().collect();
+        let append = ScopeAppend { scope: SCOPE.to_owned(), at: clock::now(), facts, after: None };
+        self.hub.store().append_scope(append, sync).await.map(drop)
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunId, String), Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fold(wishes: &mut BTreeMap<(RunId, String), (Wish, Over)>, fact: Fact) {
+    match fact {
+        Fact::Wanted { wish } => {
+            wishes.insert((wish.run, wish.config.id.clone()), (*wish, Over::No));
+        }
+        Fact::Told { run, id, seq } => {
+            if let Some((wish, _)) = wishes.get_mut(&(run, id)) {
+                wish.told = seq;
+            }
+        }
+        Fact::Over { run, id } => {
+            if let Some((_, over)) = wishes.get_mut(&(run, id)) {
+                *over = Over::Yes;
+            }
+        }
+        Fact::Removed { run, id } => drop(wishes.remove(&(run, id))),
+    }
+}
+
+fn no_config(id: &str) -> Error {
+    Error::new(Kind::TaskNotFound, format!("no such push notification config: {id}"))
+}

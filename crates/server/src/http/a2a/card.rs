@@ -1,0 +1,132 @@
+//! Agent cards and the catalog of agents, under the name by which the server was called.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use gander_domain::AgentManifest;
+use gander_wire::a2a::Dialect;
+use gander_wire::a2a::card::{self as cards, Entrance, Place};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{StatusCode, Uri};
+use jiff::Timestamp;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::config::{Config, Door};
+use crate::http::error;
+use crate::http::site::Site;
+use crate::paths::hex;
+
+/// What all cards have in common.
+#[derive(Debug)]
+pub(in crate::http) struct Cards {
+    /// The address under which others know this server, if that is not what they call it.
+    public_url: Option<String>,
+    grpc: bool,
+    v03: bool,
+    since: Timestamp,
+}
+
+impl Cards {
+    /// As the settings say.
+    pub(in crate::http) fn new(config: &Config) -> Self {
+        let a2a = &config.sections.a2a;
+        Self { public_url: a2a.public_url.clone(), grpc: a2a.grpc, v03: a2a.v03, since: Timestamp::now() }
+    }
+
+    /// True if gRPC is spoken.
+    pub(super) fn grpc(&self) -> bool {
+        self.grpc
+    }
+}
+
+/// The card of the first agent.
+pub(super) async fn first(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    match site.a2a.agent("") {
+        Some(agent) => shown(&site, &parts, &agent),
+        None => error::not_found(parts.uri).await,
+    }
+}
+
+/// The card of an agent by its name.
+pub(super) async fn named(State(site): State<Arc<Site>>, Path(name): Path<String>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    match site.a2a.agent(&name) {
+        Some(agent) => shown(&site, &parts, &agent),
+        None => error::not_found(parts.uri).await,
+    }
+}
+
+/// All agents, and where their cards are.
+pub(super) async fn catalog(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    let (base, host) = (base(&site, &parts), authority(&parts.uri, &parts.headers));
+    let agents: Vec<(AgentManifest, String)> = site
+        .a2a
+        .agents()
+        .into_iter()
+        .map(|agent| {
+            let url = format!("{base}/a2a/{}/.well-known/agent-card.json", agent.name);
+            (AgentManifest::clone(&agent), url)
+        })
+        .collect();
+    cached(&site, &parts.headers, &cards::catalog(&host, &agents))
+}
+
+/// Where an agent is, as the caller calls it.
+pub(super) fn place(site: &Site, parts: &Parts, agent: &AgentManifest) -> Place {
+    let base = base(site, parts);
+    let first = site.a2a.agent("").is_some_and(|first| first.name == agent.name);
+    let url = if first { format!("{base}/a2a") } else { format!("{base}/a2a/{}", agent.name) };
+    let open = site.open.contains(&Door::A2a);
+    Place {
+        url,
+        grpc: site.cards.grpc.then(|| authority(&parts.uri, &parts.headers)),
+        version: crate::VERSION.to_owned(),
+        entrance: if open { Entrance::Open } else { Entrance::Token },
+        push: true,
+    }
+}
+
+fn shown(site: &Site, parts: &Parts, agent: &AgentManifest) -> Response {
+    let place = place(site, parts, agent);
+    let card = if site.cards.v03 { cards::card(agent, &place) } else { cards::only(Dialect::V1, agent, &place) };
+    cached(site, &parts.headers, &card)
+}
+
+fn base(site: &Site, parts: &Parts) -> String {
+    let called = || format!("http://{}", authority(&parts.uri, &parts.headers));
+    site.cards.public_url.clone().map_or_else(called, |url| url.trim_end_matches('/').to_owned())
+}
+
+/// The name that the caller uses: it was checked at the door.
+fn authority(uri: &Uri, headers: &HeaderMap) -> String {
+    let header = || headers.get(header::HOST).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    uri.authority().map(ToString::to_string).or_else(header).unwrap_or_default()
+}
+
+/// Whoever has it already is told just that.
+fn cached(site: &Site, headers: &HeaderMap, value: &Value) -> Response {
+    let body = value.to_string();
+    let tag = format!("W/\"{}\"", hex(&Sha256::digest(body.as_bytes())));
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let known = known.flat_map(|tags| tags.split(',')).any(|known| known.trim() == tag || known.trim() == "*");
+    let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { Response::new(Body::from(body)) };
+    let since = site.cards.since.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let mut set = |name, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    };
+    set(header::ETAG, &tag);
+    set(header::LAST_MODIFIED, &since);
+    set(header::CACHE_CONTROL, "public, max-age=60");
+    if !known {
+        set(header::CONTENT_TYPE, "application/json");
+    }
+    response
+}

@@ -1,0 +1,125 @@
+//! A2A over HTTP: the bindings on one port under `/a2a` and `/a2a/{agent}`, and the cards where clients look for them.
+
+mod card;
+mod grpc;
+mod rest;
+mod rpc;
+
+use std::sync::Arc;
+
+use axum::routing::on;
+use gander_domain::AgentManifest;
+use gander_wire::a2a::{Detail, Dialect, EXTENSION};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Extensions, Uri};
+
+pub(super) use card::Cards;
+
+use super::routes::{Access, Payload, Route, Size, Verb};
+use super::site::Site;
+use super::sse::{Opening, last_event_id};
+use crate::config::Door;
+use crate::door::a2a::{A2a, Caller, Stream};
+use crate::sse::{Follow, Position};
+use crate::token::{Identity, Scope};
+use axum::response::Response;
+use gander_wire::a2a::encode::Frame;
+
+const VERSION: HeaderName = HeaderName::from_static("a2a-version");
+const EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+
+const PROMPT: Access = Access::Door(Door::A2a, Scope::Prompt);
+
+/// A2A's.
+pub(super) const ROUTES: &[Route] = &[
+    Route::public("/.well-known/agent-card.json", |verb| on(verb, card::first)),
+    Route::public("/.well-known/agent.json", |verb| on(verb, card::first)),
+    Route::public("/.well-known/ai-catalog.json", |verb| on(verb, card::catalog)),
+    Route::public("/a2a/.well-known/agent-card.json", |verb| on(verb, card::first)),
+    Route::public("/a2a/.well-known/agent.json", |verb| on(verb, card::first)),
+    Route::public("/a2a/{agent}/.well-known/agent-card.json", |verb| on(verb, card::named)),
+    Route::public("/a2a/{agent}/.well-known/agent.json", |verb| on(verb, card::named)),
+    Route::post("/a2a", PROMPT, Payload::Any(Size::Prompt), |verb| on(verb, rpc::first)),
+    Route::post("/a2a/", PROMPT, Payload::Any(Size::Prompt), |verb| on(verb, rpc::first)),
+    // The router knows no verbs behind a colon, and neither which piece is an agent: `rest` takes addresses apart.
+    post("/a2a/{agent}"),
+    post("/a2a/{agent}/"),
+    get("/a2a/{agent}"),
+    get("/a2a/{agent}/{b}"),
+    post("/a2a/{agent}/{b}"),
+    get("/a2a/{agent}/{b}/{c}"),
+    post("/a2a/{agent}/{b}/{c}"),
+    get("/a2a/{agent}/{b}/{c}/{d}"),
+    post("/a2a/{agent}/{b}/{c}/{d}"),
+    delete("/a2a/{agent}/{b}/{c}/{d}"),
+    get("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    post("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    delete("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    get("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    post("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    delete("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    get("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    post("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    delete("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    Route::post("/lf.a2a.v1.A2AService/{method}", PROMPT, Payload::Any(Size::Prompt), |verb| on(verb, grpc::call)),
+];
+
+const fn get(path: &'static str) -> Route {
+    Route::get(path, PROMPT, |verb| on(verb, rest::call))
+}
+
+const fn post(path: &'static str) -> Route {
+    Route::post(path, PROMPT, Payload::Any(Size::Prompt), |verb| on(verb, rest::call))
+}
+
+const fn delete(path: &'static str) -> Route {
+    Route { verb: Verb::Delete, path, access: PROMPT, payload: Payload::None, serve: |verb| on(verb, rest::call) }
+}
+
+/// Who asks, of which agent.
+fn caller(identity: Identity, agent: Arc<AgentManifest>, dialect: Dialect, headers: &HeaderMap) -> Caller {
+    let detail = if activates(headers) { Detail::Full } else { Detail::Plain };
+    Caller { identity, agent, dialect, detail }
+}
+
+/// The version that a client says it speaks: in a header or in the address, else nothing.
+fn version(headers: &HeaderMap, uri: &Uri) -> String {
+    let header = headers.get(VERSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let query = || rest::query(uri).into_iter().find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"));
+    header.or_else(|| query().map(|(_, value)| value)).unwrap_or_default()
+}
+
+/// Whether a client wants our extension.
+fn activates(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(EXTENSIONS).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|uri| uri.trim() == EXTENSION)
+}
+
+/// The response names the extensions that are in use.
+fn with_extensions(mut response: Response, caller: &Caller) -> Response {
+    if caller.detail == Detail::Full {
+        response.headers_mut().insert(EXTENSIONS, HeaderValue::from_static(EXTENSION));
+    }
+    response
+}
+
+/// A task's updates as server-sent events.
+fn events(
+    site: &Site,
+    caller: &Caller,
+    request: &Extensions,
+    stream: Stream,
+    seen: Position,
+    frame: Frame,
+) -> Result<Response, Box<Response>> {
+    let opening = Opening::new(site, &caller.identity, request)?;
+    let (follower, reading) = stream.reading(frame);
+    let follow = Follow { follower, reading, seen, incarnation: site.a2a.incarnation(), stop: opening.stop() };
+    Ok(with_extensions(opening.response(follow.events()), caller))
+}
+
+/// Where a client that was cut off wants to go on, if it says so and this log knows the place.
+fn place(a2a: &A2a, headers: &HeaderMap) -> Option<Position> {
+    let id = last_event_id(headers).ok().flatten()?;
+    (id.incarnation == a2a.incarnation()).then_some(id.position)
+}

@@ -1,0 +1,237 @@
+//! The HTTP+JSON binding: methods by address, agents and tenants as its first pieces, 0.3 below `v1`.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use gander_domain::AgentManifest;
+use gander_wire::a2a::encode::{self, Frame};
+use gander_wire::a2a::{Dialect, Error, Kind, Method, Request as Wanted, card as cards, rpc as wire};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{StatusCode, Uri};
+use serde_json::{Map, Value};
+
+use super::{caller, card, events, place, rpc, version, with_extensions};
+use crate::door::a2a::{Answer, Caller};
+use crate::http::body::is_foreign;
+use crate::http::error;
+use crate::http::site::Site;
+use crate::sse::Position;
+use crate::token::Identity;
+
+/// Whatever is below `/a2a/`.
+pub(super) async fn call(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
+    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decoded).collect();
+    let (agent, rest) = addressed(&site, &segments);
+    let Some(agent) = agent else { return error::not_found(parts.uri.clone()).await };
+    if rest.is_empty() && parts.method == http::Method::POST {
+        return rpc::call(&site, identity, agent, &parts, &body).await;
+    }
+    let Some(target) = Target::of(&parts.method, rest) else { return error::not_found(parts.uri.clone()).await };
+    let media = media_type(&parts.headers);
+    let served = serve(&site, identity, agent, &parts, &body, target, media).await;
+    served.unwrap_or_else(|error| refusal(&error, media))
+}
+
+/// What an address asks for.
+struct Target {
+    method: Method,
+    dialect: Dialect,
+    params: Map<String, Value>,
+}
+
+impl Target {
+    fn of(verb: &http::Method, segments: &[String]) -> Option<Self> {
+        let (dialect, segments) = match segments {
+            [first, rest @ ..] if first == "v1" => (Dialect::V03Rest, rest),
+            other => (Dialect::V1, other),
+        };
+        let pieces: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let (method, params) = match (verb.as_str(), pieces.as_slice()) {
+            ("POST", ["message:send"]) => (Method::Send, vec![]),
+            ("POST", ["message:stream"]) => (Method::Stream, vec![]),
+            ("GET", ["tasks"]) if dialect == Dialect::V1 => (Method::List, vec![]),
+            ("GET", ["extendedAgentCard"]) if dialect == Dialect::V1 => (Method::ExtendedCard, vec![]),
+            ("GET", ["card"]) if dialect == Dialect::V03Rest => (Method::ExtendedCard, vec![]),
+            (verb, ["tasks", task]) => one_task(verb, task)?,
+            ("POST", ["tasks", task, "pushNotificationConfigs"]) => (Method::SetPush, vec![("taskId", *task)]),
+            ("GET", ["tasks", task, "pushNotificationConfigs"]) => (Method::ListPush, vec![("taskId", *task)]),
+            ("GET", ["tasks", task, "pushNotificationConfigs", id]) => {
+                (Method::GetPush, vec![("taskId", *task), ("id", *id)])
+            }
+            ("DELETE", ["tasks", task, "pushNotificationConfigs", id]) => {
+                (Method::DeletePush, vec![("taskId", *task), ("id", *id)])
+            }
+            (_, _) => return None,
+        };
+        let params = params.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        Some(Self { method, dialect, params })
+    }
+}
+
+/// The router knows no verbs behind a colon.
+fn one_task<'a>(verb: &str, segment: &'a str) -> Option<(Method, Vec<(&'static str, &'a str)>)> {
+    match (verb, segment.rsplit_once(':')) {
+        ("POST", Some((id, "cancel"))) => Some((Method::Cancel, vec![("id", id)])),
+        ("GET" | "POST", Some((id, "subscribe"))) => Some((Method::Subscribe, vec![("id", id)])),
+        ("GET", _) => Some((Method::Get, vec![("id", segment)])),
+        (_, _) => None,
+    }
+}
+
+/// The agent of an address, and what follows its name. A tenant is an agent too.
+fn addressed<'a>(site: &Site, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
+    let mut rest = segments;
+    let mut agent = site.a2a.agent("");
+    while let [first, after @ ..] = rest {
+        if ["message:send", "message:stream", "tasks", "extendedAgentCard", "v1", ""].contains(&first.as_str()) {
+            break;
+        }
+        (agent, rest) = (site.a2a.agent(first), after);
+        if agent.is_none() {
+            break;
+        }
+    }
+    (agent, rest)
+}
+
+async fn serve(
+    site: &Site,
+    identity: Identity,
+    agent: Arc<AgentManifest>,
+    parts: &Parts,
+    body: &Bytes,
+    target: Target,
+    media: &'static str,
+) -> Result<Response, Error> {
+    if is_foreign(&parts.headers) {
+        return Ok(StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response());
+    }
+    let version = version(&parts.headers, &parts.uri);
+    let agreed = match Dialect::of_version(&version) {
+        Some(Dialect::V1) => target.dialect == Dialect::V1,
+        Some(Dialect::V03 | Dialect::V03Rest) => target.dialect == Dialect::V03Rest,
+        None => false,
+    };
+    if !agreed {
+        return Err(wire::unsupported(&version));
+    }
+    let request = Wanted::read(target.method, target.dialect, params(parts, body, target.params)?)?;
+    let caller = caller(identity, agent, target.dialect, &parts.headers);
+    let response = carried_out(site, &caller, parts, request, media).await?;
+    Ok(with_extensions(response, &caller))
+}
+
+async fn carried_out(
+    site: &Site,
+    caller: &Caller,
+    parts: &Parts,
+    request: Wanted,
+    media: &'static str,
+) -> Result<Response, Error> {
+    let resumed = match (&request, place(&site.a2a, &parts.headers)) {
+        (Wanted::Subscribe { id: task }, Some(seen)) => Some((site.a2a.resume(caller, task, seen).await?, seen)),
+        (_, _) => None,
+    };
+    let (stream, seen) = match resumed {
+        Some(resumed) => resumed,
+        None => match site.a2a.call(caller, request).await? {
+            Answer::Stream(stream) => (*stream, Position::default()),
+            answer => return Ok(json(StatusCode::OK, &value(site, caller, parts, &answer), media)),
+        },
+    };
+    let frame = Frame::bare(caller.dialect, stream.subject());
+    Ok(events(site, caller, &parts.extensions, stream, seen, frame).unwrap_or_else(|refusal| *refusal))
+}
+
+fn value(site: &Site, caller: &Caller, parts: &Parts, answer: &Answer) -> Value {
+    let dialect = caller.dialect;
+    match answer {
+        Answer::Sent(update) => encode::event(dialect, update),
+        Answer::Task(task) => encode::task(dialect, task),
+        Answer::Page(page) => encode::page(page),
+        Answer::Push(config) => encode::push(dialect, config),
+        Answer::Pushes(configs) => encode::pushes(dialect, configs),
+        Answer::Deleted | Answer::Stream(_) => Map::new().into(),
+        Answer::Card => cards::only(dialect, &caller.agent, &card::place(site, parts, &caller.agent)),
+    }
+}
+
+/// What the body says, under what the address says.
+fn params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    let mut params = match body.trim_ascii() {
+        b"" => Map::new(),
+        body => match serde_json::from_slice(body) {
+            Ok(Value::Object(params)) => params,
+            Ok(_) => return Err(Error::new(Kind::InvalidRequest, "a body is one object")),
+            Err(error) => return Err(Error::new(Kind::Parse, format!("not JSON: {error}"))),
+        },
+    };
+    let query = query(&parts.uri).into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"));
+    params.extend(query.map(|(name, value)| (name, value.into())));
+    params.extend(path);
+    Ok(params)
+}
+
+/// The pairs of an address's query.
+pub(super) fn query(uri: &Uri) -> Vec<(String, String)> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
+        })
+        .collect()
+}
+
+/// Percent signs undone; what is no text then stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Answers come in the type of the request.
+fn media_type(headers: &HeaderMap) -> &'static str {
+    let named = [header::CONTENT_TYPE, header::ACCEPT];
+    let own = |name: &header::HeaderName| {
+        headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("a2a+json"))
+    };
+    if named.iter().any(own) { "application/a2a+json" } else { "application/json" }
+}
+
+fn refusal(error: &Error, media: &'static str) -> Response {
+    let status = StatusCode::from_u16(error.kind.fault().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    json(status, &error.rest(), media)
+}
+
+fn json(status: StatusCode, value: &Value, media: &'static str) -> Response {
+    let mut response = Response::new(Body::from(value.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}

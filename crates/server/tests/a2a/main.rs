@@ -1,0 +1,11 @@
+//! A2A against the real binary: every operation, state and error in each binding, both versions, kills, pushes, two doors.
+
+#![allow(clippy::unwrap_used)]
+
+mod cards;
+mod doors;
+mod errors;
+mod house;
+mod push;
+mod streams;
+mod tasks;

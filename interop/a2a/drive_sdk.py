@@ -1,0 +1,144 @@
+"""Drives gander with a2a-sdk (PyPI): every operation in every binding of 1.0, and 0.3 over both of its JSON bindings."""
+
+import asyncio
+import sys
+import uuid
+
+import grpc
+import httpx
+from a2a.client import ClientConfig
+from a2a.client.client_factory import ClientFactory
+from a2a.types import a2a_pb2 as pb
+
+import house
+
+GANDER = sys.argv[1]
+
+
+def message(prefix, text="hello", **more):
+    return pb.Message(message_id=f"{prefix}-{uuid.uuid4()}", role=pb.ROLE_USER, parts=[pb.Part(text=text)], **more)
+
+
+async def client(url, binding, version, streaming=True):
+    config = ClientConfig(
+        streaming=streaming,
+        supported_protocol_bindings=[binding],
+        httpx_client=httpx.AsyncClient(timeout=60, trust_env=False),
+        grpc_channel_factory=lambda address: grpc.aio.insecure_channel(address),
+    )
+    from a2a.client import A2ACardResolver
+
+    card = await A2ACardResolver(config.httpx_client, url).get_agent_card()
+    wanted = [i for i in card.supported_interfaces if i.protocol_binding == binding and i.protocol_version == version]
+    del card.supported_interfaces[:]
+    card.supported_interfaces.extend(wanted)
+    return ClientFactory(config).create(card)
+
+
+async def tell(client, said, **settings):
+    request = pb.SendMessageRequest(message=said, configuration=pb.SendMessageConfiguration(**settings))
+    return [event async for event in client.send_message(request)]
+
+
+def last_state(events):
+    states = [e.status_update.status.state for e in events if e.HasField("status_update")]
+    states += [e.task.status.state for e in events if e.HasField("task") and len(events) == 1]
+    return states[-1] if states else None
+
+
+def text(events):
+    return "".join(p.text for e in events if e.HasField("artifact_update") for p in e.artifact_update.artifact.parts)
+
+
+async def streams(url, binding, version):
+    c = await client(url, binding, version)
+    events = await tell(c, message("tck-stream-001"))
+    assert events[0].HasField("task"), events[0]
+    assert text(events) == "Stream hello from TCK", text(events)
+    assert last_state(events) == pb.TASK_STATE_COMPLETED
+
+
+async def sends(url, binding, version):
+    c = await client(url, binding, version, streaming=False)
+    events = await tell(c, message("tck-artifact-text"))
+    assert events[-1].task.artifacts[0].parts[0].text == "Generated text content", events
+    task = await c.get_task(pb.GetTaskRequest(id=events[-1].task.id))
+    assert task.status.state == pb.TASK_STATE_COMPLETED
+
+
+async def answers(url, binding, version):
+    c = await client(url, binding, version, streaming=False)
+    asked = (await tell(c, message("tck-input-required")))[-1].task
+    assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED, asked
+    done = (await tell(c, message("m", "blue", task_id=asked.id, context_id=asked.context_id)))[-1].task
+    assert done.status.state == pb.TASK_STATE_COMPLETED, done
+    assert done.status.message.parts[0].text == "Heard: blue", done
+
+
+async def cancels_and_subscribes(url, binding, version):
+    c = await client(url, binding, version, streaming=False)
+    task = (await tell(c, message("tck-long-running"), return_immediately=True))[-1].task
+
+    watcher = await client(url, binding, version)
+
+    async def watch():
+        return [event async for event in watcher.subscribe(pb.SubscribeToTaskRequest(id=task.id))]
+
+    watching = asyncio.create_task(watch())
+    await asyncio.sleep(0.5)
+    cancelled = await c.cancel_task(pb.CancelTaskRequest(id=task.id))
+    assert cancelled.status.state == pb.TASK_STATE_CANCELED, cancelled
+    events = await asyncio.wait_for(watching, 30)
+    assert last_state(events) == pb.TASK_STATE_CANCELED, events
+
+
+async def lists(url, binding, version):
+    c = await client(url, binding, version)
+    page = await c.list_tasks(pb.ListTasksRequest(page_size=2))
+    assert len(page.tasks) == 2 and page.next_page_token and page.total_size >= 2, page
+    more = await c.list_tasks(pb.ListTasksRequest(page_size=2, page_token=page.next_page_token))
+    assert {t.id for t in more.tasks}.isdisjoint({t.id for t in page.tasks})
+
+
+async def pushes(url, binding, version):
+    c = await client(url, binding, version, streaming=False)
+    task = (await tell(c, message("tck-input-required")))[-1].task
+    wish = pb.TaskPushNotificationConfig(task_id=task.id, id="cfg", url="http://127.0.0.1:9/hook", token="tok")
+    made = await c.create_task_push_notification_config(wish)
+    assert made.id == "cfg" and made.token == "tok", made
+    found = await c.get_task_push_notification_config(pb.GetTaskPushNotificationConfigRequest(task_id=task.id, id="cfg"))
+    assert found.url == wish.url
+    if (binding, version) != ("HTTP+JSON", "0.3"):  # the client has no such method there
+        listed = await c.list_task_push_notification_configs(pb.ListTaskPushNotificationConfigsRequest(task_id=task.id))
+        assert len(listed.configs) == 1
+        await c.delete_task_push_notification_config(
+            pb.DeleteTaskPushNotificationConfigRequest(task_id=task.id, id="cfg")
+        )
+
+
+async def errors(url, binding, version):
+    c = await client(url, binding, version, streaming=False)
+    try:
+        await c.get_task(pb.GetTaskRequest(id="nope"))
+    except Exception as error:
+        assert "not found" in str(error).lower(), error
+        return
+    raise AssertionError("no error")
+
+
+async def card(url, binding, version):
+    c = await client(url, binding, version)
+    found = await c.get_extended_agent_card(pb.GetExtendedAgentCardRequest())
+    assert found.name == "tck", found
+
+
+CASES = [streams, sends, answers, cancels_and_subscribes, lists, pushes, errors, card]
+
+with house.server(GANDER, GANDER_A2A_GRPC="true") as url:
+    for version, bindings in (("1.0", ("JSONRPC", "HTTP+JSON", "GRPC")), ("0.3", ("JSONRPC", "HTTP+JSON"))):
+        for binding in bindings:
+            for check in CASES:
+                if check is lists and version == "0.3":
+                    continue  # 0.3 has no lists
+                name = f"sdk-{version}-{binding}-{check.__name__}"
+                house.case(name, lambda: asyncio.run(check(url, binding, version)))
