@@ -1,16 +1,21 @@
-"""Drives gander with the Python SDK of the Agent Client Protocol: a prompt, permissions, a cancel, a second client."""
+"""Drives gander with the Python SDK of the Agent Client Protocol, over stdio, HTTP and WebSocket."""
 
 import asyncio
 import json
 import os
-import signal
+import socket
+import subprocess
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+import urllib.request
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import acp
 from acp import schema
+from acp.http import create_http_stream
+from acp.http.client import AcpHttpStatusError
+from acp.ws import create_websocket_stream
 
 GANDER = sys.argv[1]
 PATIENCE = 60
@@ -53,35 +58,66 @@ class Editor(acp.Client):
 
 
 class House:
-    """A data directory and a folder to work in."""
+    """A server with a folder to work in, and one way to it."""
 
-    def __init__(self, root):
-        self.data, self.work = root / "data", root / "work"
+    def __init__(self, root, transport):
+        self.data, self.work, self.transport = root / "data", root / "work", transport
         self.data.mkdir()
         self.work.mkdir()
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.data), "GANDER_MODEL": "demo/demo"}
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.server = subprocess.Popen(
+            [GANDER, "serve", "--listen", self.address, "--data", self.data], env=self.env,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+
+    async def open(self):
+        async with asyncio.timeout(PATIENCE):
+            while not await asyncio.to_thread(self.is_healthy):
+                await asyncio.sleep(0.05)
+        token = subprocess.run([GANDER, "token", "--data", self.data], env=self.env, capture_output=True, check=True)
+        self.headers = {"Authorization": f"Bearer {token.stdout.decode().strip()}"}
+
+    def is_healthy(self):
+        try:
+            return urllib.request.urlopen(f"http://{self.address}/health").status == 200
+        except OSError:
+            return False
+
+    def close(self):
+        self.server.terminate()
+        self.server.wait(PATIENCE)
 
     @asynccontextmanager
-    async def agent(self, editor):
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.data), "GANDER_MODEL": "demo/demo"}
-        command = (GANDER, "acp", "--data", str(self.data))
-        async with acp.spawn_agent_process(editor, *command, env=env) as (connection, _):
+    async def agent(self, editor, transport=None):
+        async with self.connection(editor, transport or self.transport) as connection:
             info = schema.Implementation(name="interop", version="1")
             hello = await connection.initialize(protocol_version=acp.PROTOCOL_VERSION, client_info=info)
             assert hello.protocol_version == 1 and hello.agent_info.name == "gander", hello
             yield connection
 
+    @asynccontextmanager
+    async def connection(self, editor, transport):
+        if transport == "stdio":
+            command = (GANDER, "acp", "--data", str(self.data))
+            async with acp.spawn_agent_process(editor, *command, env=self.env) as (connection, _):
+                yield connection
+            return
+        if transport == "http":
+            stream = create_http_stream(f"http://{self.address}/acp", headers=self.headers)
+        else:
+            stream = await create_websocket_stream(f"ws://{self.address}/acp", headers=self.headers)
+        connection = acp.connect_to_agent(editor, stream)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+            await stream.close()
+
     async def session(self, connection):
         return (await connection.new_session(cwd=str(self.work), mcp_servers=[])).session_id
-
-    def end_background(self):
-        """The background server goes on after its clients: find it by its data directory and end it."""
-        for entry in Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-                if str(self.data).encode() in words:
-                    os.kill(int(entry.name), signal.SIGTERM)
-            except OSError:
-                pass  # it has just ended by itself
 
 
 def script(*calls):
@@ -125,7 +161,7 @@ async def permission_not_supported(house):
         turn = asyncio.create_task(agent.prompt(session, touch("unasked")))
         await editor.until(lambda: editor.asked)
         other = Editor("allow_once")
-        async with house.agent(other) as second:
+        async with house.agent(other, "stdio") as second:
             await second.load_session(cwd=str(house.work), session_id=session, mcp_servers=[])
             answer = await asyncio.wait_for(turn, PATIENCE)
     assert answer.stop_reason == "end_turn" and len(other.asked) == 1, other.updates
@@ -175,15 +211,19 @@ async def load_replays(house):
 
 async def errors_are_typed(house):
     async with house.agent(Editor()) as agent:
+        # Over HTTP an unknown session is a 404 before there is a message.
+        unknown = 404 if house.transport == "http" else -32002
         for call, code in [
-            (agent.prompt("0199aaaa-0000-7000-8000-000000000000", [acp.text_block("hi")]), -32002),
-            (agent.new_session(cwd="relative", mcp_servers=[]), -32602),
-            (agent.ext_method("no_such", {}), -32601),
+            (lambda: agent.new_session(cwd="relative", mcp_servers=[]), -32602),
+            (lambda: agent.ext_method("no_such", {}), -32601),
+            (lambda: agent.prompt("0199aaaa-0000-7000-8000-000000000000", [acp.text_block("hi")]), unknown),
         ]:
             try:
-                raise AssertionError(f"no error but {await call}")
+                raise AssertionError(f"no error but {await call()}")
             except acp.RequestError as error:
                 assert error.code == code, error
+            except AcpHttpStatusError as error:
+                assert error.status_code == code, error
 
 
 CASES = [
@@ -193,18 +233,25 @@ CASES = [
 
 
 async def main():
-    for case in CASES:
+    for transport in ("stdio", "http", "websocket"):
         with tempfile.TemporaryDirectory(prefix="gander-python-") as root:
-            house = House(Path(root))
+            house = House(Path(root), transport)
             try:
-                await asyncio.wait_for(case(house), PATIENCE)
-                print(f"pass {case.__name__}", flush=True)
-            except Exception as error:  # noqa: BLE001 - a failed case must not stop the others
-                reason = f"{type(error).__name__}: {error}".replace("\n", " ")
-                print(f"fail {case.__name__} {reason[:600]}", flush=True)
+                await house.open()
+                for case in CASES:
+                    await attempt(case, house)
             finally:
-                house.end_background()
-                await asyncio.sleep(0.2)
+                house.close()
+
+
+async def attempt(case, house):
+    name = f"{house.transport}_{case.__name__}"
+    try:
+        await asyncio.wait_for(case(house), PATIENCE)
+        print(f"pass {name}", flush=True)
+    except Exception as error:  # noqa: BLE001 - a failed case must not stop the others
+        reason = f"{type(error).__name__}: {error}".replace("\n", " ")
+        print(f"fail {name} {reason[:600]}", flush=True)
 
 
 asyncio.run(main())
