@@ -4,6 +4,7 @@
 
 mod a2a;
 mod acp;
+mod acp_rest;
 mod disk;
 mod load;
 mod mock;
@@ -40,6 +41,9 @@ struct Arguments {
     /// The binary to measure; otherwise the release build is made first.
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// A Python with acp-sdk 1.0.3, uvicorn 0.35.0 and fastapi 0.116.1: its server is measured beside ours.
+    #[arg(long, value_name = "PYTHON")]
+    acp_sdk: Option<PathBuf>,
     /// Be the model instead: prints its address and answers until killed.
     #[arg(long, hide = true)]
     upstream: bool,
@@ -55,6 +59,7 @@ pub(crate) struct Scale {
     pub(crate) turns: usize,
     pub(crate) sync_runs: usize,
     pub(crate) sockets: usize,
+    pub(crate) acp_rest_runs: usize,
 }
 
 /// What every part needs.
@@ -84,9 +89,18 @@ const WHOLE: Scale = Scale {
     turns: 5_000,
     sync_runs: 20_000,
     sockets: 3_000,
+    acp_rest_runs: 100_000,
 };
-const QUICK: Scale =
-    Scale { starts: 5, rounds: 3, firsts: 21, idle_sessions: 1_000, turns: 300, sync_runs: 5_000, sockets: 500 };
+const QUICK: Scale = Scale {
+    starts: 5,
+    rounds: 3,
+    firsts: 21,
+    idle_sessions: 1_000,
+    turns: 300,
+    sync_runs: 5_000,
+    sockets: 500,
+    acp_rest_runs: 10_000,
+};
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
@@ -132,6 +146,9 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wanted("a2a") {
         a2a::measure(&bench, &mut report).await.context("a2a")?;
+    }
+    if wanted("acp-rest") {
+        acp_rest::measure(&bench, &mut report, arguments.acp_sdk.as_deref()).await.context("acp-rest")?;
     }
     println!("{}", report.markdown());
     if let Some(out) = &arguments.out {

@@ -119,6 +119,11 @@ impl Tokens {
         self
     }
 
+    /// A key for proving one thing, that only this data directory has.
+    pub fn secret_for(&self, purpose: &str) -> [u8; 32] {
+        Sha256::new().chain_update(self.owner).chain_update(b" for ").chain_update(purpose).finalize().into()
+    }
+
     /// Who this token stands for. Takes as long for a wrong one as for a right one.
     pub fn identify(&self, token: &str) -> Option<Identity> {
         let presented = digest(token);

@@ -2,6 +2,7 @@
 
 pub mod a2a;
 pub mod acp;
+pub mod acp_rest;
 pub mod goose;
 pub mod jsonrpc;
 pub mod sse;

@@ -95,15 +95,10 @@ impl Fetch {
 
     /// One request to an address that was checked; redirects come back to be checked too.
     async fn get(&self, url: &Url) -> Result<Response, ToolError> {
-        let addresses = self.guard.addresses(url).await?;
-        let client = Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .resolve_to_addrs(url.host_str().unwrap_or_default(), &addresses)
-            .user_agent(AGENT)
-            .build()
-            .map_err(|error| failed(&error))?;
-        let request = client.get(url.clone()).header(ACCEPT, "text/html,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5");
+        let request = client(&self.guard, url)
+            .await?
+            .get(url.clone())
+            .header(ACCEPT, "text/html,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5");
         request.send().await.map_err(|error| failed(&error))
     }
 
@@ -152,6 +147,39 @@ impl Fetch {
         let mark = if page.cut || kept.len() < text.len() { "\n[the rest is left out]" } else { "" };
         format!("{status}{kept}{mark}")
     }
+}
+
+/// Gets what is at an address that the guard lets through, without following it elsewhere. Or says why not.
+pub async fn download(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, String> {
+    bytes(guard, address, most).await.map_err(|error| error.message)
+}
+
+async fn bytes(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, ToolError> {
+    let url = parse(address)?;
+    let mut response = client(guard, &url).await?.get(url).send().await.map_err(|error| failed(&error))?;
+    if !response.status().is_success() {
+        return Err(ToolError::failed(format!("answered with status {}: {address}", response.status())));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+        if body.len() + chunk.len() > most {
+            return Err(ToolError::failed(format!("longer than {most} bytes: {address}")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// Dials only what was checked, and goes nowhere else.
+async fn client(guard: &Guard, url: &Url) -> Result<Client, ToolError> {
+    let addresses = guard.addresses(url).await?;
+    Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .resolve_to_addrs(url.host_str().unwrap_or_default(), &addresses)
+        .user_agent(AGENT)
+        .build()
+        .map_err(|error| failed(&error))
 }
 
 impl From<Blocked> for ToolError {

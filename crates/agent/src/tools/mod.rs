@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::model::ToolSpec;
 
 pub use environment::Environment;
+pub use fetch::download;
 pub use guard::{Blocked, Guard, Resolver, SystemResolver};
 pub use host::{CommandEnd, CommandLine, Exit, Host, HostError, Live, LocalHost, Offers};
 pub use limits::Limits;

@@ -132,6 +132,10 @@ pub struct ServerSection {
     pub allow_remote_commands: bool,
     /// Doors that need no token on this machine.
     pub open: Vec<Door>,
+    /// Can messages of sessions be read by their address alone?
+    pub forward_resources: bool,
+    /// Where histories of sessions may be fetched, besides public addresses.
+    pub resource_peers: Vec<String>,
     /// Are there agents for checking clients?
     pub conformance_agents: bool,
 }

@@ -119,6 +119,16 @@ pub const SETTINGS: &[Setting] = &[
         "Doors that need no token, for clients that cannot send one: \"acp-rest\", \"a2a\", \"adk\". Only for callers on this machine, and only while the server listens on loopback addresses alone.",
     ),
     value(
+        "server.forward_resources",
+        "false",
+        "Whether a session of the Agent Communication Protocol tells the addresses of its messages, so that another server can go on with it. Whoever knows such an address can read that message for a day.",
+    ),
+    value(
+        "server.resource_peers",
+        "[]",
+        "Servers on this machine or a private network, as host or host:port, from which the history of a session may be fetched. Public ones always may.",
+    ),
+    value(
         "server.conformance_agents",
         "false",
         "Whether there are agents with known behaviour (echo and others), for checking clients and protocols.",

@@ -3,6 +3,7 @@
 mod a2a;
 mod accept;
 mod acp;
+mod acp_rest;
 mod body;
 mod error;
 mod front;

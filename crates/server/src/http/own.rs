@@ -44,7 +44,7 @@ async fn health(State(site): State<Arc<Site>>) -> Response {
 }
 
 /// Alive, as JSON.
-async fn ping() -> Json<Value> {
+pub(super) async fn ping() -> Json<Value> {
     Json(json!({}))
 }
 

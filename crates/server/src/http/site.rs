@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use gander_agent::tools::Guard;
 use tokio_util::sync::CancellationToken;
 
 use super::host::Names;
 use super::quota::Quotas;
 use crate::app::App;
 use crate::config::{Config, Door, Limits};
+use crate::door::acp_rest::{AcpRest, Resources};
 use crate::token::Tokens;
 
 /// What all handlers share.
@@ -27,6 +29,7 @@ pub struct Site {
     pub(super) acp: Arc<crate::door::acp::Connections>,
     pub(super) a2a: crate::door::a2a::A2a,
     pub(super) cards: super::a2a::Cards,
+    pub(super) acp_rest: AcpRest,
     pub(super) streams: Arc<super::streams::Streams>,
     /// Cancelled when no new work is taken any more.
     pub(super) ending: CancellationToken,
@@ -41,6 +44,7 @@ impl Site {
             acp: crate::door::acp::Connections::new(Arc::clone(app.desk())),
             a2a: crate::door::a2a::A2a::new(Arc::clone(app.desk()), app.push().clone(), &config.sections.a2a),
             cards: super::a2a::Cards::new(config),
+            acp_rest: acp_rest(&app, config, &tokens),
             app,
             tokens,
             open: server.open.clone(),
@@ -63,4 +67,10 @@ impl Site {
     pub fn draining(&self) -> bool {
         self.ending.is_cancelled()
     }
+}
+
+fn acp_rest(app: &App, config: &Config, tokens: &Tokens) -> AcpRest {
+    let server = &config.sections.server;
+    let resources = Resources::new(tokens.secret_for("acp_rest"), server.forward_resources);
+    AcpRest::new(Arc::clone(app.desk()), resources, Guard::new(server.resource_peers.iter().cloned()))
 }

@@ -68,3 +68,14 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, NoEv
         (Some(_), Some(_)) => Err(NoEventId),
     }
 }
+
+/// A client that says nothing takes everything.
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT);
+    let mut kinds = accepted.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let takes = |kind: &str| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        ["text/event-stream", "text/*", "*/*"].iter().any(|known| kind.eq_ignore_ascii_case(known))
+    };
+    !headers.contains_key(header::ACCEPT) || kinds.any(takes)
+}

@@ -39,6 +39,11 @@ impl Follower {
         Self { caught_up: true, ..Self::new(store, session, Seq::ZERO, Form::Joined) }
     }
 
+    /// What is added after this place.
+    pub(super) fn live(store: Arc<dyn Store>, session: SessionId, after: Seq) -> Self {
+        Self { caught_up: true, ..Self::new(store, session, after, Form::Exact) }
+    }
+
     /// The last entry given.
     pub fn place(&self) -> Seq {
         self.at

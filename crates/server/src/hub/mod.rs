@@ -191,6 +191,12 @@ impl Hub {
         Follower::new(Arc::clone(&self.inner.store), session, after, form)
     }
 
+    /// Follows what is added to a session's log after a place that its view has reached. Nothing is read before
+    /// something is added.
+    pub fn follow_live(&self, session: SessionId, after: Seq) -> Follower {
+        Follower::live(Arc::clone(&self.inner.store), session, after)
+    }
+
     /// The view right after a place, for a reader who begins there.
     pub async fn view_at(&self, session: SessionId, place: Seq) -> Result<SessionView, HubError> {
         Ok(load::view(&*self.inner.store, session, place).await?)

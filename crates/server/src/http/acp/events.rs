@@ -3,14 +3,14 @@
 use axum::response::Response;
 use gander_domain::SessionId;
 use http::StatusCode;
-use http::header::{self, HeaderMap};
+use http::header::HeaderMap;
 use http::request::Parts;
 
 use super::{CONNECTION_ID, SESSION_ID, connection, no_connection, one, session, with_id};
 use crate::door::acp::{From, Open, Unopened};
 use crate::http::error::problem;
 use crate::http::site::Site;
-use crate::http::sse::{LAST_EVENT_ID, Opening, last_event_id};
+use crate::http::sse::{LAST_EVENT_ID, Opening, accepts_events, last_event_id};
 use crate::token::Identity;
 
 /// Opens a stream; it ends with its connection or with the server.
@@ -68,15 +68,4 @@ fn from(headers: &HeaderMap, session: Option<SessionId>) -> Result<From, Box<Res
         Some(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => id.parse().map(From::Number).map_err(|_| bad()),
         Some(_) => Err(bad()),
     }
-}
-
-/// A client that says nothing takes everything.
-fn accepts_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT);
-    let mut kinds = accepted.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let takes = |kind: &str| {
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        ["text/event-stream", "text/*", "*/*"].iter().any(|known| kind.eq_ignore_ascii_case(known))
-    };
-    !headers.contains_key(header::ACCEPT) || kinds.any(takes)
 }

@@ -1,0 +1,208 @@
+//! Sessions as this protocol knows them: an id, and the addresses of what was said.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use gander_domain::{Entry, Event, Outcome, Principal, ResetReason, Role, Seq, SessionId, SessionView, Timestamp};
+use gander_wire::acp_rest::types::Time;
+use gander_wire::acp_rest::{DOOR, Message, Refusal, Session, part};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::{AcpRest, Base, failed, refusal};
+use crate::clock;
+use crate::hub::HubError;
+use crate::log::{Alias, Form, Limit, StoreError, read_all};
+use crate::token::Identity;
+
+/// How long an address of a message is good for.
+const GOOD_FOR: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// Bytes of an address that prove it is ours.
+const PROOF: usize = 16;
+
+/// Makes and checks the addresses of messages: unguessable, and good for a day.
+#[derive(Clone)]
+pub struct Resources {
+    key: [u8; 32],
+    forwarded: bool,
+}
+
+/// There is nothing at this address, or not for everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownResource;
+
+/// Where a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reference {
+    pub(super) session: SessionId,
+    pub(super) seq: Seq,
+    /// Which of the entry's messages.
+    pub(super) index: u32,
+}
+
+/// A message of a session's history.
+pub(super) struct Kept {
+    pub(super) place: (Seq, u32),
+    pub(super) at: Timestamp,
+    pub(super) message: gander_domain::Message,
+}
+
+impl Resources {
+    /// Proven by this secret. What is not forwarded has no address.
+    pub fn new(key: [u8; 32], forwarded: bool) -> Self {
+        Self { key, forwarded }
+    }
+
+    fn id(&self, reference: Reference, until: Timestamp) -> String {
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend_from_slice(reference.session.uuid().as_bytes());
+        bytes.extend_from_slice(&reference.seq.0.to_be_bytes());
+        bytes.extend_from_slice(&reference.index.to_be_bytes());
+        bytes.extend_from_slice(&until.micros().to_be_bytes());
+        let proof = self.proof(&bytes);
+        bytes.extend_from_slice(&proof);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    pub(super) fn reference(&self, id: &str, now: Timestamp) -> Option<Reference> {
+        let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
+        let (body, proof) = bytes.split_at_checked(bytes.len().checked_sub(PROOF)?)?;
+        if !bool::from(self.proof(body).ct_eq(proof)) {
+            return None;
+        }
+        let (session, rest) = body.split_first_chunk::<16>()?;
+        let (seq, rest) = rest.split_first_chunk::<8>()?;
+        let (index, rest) = rest.split_first_chunk::<4>()?;
+        let until = i64::from_be_bytes(rest.try_into().ok()?);
+        let session = SessionId::new(uuid::Uuid::from_bytes(*session));
+        let (seq, index) = (Seq(u64::from_be_bytes(*seq)), u32::from_be_bytes(*index));
+        (now.micros() < until).then_some(Reference { session, seq, index })
+    }
+
+    /// Hashed twice, so that nobody can lengthen what was proven.
+    fn proof(&self, body: &[u8]) -> [u8; PROOF] {
+        let inner = Sha256::new().chain_update(self.key).chain_update(body).finalize();
+        let outer = Sha256::new().chain_update(self.key).chain_update(inner).finalize();
+        let mut proof = [0; PROOF];
+        proof.copy_from_slice(&outer[..PROOF]);
+        proof
+    }
+}
+
+impl AcpRest {
+    /// The session of this id: ours, or one that the client named so.
+    pub async fn session(&self, identity: &Identity, id: SessionId) -> Result<Option<SessionView>, Refusal> {
+        match self.desk.hub.view_for(id, &identity.principal).await {
+            Ok(view) => return Ok(Some(view)),
+            Err(HubError::Store(StoreError::NotFound(_))) => {}
+            Err(error) => return Err(refusal(&error)),
+        }
+        let named = self.desk.hub.store().resolve_alias(&self.alias(identity, id)).await.map_err(failed)?;
+        let Some(session) = named else { return Ok(None) };
+        self.desk.hub.view_for(session, &identity.principal).await.map(Some).map_err(|error| refusal(&error))
+    }
+
+    /// The session as this protocol describes it.
+    pub async fn describe(&self, id: SessionId, view: &SessionView, base: &Base) -> Result<Session, Refusal> {
+        let mut history = Vec::new();
+        if self.resources.forwarded {
+            let until = Timestamp::from_micros(clock::now().micros() + GOOD_FOR);
+            for kept in self.kept(view.session).await? {
+                let reference = Reference { session: view.session, seq: kept.place.0, index: kept.place.1 };
+                history.push(format!("{}/resources/{}", base.0, self.resources.id(reference, until)));
+            }
+        }
+        Ok(Session { id: id.to_string(), history, state: None })
+    }
+
+    /// The message at an address.
+    pub async fn resource(&self, id: &str) -> Result<Message, UnknownResource> {
+        let known = self.resources.reference(id, clock::now()).filter(|_| self.resources.forwarded);
+        let reference = known.ok_or(UnknownResource)?;
+        let agent = self.desk.hub.store().card(reference.session).await.map_err(|_| UnknownResource)?.agent;
+        let kept = self.message(reference).await.ok_or(UnknownResource)?;
+        Ok(shown(&agent, &kept))
+    }
+
+    pub(super) async fn message(&self, reference: Reference) -> Option<Kept> {
+        let Reference { session, seq, index } = reference;
+        let (after, limit) = (Seq(seq.0.checked_sub(1)?), Limit { entries: 1, ..Limit::default() });
+        let page = self.desk.hub.store().read(session, after, limit, Form::Joined).await.ok()?;
+        let entry = page.first().filter(|entry| entry.seq == seq)?;
+        said(entry).nth(index as usize)
+    }
+
+    /// What was said in runs that came to their end, since the history began.
+    pub(super) async fn kept(&self, session: SessionId) -> Result<Vec<Kept>, Refusal> {
+        let log = read_all(&**self.desk.hub.store(), session, Form::Joined).await.map_err(failed)?;
+        let (mut kept, mut pending) = (Vec::new(), Vec::new());
+        for entry in &log {
+            match &entry.event {
+                Event::HistoryReset { reason: ResetReason::Compacted, .. } => {}
+                Event::HistoryReset { keep_to, .. } => {
+                    kept.retain(|kept: &Kept| kept.place.0 <= *keep_to);
+                    kept.extend(said(entry));
+                }
+                Event::RunEnded { outcome: Outcome::Completed { .. } } => kept.append(&mut pending),
+                Event::RunStarted { .. } | Event::RunEnded { .. } => pending.clear(),
+                Event::MessageDone { .. } => pending.extend(said(entry)),
+                Event::SessionCreated { .. }
+                | Event::TitleSet { .. }
+                | Event::SettingsChanged { .. }
+                | Event::ArchiveSet { .. }
+                | Event::Noticed { .. }
+                | Event::PlanSet { .. }
+                | Event::UsageAdded { .. }
+                | Event::RunQueued { .. }
+                | Event::RunRecovered { .. }
+                | Event::CancelRequested { .. }
+                | Event::MessageStarted { .. }
+                | Event::PartDelta { .. }
+                | Event::ToolCalled { .. }
+                | Event::ToolStarted { .. }
+                | Event::ToolUpdated { .. }
+                | Event::ToolDone { .. }
+                | Event::QuestionAsked { .. }
+                | Event::QuestionAnswered { .. }
+                | Event::Unknown(_) => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    pub(super) fn alias(&self, identity: &Identity, name: SessionId) -> Alias {
+        let principal: Principal = identity.principal.clone();
+        Alias { principal, door: DOOR.to_owned(), namespace: "session".to_owned(), text: name.to_string() }
+    }
+}
+
+/// The messages of an entry that a client can be shown.
+fn said(entry: &Entry) -> impl Iterator<Item = Kept> + '_ {
+    let messages: &[gander_domain::Message] = if let Event::MessageDone { message } = &entry.event {
+        std::slice::from_ref(message)
+    } else if let Event::HistoryReset { replacement, .. } = &entry.event {
+        replacement
+    } else {
+        &[]
+    };
+    let visible = |message: &gander_domain::Message| {
+        message.role != Role::Tool
+            && !message.interrupted
+            && message.parts.iter().any(|part| part::message_part(part).is_some())
+    };
+    let kept = |(index, message): (usize, &gander_domain::Message)| Kept {
+        place: (entry.seq, index as u32),
+        at: entry.at,
+        message: message.clone(),
+    };
+    messages.iter().enumerate().map(kept).filter(move |kept| visible(&kept.message))
+}
+
+fn shown(agent: &str, kept: &Kept) -> Message {
+    let role = match kept.message.role {
+        Role::User => "user".to_owned(),
+        Role::Agent | Role::Tool => format!("agent/{agent}"),
+    };
+    let parts = kept.message.parts.iter().filter_map(part::message_part).collect();
+    Message { role, parts, created_at: Some(Time(kept.at)), completed_at: Some(Time(kept.at)) }
+}

@@ -1,0 +1,79 @@
+//! The Agent Communication Protocol (REST), at the root and under `/acp-rest`.
+
+mod agents;
+mod runs;
+mod sessions;
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use axum::routing::on;
+use gander_wire::acp_rest::{Error, Refusal};
+use http::StatusCode;
+
+use super::own;
+use super::routes::{Access, Payload, Route, Size};
+use crate::config::Door;
+use crate::token::Scope;
+
+/// Every path twice: where the SDKs look for it, and where it meets no other protocol.
+pub(super) const ROUTES: &[Route] = &[
+    Route::public("/acp-rest/ping", |verb| on(verb, own::ping)),
+    Route::public("/resources/{id}", |verb| on(verb, sessions::resource)),
+    Route::public("/acp-rest/resources/{id}", |verb| on(verb, sessions::resource)),
+    Route::get("/agents", READ, |verb| on(verb, agents::list)),
+    Route::get("/acp-rest/agents", READ, |verb| on(verb, agents::list)),
+    Route::get("/agents/{name}", READ, |verb| on(verb, agents::find)),
+    Route::get("/acp-rest/agents/{name}", READ, |verb| on(verb, agents::find)),
+    Route::post("/runs", PROMPT, BODY, |verb| on(verb, runs::create)),
+    Route::post("/acp-rest/runs", PROMPT, BODY, |verb| on(verb, runs::create)),
+    Route::get("/runs/{id}", READ, |verb| on(verb, runs::find)),
+    Route::get("/acp-rest/runs/{id}", READ, |verb| on(verb, runs::find)),
+    Route::post("/runs/{id}", ANSWER, BODY, |verb| on(verb, runs::resume)),
+    Route::post("/acp-rest/runs/{id}", ANSWER, BODY, |verb| on(verb, runs::resume)),
+    Route::post("/runs/{id}/cancel", PROMPT, Payload::Any(Size::Small), |verb| on(verb, runs::cancel)),
+    Route::post("/acp-rest/runs/{id}/cancel", PROMPT, Payload::Any(Size::Small), |verb| on(verb, runs::cancel)),
+    Route::get("/runs/{id}/events", READ, |verb| on(verb, runs::events)),
+    Route::get("/acp-rest/runs/{id}/events", READ, |verb| on(verb, runs::events)),
+    Route::get("/session/{id}", READ, |verb| on(verb, sessions::find)),
+    Route::get("/acp-rest/session/{id}", READ, |verb| on(verb, sessions::find)),
+    Route::get("/sessions/{id}", READ, |verb| on(verb, sessions::find_at_root)),
+    Route::get("/acp-rest/sessions/{id}", READ, |verb| on(verb, sessions::find)),
+];
+
+const READ: Access = Access::Door(Door::AcpRest, Scope::Read);
+const PROMPT: Access = Access::Door(Door::AcpRest, Scope::Prompt);
+const ANSWER: Access = Access::Door(Door::AcpRest, Scope::Approve);
+const BODY: Payload = Payload::Any(Size::Prompt);
+
+/// A handler's answer, or why there is none.
+type Answer = Result<Response, No>;
+
+/// A refusal on its way out.
+struct No(Box<Response>);
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(refusal.error)).into_response();
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            response.headers_mut().insert(http::header::RETRY_AFTER, 1.into());
+        }
+        Self(Box::new(response))
+    }
+}
+
+impl From<Box<Response>> for No {
+    fn from(response: Box<Response>) -> Self {
+        Self(response)
+    }
+}
+
+impl IntoResponse for No {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
+
+fn refuse(status: StatusCode, error: Error) -> No {
+    Refusal { status: status.as_u16(), error }.into()
+}

@@ -1,0 +1,62 @@
+//! Sessions and their messages over HTTP.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use gander_domain::SessionId;
+use gander_wire::acp_rest::Refusal;
+use http::header;
+
+use super::{Answer, No};
+use crate::door::acp_rest::Base;
+use crate::http::site::Site;
+use crate::token::Identity;
+
+/// A session, where this protocol is alone: what is no id of a session is a wrong request.
+pub(super) async fn find(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let id = id.parse().map_err(|_| Refusal::unreadable("a session's id is a UUID"))?;
+    show(&site, &identity, id, &base(&request)).await
+}
+
+/// A session, where other protocols have ids of their own form.
+pub(super) async fn find_at_root(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let id = id.parse().map_err(|_| no_such_session(&id))?;
+    show(&site, &identity, id, &base(&request)).await
+}
+
+/// A message of a session, for whoever was given its address.
+pub(super) async fn resource(State(site): State<Arc<Site>>, Path(id): Path<String>) -> Answer {
+    let found = site.acp_rest.resource(&id).await;
+    let message = found.map_err(|_| Refusal::not_found("no such resource"))?;
+    Ok(Json(message).into_response())
+}
+
+async fn show(site: &Site, identity: &Identity, id: SessionId, base: &Base) -> Answer {
+    let view = site.acp_rest.session(identity, id).await?;
+    let view = view.ok_or_else(|| No::from(no_such_session(&id.to_string())))?;
+    Ok(Json(site.acp_rest.describe(id, &view, base).await?).into_response())
+}
+
+fn no_such_session(id: &str) -> Refusal {
+    let shown: String = id.chars().take(64).collect();
+    Refusal::not_found(format!("no such session: {shown}"))
+}
+
+/// The guard let nobody in who calls us by a name that is not ours.
+fn base(request: &Request) -> Base {
+    let named = request.uri().authority().map(|authority| authority.as_str());
+    let host = named.or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()));
+    Base(format!("http://{}", host.unwrap_or("localhost")))
+}

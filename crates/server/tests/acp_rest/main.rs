@@ -1,0 +1,11 @@
+//! The Agent Communication Protocol over HTTP: every route, event, state and error, against agents of known behaviour.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../binary/mod.rs"]
+mod binary;
+mod errors;
+mod house;
+mod kill;
+mod routes;
+mod sessions;

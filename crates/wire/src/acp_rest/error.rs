@@ -1,0 +1,84 @@
+//! Errors as this protocol tells them. Its clients know three codes and throw on any other.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An error, of a request or of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Error {
+    /// What kind.
+    pub code: ErrorCode,
+    /// For people.
+    pub message: String,
+    /// More.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+/// The kinds of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// Something went wrong, or is not to be had now.
+    ServerError,
+    /// The request is wrong.
+    InvalidInput,
+    /// What it names is not there.
+    NotFound,
+}
+
+impl Error {
+    /// The request is wrong.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self { code: ErrorCode::InvalidInput, message: message.into(), data: None }
+    }
+
+    /// What it names is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self { code: ErrorCode::NotFound, message: message.into(), data: None }
+    }
+
+    /// Something is not to be had now.
+    pub fn server(message: impl Into<String>) -> Self {
+        Self { code: ErrorCode::ServerError, message: message.into(), data: None }
+    }
+
+    /// With a reason for programs.
+    #[must_use]
+    pub fn because(mut self, reason: &str) -> Self {
+        self.data = Some(serde_json::json!({ "reason": reason }));
+        self
+    }
+}
+
+/// A request that is not carried out, and the HTTP status that says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The status.
+    pub status: u16,
+    /// What the client is told.
+    pub error: Error,
+}
+
+impl Refusal {
+    /// The request cannot be understood.
+    pub fn unreadable(message: impl Into<String>) -> Self {
+        Self { status: 422, error: Error::invalid(message) }
+    }
+
+    /// What it names is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self { status: 404, error: Error::not_found(message) }
+    }
+
+    /// Not in this state.
+    pub fn wrong_state(message: impl Into<String>) -> Self {
+        Self { status: 403, error: Error::server(message) }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { status: 422, error }
+    }
+}

@@ -1,0 +1,148 @@
+//! Requests, read into what cannot be wrong.
+
+use gander_domain::{Part, Role, RunId, SessionId};
+use serde::Deserialize;
+
+use super::error::Refusal;
+use super::part::part;
+use super::types::{Message, RunMode, Session, Time};
+
+/// A run that a client wants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRun {
+    /// Who shall serve it.
+    pub agent: String,
+    /// What was said before, as far as the client brings it along.
+    pub before: Vec<Line>,
+    /// What is asked.
+    pub parts: Vec<Part>,
+    /// When the client began and finished it, if it says so.
+    pub times: Option<[Time; 2]>,
+    /// How the client wants to hear of it.
+    pub mode: RunMode,
+    /// In which session.
+    pub place: Place,
+    /// The client's own id for it: the same id twice is one run.
+    pub run: Option<RunId>,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// By whom.
+    pub role: Role,
+    /// What.
+    pub parts: Vec<Part>,
+}
+
+/// The session that a run belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A new one.
+    New,
+    /// The one of this id, begun if it is not there.
+    Named(SessionId),
+    /// The same, and its history is what is found at these addresses.
+    Described(SessionId, Vec<String>),
+}
+
+/// An answer to what a run asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resume {
+    /// The answer.
+    pub message: Message,
+    /// How the client wants to hear of the rest.
+    pub mode: RunMode,
+}
+
+#[derive(Deserialize)]
+struct CreateBody {
+    agent_name: String,
+    input: Vec<Message>,
+    #[serde(default)]
+    mode: RunMode,
+    session_id: Option<SessionId>,
+    session: Option<Session>,
+    run_id: Option<RunId>,
+}
+
+#[derive(Deserialize)]
+struct ResumeBody {
+    await_resume: AwaitResume,
+    mode: RunMode,
+}
+
+#[derive(Deserialize)]
+struct AwaitResume {
+    #[serde(rename = "type")]
+    kind: String,
+    message: Option<Message>,
+}
+
+impl NewRun {
+    /// Reads the body of `POST /runs`.
+    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
+        let body: CreateBody = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+        let place = place(body.session_id, body.session)?;
+        let mut lines = body.input.iter().map(line).collect::<Result<Vec<_>, _>>()?;
+        let talk = lines.iter().any(|line| line.role == Role::Agent);
+        let asked = if talk { lines.pop().into_iter().collect() } else { std::mem::take(&mut lines) };
+        let parts: Vec<Part> = asked.into_iter().flat_map(|line| line.parts).collect();
+        if parts.is_empty() {
+            return Err(Refusal::unreadable("input must have a message with a part"));
+        }
+        let times = body.input.last().and_then(|message| Some([message.created_at?, message.completed_at?]));
+        Ok(Self { agent: body.agent_name, before: lines, parts, times, mode: body.mode, place, run: body.run_id })
+    }
+}
+
+impl Resume {
+    /// Reads the body of `POST /runs/{id}`.
+    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
+        let ResumeBody { await_resume, mode } = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+        if await_resume.kind != "message" {
+            return Err(Refusal::wrong_state(format!("a message is awaited, not: {}", await_resume.kind)));
+        }
+        let message = await_resume.message.ok_or_else(|| Refusal::unreadable("await_resume has no message"))?;
+        line(&message)?;
+        Ok(Self { message, mode })
+    }
+}
+
+/// A message that somebody else keeps, such as one of a session's history.
+pub fn line(message: &Message) -> Result<Line, Refusal> {
+    let role = role(&message.role).ok_or_else(|| {
+        Refusal::unreadable(format!("role must be user, agent or agent/name: {}", shortened(&message.role)))
+    })?;
+    let parts = message.parts.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    Ok(Line { role, parts })
+}
+
+fn place(id: Option<SessionId>, session: Option<Session>) -> Result<Place, Refusal> {
+    let Some(session) = session else { return Ok(id.map_or(Place::New, Place::Named)) };
+    let named = session.id.parse::<SessionId>().map_err(|_| Refusal::unreadable("session.id must be a UUID"))?;
+    if id.is_some_and(|id| id != named) {
+        let error = super::Error::invalid("session_id and session.id differ");
+        return Err(Refusal { status: 400, error });
+    }
+    Ok(Place::Described(named, session.history))
+}
+
+fn role(role: &str) -> Option<Role> {
+    let is_name =
+        |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    match role.split_once('/') {
+        None if role == "user" => Some(Role::User),
+        None if role == "agent" => Some(Role::Agent),
+        Some(("agent", name)) if is_name(name) => Some(Role::Agent),
+        Some(_) | None => None,
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> Refusal {
+    Refusal::unreadable(format!("body cannot be read: {error}"))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(64).collect()
+}

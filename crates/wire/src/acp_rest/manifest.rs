@@ -1,0 +1,62 @@
+//! An agent's manifest as this protocol shows it.
+
+use gander_domain::{AgentManifest, LinkKind};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// All agents.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AgentList {
+    /// Their manifests.
+    pub agents: Vec<Value>,
+}
+
+/// How an agent did lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Tokens per run.
+    pub avg_run_tokens: f64,
+    /// Seconds per run.
+    pub avg_run_time_seconds: f64,
+    /// Runs that came to their end, of a hundred.
+    pub success_rate: f64,
+}
+
+/// The manifest, with figures if it ever ran.
+pub fn manifest(agent: &AgentManifest, figures: Option<Figures>) -> Value {
+    let mut shown = json!({
+        "name": agent.name,
+        "description": agent.description,
+        "input_content_types": agent.takes,
+        "output_content_types": agent.gives,
+        "metadata": metadata(agent),
+    });
+    if let Some(figures) = figures {
+        shown["status"] = json!(figures);
+    }
+    shown
+}
+
+fn metadata(agent: &AgentManifest) -> Map<String, Value> {
+    let links = agent.links.iter().map(|link| json!({ "type": link_type(link.kind), "url": link.url }));
+    let annotations = json!({ "beeai_ui": { "ui_type": "chat", "display_name": agent.title, "tools": [] } });
+    let entries = [
+        ("annotations", annotations),
+        ("programming_language", json!("Rust")),
+        ("framework", json!("gander")),
+        ("capabilities", json!(agent.capabilities)),
+        ("tags", json!(agent.tags)),
+        ("links", Value::Array(links.collect())),
+    ];
+    let filled = |value: &Value| value.as_array().is_none_or(|list| !list.is_empty());
+    entries.into_iter().filter(|(_, value)| filled(value)).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn link_type(kind: LinkKind) -> &'static str {
+    match kind {
+        LinkKind::SourceCode => "source-code",
+        LinkKind::ContainerImage => "container-image",
+        LinkKind::Homepage => "homepage",
+        LinkKind::Documentation => "documentation",
+    }
+}

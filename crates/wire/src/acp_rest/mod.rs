@@ -1,0 +1,19 @@
+//! The Agent Communication Protocol (REST), as the shipped SDKs speak it: pure functions from requests to commands and
+//! from a run's entries to its events.
+
+pub mod error;
+pub mod input;
+pub mod manifest;
+pub mod output;
+pub mod part;
+pub mod question;
+pub mod types;
+
+pub use error::{Error, ErrorCode, Refusal};
+pub use input::{Line, NewRun, Place, Resume};
+pub use manifest::{AgentList, Figures, manifest};
+pub use output::RunReading;
+pub use types::{AwaitRequest, Event, Message, MessagePart, Run, RunMode, RunStatus, Session};
+
+/// The name of this door in a log: in the origin of its runs, and in what it leaves for itself.
+pub const DOOR: &str = "acp_rest";
