@@ -259,6 +259,7 @@ fn desk(
         agents,
         settings,
         tools,
+        reply_grace: config.sections.server.reply_grace.0,
         models: Arc::clone(&models),
         catalog: Arc::new(move || models.catalog()),
         status: Arc::new(status),

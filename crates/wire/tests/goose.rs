@@ -113,8 +113,8 @@ fn lenient_prompts() {
             vec![Part::text("ab")],
         ),
         (
-            json!({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]}),
-            vec![Part::Image { mime: "image/png".into(), data: "AA==".into(), uri: None }],
+            json!({"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]}),
+            vec![Part::Image { mime: "image/png".into(), data: "iVBORw0KGgo=".into(), uri: None }],
         ),
         (
             json!({"content": [{"type": "toolResponse", "id": "c", "toolResult": [{"type": "text", "text": "42"}]}]}),

@@ -128,6 +128,8 @@ pub struct ServerSection {
     pub allowed_hosts: Vec<String>,
     /// Further web origins.
     pub allowed_origins: Vec<String>,
+    /// How long a reply that nobody reads goes on.
+    pub reply_grace: Span,
     /// May the network name programs to start?
     pub allow_remote_commands: bool,
     /// Doors that need no token on this machine.

@@ -109,6 +109,11 @@ pub const SETTINGS: &[Setting] = &[
         "Web origins besides the server's own that may call it, such as \"https://app.example\".",
     ),
     value(
+        "server.reply_grace",
+        r#""10s""#,
+        "How long a turn that was asked for by goose's `/reply` goes on when nobody reads it any more: hanging up is the only stop that its clients have.",
+    ),
+    value(
         "server.allow_remote_commands",
         "false",
         "Whether a client on the network may name a program to start. Clients on this machine's socket always may.",

@@ -8,6 +8,7 @@ pub mod goose;
 mod workspace;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use gander_agent::model::ToolSpec;
@@ -50,6 +51,8 @@ pub struct Desk {
     pub tools: Arc<[ToolSpec]>,
     /// Who answers.
     pub models: Arc<Models>,
+    /// How long a reply that nobody reads goes on.
+    pub reply_grace: Duration,
     /// What sessions can be set to.
     pub catalog: Arc<dyn Fn() -> Arc<Catalog> + Send + Sync>,
     /// Facts about the server, for those who may ask.

@@ -7,6 +7,7 @@ mod acp_rest;
 mod body;
 mod error;
 mod front;
+mod goose;
 mod host;
 mod own;
 mod quota;

@@ -76,7 +76,7 @@ fn part(block: ContentBlock, profile: &Profile) -> Result<Part, Error> {
     }
 }
 
-fn picture(image: ImageContent) -> Result<Part, Error> {
+pub(crate) fn picture(image: ImageContent) -> Result<Part, Error> {
     let bytes = decode(&image.data)?;
     let mime = image.mime_type.to_ascii_lowercase();
     match picture_type(&bytes) {

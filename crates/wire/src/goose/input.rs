@@ -6,6 +6,7 @@ use gander_domain::{Ids, Message, MessageId, Native, Part, Role, ToolCallId, Too
 use serde_json::{Map, Value, json};
 
 use super::content::NATIVE;
+use crate::acp::schema::ImageContent;
 
 /// Why a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum BadMessage {
     /// A kind of content that nobody knows is fine; one without a kind is not.
     #[error("content without a type")]
     NoType,
+    /// Not what it claims to be.
+    #[error("{0}")]
+    BadImage(String),
 }
 
 /// What a prompt asks: words and pictures for the model, or an answer to a question.
@@ -44,6 +48,7 @@ pub fn prompt(message: &Value) -> Result<Prompt, BadMessage> {
                 prompt.answers.push((id, data["user_data"].clone()));
             }
             "toolResponse" => prompt.parts.push(Part::text(result_text(&piece))),
+            "image" => prompt.parts.push(picture(&piece)?),
             _ => prompt.parts.push(plain(&piece)),
         }
     }
@@ -155,6 +160,13 @@ fn plain(piece: &Value) -> Part {
         Some(_) | None => None,
     };
     known.unwrap_or_else(|| Part::Unknown(piece.clone()))
+}
+
+/// A picture that is one.
+fn picture(piece: &Value) -> Result<Part, BadMessage> {
+    let text = |keys: [&str; 2]| keys.iter().find_map(|key| piece[*key].as_str()).unwrap_or_default();
+    let image = ImageContent::new(text(["data", "data"]), text(["mimeType", "mime_type"]));
+    crate::acp::content::picture(image).map_err(|error| BadMessage::BadImage(error.message))
 }
 
 /// Unicode tag characters hide text from people: they are taken out, as goose does.

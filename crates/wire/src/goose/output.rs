@@ -25,6 +25,7 @@ pub fn project(view: &SessionView, entry: &Entry) -> Vec<Value> {
             let rest = rest(view, &whole.parts);
             if rest.is_empty() { vec![] } else { message(assistant(whole.id.to_string(), entry, rest)) }
         }
+        Event::MessageDone { .. } if is_own_prompt(view, entry) => vec![],
         Event::MessageDone { message: whole } => told(whole, entry.at).map(message).unwrap_or_default(),
         Event::ToolDone { call, result } => message(Message {
             id: Some(call.to_string()),
@@ -61,6 +62,43 @@ pub fn project(view: &SessionView, entry: &Entry) -> Vec<Value> {
     }
 }
 
+/// Events that only versions before 1.29 and a branch of goose knew: who answers, and what is planned.
+pub fn extras(view: &SessionView, entry: &Entry) -> Vec<Value> {
+    match &entry.event {
+        Event::SettingsChanged { patch } => {
+            let mode = patch.mode.as_deref().unwrap_or(&view.settings.mode);
+            let model =
+                patch.model.as_ref().map(|model| json!({ "type": "ModelChange", "model": model, "mode": mode }));
+            let agent = patch.agent.as_deref().unwrap_or(&view.settings.agent);
+            let routed = (patch.agent.is_some() || patch.mode.is_some())
+                .then(|| json!({ "type": "RoutingDecision", "agent_name": agent, "mode_slug": mode }));
+            model.into_iter().chain(routed).collect()
+        }
+        Event::PlanSet { plan } => vec![json!({ "type": "PlanProposal", "plan": plan })],
+        Event::PartDelta { .. }
+        | Event::MessageDone { .. }
+        | Event::ToolDone { .. }
+        | Event::QuestionAsked { .. }
+        | Event::Noticed { .. }
+        | Event::HistoryReset { .. }
+        | Event::UsageAdded { .. }
+        | Event::SessionCreated { .. }
+        | Event::TitleSet { .. }
+        | Event::ArchiveSet { .. }
+        | Event::RunQueued { .. }
+        | Event::RunStarted { .. }
+        | Event::RunRecovered { .. }
+        | Event::RunEnded { .. }
+        | Event::CancelRequested { .. }
+        | Event::MessageStarted { .. }
+        | Event::ToolCalled { .. }
+        | Event::ToolStarted { .. }
+        | Event::ToolUpdated { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::Unknown(_) => vec![],
+    }
+}
+
 /// How a stream ends: a failure is told first, and a Finish always follows.
 pub fn ended(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.json() });
@@ -88,6 +126,11 @@ pub fn update_conversation(conversation: Vec<Value>) -> Value {
 /// Which requests are under way, for who comes later.
 pub fn active_requests(ids: &[String]) -> Value {
     json!({ "type": "ActiveRequests", "request_ids": ids })
+}
+
+/// Who asked at this door shows its prompt already.
+fn is_own_prompt(view: &SessionView, entry: &Entry) -> bool {
+    view.run.as_ref().is_some_and(|run| run.origin.door == "goose" && entry.seq == run.from.next())
 }
 
 fn event_message(message: &Message, spent: &TokenState) -> Value {

@@ -1,11 +1,14 @@
 //! What goose clients find here: sessions as goose's objects, its settings and providers, its extension methods.
 
 mod book;
-mod config;
+pub mod chat;
+pub mod config;
 mod methods;
-mod providers;
-mod sessions;
+pub mod providers;
+pub mod recipes;
+pub mod sessions;
+pub mod telling;
 
 pub use book::{Book, Shelf};
 pub use config::preset;
-pub use methods::call;
+pub use methods::{call, commands};

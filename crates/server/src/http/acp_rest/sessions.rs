@@ -8,9 +8,11 @@ use axum::{Extension, Json};
 use gander_domain::SessionId;
 use gander_wire::acp_rest::Refusal;
 use http::header;
+use serde_json::json;
 
 use super::{Answer, No};
 use crate::door::acp_rest::Base;
+use crate::door::goose;
 use crate::http::site::Site;
 use crate::token::Identity;
 
@@ -33,7 +35,15 @@ pub(super) async fn find_at_root(
     request: Request,
 ) -> Answer {
     let id = id.parse().map_err(|_| no_such_session(&id))?;
-    show(&site, &identity, id, &base(&request)).await
+    let view = site.acp_rest.session(&identity, id).await?;
+    let view = view.ok_or_else(|| No::from(no_such_session(&id.to_string())))?;
+    let described = site.acp_rest.describe(id, &view, &base(&request)).await?;
+    // One object for both protocols that have this address: goose's clients find their names in it too.
+    let mut object = goose::sessions::whole(site.app.desk(), &view).await.unwrap_or_default();
+    object.insert("sessionId".to_owned(), json!(id));
+    object.insert("messages".to_owned(), object.get("conversation").cloned().unwrap_or_default());
+    object.extend(json!(described).as_object().cloned().unwrap_or_default());
+    Ok(Json(object).into_response())
 }
 
 /// A message of a session, for whoever was given its address.

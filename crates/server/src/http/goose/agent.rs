@@ -1,0 +1,269 @@
+//! The agent of a session: started, told what to use, asked what it can do.
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query};
+use axum::response::{Html, IntoResponse};
+use bytes::Bytes;
+use gander_domain::{Birth, Command, SessionId, SettingsPatch};
+use gander_wire::goose::mode;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Caller, Fault, bad, empty, json_answer, no_session, read};
+use crate::clock::SystemIds;
+use crate::door::goose::{Book, Shelf, chat, config, preset, providers, recipes, sessions};
+
+/// Longer names name nothing.
+const LONGEST_NAME: usize = 200;
+
+/// `POST /agent/start`.
+pub(super) async fn start(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Start {
+        working_dir: Option<String>,
+        recipe: Option<Value>,
+        recipe_id: Option<String>,
+        recipe_deeplink: Option<String>,
+        #[serde(default)]
+        extension_overrides: Option<Vec<Value>>,
+    }
+    let Start { working_dir, recipe, recipe_id, recipe_deeplink, extension_overrides } = read(&body)?;
+    let desk = caller.desk();
+    let recipe = match (recipe, recipe_id, recipe_deeplink) {
+        (Some(recipe), ..) if !recipe.is_null() => Some(recipe),
+        (_, Some(id), _) => Some(saved_recipe(&caller, &id).await?),
+        (_, None, Some(link)) => Some(recipes::decode(&link)?),
+        (_, None, None) => None,
+    };
+    recipe.as_ref().map(recipes::check).transpose()?;
+    let session = SessionId::make(&mut SystemIds);
+    let folder = match &working_dir {
+        Some(folder) => desk.workspaces.named(folder),
+        None => desk.workspaces.private(session),
+    };
+    let mut settings = desk.settings.clone();
+    preset(desk, &caller.peer, &mut settings).await?;
+    if let Some(model) = recipe.as_ref().and_then(|recipe| recipe_model(&caller, recipe)) {
+        settings.model = Some(model);
+    }
+    let mut kept = Map::new();
+    kept.extend(recipe.map(|recipe| ("recipe".to_owned(), recipe)));
+    if let Some(extensions) = extension_overrides {
+        let data = json!({ "enabled_extensions.v0": { "extensions": extensions } });
+        kept.insert("extension_data".to_owned(), data);
+    }
+    let birth = Birth {
+        session,
+        owner: caller.peer.principal.clone(),
+        workspace: folder.map_err(|error| bad(format!("working_dir {error}")))?,
+        folders: Vec::new(),
+        settings,
+        parent: None,
+        meta: Some(json!({ "goose": kept })),
+    };
+    let view = desk.hub.create(birth, Vec::new()).await;
+    let view = view.map_err(|error| Fault::from(crate::door::acp::refusal(session, &error)))?;
+    json_answer(Value::Object(sessions::object(desk, &view).await?))
+}
+
+/// `POST /agent/resume`.
+pub(super) async fn resume(caller: Caller, body: Bytes) -> Answer {
+    let session = named(&body)?;
+    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
+    let object = sessions::whole(caller.desk(), &view).await?;
+    let results = extension_results(&object["extension_data"]);
+    json_answer(json!({ "session": object, "extension_results": results }))
+}
+
+/// `POST /agent/restart`: there is no process of its own to start again.
+pub(super) async fn restart(caller: Caller, body: Bytes) -> Answer {
+    let view = sessions::own(caller.desk(), &caller.peer, named(&body)?).await?;
+    let object = sessions::object(caller.desk(), &view).await?;
+    json_answer(json!({ "extension_results": extension_results(&object["extension_data"]) }))
+}
+
+/// `POST /agent/stop`: whatever runs is cancelled; the session stays.
+pub(super) async fn stop(caller: Caller, body: Bytes) -> Answer {
+    chat::cancel(caller.desk(), &caller.peer, named(&body)?, None).await?;
+    empty()
+}
+
+/// `POST /agent/update_provider`.
+pub(super) async fn update_provider(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Update {
+        session_id: String,
+        provider: String,
+        model: Option<String>,
+    }
+    let Update { session_id, provider, model } = read(&body)?;
+    let session = session_id.parse().map_err(|_| no_session())?;
+    let chosen = config::model_of(caller.desk(), &provider, model.as_deref());
+    let model = chosen.ok_or_else(|| bad(format!("Failed to create {provider} provider: no such provider")))?;
+    configure(&caller, session, SettingsPatch { model: Some(model), ..SettingsPatch::default() }).await
+}
+
+/// `POST /agent/update_session`.
+pub(super) async fn update_session(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Update {
+        session_id: String,
+        goose_mode: Option<String>,
+    }
+    let Update { session_id, goose_mode } = read(&body)?;
+    let session = session_id.parse().map_err(|_| no_session())?;
+    let policy = match goose_mode {
+        Some(mode) => Some(mode::policy(&mode).ok_or_else(|| bad(format!("Invalid mode: {mode}")))?),
+        None => None,
+    };
+    configure(&caller, session, SettingsPatch { policy, ..SettingsPatch::default() }).await
+}
+
+/// `POST /agent/update_from_session`: a session's recipe is in force since it began.
+pub(super) async fn update_from_session(caller: Caller, body: Bytes) -> Answer {
+    sessions::own(caller.desk(), &caller.peer, named(&body)?).await?;
+    empty()
+}
+
+/// `POST /agent/update_working_dir`: a session keeps the folder that its history is about.
+pub(super) async fn update_working_dir(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Update {
+        session_id: String,
+        working_dir: String,
+    }
+    let Update { session_id, working_dir } = read(&body)?;
+    let session = session_id.parse().map_err(|_| no_session())?;
+    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
+    let folder = caller.desk().workspaces.named(&working_dir).map_err(|error| bad(format!("working_dir {error}")))?;
+    if folder == view.workspace {
+        return empty();
+    }
+    Err(Fault::new(StatusCode::NOT_IMPLEMENTED, "a session keeps its folder, begin another one there"))
+}
+
+/// `GET /agent/tools`.
+pub(super) async fn tools(caller: Caller, query: Result<Query<OfSession>, QueryRejection>) -> Answer {
+    let Query(OfSession { session_id, extension_name }) = query.map_err(|_| bad("session_id is missing"))?;
+    let session = session_id.parse().map_err(|_| no_session())?;
+    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
+    let ours = extension_name.is_none_or(|name| name.is_empty() || name == "developer");
+    json_answer(if ours { Value::Array(providers::tools(caller.desk(), &view.settings)) } else { json!([]) })
+}
+
+#[derive(Deserialize)]
+pub(super) struct OfSession {
+    session_id: String,
+    extension_name: Option<String>,
+}
+
+/// `POST /agent/add_extension`: the built-in tools are always there, others are not started from here.
+pub(super) async fn add_extension(caller: Caller, body: Bytes) -> Answer {
+    let said: Value = read(&body)?;
+    let session = said["session_id"].as_str().and_then(|id| id.parse().ok()).ok_or_else(no_session)?;
+    sessions::own(caller.desk(), &caller.peer, session).await?;
+    let config = said.get("config").unwrap_or(&said);
+    match config["name"].as_str() {
+        Some("developer") => empty(),
+        Some(name) => Err(Fault::new(StatusCode::NOT_IMPLEMENTED, format!("not started from here: {name}"))),
+        None => Err(Fault::new(StatusCode::UNPROCESSABLE_ENTITY, "missing field `name`")),
+    }
+}
+
+/// `POST /agent/remove_extension`.
+pub(super) async fn remove_extension(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Remove {
+        session_id: String,
+        name: String,
+    }
+    let Remove { session_id, name } = read(&body)?;
+    let session = session_id.parse().map_err(|_| no_session())?;
+    sessions::own(caller.desk(), &caller.peer, session).await?;
+    match name.as_str() {
+        "developer" => Err(Fault::new(StatusCode::NOT_IMPLEMENTED, "the built-in tools stay: choose another mode")),
+        _ => empty(), // it is not there
+    }
+}
+
+/// `GET /agent/list_apps`.
+pub(super) async fn list_apps(caller: Caller) -> Answer {
+    let apps = config::saved(caller.desk(), &caller.peer, Shelf::App).await?;
+    let apps: Vec<Value> = apps
+        .iter()
+        .map(|(name, html)| {
+            json!({
+                "uri": format!("ui://apps/{name}"), "name": name, "description": null,
+                "mimeType": "text/html;profile=mcp-app", "text": html, "mcpServers": ["apps"],
+            })
+        })
+        .collect();
+    json_answer(json!({ "apps": apps }))
+}
+
+/// `GET /agent/export_app/{name}`.
+pub(super) async fn export_app(caller: Caller, Path(name): Path<String>) -> Answer {
+    let apps = config::saved(caller.desk(), &caller.peer, Shelf::App).await?;
+    let html = apps.get(&name).and_then(Value::as_str);
+    let html = html.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("no such app: {name}")))?;
+    // The page is somebody's program: it must not run as one of ours.
+    let mut response = Html(html.to_owned()).into_response();
+    let policy = http::HeaderValue::from_static("sandbox");
+    response.headers_mut().insert(http::header::CONTENT_SECURITY_POLICY, policy);
+    Ok(response)
+}
+
+/// `POST /agent/import_app`.
+pub(super) async fn import_app(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Import {
+        html: String,
+    }
+    let Import { html } = read(&body)?;
+    let between = |open: &str, close: &str| Some(html.split_once(open)?.1.split_once(close)?.0.trim().to_owned());
+    let name = between("<title>", "</title>").filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
+    let name = name.ok_or_else(|| bad("the page has no title to name it by"))?;
+    let book = Book::of(&**caller.desk().hub.store(), &caller.peer.principal);
+    let kept = book.put(Shelf::App, &name, Value::String(html)).await;
+    kept.map_err(|_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "the store failed"))?;
+    let message = format!("App '{name}' imported");
+    Ok((StatusCode::CREATED, axum::Json(json!({ "name": name, "message": message }))).into_response())
+}
+
+fn named(body: &Bytes) -> Result<SessionId, Fault> {
+    #[derive(Deserialize)]
+    struct Of {
+        session_id: String,
+    }
+    read::<Of>(body)?.session_id.parse().map_err(|_| no_session())
+}
+
+async fn configure(caller: &Caller, session: SessionId, patch: SettingsPatch) -> Answer {
+    sessions::own(caller.desk(), &caller.peer, session).await?;
+    chat::command(caller.desk(), session, Command::Configure { patch }).await?;
+    empty()
+}
+
+async fn saved_recipe(caller: &Caller, id: &str) -> Result<Value, Fault> {
+    let saved = config::saved(caller.desk(), &caller.peer, Shelf::Recipe).await?.remove(id);
+    saved.map(|saved| saved["recipe"].clone()).ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, "Recipe not found"))
+}
+
+fn recipe_model(caller: &Caller, recipe: &Value) -> Option<String> {
+    let settings = &recipe["settings"];
+    config::model_of(caller.desk(), settings["goose_provider"].as_str()?, settings["goose_model"].as_str())
+}
+
+/// Extensions that a client brought along: the built-in tools are there, nothing else is started from here.
+fn extension_results(data: &Value) -> Vec<Value> {
+    let wanted = data["enabled_extensions.v0"]["extensions"].as_array().cloned().unwrap_or_default();
+    let result = |extension: &Value| {
+        let name = extension["name"].as_str().unwrap_or_default();
+        match name {
+            "developer" => json!({ "name": name, "success": true }),
+            _ => json!({ "name": name, "success": false, "error": "not started from here" }),
+        }
+    };
+    wanted.iter().map(result).collect()
+}

@@ -1,0 +1,195 @@
+//! A server in this process, and a client that speaks goose's REST to it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use gander_server::app::App;
+use gander_server::config::{Config, Environment, Flags};
+use gander_server::http::{ROUTES, Site, router, serve};
+use gander_server::token::{self, Scope, Tokens};
+use reqwest::{Method, RequestBuilder};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub struct House {
+    pub address: SocketAddr,
+    pub token: String,
+    pub app: Arc<App>,
+    config: Config,
+    http: reqwest::Client,
+    _stop: DropGuard,
+    root: tempfile::TempDir,
+}
+
+/// A stream of events that is read piece by piece.
+pub struct Events {
+    body: std::pin::Pin<Box<dyn futures::Stream<Item = reqwest::Result<bytes::Bytes>> + Send>>,
+    text: String,
+}
+
+impl House {
+    pub async fn open() -> Self {
+        Self::with(&[]).await
+    }
+
+    pub async fn with(variables: &[(&str, &str)]) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().display().to_string();
+        let fixed = [("HOME", home.as_str()), ("GANDER_MODEL", "demo/demo"), ("GANDER_PERMISSIONS_POLICY", "auto")];
+        let pairs = fixed.iter().chain(variables).map(|(name, value)| (name.to_string(), value.to_string()));
+        let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
+        let config = Config::load(&flags, &Environment::from_pairs(pairs)).unwrap();
+        config.paths.create().unwrap();
+        let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
+        let app = App::start(config.clone()).await.unwrap();
+        let site = Site::new(app.clone(), &config, Tokens::open(&config.paths).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
+        let http = reqwest::Client::new();
+        Self { address, token, app, config, http, _stop: stop.drop_guard(), root }
+    }
+
+    /// A token of somebody else.
+    pub fn other(&self, scopes: &[Scope]) -> String {
+        token::add(&self.config.paths, "anna", scopes, None).unwrap().expose_secret().to_owned()
+    }
+
+    pub fn work(&self) -> String {
+        let path = self.root.path().join("work");
+        std::fs::create_dir_all(&path).unwrap();
+        path.canonicalize().unwrap().to_str().unwrap().to_owned()
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("http://{}{path}", self.address)).header("x-secret-key", &self.token)
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.request(Method::GET, path)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        answer(self.request(Method::POST, path).json(&body)).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> (u16, Value) {
+        answer(self.request(Method::PUT, path).json(&body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
+        answer(self.request(Method::DELETE, path)).await
+    }
+
+    /// What must succeed.
+    pub async fn ok(&self, path: &str, body: Value) -> Value {
+        let (status, value) = self.post(path, body).await;
+        assert_eq!(status, 200, "{path}: {value}");
+        value
+    }
+
+    pub async fn start(&self) -> String {
+        let session = self.ok("/agent/start", json!({"working_dir": self.work()})).await;
+        session["id"].as_str().unwrap().to_owned()
+    }
+
+    /// `/reply` to its end, without the signs of life.
+    pub async fn reply(&self, body: Value) -> Vec<Value> {
+        self.listen("/reply", body).await.rest().await
+    }
+
+    pub async fn listen(&self, path: &str, body: Value) -> Events {
+        let response = self.request(Method::POST, path).json(&body).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        Events::of(response)
+    }
+
+    pub async fn conversation(&self, session: &str) -> Vec<Value> {
+        let (_, text) = self.get(&format!("/sessions/{session}/export")).await;
+        let file: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+        file["conversation"].as_array().unwrap().clone()
+    }
+}
+
+impl Events {
+    pub fn of(response: reqwest::Response) -> Self {
+        Self { body: Box::pin(response.bytes_stream()), text: String::new() }
+    }
+
+    /// The next frame, whole.
+    pub async fn frame(&mut self) -> Option<String> {
+        loop {
+            if let Some((frame, rest)) = self.text.split_once("\n\n") {
+                let (frame, rest) = (frame.to_owned(), rest.to_owned());
+                self.text = rest;
+                return Some(frame);
+            }
+            let piece = tokio::time::timeout(std::time::Duration::from_secs(30), self.body.next()).await.unwrap()?;
+            self.text.push_str(std::str::from_utf8(&piece.ok()?).unwrap());
+        }
+    }
+
+    /// The next event that is no sign of life.
+    pub async fn event(&mut self) -> Option<Value> {
+        loop {
+            let frame = self.frame().await?;
+            let Some(data) = frame.lines().find_map(|line| line.strip_prefix("data: ")) else { continue };
+            let event: Value = serde_json::from_str(data).unwrap();
+            if event["type"] != "Ping" {
+                return Some(event);
+            }
+        }
+    }
+
+    pub async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let event = self.event().await.expect("the stream ended");
+            if wanted(&event) {
+                return event;
+            }
+        }
+    }
+
+    pub async fn rest(mut self) -> Vec<Value> {
+        let mut events = Vec::new();
+        while let Some(event) = self.event().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+/// A message that makes the demo model play this.
+pub fn message(calls: Value) -> Value {
+    said(&format!("[[script:{calls}]]"))
+}
+
+pub fn said(text: &str) -> Value {
+    json!({
+        "role": "user", "created": 1, "content": [{"type": "text", "text": text}],
+        "metadata": {"userVisible": true, "agentVisible": true},
+    })
+}
+
+/// All the text that the agent said.
+pub fn text(events: &[Value]) -> String {
+    let messages = events.iter().map(|event| &event["message"]).filter(|message| message["role"] == "assistant");
+    let pieces = messages.flat_map(|message| message["content"].as_array().unwrap().iter());
+    pieces.filter_map(|piece| piece["text"].as_str()).collect()
+}
+
+pub fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+async fn answer(request: RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}

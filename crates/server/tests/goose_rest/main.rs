@@ -1,0 +1,7 @@
+//! goose's REST against the real router: every route, both ways to chat, and what is refused.
+#![allow(clippy::unwrap_used)]
+
+mod bad;
+mod chat;
+mod house;
+mod routes;
