@@ -203,12 +203,12 @@ async def npm(house, other):
 
 
 async def beeai(house, other):
-    out = await output_of(".venv-beeai/bin/python", "beeai.py", house.url)
+    out = await output_of(".venv/beeai/bin/python", "beeai.py", house.url)
     assert json.loads(out.splitlines()[-1]) == ["hello", "again"], out
 
 
 async def acp_mcp(house, other):
-    out = await output_of(".venv-mcp/bin/python", "mcp_tools.py", house.url, ".venv-mcp/bin/acp-mcp")
+    out = await output_of(".venv/mcp/bin/python", "mcp_tools.py", house.url, ".venv/mcp/bin/acp-mcp")
     assert "hi" in out, out
 
 
