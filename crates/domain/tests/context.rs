@@ -131,6 +131,23 @@ fn a_compaction_in_the_middle_of_a_run_keeps_the_runs_own_messages_known() {
 }
 
 #[test]
+fn what_is_said_while_a_summary_is_made_is_not_lost() {
+    let mut script = running();
+    says(&mut script, "old", Vec::new());
+    script.prompt(build::run(9), IfBusy::Steer).unwrap();
+    let heard = context(&script);
+    script.prompt(build::run(10), IfBusy::Steer).unwrap();
+    let unheard = context(&script).messages.last().unwrap().id;
+    let summary = Message::text(MessageId::new(Uuid::from_u128(77)), Role::User, "summary");
+    let last = Message::clone(heard.messages.last().unwrap());
+    let replacement = vec![summary, last];
+    script.report(build::run(RUN), Report::Compacted { keep_to: Seq::ZERO, replacement });
+    let after = context(&script);
+    assert_eq!(after.messages.iter().map(|message| message.id).last(), Some(unheard));
+    assert_eq!(after.messages.len(), 3);
+}
+
+#[test]
 fn reading_from_the_last_reset_gives_the_same_as_reading_everything() {
     let mut script = running();
     says(&mut script, "old", Vec::new());

@@ -210,6 +210,9 @@ impl Turn {
         if is_answered(&self.context) {
             return self.end(Outcome::Completed { stop: StopReason::EndTurn });
         }
+        if self.is_asked_for_room() {
+            return self.make_room_as_asked();
+        }
         self.pick_up_calls(ids);
         self.settle();
     }
@@ -337,5 +340,8 @@ fn first_words(messages: &[Arc<Message>]) -> String {
 
 /// The answer is in the log and only the run's end is missing.
 fn is_answered(context: &Context) -> bool {
-    context.pending.is_empty() && context.messages.last().is_some_and(|last| last.role == Role::Agent)
+    // A run without a message of its own was to make room, and has made it.
+    let nothing_left = context.run_from() == context.messages.len() && !context.messages.is_empty();
+    let answered = context.messages.last().is_some_and(|last| last.role == Role::Agent);
+    context.pending.is_empty() && (answered || nothing_left)
 }

@@ -1,12 +1,16 @@
 //! How a turn makes room when the model's window fills up.
 
 use gander_domain::{
-    Delta, Event, Growth, Ids, Message, MessageId, Outcome, Report, ResetReason, Seq, Severity, Timestamp,
+    Delta, Event, Growth, Ids, Message, MessageId, Outcome, Report, ResetReason, Role, Seq, Severity, StopReason,
+    Timestamp,
 };
 
 use super::{Again, Effect, Phase, Turn};
 use crate::compact::{self, Split};
 use crate::model::{Finish, ModelError, ModelEvent};
+
+/// What a person types to have room made.
+const COMMAND: &str = "/compact";
 
 /// A summary under way.
 pub(super) struct Summary {
@@ -23,11 +27,29 @@ pub(super) struct Summary {
 enum Why {
     /// The window fills up: if it fails, the next call may still succeed.
     Full,
+    /// A person asked for it, and for nothing else.
+    Asked,
     /// The provider refused the conversation as too long, in these words.
     Refused(String),
 }
 
 impl Turn {
+    /// True if the run is nothing but the command to make room.
+    pub(super) fn is_asked_for_room(&self) -> bool {
+        let run = &self.context.messages[self.context.run_from()..];
+        matches!(run, [only] if only.role == Role::User && only.plain_text().trim() == COMMAND)
+    }
+
+    /// Summarises everything that was said before.
+    pub(super) fn make_room_as_asked(&mut self) {
+        let older = self.context.messages[..self.context.run_from()].to_vec();
+        if older.is_empty() {
+            self.notice(Severity::Info, "there is nothing to summarise yet", None);
+            return self.end(Outcome::Completed { stop: StopReason::EndTurn });
+        }
+        self.summarise(Split { older, kept: Vec::new() }, Why::Asked);
+    }
+
     pub(super) fn is_full(&self) -> bool {
         let room = self.setup.settings.room(self.setup.model.window);
         !self.squeezed && compact::used(&self.context, &self.setup.system, &self.setup.tools) > room
@@ -55,7 +77,11 @@ impl Turn {
     }
 
     fn summarise(&mut self, split: Split, why: Why) {
-        self.notice(Severity::Info, "the model's window is full: older messages are being summarised", None);
+        let title = match why {
+            Why::Asked => "older messages are being summarised",
+            Why::Full | Why::Refused(_) => "the model's window is full: older messages are being summarised",
+        };
+        self.notice(Severity::Info, title, None);
         self.failures = 0;
         let budget = self.setup.settings.room(self.setup.model.window) / 2;
         let seen = self.context.messages.len();
@@ -97,7 +123,10 @@ impl Turn {
         let reason = ResetReason::Compacted;
         self.fold(Event::HistoryReset { keep_to: Seq::ZERO, replacement, reason });
         self.failures = 0;
-        self.call();
+        match summary.why {
+            Why::Asked => self.end(Outcome::Completed { stop: StopReason::EndTurn }),
+            Why::Full | Why::Refused(_) => self.call(),
+        }
     }
 
     pub(super) fn summary_failed(&mut self, now: Timestamp, mut summary: Summary, error: &ModelError) {
@@ -119,6 +148,9 @@ impl Turn {
                 let title = "older messages could not be summarised";
                 self.notice(Severity::Warning, title, Some(problem.to_owned()));
                 self.call();
+            }
+            Why::Asked => {
+                self.end(Outcome::failed("model", format!("older messages could not be summarised: {problem}")))
             }
             Why::Refused(message) => self.end(Outcome::failed("model", message)),
         }

@@ -69,6 +69,40 @@ fn what_is_old_is_summarised_and_the_run_stays_word_for_word() {
 }
 
 #[test]
+fn a_person_may_ask_for_room_and_gets_nothing_else() {
+    let mut context = prompted("the first question");
+    let run = context.run;
+    let id = MessageId::new(Uuid::from_u128(0xcccc));
+    fold(&mut context, run, Event::MessageDone { message: Message::text(id, Role::Agent, "the first answer") });
+    end(&mut context);
+    start(&mut context, "/compact");
+    let mut script = Script::new(setup(), context);
+    script.feed(Input::Begin).model(vec![says("They talked."), used(ModelStop::EndTurn, 50)]);
+    expect![[r#"
+        > begin
+        - noticed Info: older messages are being summarised
+        call model
+            user: The older part of the conversation:
+
+        # User
+        the first question
+
+        # Agent
+        the first answer
+
+        > model: 2 events
+        - used 50 in, 0 out
+        - compacted
+            user: The older part of this conversation was replaced by this summary of it:
+
+        They talked.
+        - ended completed EndTurn
+        end
+    "#]]
+    .assert_eq(script.happened());
+}
+
+#[test]
 fn a_conversation_refused_as_too_long_is_summarised_once() {
     let (setup, context) = long();
     let mut script = Script::new(setup, context);

@@ -82,6 +82,7 @@ impl Session {
         let message = user_message(now, parts);
         self.append(now.at, Some(run), Event::MessageDone { message: message.clone() });
         if self.attached {
+            self.spoken.push(message.clone());
             self.order(When::Committed, Order::Steer { message });
         }
         Accepted::Steered(run)

@@ -44,6 +44,8 @@ pub struct Session {
     attached: bool,
     /// Was the back-end sent an answer that it may have missed, because it was about to park?
     crossed: bool,
+    /// What people said into the turn since the agent last did something: it may not have heard of it.
+    spoken: Vec<Message>,
     effects: VecDeque<Effect>,
 }
 
@@ -113,12 +115,12 @@ impl Session {
         };
         let entry = Entry { seq: Seq::ZERO.next(), at, run: None, event, meta: meta.map(Box::new) };
         let view = SessionView::born(&entry).expect("the entry is a SessionCreated");
-        Self { view, attached: false, crossed: false, effects: VecDeque::from([Effect::Append(entry)]) }
+        Self { effects: VecDeque::from([Effect::Append(entry)]), ..Self::restore(view) }
     }
 
     /// A session as its log says it is, with no back-end.
     pub fn restore(view: SessionView) -> Self {
-        Self { view, attached: false, crossed: false, effects: VecDeque::new() }
+        Self { view, attached: false, crossed: false, spoken: Vec::new(), effects: VecDeque::new() }
     }
 
     /// What the session is now, effects included that were not taken yet.
@@ -147,6 +149,10 @@ impl Session {
     fn append_with(&mut self, at: Timestamp, run: Option<RunId>, event: Event, meta: Option<Value>) {
         let entry = Entry { seq: self.view.head.next(), at, run, event, meta: meta.map(Box::new) };
         self.view.apply(&entry);
+        let spoke = matches!(&entry.event, Event::MessageDone { message } if message.role != Role::User);
+        if spoke || matches!(entry.event, Event::ToolDone { .. } | Event::RunEnded { .. }) {
+            self.spoken.clear();
+        }
         self.effects.push_back(Effect::Append(entry));
     }
 

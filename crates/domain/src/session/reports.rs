@@ -36,12 +36,23 @@ impl Session {
             Report::Titled(_) => {}
             Report::Noticed(notice) => self.fact(now, run, Event::Noticed { notice }),
             Report::Compacted { keep_to, replacement } => {
+                let replacement = self.with_spoken(replacement);
                 let reason = ResetReason::Compacted;
                 self.fact(now, run, Event::HistoryReset { keep_to, replacement, reason });
             }
             Report::Parked => self.park(now, run),
             Report::Ended(outcome) => self.end_run(now, outcome),
         }
+    }
+
+    /// Whoever summarised may not have heard what a person said meanwhile: it is not lost.
+    fn with_spoken(&self, mut replacement: Vec<Message>) -> Vec<Message> {
+        for spoken in &self.spoken {
+            if replacement.iter().all(|message| message.id != spoken.id) {
+                replacement.push(spoken.clone());
+            }
+        }
+        replacement
     }
 
     /// A durable entry first closes the open message.

@@ -40,8 +40,11 @@ impl Site {
     pub fn new(app: Arc<App>, config: &Config, tokens: Tokens) -> Arc<Self> {
         let server = &config.sections.server;
         let limits = config.sections.limits.clone();
+        let acp = crate::door::acp::Connections::new(Arc::clone(app.desk()));
+        let ending = CancellationToken::new();
+        acp.sweep(ending.clone());
         Arc::new(Self {
-            acp: crate::door::acp::Connections::new(Arc::clone(app.desk())),
+            acp,
             a2a: crate::door::a2a::A2a::new(Arc::clone(app.desk()), app.push().clone(), &config.sections.a2a),
             cards: super::a2a::Cards::new(config),
             acp_rest: acp_rest(&app, config, &tokens),
@@ -54,7 +57,7 @@ impl Site {
             panics: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             streams: Arc::default(),
-            ending: CancellationToken::new(),
+            ending,
         })
     }
 

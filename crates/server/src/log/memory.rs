@@ -149,6 +149,19 @@ impl Store for MemoryStore {
         Ok(self.open()?.read_scope(scope, after, limit))
     }
 
+    async fn scopes(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
+        let state = self.open()?;
+        let named = state.scopes.iter().filter(|(name, _)| name.starts_with(prefix));
+        let later = named.filter(|(name, _)| after.is_none_or(|after| name.as_str() > after));
+        let last = later.filter_map(|(name, entries)| Some((name.clone(), entries.last()?.at)));
+        Ok(last.take(limit as usize).collect())
+    }
+
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
         self.open()?.scopes.remove(scope);
         Ok(())

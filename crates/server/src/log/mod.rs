@@ -112,6 +112,14 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// Facts of a scope after a place, in order.
     async fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Result<Vec<ScopeEntry>, StoreError>;
 
+    /// Scopes whose name begins like this, by name, after one of them; each with the time of its last fact.
+    async fn scopes(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, Timestamp)>, StoreError>;
+
     /// Forgets a scope.
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError>;
 

@@ -53,10 +53,14 @@ impl House {
     }
 
     async fn open(root: tempfile::TempDir, launch: Launch, upstream: Option<Upstream>) -> anyhow::Result<Self> {
-        let launch = launch
-            .with("GANDER_LIMITS_REQUESTS_PER_SECOND", "100000")
-            .with("GANDER_LIMITS_REQUEST_BURST", "100000")
-            .with("GANDER_LIMITS_STREAMS", "5000");
+        let limits = [
+            ("GANDER_LIMITS_REQUESTS_PER_SECOND", "100000"),
+            ("GANDER_LIMITS_REQUEST_BURST", "100000"),
+            ("GANDER_LIMITS_STREAMS", "5000"),
+        ];
+        let set: Vec<String> = launch.variables.iter().map(|(name, _)| name.clone()).collect();
+        let unset = limits.into_iter().filter(|(name, _)| !set.iter().any(|set| set == name));
+        let launch = unset.fold(launch, |launch, (name, value)| launch.with(name, value));
         let server = launch.serve().await?;
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
         let door = Door { address: server.address, token, query: "" };

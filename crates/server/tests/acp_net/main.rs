@@ -7,6 +7,7 @@ mod cuts;
 mod dialects;
 mod house;
 mod http;
+mod rows;
 mod socket;
 mod sockets;
 mod streams;

@@ -90,7 +90,7 @@ async fn streams_have_one_reader_and_say_what_they_are() -> anyhow::Result<()> {
     let mut visitor = Visitor::enter(&house.door).await?;
     let own = &visitor.own;
     let told = ["content-type", "cache-control", "x-accel-buffering"].map(|name| own.header(name));
-    assert_eq!(told, [Some("text/event-stream"), Some("no-cache, no-transform"), Some("no")]);
+    assert_eq!(told, [Some("text/event-stream; charset=utf-8"), Some("no-cache, no-transform"), Some("no")]);
     let session = visitor.session(&house).await?;
     let mut first = visitor.stream(&session, &[]).await?;
     assert_eq!((first.status(), first.header("acp-session-id")), (200, Some(session.as_str())));

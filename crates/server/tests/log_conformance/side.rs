@@ -110,6 +110,12 @@ pub async fn scopes_are_logs_of_their_own(harness: &impl Harness) {
         |seq, fact: i32| ScopeEntry { seq: Seq(seq), at: Timestamp::from_micros(7), fact: json!({ "fact": fact }) };
     assert_eq!(store.read_scope("user/anna", Seq(0), 10).await.unwrap(), [entry(1, 1), entry(2, 2), entry(3, 3)]);
     assert_eq!(store.read_scope("user/anna", Seq(1), 1).await.unwrap(), [entry(2, 2)]);
+    store.append_scope(append("users", None, &[1]), Sync::Relaxed).await.unwrap();
+    let named = |name: &str| (name.to_owned(), Timestamp::from_micros(7));
+    assert_eq!(store.scopes("user/", None, 9).await.unwrap(), [named("user/anna"), named("user/bob")]);
+    assert_eq!(store.scopes("user/", None, 1).await.unwrap(), [named("user/anna")]);
+    assert_eq!(store.scopes("user/", Some("user/anna"), 9).await.unwrap(), [named("user/bob")]);
+    assert_eq!(store.scopes("nobody", None, 9).await.unwrap(), []);
     store.delete_scope("user/anna").await.unwrap();
     assert_eq!(store.read_scope("user/anna", Seq(0), 10).await.unwrap(), []);
     assert_eq!(store.read_scope("user/bob", Seq(0), 10).await.unwrap(), [entry(1, 9)]);

@@ -9,6 +9,9 @@ use super::schema::{
 };
 use crate::jsonrpc::Error;
 
+/// The command that the agent itself carries out.
+const COMPACT: &str = "compact";
+
 /// A slash command that can be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slash {
@@ -24,8 +27,15 @@ pub(super) fn available() -> SessionUpdate {
     let commands = vec![
         AvailableCommand::new("clear", "Start over with an empty conversation in the same workspace"),
         AvailableCommand::new("title", "Give this session a title").input(AvailableCommandInput::Unstructured(title)),
+        AvailableCommand::new(COMPACT, "Summarise the conversation so far, so that there is room for more"),
     ];
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands))
+}
+
+/// What a client types to have this command, if it is one for the agent.
+pub(super) fn for_agent(name: &str) -> Option<String> {
+    let name = name.strip_prefix('/').unwrap_or(name);
+    (name == COMPACT).then(|| format!("/{name}"))
 }
 
 /// The command that a client names as such.

@@ -25,7 +25,15 @@ pub(super) struct News {
 pub(super) struct Follows {
     clients: Arc<Clients>,
     watches: FuturesUnordered<Watch>,
-    present: HashMap<SessionId, (AbortHandle, Presence)>,
+    present: HashMap<SessionId, (AbortHandle, Option<Presence>)>,
+}
+
+/// Whether a client counts as attached to what it watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attendance {
+    Here,
+    /// It is only remembered.
+    Away,
 }
 
 impl Follows {
@@ -38,7 +46,18 @@ impl Follows {
         self.remove(session);
         let handle = self.watch(session, follower);
         let presence = self.clients.enter(session);
-        self.present.insert(session, (handle, presence));
+        self.present.insert(session, (handle, Some(presence)));
+    }
+
+    /// Counts the client as attached to a session that it watches, or not.
+    pub(super) fn attend(&mut self, session: SessionId, attendance: Attendance) {
+        let Some((_, presence)) = self.present.get_mut(&session) else { return };
+        match attendance {
+            Attendance::Here => {
+                presence.get_or_insert_with(|| self.clients.enter(session));
+            }
+            Attendance::Away => *presence = None,
+        }
     }
 
     pub(super) fn remove(&mut self, session: SessionId) {
@@ -81,5 +100,25 @@ impl Follows {
         });
         self.watches.push(Abortable::new(watch, registration));
         handle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_away_watches_on_and_does_not_count() {
+        let (clients, session) = (Arc::new(Clients::default()), SessionId::new(uuid::Uuid::from_u128(1)));
+        let mut follows = Follows::new(Arc::clone(&clients));
+        follows.attend(session, Attendance::Here);
+        assert_eq!(clients.at(session), 0, "nobody watches");
+        let (handle, _) = AbortHandle::new_pair();
+        follows.present.insert(session, (handle, Some(clients.enter(session))));
+        let counts = [Attendance::Here, Attendance::Away, Attendance::Away, Attendance::Here].map(|attendance| {
+            follows.attend(session, attendance);
+            clients.at(session)
+        });
+        assert_eq!(counts, [1, 0, 0, 1]);
     }
 }

@@ -1,11 +1,12 @@
 //! A client's sessions, page by page.
 
+use gander_domain::{Event, Seq, SessionId};
 use gander_wire::acp::{ArchiveFilter, Listed, Refusal};
 
 use super::intents::unavailable;
 use crate::app::Peer;
 use crate::door::Desk;
-use crate::log::{Card, Page, PageKey, SessionQuery};
+use crate::log::{Card, Form, Limit, Page, PageKey, SessionQuery, Store};
 
 /// Sessions on one page.
 const PAGE: u32 = 50;
@@ -39,7 +40,9 @@ pub(super) async fn list(
     };
     let page = page.map_err(|error| unavailable(&error))?;
     let next = page.next.map(|next| next.to_string());
-    Ok((page.cards.into_iter().map(listed).collect(), next))
+    let store = desk.hub.store();
+    let listed = page.cards.into_iter().map(|card| listed(&**store, card));
+    Ok((futures::future::join_all(listed).await, next))
 }
 
 /// The first page of two lists together, last changed first.
@@ -54,8 +57,18 @@ fn merged(one: Page, other: Page) -> Page {
     Page { cards, next }
 }
 
-fn listed(card: Card) -> Listed {
+async fn listed(store: &dyn Store, card: Card) -> Listed {
     let Card { session, workspace, title, created_at, updated_at, archived, .. } = card;
     let title = Some(title).filter(|title| !title.is_empty());
-    Listed { session, workspace, folders: Vec::new(), title, created_at, updated_at, archived }
+    let folders = folders(store, session).await;
+    Listed { session, workspace, folders, title, created_at, updated_at, archived }
+}
+
+/// The further folders of a session, which its first entry names. One that was just deleted has none.
+async fn folders(store: &dyn Store, session: SessionId) -> Vec<String> {
+    let first = store.read(session, Seq::ZERO, Limit { entries: 1, bytes: 1 }, Form::Joined).await.unwrap_or_default();
+    match first.into_iter().next().map(|entry| entry.event) {
+        Some(Event::SessionCreated { folders, .. }) => folders,
+        Some(_) | None => Vec::new(),
+    }
 }

@@ -210,6 +210,15 @@ impl Store for SqliteStore {
         read::scope(&self.readers, scope, after, limit).await
     }
 
+    async fn scopes(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
+        read::scopes(&self.readers, prefix, after.unwrap_or_default(), limit).await
+    }
+
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
         let mut script = Script::new("DELETE FROM scope WHERE name = ?");
         script.bind(scope.to_owned());

@@ -86,6 +86,21 @@ pub(super) async fn scope(
     rows.iter().map(entry).collect()
 }
 
+/// Along the primary key: names that begin so lie together.
+pub(super) async fn scopes(
+    pool: &SqlitePool,
+    prefix: &str,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    let query = "SELECT name, MAX(at) FROM scope WHERE name >= ? AND name < ? AND name > ? \
+         GROUP BY name ORDER BY name LIMIT ?";
+    let beyond = format!("{prefix}{}", char::MAX);
+    let query = sqlx::query(query).bind(prefix).bind(beyond).bind(after).bind(i64::from(limit));
+    let rows = query.fetch_all(pool).await.map_err(failed)?;
+    Ok(rows.iter().map(|row| (row.get(0), Timestamp::from_micros(row.get(1)))).collect())
+}
+
 pub(super) fn entry_row(row: &SqliteRow) -> Result<Row, StoreError> {
     Ok(Row { first: seq(row, 0), last: seq(row, 1), kind: Kind::from_code(row.get(2))?, body: row.get(3) })
 }

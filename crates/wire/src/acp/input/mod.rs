@@ -181,6 +181,11 @@ fn set_title(params: Value) -> Result<Request, Error> {
 fn prompt(params: Value, profile: &Profile) -> Result<Request, Error> {
     let Prompt { session_id: id, prompt, command, meta } = read(params)?;
     let session = session_id(&id)?;
+    let typed = command.as_ref().and_then(|command| commands::for_agent(&command.name));
+    let (prompt, command) = match typed {
+        Some(line) => (vec![line.into()], None),
+        None => (prompt, command),
+    };
     let slash = match command {
         Some(command) => Some(commands::named(&command.name, command.input.as_deref().unwrap_or_default())?),
         None => commands::typed(&prompt)?,

@@ -12,11 +12,11 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::lanes::{Lanes, To};
+use super::lanes::{COMES_BACK, Lanes, To};
 use super::record::{Began, Fact, Record};
 use super::{Addressed, Ask, Closed, Connections, Post, Posted};
 use crate::clock::SystemIds;
-use crate::door::acp::follows::News;
+use crate::door::acp::follows::{Attendance, News};
 use crate::door::acp::intents::Done;
 use crate::door::acp::openings::first;
 use crate::door::acp::{AT_ONCE, Answers, Client, UNSENT};
@@ -27,7 +27,7 @@ use crate::sse::Position;
 const UNUSED: Duration = Duration::from_secs(10 * 60);
 
 /// How often that is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// Text that is joined into one message at most, so that the message is never cut: an id then names all of it.
 const JOINED: usize = 8 * 1024;
@@ -143,6 +143,7 @@ impl Actor {
             self.tell_due();
             self.accept_posts();
             self.go_on();
+            self.attend();
             tokio::select! {
                 Some(ask) = mailbox.recv(), if self.client.work.len() < AT_ONCE => {
                     if self.asked(ask).await == Goes::Over {
@@ -222,6 +223,15 @@ impl Actor {
             if let Some(follower) = lane.paused.take_if(|_| lane.pipe.as_ref().is_none_or(|pipe| pipe.has_room())) {
                 self.client.follows.go_on(*session, follower);
             }
+        }
+    }
+
+    /// A client counts as attached while it asks, reads or is about to come back, not for as long as it is remembered.
+    fn attend(&mut self) {
+        let asks = self.used.elapsed() < COMES_BACK || self.lanes.is_waited_for();
+        for (session, lane) in &self.lanes.sessions {
+            let attendance = if asks || lane.is_expected() { Attendance::Here } else { Attendance::Away };
+            self.client.follows.attend(*session, attendance);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::hub::Follower;
 use crate::sse::{EventId, Position};
 
 /// A reader that left is expected back for so long.
-const COMES_BACK: Duration = Duration::from_secs(60);
+pub(super) const COMES_BACK: Duration = Duration::from_secs(60);
 
 /// Requests and answers begin like this, notifications do not.
 const WITH_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
@@ -80,7 +80,7 @@ impl Lane {
     }
 
     /// True if somebody reads, or has just left and is about to come back: its answers wait for it here.
-    fn is_expected(&self) -> bool {
+    pub(super) fn is_expected(&self) -> bool {
         self.has_reader() || self.left.is_some_and(|left| left.elapsed() < COMES_BACK)
     }
 
@@ -176,11 +176,14 @@ impl Lanes {
         answer
     }
 
+    /// True if somebody waits for an answer where it asked.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.bodies.values().any(|body| !body.is_closed())
+    }
+
     /// True if anybody reads anything.
     pub(super) fn has_reader(&self) -> bool {
-        self.own.has_reader()
-            || self.bodies.values().any(|body| !body.is_closed())
-            || self.sessions.values().any(Lane::has_reader)
+        self.own.has_reader() || self.is_waited_for() || self.sessions.values().any(Lane::has_reader)
     }
 
     /// Lets go of readers that left.

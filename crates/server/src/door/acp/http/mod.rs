@@ -31,6 +31,9 @@ const MAILBOX: usize = 64;
 /// A message whose effects take longer is accepted all the same.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often connections that nobody uses any more are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+
 /// Connections at once.
 const MOST: usize = 1_000;
 
@@ -151,6 +154,22 @@ impl Connections {
     /// Connections to this desk.
     pub fn new(desk: Arc<Desk>) -> Arc<Self> {
         Arc::new(Self { desk, known: Mutex::default() })
+    }
+
+    /// Forgets connections that nobody uses any more, now and then, until the server ends.
+    pub fn sweep(self: &Arc<Self>, ending: CancellationToken) {
+        let store = Arc::clone(self.desk.hub.store());
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(SWEEP_EVERY) => {}
+                    () = ending.cancelled() => return,
+                }
+                if let Err(error) = record::forget_old(&*store).await {
+                    tracing::warn!(%error, "old connections are not forgotten");
+                }
+            }
+        });
     }
 
     /// Makes a connection with a client's `initialize`.

@@ -22,6 +22,9 @@ const SIGN_EVERY: Duration = Duration::from_secs(10 * 60);
 /// Facts that one read gives.
 const PAGE: u32 = 1_000;
 
+/// How the names of connections begin among the scopes.
+const PREFIX: &str = "connection/";
+
 /// A fact about a connection.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "fact")]
@@ -173,11 +176,55 @@ impl Record {
     }
 
     fn age(&self) -> Duration {
-        let micros = clock::now().micros().saturating_sub(self.written.micros());
-        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+        age(self.written)
     }
 }
 
+/// Forgets connections whose last sign of life is too old.
+pub(super) async fn forget_old(store: &dyn Store) -> Result<(), StoreError> {
+    let mut after: Option<String> = None;
+    loop {
+        let page = store.scopes(PREFIX, after.as_deref(), PAGE).await?;
+        for (name, _) in page.iter().filter(|(_, seen)| age(*seen) > KNOWN_FOR) {
+            store.delete_scope(name).await?;
+        }
+        match page.into_iter().next_back() {
+            Some((last, _)) => after = Some(last),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn age(since: Timestamp) -> Duration {
+    let micros = clock::now().micros().saturating_sub(since.micros());
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
 fn scope(id: Uuid) -> String {
-    format!("connection/{id}")
+    format!("{PREFIX}{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::log::MemoryStore;
+
+    #[tokio::test]
+    async fn connections_that_nobody_used_for_long_are_forgotten() {
+        let store = MemoryStore::new();
+        let at = |age: Duration| Timestamp::from_micros(clock::now().micros() - age.as_micros() as i64);
+        let scopes = [
+            ("connection/old", at(KNOWN_FOR * 2)),
+            ("connection/new", at(KNOWN_FOR / 2)),
+            ("user/old", at(KNOWN_FOR * 9)),
+        ];
+        for (scope, at) in scopes {
+            let append = ScopeAppend { scope: scope.to_owned(), at, facts: vec![1.into()], after: None };
+            store.append_scope(append, Sync::Relaxed).await.unwrap();
+        }
+        forget_old(&store).await.unwrap();
+        let left: Vec<String> = store.scopes("", None, 9).await.unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(left, ["connection/new", "user/old"]);
+    }
 }
