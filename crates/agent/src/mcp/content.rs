@@ -19,8 +19,13 @@ pub(super) fn result(result: CallToolResult, limits: &Limits) -> ToolResult {
 
 /// Content, each piece within its limit and all texts together within theirs.
 pub(super) fn parts(content: impl IntoIterator<Item = ContentBlock>, limits: &Limits) -> Vec<Part> {
+    limited(content.into_iter().map(part), limits)
+}
+
+/// Parts, each within its limit and all texts together within theirs.
+pub(super) fn limited(parts: impl IntoIterator<Item = Part>, limits: &Limits) -> Vec<Part> {
     let mut room = limits.result;
-    content.into_iter().map(|block| within(part(block), limits, &mut room)).collect()
+    parts.into_iter().map(|part| within(part, limits, &mut room)).collect()
 }
 
 /// What a resource holds.

@@ -17,6 +17,8 @@ mod http;
 mod link;
 mod names;
 mod pins;
+mod prompts;
+mod resources;
 mod sampling;
 mod server;
 mod servers;

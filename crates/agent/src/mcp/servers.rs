@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gander_domain::{Ask, Choice, ChoiceKind, Notice, Severity, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{
+    Ask, Choice, ChoiceKind, Notice, Part, Severity, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult,
+};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +21,7 @@ use super::names;
 use super::pins::{self, PinBook, Pins};
 use super::server::{Phase, Server, Times};
 use super::spec::Spec;
+use super::{prompts, resources};
 use crate::model::ToolSpec;
 use crate::tools::{Environment, Limits, Redactor, Signal};
 
@@ -186,7 +189,8 @@ impl Servers {
 
     /// The tools on offer, as a model sees them.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.usable().into_iter().map(|(_, offered)| offered.spec).collect()
+        let tools = self.usable().into_iter().map(|(_, offered)| offered.spec);
+        tools.chain(resources::specs(&self.all())).collect()
     }
 
     /// What the servers say about themselves, by name.
@@ -200,6 +204,17 @@ impl Servers {
         self.all().iter().flat_map(|server| server.view().catalogue.prompts.clone()).collect()
     }
 
+    /// What a person's prompt becomes: `/server:prompt words` is what that prompt says, anything else stays.
+    pub async fn expanded(&self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
+        let [Part::Text { text }] = parts.as_slice() else { return Ok(parts) };
+        let Some(typed) = text.trim().strip_prefix('/') else { return Ok(parts) };
+        let (name, words) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+        match self.prompts().into_iter().find(|prompt| prompt.command() == name) {
+            Some(prompt) => prompts::fill(&self.all(), &prompt, words, &self.limits).await,
+            None => Ok(parts),
+        }
+    }
+
     /// How each of them is.
     pub fn standing(&self) -> Vec<Standing> {
         self.all().iter().map(|server| self.stands(server)).collect()
@@ -207,7 +222,9 @@ impl Servers {
 
     /// Describes a call of one of their tools; `None` if it is none of theirs.
     pub fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        let (server, offered) = self.tool(name)?;
+        let Some((server, offered)) = self.tool(name) else {
+            return resources::describe(id, name, arguments).filter(|_| self.has_resources());
+        };
         let Some(given) = fields(arguments) else {
             return Some(Err(ToolResult::text(ToolEnd::Failed, "arguments do not fit the tool: an object is wanted")));
         };
@@ -235,7 +252,7 @@ impl Servers {
         signals: mpsc::Sender<Signal>,
         cancel: CancellationToken,
     ) -> Option<ToolResult> {
-        let (server, offered) = self.tool(&call.name)?;
+        let Some((server, offered)) = self.tool(&call.name) else { return self.resource(call, &cancel).await };
         let arguments = fields(&call.arguments).unwrap_or_default();
         let wanted = ToolUse { tool: offered.tool, arguments, patience: server.spec.patience, signals, cancel };
         let mut result = match self.call(&server, &wanted).await {
@@ -253,6 +270,22 @@ impl Servers {
             line = server.line() => line.map_err(CallError::Refused)?,
         };
         calls::call(&line, wanted).await
+    }
+
+    async fn resource(&self, call: &ToolCall, cancel: &CancellationToken) -> Option<ToolResult> {
+        let all = self.all();
+        let mut result = tokio::select! {
+            biased;
+            () = cancel.cancelled() => ToolResult::text(ToolEnd::Cancelled, "cancelled"),
+            result = resources::run(&all, call, &self.limits) => result?,
+        };
+        let secrets = all.iter().flat_map(|server| server.spec.secrets());
+        self.ground.redactor.knowing(secrets).result(&mut result);
+        Some(result)
+    }
+
+    fn has_resources(&self) -> bool {
+        !resources::specs(&self.all()).is_empty()
     }
 
     fn all(&self) -> Vec<Arc<Server>> {

@@ -99,3 +99,26 @@ async fn a_changed_tool_is_off_until_a_person_approves() {
     house.tools_changed().await;
     assert_eq!(house.text("script__echo", json!({"text": "again"})).await, "again");
 }
+
+#[tokio::test]
+async fn a_prompt_is_a_command() {
+    use gander_domain::Part;
+    let house = House::good().await;
+    assert_eq!(house.servers.prompts()[0].command(), "script:greet");
+    let said = |text: &str| house.servers.expanded(vec![Part::text(text)]);
+    assert_eq!(said("/script:greet Ada").await, Ok(vec![Part::text("Greet Ada warmly.")]));
+    assert_eq!(said("/script:greet").await, Err("the prompt script:greet wants to know: who".to_owned()));
+    assert_eq!(said("/unknown thing").await, Ok(vec![Part::text("/unknown thing")]));
+}
+
+#[tokio::test]
+async fn resources_are_listed_and_read() {
+    let house = House::good().await;
+    let listed = house.text("list_resources", json!({})).await;
+    assert_eq!(listed, "server\turi\tname\tdescription\nscript\tnote://one\tone\t");
+    let (read, _) = house.call("read_resource", json!({"server": "script", "uri": "note://one"})).await;
+    let text = Some("the first note".to_owned());
+    let part = gander_domain::Part::Resource { uri: "note://one".to_owned(), mime: None, text, blob: None };
+    assert_eq!(read.content, [gander_domain::ToolContent::Part { part }]);
+    assert_eq!(house.text("read_resource", json!({"server": "nobody", "uri": "x"})).await, "no such server: nobody");
+}

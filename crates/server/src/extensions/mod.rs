@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_agent::mcp::{Circumstances, Condition, Servers, Spec, Standing};
+use gander_agent::mcp::{Circumstances, Condition, PromptSpec, Servers, Spec, Standing};
 use gander_agent::tools::{Environment, Limits, Redactor};
-use gander_domain::{SessionId, SessionView};
+use gander_domain::{Part, SessionId, SessionView};
 use serde_json::{Value, json};
 
 pub use pins::PinStore;
@@ -19,6 +19,9 @@ const START: Duration = Duration::from_secs(30);
 
 /// A server that no run needs for so long sleeps: each may cost a hundred megabytes.
 const IDLE: Duration = Duration::from_secs(600);
+
+/// How long a server may take to say one of its prompts: whoever typed its name waits.
+const EXPAND: Duration = Duration::from_secs(5);
 
 /// Sessions whose servers are kept in mind. Of more, those that sleep are forgotten first.
 const REMEMBERED: usize = 1_000;
@@ -85,6 +88,25 @@ impl Extensions {
         }
     }
 
+    /// True if the session has any servers.
+    pub fn has(&self, session: SessionId) -> bool {
+        self.known(session).is_some()
+    }
+
+    /// The prompts of a session's servers, once these have settled.
+    pub async fn prompts(&self, session: SessionId) -> Vec<PromptSpec> {
+        let Some(servers) = self.known(session) else { return Vec::new() };
+        servers.settled().await;
+        servers.prompts()
+    }
+
+    /// What a person's prompt becomes: the name of a server's prompt becomes what that prompt says.
+    pub async fn expanded(&self, session: SessionId, parts: Vec<Part>) -> Result<Vec<Part>, String> {
+        let Some(servers) = self.known(session) else { return Ok(parts) };
+        let expanded = tokio::time::timeout(EXPAND, servers.expanded(parts)).await;
+        expanded.unwrap_or_else(|_| Err("the prompt's server does not answer in time".to_owned()))
+    }
+
     /// A session is closed: its servers end.
     pub fn close(&self, session: SessionId) {
         let closed = self.lock().remove(&session);
@@ -96,8 +118,11 @@ impl Extensions {
         let Some(session) = session else {
             return self.configured.iter().map(|spec| json!({"name": spec.name, "place": spec.place()})).collect();
         };
-        let servers = self.lock().get(&session).map(|entry| Arc::clone(&entry.servers));
-        servers.map_or_else(|| json!([]), |servers| servers.standing().into_iter().map(shown).collect())
+        self.known(session).map_or_else(|| json!([]), |servers| servers.standing().into_iter().map(shown).collect())
+    }
+
+    fn known(&self, session: SessionId) -> Option<Arc<Servers>> {
+        self.lock().get(&session).map(|entry| Arc::clone(&entry.servers))
     }
 
     fn entry(&self, view: &SessionView) -> Entry {

@@ -21,14 +21,31 @@ pub enum Slash {
     Title(String),
 }
 
-/// All commands there are, as a client is told of them.
+/// A command that is a session's own, such as a prompt of an MCP server: what is typed goes to the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// What is typed after the slash.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What is typed after its name, in words; empty if nothing is.
+    pub hint: String,
+}
+
+/// All commands that every session has, as a client is told of them.
 pub(super) fn available() -> SessionUpdate {
+    available_with(&[])
+}
+
+/// The same and these.
+pub(super) fn available_with(offers: &[Offer]) -> SessionUpdate {
     let title = UnstructuredCommandInput::new("the new title");
-    let commands = vec![
+    let mut commands = vec![
         AvailableCommand::new("clear", "Start over with an empty conversation in the same workspace"),
         AvailableCommand::new("title", "Give this session a title").input(AvailableCommandInput::Unstructured(title)),
         AvailableCommand::new(COMPACT, "Summarise the conversation so far, so that there is room for more"),
     ];
+    commands.extend(offers.iter().map(offered));
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands))
 }
 
@@ -36,6 +53,14 @@ pub(super) fn available() -> SessionUpdate {
 pub(super) fn for_agent(name: &str) -> Option<String> {
     let name = name.strip_prefix('/').unwrap_or(name);
     (name == COMPACT).then(|| format!("/{name}"))
+}
+
+fn offered(offer: &Offer) -> AvailableCommand {
+    let command = AvailableCommand::new(offer.name.clone(), offer.description.clone());
+    if offer.hint.is_empty() {
+        return command;
+    }
+    command.input(AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(offer.hint.clone())))
 }
 
 /// The command that a client names as such.

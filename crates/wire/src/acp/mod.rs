@@ -21,7 +21,7 @@ pub mod types;
 mod v2;
 
 pub use client::Client;
-pub use commands::Slash;
+pub use commands::{Offer, Slash};
 pub use connection::Connection;
 pub use dialect::Dialect;
 pub use error::Refusal;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use gander_domain::{Accepted, Command, QuestionId, Reply, RunOrigin, Seq, SessionId, SessionView};
-use gander_wire::acp::{Intent, Listed, Presence, Refusal, Ticket, Withdrawal};
+use gander_wire::acp::{Intent, Listed, Offer, Presence, Refusal, Ticket, Withdrawal};
 use serde_json::Value;
 use tokio::task::JoinError;
 
 use super::lists::list;
 use super::openings::{Place, create, first, fork, open};
-use super::{Answers, Client, extensions, links};
+use super::{Answers, Client, extensions, links, mcp};
 use crate::app::Peer;
 use crate::backend::Lent;
 use crate::door::{Desk, goose};
@@ -28,6 +28,8 @@ pub(super) enum Done {
     Left { ticket: Ticket, result: Result<(), Refusal> },
     /// A command was taken or refused.
     Command { ticket: Option<Ticket>, result: Result<Accepted, Refusal> },
+    /// A session's servers told their prompts.
+    Offered { session: SessionId, offers: Vec<Offer> },
     /// One of our own methods.
     Extended { ticket: Ticket, result: Result<Value, Refusal> },
 }
@@ -133,6 +135,17 @@ impl Client {
         }
     }
 
+    /// Prompts of a session's MCP servers are commands, as soon as the servers are there.
+    fn offer_prompts(&mut self, session: SessionId) {
+        let extensions = Arc::clone(&self.desk.extensions);
+        if extensions.has(session) {
+            self.work.spawn(async move {
+                let offers = extensions.prompts(session).await.iter().map(mcp::offer).collect();
+                Done::Offered { session, offers }
+            });
+        }
+    }
+
     /// Tells the client what became of something.
     pub(super) fn finished(&mut self, done: Result<Done, JoinError>) {
         let Ok(done) = done else {
@@ -147,7 +160,10 @@ impl Client {
                 // One that was open here already goes on where this client is.
                 let told = self.connection.view(session).map_or(after, |view| view.head);
                 self.attach(session, told);
+                self.offer_prompts(session);
             }
+            Done::Offered { session, offers } if !offers.is_empty() => self.connection.offer(session, &offers),
+            Done::Offered { .. } => {}
             Done::Listed { ticket, result: Ok((sessions, next)) } => self.connection.listed(ticket, sessions, next),
             Done::Status { ticket, result: Ok(presence) } => self.connection.status(ticket, presence),
             Done::Left { ticket, result: Ok(()) } => self.connection.done(ticket),
@@ -184,6 +200,7 @@ async fn permitted(
     let Some((workspace, folders)) = open else { return own(desk, peer, session).await.map(|_| command) };
     match command {
         Command::Prompt { run, origin, parts, if_busy, meta } => {
+            let parts = desk.extensions.expanded(session, parts).await.map_err(Refusal::BadParams)?;
             let parts = links::read(&workspace, &folders, parts).await;
             Ok(Command::Prompt { run, origin, parts, if_busy, meta })
         }

@@ -1,9 +1,9 @@
 //! MCP servers that a client names for its session.
 
-use gander_agent::mcp::{Reach, Spec, Transport};
+use gander_agent::mcp::{PromptSpec, Reach, Spec, Transport};
 use gander_agent::tools::Guard;
-use gander_wire::acp::Refusal;
 use gander_wire::acp::schema::{EnvVariable, HttpHeader, McpServer};
+use gander_wire::acp::{Offer, Refusal};
 
 use crate::app::Peer;
 use crate::door::Desk;
@@ -22,6 +22,13 @@ pub(super) fn specs(desk: &Desk, peer: &Peer, servers: &[McpServer]) -> Result<V
         return Err(Refusal::BadParams(format!("more than {MOST} MCP servers: {}", servers.len())));
     }
     servers.iter().map(|server| spec(server, may_start(desk, peer))).collect()
+}
+
+/// A prompt as a command.
+pub(super) fn offer(prompt: &PromptSpec) -> Offer {
+    let wanted = prompt.arguments.iter().map(|argument| argument.name.as_str());
+    let hint = wanted.collect::<Vec<_>>().join(" ");
+    Offer { name: prompt.command(), description: prompt.description.clone(), hint }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
 use super::{Connection, Held, Prompt, of};
+use crate::acp::commands::{self, Offer};
 use crate::acp::dialect::goosed_hello;
 use crate::acp::error::{self, Refusal};
 use crate::acp::input::SessionRequest;
@@ -178,6 +179,14 @@ impl Connection {
                 self.peer.respond(responder, &json!({}));
             }
             other => self.put_back(ticket, other),
+        }
+    }
+
+    /// A session has these commands beside those that every session has.
+    pub fn offer(&mut self, session: SessionId, offers: &[Offer]) {
+        if let Some(attachment) = self.sessions.get(&session) {
+            self.peer.out.address(of(session));
+            attachment.tell(&mut self.peer.out, &Update::Other(Box::new(commands::available_with(offers))));
         }
     }
 
