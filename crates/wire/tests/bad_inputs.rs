@@ -173,7 +173,7 @@ fn serve(door: &mut Door, state: &str) -> String {
             Intent::NewSession { ticket, params } if params.cwd.as_deref() == Some("/file") => {
                 door.connection.refused(ticket, &Refusal::BadWorkspace("/file".to_owned()));
             }
-            Intent::NewSession { ticket, .. } => {
+            Intent::NewSession { ticket, .. } | Intent::FirstSession { ticket } => {
                 door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
             }
             Intent::LoadSession { ticket, .. }
