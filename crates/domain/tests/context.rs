@@ -143,7 +143,7 @@ fn what_is_said_while_a_summary_is_made_is_not_lost() {
     let replacement = vec![summary, last];
     script.report(build::run(RUN), Report::Compacted { keep_to: Seq::ZERO, replacement });
     let after = context(&script);
-    assert_eq!(after.messages.iter().map(|message| message.id).last(), Some(unheard));
+    assert_eq!(after.messages.iter().map(|message| message.id).next_back(), Some(unheard));
     assert_eq!(after.messages.len(), 3);
 }
 

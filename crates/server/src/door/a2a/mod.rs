@@ -48,7 +48,7 @@ pub enum Answer {
     /// Something was said: this is the task, or the agent's mere message.
     Sent(Update<'static>),
     /// A task.
-    Task(Task),
+    Task(Box<Task>),
     /// Some tasks.
     Page(TaskPage),
     /// Where updates are sent.
@@ -106,10 +106,10 @@ impl A2a {
             Request::Stream(send) => self.stream(caller, *send).await.map(Box::new).map(Answer::Stream),
             Request::Get { id, history } => {
                 let task = self.task(caller, &id).await?;
-                Ok(Answer::Task(task.with_history(history)))
+                Ok(Answer::Task(Box::new(task.with_history(history))))
             }
             Request::List(list) => self.list(caller, *list).await.map(Answer::Page),
-            Request::Cancel { id } => self.cancel(caller, &id).await.map(Answer::Task),
+            Request::Cancel { id } => self.cancel(caller, &id).await.map(Box::new).map(Answer::Task),
             Request::Subscribe { id } => self.subscribe(caller, &id).await.map(Box::new).map(Answer::Stream),
             Request::SetPush(config) => {
                 let (thread, _) = self.thread(caller, &config.task_id.clone()).await?;
@@ -180,8 +180,19 @@ fn stored(error: StoreError) -> Error {
         StoreError::NotFound(id) | StoreError::Deleted(id) => {
             Error::new(Kind::TaskNotFound, format!("context not found: {id}"))
         }
-        other => {
-            tracing::error!(error = %other, "the store failed a request");
+        inside @ (StoreError::Exists(_)
+        | StoreError::Fenced { .. }
+        | StoreError::Gap { .. }
+        | StoreError::Truncated { .. }
+        | StoreError::AliasTaken(_)
+        | StoreError::Invalid(_)
+        | StoreError::Corrupt(_)
+        | StoreError::ReadOnly(_)
+        | StoreError::Failed(_)
+        | StoreError::Locked(_)
+        | StoreError::Newer { .. }
+        | StoreError::Closed) => {
+            tracing::error!(error = %inside, "the store failed a request");
             Error::new(Kind::Unavailable, "the store failed, see the server's log")
         }
     }

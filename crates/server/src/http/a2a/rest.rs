@@ -148,7 +148,13 @@ async fn carried_out(
         Some(resumed) => resumed,
         None => match site.a2a.call(caller, request).await? {
             Answer::Stream(stream) => (*stream, Position::default()),
-            answer => return Ok(json(StatusCode::OK, &value(site, caller, parts, &answer), media)),
+            answer @ (Answer::Sent(_)
+            | Answer::Task(_)
+            | Answer::Page(_)
+            | Answer::Push(_)
+            | Answer::Pushes(_)
+            | Answer::Deleted
+            | Answer::Card) => return Ok(json(StatusCode::OK, &value(site, caller, parts, &answer), media)),
         },
     };
     let frame = Frame::bare(caller.dialect, stream.subject());

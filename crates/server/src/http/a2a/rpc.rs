@@ -90,7 +90,13 @@ async fn carried_out(
         Some(resumed) => resumed,
         None => match site.a2a.call(caller, request).await? {
             Answer::Stream(stream) => (*stream, Position::default()),
-            answer => return Ok(Json(response(id, result(site, caller, parts, &answer))).into_response()),
+            answer @ (Answer::Sent(_)
+            | Answer::Task(_)
+            | Answer::Page(_)
+            | Answer::Push(_)
+            | Answer::Pushes(_)
+            | Answer::Deleted
+            | Answer::Card) => return Ok(Json(response(id, result(site, caller, parts, &answer))).into_response()),
         },
     };
     let frame = Frame::response(caller.dialect, stream.subject(), id);

@@ -179,6 +179,9 @@ impl Push {
     }
 }
 
+/// What is wanted of each run, by the wish's name.
+type Wishes = BTreeMap<(RunId, String), (Wish, Over)>;
+
 /// Whether a receiver was told everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
@@ -189,7 +192,8 @@ enum Over {
 impl Inner {
     /// What is wanted, folded from its log.
     async fn read(&self) -> Result<Vec<(Wish, Over)>, StoreError> {
-        let (mut wishes, mut after): (BTreeMap<(RunId, String), (Wish, Over)>, Seq) = (BTreeMap::new(), Seq::ZERO);
+        let mut wishes = Wishes::new();
+        let mut after = Seq::ZERO;
         loop {
             let page = self.hub.store().read_scope(SCOPE, after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(wishes.into_values().collect()) };
@@ -215,7 +219,7 @@ impl Inner {
     }
 }
 
-fn fold(wishes: &mut BTreeMap<(RunId, String), (Wish, Over)>, fact: Fact) {
+fn fold(wishes: &mut Wishes, fact: Fact) {
     match fact {
         Fact::Wanted { wish } => {
             wishes.insert((wish.run, wish.config.id.clone()), (*wish, Over::No));
