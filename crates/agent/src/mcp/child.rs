@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::tools::Environment;
 use crate::tools::family::Family;
@@ -30,9 +31,16 @@ pub(super) struct Child {
     complaints: Complaints,
 }
 
+/// How long the last complaint of a server that ended may take to arrive.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// The end of what it wrote to its standard error.
 #[derive(Clone, Default)]
-pub(super) struct Complaints(Arc<Mutex<String>>);
+pub(super) struct Complaints {
+    kept: Arc<Mutex<String>>,
+    /// Cancelled when nothing follows.
+    over: CancellationToken,
+}
 
 /// Its standard streams: what it says, and where it listens.
 pub(super) type Streams = (Receiver, Sender);
@@ -77,13 +85,19 @@ impl Child {
 }
 
 impl Complaints {
+    /// All there will be of a server that ended: its streams close one after the other.
+    pub(super) async fn last_words(&self) -> String {
+        drop(tokio::time::timeout(LAST_WORDS, self.over.cancelled()).await);
+        self.text()
+    }
+
     /// The last of them.
     pub(super) fn text(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned()
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned()
     }
 
     fn push(&self, line: &str) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_str(line);
         let over = kept.len().saturating_sub(KEPT);
         let cut = kept.ceil_char_boundary(over);
@@ -99,4 +113,5 @@ async fn listen(errors: Receiver, complaints: Complaints) {
         complaints.push(&String::from_utf8_lossy(&line));
         line.clear();
     }
+    complaints.over.cancel();
 }

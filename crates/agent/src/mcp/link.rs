@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::audience::Seat;
 use super::calls::Calls;
 use super::catalogue::{self, Catalogue};
-use super::child::{Child, Complaints, Program};
+use super::child::{Child, Program};
 use super::content::clip;
 use super::handler::Handler;
 use super::http;
@@ -104,7 +104,13 @@ impl Link {
     {
         let complaints = child.as_ref().map(Child::complaints).unwrap_or_default();
         let served = handler.clone().serve_with_lifecycle(transport, how).await;
-        let service = served.map_err(|error| Failure::Greeting(Box::new(error), complaints))?;
+        let service = match served {
+            Ok(service) => service,
+            Err(error) => {
+                let said = if child.is_some() { complaints.last_words().await } else { String::new() };
+                return Err(Failure::Greeting(Box::new(error), said));
+            }
+        };
         let line = Line { peer: service.peer().clone(), calls: Arc::clone(&handler.calls), handler };
         let cancel = Some(service.cancellation_token());
         Ok(Self { line, cancel, done: Some(tokio::spawn(service.waiting())), child })
@@ -204,7 +210,7 @@ impl Line {
 /// Why there is no connection.
 enum Failure {
     Start(String),
-    Greeting(Box<ClientInitializeError>, Complaints),
+    Greeting(Box<ClientInitializeError>, String),
 }
 
 impl Failure {
@@ -212,7 +218,7 @@ impl Failure {
         let text = match self {
             Self::Start(reason) => format!("it could not be started: {reason}"),
             Self::Greeting(error, complaints) => {
-                last_line(&format!("it did not greet: {}", reason(&error)), &complaints.text())
+                last_line(&format!("it did not greet: {}", reason(&error)), &complaints)
             }
         };
         ground.redactor.text(&text)
