@@ -92,7 +92,7 @@ impl Complaints {
     }
 
     /// The last of them.
-    pub(super) fn text(&self) -> String {
+    fn text(&self) -> String {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned()
     }
 

@@ -121,7 +121,10 @@ impl Link {
         let Some(done) = &mut self.done else { return std::future::pending().await };
         let quit = done.await;
         self.done = None;
-        let complaints = self.child.as_ref().map(|child| child.complaints().text()).unwrap_or_default();
+        let complaints = match &self.child {
+            Some(child) => child.complaints().last_words().await,
+            None => String::new(),
+        };
         match quit {
             Ok(Ok(_)) => last_line("it stopped", &complaints),
             Ok(Err(error)) | Err(error) => format!("the connection failed: {error}"),
@@ -225,11 +228,17 @@ impl Failure {
     }
 }
 
+/// A program that dies is met either where we read or where we write.
 fn reason(error: &ClientInitializeError) -> String {
-    if matches!(error, ClientInitializeError::ConnectionClosed(_)) {
-        return "it ended".to_owned();
+    if error.is_authorization_required() {
+        return "it wants a login".to_owned();
     }
-    if error.is_authorization_required() { "it wants a login".to_owned() } else { error.to_string() }
+    if let ClientInitializeError::TransportError { error, .. } = error {
+        let ended = error.error.downcast_ref::<std::io::Error>().is_some();
+        return if ended { "it ended".to_owned() } else { error.error.to_string() };
+    }
+    let closed = matches!(error, ClientInitializeError::ConnectionClosed(_));
+    if closed { "it ended".to_owned() } else { error.to_string() }
 }
 
 /// Programs say last what they died of.
