@@ -256,3 +256,23 @@ fn name() -> Alias {
     let (door, namespace, text) = ("test".to_owned(), String::new(), "chosen".to_owned());
     Alias { principal: build::origin().by, door, namespace, text }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_that_comes_while_a_task_leaves() {
+    let store = Arc::new(MemoryStore::default());
+    let hub = hub(&store, |stay: Stay| async move { stay.reports.send(END).await.unwrap() });
+    let session = session(&hub).await;
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..8 {
+        let hub = hub.clone();
+        callers.spawn(async move {
+            for number in 0..500 {
+                let title = format!("{caller}.{number}");
+                hub.command(session, Command::SetTitle { title }, Ack::Committed).await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = callers.join_next().await {
+        done.unwrap();
+    }
+}

@@ -36,7 +36,7 @@ impl Follower {
 
     /// From the first entry of a session that nothing is stored of yet.
     pub(super) fn of_newborn(store: Arc<dyn Store>, session: SessionId) -> Self {
-        Self { caught_up: true, ..Self::new(store, session, Seq::ZERO, Form::Joined) }
+        Self { caught_up: true, ..Self::new(store, session, Seq::ZERO, Form::Exact) }
     }
 
     /// What is added after this place.

@@ -124,9 +124,8 @@ impl Hub {
         let (reply, answer) = oneshot::channel();
         match self.lend(&prompt, lent) {
             Ok(()) => {
-                let inbox = self.inner.start(id, Some((Box::new(session), aliases)));
-                // A new inbox has room.
-                drop(inbox.try_send(Ask::Command { command: prompt, ack, reply }));
+                let first = Ask::Command { command: prompt, ack, reply };
+                self.inner.start(&mut lock(&self.inner.tasks), id, Some((Box::new(session), aliases)), first);
             }
             Err(refused) => drop(reply.send(Err(refused))),
         }
@@ -233,32 +232,29 @@ impl Inner {
 
     /// Hands something to the session's task, which is started if there is none.
     async fn deliver(self: &Arc<Self>, session: SessionId, mut ask: Ask) {
-        loop {
-            let inbox = self.inbox(session);
-            match inbox.send(ask).await {
-                Ok(()) => return,
-                Err(mpsc::error::SendError(back)) => ask = back, // it ended just now: start another
-            }
+        while let Err((back, full)) = self.offer(session, ask) {
+            ask = back;
+            drop(full.reserve().await); // there is room, or the task is over: either way it is worth another try
         }
     }
 
-    fn inbox(self: &Arc<Self>, session: SessionId) -> mpsc::Sender<Ask> {
+    /// Under the lock that [`Inner::retire`] holds: no task leaves between being found and being asked.
+    fn offer(self: &Arc<Self>, session: SessionId, ask: Ask) -> Result<(), (Ask, mpsc::Sender<Ask>)> {
         let mut tasks = lock(&self.tasks);
-        if let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) {
-            return inbox.clone();
-        }
-        self.spawn(&mut tasks, session, None)
+        let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) else {
+            self.start(&mut tasks, session, None, ask);
+            return Ok(());
+        };
+        inbox.try_send(ask).map_err(|refused| (refused.into_inner(), inbox.clone()))
     }
 
-    fn start(self: &Arc<Self>, session: SessionId, newborn: Option<Newborn>) -> mpsc::Sender<Ask> {
-        self.spawn(&mut lock(&self.tasks), session, newborn)
-    }
-
-    fn spawn(self: &Arc<Self>, tasks: &mut Tasks, session: SessionId, newborn: Option<Newborn>) -> mpsc::Sender<Ask> {
+    /// Starts a task that finds this in its inbox.
+    fn start(self: &Arc<Self>, tasks: &mut Tasks, session: SessionId, newborn: Option<Newborn>, first: Ask) {
         let (sender, inbox) = mpsc::channel(INBOX);
-        tasks.insert(session, sender.clone());
+        let sent = sender.try_send(first);
+        debug_assert!(sent.is_ok(), "a new inbox has room");
+        tasks.insert(session, sender);
         self.tracker.spawn(Task::new(Arc::clone(self), session, newborn, inbox).run());
-        sender
     }
 
     /// Takes the task off the list and keeps its session warm, unless something waits for it.

@@ -53,7 +53,17 @@ impl Lines {
         if self.buffer.is_empty() {
             self.buffer.shrink_to(KEEP_CAPACITY);
         }
+        self.grow(bytes.len());
         self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Twice as large each time, but not beyond the longest line: nothing longer is ever held.
+    fn grow(&mut self, more: usize) {
+        let needed = self.buffer.len() + more;
+        if needed > self.buffer.capacity() {
+            let room = (self.buffer.capacity() * 2).min(self.limit + more).max(needed);
+            self.buffer.reserve_exact(room - self.buffer.len());
+        }
     }
 
     /// The next line, if a whole one has arrived. Blank lines are skipped.
