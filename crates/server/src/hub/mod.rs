@@ -232,20 +232,23 @@ impl Inner {
 
     /// Hands something to the session's task, which is started if there is none.
     async fn deliver(self: &Arc<Self>, session: SessionId, mut ask: Ask) {
-        while let Err((back, full)) = self.offer(session, ask) {
+        while let Some((back, full)) = self.offer(session, ask) {
             ask = back;
             drop(full.reserve().await); // there is room, or the task is over: either way it is worth another try
         }
     }
 
+    /// Gives it back with the full inbox if there is no room.
+    ///
     /// Under the lock that [`Inner::retire`] holds: no task leaves between being found and being asked.
-    fn offer(self: &Arc<Self>, session: SessionId, ask: Ask) -> Result<(), (Ask, mpsc::Sender<Ask>)> {
+    fn offer(self: &Arc<Self>, session: SessionId, ask: Ask) -> Option<(Ask, mpsc::Sender<Ask>)> {
         let mut tasks = lock(&self.tasks);
         let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) else {
             self.start(&mut tasks, session, None, ask);
-            return Ok(());
+            return None;
         };
-        inbox.try_send(ask).map_err(|refused| (refused.into_inner(), inbox.clone()))
+        let refused = inbox.try_send(ask).err()?;
+        Some((refused.into_inner(), inbox.clone()))
     }
 
     /// Starts a task that finds this in its inbox.
