@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
-use gander_agent::driver::GrantBook;
 use gander_agent::model::ToolSpec;
 use gander_agent::tools::{Redactor, Surroundings, Toolbox};
 use gander_domain::{Principal, Recovery, Settings};
@@ -29,6 +28,7 @@ use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
 use crate::models::Models;
 use crate::token::owner_token;
+use crate::trust::Trust;
 
 /// How long runs may go on while the server stops. Systems kill after 30 seconds.
 const GRACE: Duration = Duration::from_secs(10);
@@ -71,12 +71,14 @@ impl App {
         let models = Arc::new(models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
         let extensions = Arc::new(extensions(&config, PinStore::load(Arc::clone(&store)).await?));
-        let native = native(&config, &models, Arc::new(grants.clone()), &extensions);
+        let trust = Trust::load(Arc::clone(&store)).await?;
+        let kept = Kept { grants, trust, extensions };
+        let native = native(&config, &models, &kept);
         let tools = native.toolbox.specs();
         let agents = Arc::new(agents(&config, native)?);
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
         let (sender, controls) = mpsc::channel(8);
-        let desk = Arc::new(desk(&config, hub, agents, Kept { grants, extensions }, &models, tools, sender));
+        let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
         let push = Push::load(desk.hub.clone(), config.sections.a2a.push_allow.clone()).await?;
         let app = Self { config, store, desk, models, push, controls: Mutex::new(Some(controls)) };
         app.pick_up();
@@ -179,6 +181,7 @@ fn agents(config: &Config, native: Native) -> anyhow::Result<Agents> {
 /// What the server keeps beside its sessions.
 struct Kept {
     grants: Grants,
+    trust: Trust,
     extensions: Arc<Extensions>,
 }
 
@@ -192,7 +195,7 @@ fn extensions(config: &Config, pins: PinStore) -> Extensions {
     Extensions::new(config.extensions.clone(), ground)
 }
 
-fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>, extensions: &Arc<Extensions>) -> Native {
+fn native(config: &Config, models: &Arc<Models>, kept: &Kept) -> Native {
     let limits = config.sections.tools.limits();
     let surroundings = Surroundings {
         environment: config.tool_environment.clone(),
@@ -205,8 +208,9 @@ fn native(config: &Config, models: &Arc<Models>, grants: Arc<dyn GrantBook>, ext
         limits,
         toolbox: Arc::new(Toolbox::within(limits, surroundings)),
         rules: config.sections.permissions.rules.clone().into(),
-        grants,
-        extensions: Arc::clone(extensions),
+        grants: Arc::new(kept.grants.clone()),
+        trust: kept.trust.clone(),
+        extensions: Arc::clone(&kept.extensions),
     }
 }
 
@@ -254,6 +258,7 @@ fn desk(
         longest_line: config.sections.limits.line.len(),
         manner: config.sections.acp,
         grants: kept.grants,
+        trust: kept.trust,
         extensions: kept.extensions,
         remote_commands: config.sections.server.allow_remote_commands,
         agents,

@@ -8,14 +8,10 @@ use gander_domain::{Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clock;
-use crate::log::{ScopeAppend, Store, StoreError, Sync};
+use crate::log::{Store, StoreError, append_fact, read_scope_all};
 
 /// The log's key.
 const SCOPE: &str = "grants";
-
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
 
 /// A grant in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,22 +58,18 @@ impl Grants {
 
     /// All in force, oldest first.
     pub async fn list(&self) -> Result<Vec<Held>, StoreError> {
-        let (mut held, mut after) = (Vec::new(), Seq::ZERO);
-        loop {
-            let page = self.store.read_scope(SCOPE, after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(held) };
-            after = last.seq;
-            for entry in page {
-                let fact = serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null));
-                apply(&mut held, entry.seq, entry.at, fact);
-            }
+        let mut held = Vec::new();
+        for entry in read_scope_all(&*self.store, SCOPE).await? {
+            let fact = serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null));
+            apply(&mut held, entry.seq, entry.at, fact);
         }
+        Ok(held)
     }
 
     /// Takes one back; false if there is none with this id.
     pub async fn revoke(&self, id: u64) -> Result<bool, StoreError> {
         let Some(held) = self.list().await?.into_iter().find(|held| held.id == id) else { return Ok(false) };
-        append(&*self.store, &Fact::Revoked { id }).await?;
+        append_fact(&*self.store, SCOPE, &Fact::Revoked { id }).await?;
         self.lock().retain(|grant| *grant != held.grant);
         Ok(true)
     }
@@ -102,17 +94,11 @@ impl GrantBook for Grants {
         known.push(grant.clone());
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
-            if let Err(error) = append(&*store, &Fact::Granted { grant }).await {
+            if let Err(error) = append_fact(&*store, SCOPE, &Fact::Granted { grant }).await {
                 tracing::warn!(%error, "a grant could not be stored");
             }
         });
     }
-}
-
-async fn append(store: &dyn Store, fact: &Fact) -> Result<(), StoreError> {
-    let fact = serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?;
-    let append = ScopeAppend { scope: SCOPE.to_owned(), at: clock::now(), facts: vec![fact], after: None };
-    store.append_scope(append, Sync::Barrier).await.map(drop)
 }
 
 fn apply(held: &mut Vec<Held>, seq: Seq, at: Timestamp, fact: Fact) {

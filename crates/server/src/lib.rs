@@ -19,6 +19,7 @@ pub mod paths;
 pub mod sse;
 pub mod token;
 pub mod trace;
+pub mod trust;
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

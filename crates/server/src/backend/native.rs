@@ -17,6 +17,7 @@ use super::{Backend, Lent, Stay};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
 use crate::models::Models;
+use crate::trust::Trust;
 
 /// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,6 +36,8 @@ pub struct Native {
     pub rules: Arc<[Rule]>,
     /// What people decided for good.
     pub grants: Arc<dyn GrantBook>,
+    /// Whose own settings count.
+    pub trust: Trust,
     /// The MCP servers of sessions.
     pub extensions: Arc<Extensions>,
 }
@@ -44,6 +47,9 @@ impl Backend for Native {
     async fn drive(&self, stay: Stay) {
         if stay.lent.host.as_ref().is_some_and(|host| host.offers() == Offers::default()) {
             drop(stay.reports.send(Report::Noticed(left_alone())).await);
+        }
+        if let Some(notice) = self.trust.notice(stay.view.session, Path::new(&stay.view.workspace)) {
+            drop(stay.reports.send(Report::Noticed(notice)).await);
         }
         let servers = self.extensions.of(&stay.view);
         let Stay { context, lent, orders, reports, stop, .. } = stay;

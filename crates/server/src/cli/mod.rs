@@ -15,6 +15,7 @@ mod screen;
 mod serve;
 mod sessions;
 mod token;
+mod trust;
 
 use std::io;
 use std::process::ExitCode;
@@ -106,6 +107,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
         Command::Sessions { command } => block_on(sessions::run(context, command)),
         Command::Token { command } => token::run(&context, command),
         Command::Grants { command } => block_on(grants::run(context, command)),
+        Command::Trust(options) => block_on(trust::run(context, options)),
         Command::Extensions { command } => block_on(extensions::run(context, command)),
         Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
         Command::Config { .. } | Command::Completions { .. } => Ok(Exit::Done),
@@ -140,6 +142,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         Command::Sessions { .. }
         | Command::Token { .. }
         | Command::Grants { .. }
+        | Command::Trust(_)
         | Command::Extensions { .. }
         | Command::Doctor { .. }
         | Command::Config { .. }

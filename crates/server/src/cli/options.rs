@@ -120,6 +120,15 @@ Exit status: 0 done, 1 failed, 2 wrong usage or settings,
         #[command(subcommand)]
         command: GrantsCommand,
     },
+    /// Let a folder's own settings (.gander) count
+    #[command(after_help = "\
+Examples:
+  gander trust                               this folder, after you have read its .gander
+  gander trust --list
+  gander trust --revoke ~/code/project
+
+Until then a project's agents, extensions and rules are only text.")]
+    Trust(TrustOptions),
     /// Show the MCP servers of the configuration or of a session
     Extensions {
         #[command(subcommand)]
@@ -291,6 +300,19 @@ pub(super) enum GrantsCommand {
         /// Its number, from the list
         id: u64,
     },
+}
+
+/// Options of `gander trust`.
+#[derive(Debug, Args)]
+pub(super) struct TrustOptions {
+    /// Which [default: this one]
+    pub(super) folder: Option<PathBuf>,
+    /// Show the trusted folders
+    #[arg(long, conflicts_with = "folder")]
+    pub(super) list: bool,
+    /// Take the trust back
+    #[arg(long, conflicts_with = "list")]
+    pub(super) revoke: bool,
 }
 
 #[derive(Debug, Subcommand)]

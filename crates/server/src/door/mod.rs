@@ -24,6 +24,7 @@ use crate::extensions::Extensions;
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::models::Models;
+use crate::trust::Trust;
 
 /// What every door works with.
 pub struct Desk {
@@ -39,6 +40,8 @@ pub struct Desk {
     pub manner: acp::Manner,
     /// What was allowed for good.
     pub grants: Grants,
+    /// Whose own settings count.
+    pub trust: Trust,
     /// The MCP servers of sessions.
     pub extensions: Arc<Extensions>,
     /// May clients on the network name programs to start?

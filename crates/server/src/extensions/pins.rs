@@ -4,17 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_agent::mcp::PinBook;
-use gander_domain::Seq;
 use serde::{Deserialize, Serialize};
 
-use crate::clock;
-use crate::log::{ScopeAppend, Store, StoreError, Sync};
+use crate::log::{Store, StoreError, append_fact, read_scope_all};
 
 /// The log's key.
 const SCOPE: &str = "mcp_pins";
-
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
 
 /// Pins, folded from their log.
 pub struct PinStore {
@@ -33,14 +28,9 @@ struct Pinned {
 impl PinStore {
     /// Pins in this store.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let (mut known, mut after) = (HashMap::new(), Seq::ZERO);
-        loop {
-            let page = store.read_scope(SCOPE, after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(Self { store, known: Mutex::new(known) }) };
-            after = last.seq;
-            let facts = page.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
-            known.extend(facts.map(|Pinned { server, tool, definition }| ((server, tool), definition)));
-        }
+        let facts = read_scope_all(&*store, SCOPE).await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
+        let known = facts.map(|Pinned { server, tool, definition }| ((server, tool), definition)).collect();
+        Ok(Self { store, known: Mutex::new(known) })
     }
 
     /// A panic while the lock was held leaves nothing half done here.
@@ -60,15 +50,9 @@ impl PinBook for PinStore {
         self.lock().insert((server.clone(), tool.clone()), definition.clone());
         let (store, pinned) = (Arc::clone(&self.store), Pinned { server, tool, definition });
         tokio::spawn(async move {
-            if let Err(error) = append(&*store, &pinned).await {
+            if let Err(error) = append_fact(&*store, SCOPE, &pinned).await {
                 tracing::warn!(%error, "a tool's definition could not be stored");
             }
         });
     }
-}
-
-async fn append(store: &dyn Store, pinned: &Pinned) -> Result<(), StoreError> {
-    let fact = serde_json::to_value(pinned).map_err(|error| StoreError::Invalid(error.to_string()))?;
-    let append = ScopeAppend { scope: SCOPE.to_owned(), at: clock::now(), facts: vec![fact], after: None };
-    store.append_scope(append, Sync::Barrier).await.map(drop)
 }

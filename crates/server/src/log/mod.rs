@@ -15,6 +15,9 @@ mod types;
 
 use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use serde::Serialize;
+
+use crate::clock;
 
 pub use error::StoreError;
 pub use feed::{Fresh, Next, Tail};
@@ -26,6 +29,9 @@ pub use types::{
     Alias, Append, Card, CardState, Claim, Committed, Cursor, Epoch, Form, Health, Limit, Maintained, Page, PageKey,
     QuestionRow, RunRow, RunState, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, Sync,
 };
+
+/// Facts of a scope that are read in one go.
+const SCOPE_PAGE: u32 = 1_000;
 
 /// Keeps the logs of all sessions.
 ///
@@ -151,6 +157,26 @@ pub async fn read_all(store: &dyn Store, session: SessionId, form: Form) -> Resu
         }
         entries.extend(page);
     }
+}
+
+/// Everything of a scope's log: small ones, folded at the start.
+pub async fn read_scope_all(store: &dyn Store, scope: &str) -> Result<Vec<ScopeEntry>, StoreError> {
+    let mut entries: Vec<ScopeEntry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(Seq::ZERO, |entry| entry.seq);
+        let page = store.read_scope(scope, after, SCOPE_PAGE).await?;
+        if page.is_empty() {
+            return Ok(entries);
+        }
+        entries.extend(page);
+    }
+}
+
+/// Writes one fact into a scope's log, safe from a power cut.
+pub async fn append_fact(store: &dyn Store, scope: &str, fact: &impl Serialize) -> Result<(), StoreError> {
+    let fact = serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?;
+    let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts: vec![fact], after: None };
+    store.append_scope(append, Sync::Barrier).await.map(drop)
 }
 
 /// The query for everything a principal sees.

@@ -1,5 +1,7 @@
 //! Methods of our own (`_gander/…`), for our own command line. Local clients only.
 
+use std::path::PathBuf;
+
 use gander_domain::{Command, SessionId};
 use gander_wire::acp::Refusal;
 use serde::Deserialize;
@@ -11,6 +13,7 @@ use crate::app::Peer;
 use crate::door::Desk;
 use crate::exchange;
 use crate::hub::Ack;
+use crate::trust::TrustError;
 
 /// Carries out one of our own methods.
 pub(super) async fn call(desk: &Desk, peer: &Peer, method: &str, params: Value) -> Result<Value, Refusal> {
@@ -26,6 +29,9 @@ pub(super) async fn call(desk: &Desk, peer: &Peer, method: &str, params: Value) 
         "_gander/extensions/list" => extensions(desk, peer, params).await,
         "_gander/grants/list" => grants(desk).await,
         "_gander/grants/revoke" => revoke(desk, params).await,
+        "_gander/trust/list" => Ok(trusted(desk)),
+        "_gander/trust/add" => trust(desk, params).await,
+        "_gander/trust/revoke" => distrust(desk, params).await,
         "_gander/listen" => (desk.control)(crate::door::Control::Listen(read::<Listen>(params)?.listen))
             .await
             .map_err(Refusal::Unavailable),
@@ -62,6 +68,11 @@ struct Import {
 #[derive(Deserialize)]
 struct Revoke {
     id: u64,
+}
+
+#[derive(Deserialize)]
+struct Folder {
+    folder: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -120,6 +131,28 @@ async fn revoke(desk: &Desk, params: Value) -> Result<Value, Refusal> {
     match desk.grants.revoke(id).await.map_err(|error| unavailable(&error))? {
         true => Ok(json!({})),
         false => Err(Refusal::BadParams(format!("no such grant: {id}"))),
+    }
+}
+
+fn trusted(desk: &Desk) -> Value {
+    let folders = desk.trust.list().into_iter().map(|(folder, since)| json!({ "folder": folder, "since": since }));
+    json!({ "folders": folders.collect::<Vec<_>>() })
+}
+
+async fn trust(desk: &Desk, params: Value) -> Result<Value, Refusal> {
+    let Folder { folder } = read(params)?;
+    match desk.trust.trust(&folder).await {
+        Ok(folder) => Ok(json!({ "folder": folder })),
+        Err(TrustError::Store(error)) => Err(unavailable(&error)),
+        Err(error @ TrustError::NoFolder { .. }) => Err(Refusal::BadParams(error.to_string())),
+    }
+}
+
+async fn distrust(desk: &Desk, params: Value) -> Result<Value, Refusal> {
+    let Folder { folder } = read(params)?;
+    match desk.trust.revoke(&folder).await.map_err(|error| unavailable(&error))? {
+        true => Ok(json!({})),
+        false => Err(Refusal::BadParams(format!("not trusted: {}", folder.display()))),
     }
 }
 
