@@ -28,7 +28,10 @@ struct Pinned {
 impl PinStore {
     /// Pins in this store.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let facts = read_scope_all(&*store, SCOPE).await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
+        let facts = read_scope_all(&*store, SCOPE)
+            .await?
+            .into_iter()
+            .filter_map(|entry| serde_json::from_value(entry.fact).ok());
         let known = facts.map(|Pinned { server, tool, definition }| ((server, tool), definition)).collect();
         Ok(Self { store, known: Mutex::new(known) })
     }
