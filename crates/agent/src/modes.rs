@@ -50,7 +50,7 @@ pub const MODES: &[ModeSpec] = &[
         instructions: "Only look; change nothing. Study what is there, then put a plan of small verifiable steps \
                        into the plan tool and explain its reasons and risks. Name the files each step touches. \
                        Somebody else will carry it out.",
-        tools: ToolAccess::Only(&["read", "list", "grep", "fetch", "plan"]),
+        tools: ToolAccess::Only(&["read", "list", "grep", "fetch", "plan", "skill"]),
     },
 ];
 

@@ -26,6 +26,8 @@ pub struct Scene<'a> {
     pub servers: &'a [(String, String)],
     /// What the project's people wrote for agents (`AGENTS.md`, `.goosehints`); may be empty.
     pub hints: &'a str,
+    /// The skills that can be loaded, a line each; may be empty.
+    pub skills: &'a str,
 }
 
 const WHO: &str = "\
@@ -55,6 +57,10 @@ pub fn prompt(scene: &Scene<'_>) -> String {
     sections.push(surroundings(scene));
     if !scene.servers.is_empty() && !scene.tools.is_empty() {
         sections.push(servers(scene.servers));
+    }
+    if !scene.skills.is_empty() && scene.tools.iter().any(|tool| tool.name == "skill") {
+        sections
+            .push(format!("# Skills\nLoad one with the skill tool before a task that it is for.\n{}", scene.skills));
     }
     if !scene.hints.trim().is_empty() {
         sections.push(format!("# Notes from the people of this project\n{}", scene.hints.trim()));
@@ -105,7 +111,8 @@ mod tests {
 
     #[test]
     fn it_says_where_the_agent_is_and_what_it_may_do() {
-        let tools = [ToolSpec { name: "read".into(), description: "Reads".into(), schema: serde_json::json!({}) }];
+        let tool = |name: &str| ToolSpec { name: name.into(), description: "".into(), schema: serde_json::json!({}) };
+        let tools = [tool("read"), tool("skill")];
         let scene = Scene {
             workspace: "/home/ada/engine",
             folders: &["/home/ada/notes".to_owned()],
@@ -116,6 +123,7 @@ mod tests {
             tools: &tools,
             servers: &[("git".to_owned(), "Call status first.\n".to_owned())],
             hints: "Tests run with `just test`.\n",
+            skills: "- release: how a release is made",
         };
         let prompt = prompt(&scene);
         let changing = prompt.strip_prefix(WHO).expect("it begins with who it is").replace(WORK, "(work)");
@@ -135,15 +143,24 @@ mod tests {
             - Further folders: /home/ada/notes
             - System: linux x86_64
             - Today: 2026-01-31
-            - Tools: read
+            - Tools: read, skill
 
             # What the MCP servers say about their tools
             ## git
             Call status first.
 
+            # Skills
+            Load one with the skill tool before a task that it is for.
+            - release: how a release is made
+
             # Notes from the people of this project
             Tests run with `just test`."#]].assert_eq(&changing);
         let bare = super::prompt(&Scene { tools: &[], hints: " ", folders: &[], ..scene });
-        assert!(!bare.contains("# Permission") && !bare.contains("# Notes") && !bare.contains("folders"));
+        assert!(
+            !bare.contains("# Permission")
+                && !bare.contains("# Notes")
+                && !bare.contains("# Skills")
+                && !bare.contains("folders")
+        );
     }
 }

@@ -26,6 +26,8 @@ pub struct AgentSettings {
     pub max_output: Option<u32>,
     /// Characters of one tool result that a model is shown; people see all of it.
     pub max_result_chars: usize,
+    /// Names of files whose text agents are given: of the person, of the repository, of the workspace.
+    pub context_files: Vec<String>,
 }
 
 impl Default for AgentSettings {
@@ -40,6 +42,7 @@ impl Default for AgentSettings {
             window: 128_000,
             max_output: None,
             max_result_chars: 60_000,
+            context_files: crate::notes::FILES.map(str::to_owned).to_vec(),
         }
     }
 }

@@ -200,6 +200,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept) -> Native {
     let surroundings = Surroundings {
         environment: config.tool_environment.clone(),
         redactor: Redactor::new(secrets(config)),
+        skills: config.own.skills.clone(),
         ..Surroundings::default()
     };
     Native {
@@ -211,6 +212,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept) -> Native {
         grants: Arc::new(kept.grants.clone()),
         trust: kept.trust.clone(),
         extensions: Arc::clone(&kept.extensions),
+        own: config.own.clone(),
     }
 }
 

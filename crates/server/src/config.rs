@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use gander_agent::mcp::Spec;
 use gander_agent::model::{Catalogue, CatalogueError};
+use gander_agent::notes::Own;
 use gander_agent::tools;
 use secrecy::SecretString;
 
@@ -44,6 +45,8 @@ pub struct Config {
     pub extensions: Vec<Spec>,
     /// What commands of tools find in their environment.
     pub tool_environment: tools::Environment,
+    /// Where the person keeps notes for agents and skills of their own.
+    pub own: Own,
     /// A second token of the owner, chosen in the environment as goose's clients do.
     pub secret: Option<SecretString>,
     /// Where data lives.

@@ -9,6 +9,7 @@ use crate::AgentSettings;
 use crate::mcp::Servers;
 use crate::model::Model;
 use crate::modes;
+use crate::notes::{Notes, skills};
 use crate::permission::Rule;
 use crate::prompt::{Scene, prompt};
 use crate::tools::{Host, Toolbox, Workspace};
@@ -46,8 +47,8 @@ pub struct Surroundings {
     pub grants: Arc<dyn GrantBook>,
     /// The day, such as `2026-01-31`.
     pub today: String,
-    /// What the project's people wrote for agents; may be empty.
-    pub hints: String,
+    /// What people wrote for agents.
+    pub notes: Notes,
 }
 
 impl Equipment {
@@ -59,7 +60,7 @@ impl Equipment {
         context: &Context,
         ids: Box<dyn Ids + Send>,
     ) -> Self {
-        let Surroundings { toolbox, servers, workspace, host, rules, grants, today, hints } = surroundings;
+        let Surroundings { toolbox, servers, workspace, host, rules, grants, today, notes } = surroundings;
         let mode = modes::mode(&context.settings.mode);
         let offers: Offers = Box::new(move |tools| mode.offers(tools));
         let hands = Workbench { toolbox, servers: Arc::clone(&servers), offers, workspace, host, rules, grants };
@@ -72,7 +73,8 @@ impl Equipment {
             policy: context.settings.policy,
             tools: &hands.tools(),
             servers: &servers.instructions(),
-            hints: &hints,
+            hints: &notes.hints,
+            skills: &skills::listing(&notes.skills),
         });
         Self { settings, model, hands: Arc::new(hands), servers, system, ids }
     }

@@ -12,7 +12,7 @@ use super::{Grant, Place, Rule, Scope, Stand, canonical, fingerprint, is_protect
 pub(super) enum Matter {
     /// Looking at files.
     Look { paths: Vec<PathBuf> },
-    /// Noting something down.
+    /// Noting something down, or loading a skill.
     Note,
     /// Changing a file.
     Change { path: PathBuf },
@@ -36,7 +36,7 @@ impl Matter {
         let mut paths: Vec<PathBuf> = call.locations.iter().map(|location| PathBuf::from(&location.path)).collect();
         match call.name.as_str() {
             "read" | "list" | "grep" if !paths.is_empty() => Some(Self::Look { paths }),
-            "plan" => Some(Self::Note),
+            "plan" | "skill" => Some(Self::Note),
             "write" | "edit" if paths.len() == 1 => paths.pop().map(|path| Self::Change { path }),
             "shell" => {
                 let line = text("command")?;
@@ -131,7 +131,7 @@ impl Matter {
     ) -> Result<&'static str, String> {
         let anything = policy == Policy::Auto;
         match self {
-            Self::Note => Ok("it only notes something down"),
+            Self::Note => Ok("it only notes something down or loads a skill"),
             Self::Look { paths } => look(paths, anything || rules.iter().any(|rule| rule.is_exact()), place),
             Self::Change { path } => change(path, policy, rules, place),
             _ if anything => Ok("the policy is auto"),

@@ -53,6 +53,31 @@ pub fn is_odd(character: char) -> bool {
     }
 }
 
+/// True if a text holds characters that no reader sees. Blanks of any kind, and what joins letters, hide nothing.
+pub fn hides(text: &str) -> bool {
+    hidden(text).any(|(_, hidden)| hidden)
+}
+
+/// The text without them.
+pub fn bare(text: &str) -> String {
+    hidden(text).filter(|(_, hidden)| !hidden).map(|(character, _)| character).collect()
+}
+
+/// Each character, and whether it is hidden.
+fn hidden(text: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut before = ' ';
+    text.chars().enumerate().map(move |(place, character)| {
+        let hidden = match character {
+            '\r' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => false,
+            '\u{200c}' | '\u{200d}' => before.is_ascii(),
+            '\u{feff}' => place > 0,
+            other => is_odd(other),
+        };
+        before = character;
+        (character, hidden)
+    })
+}
+
 fn pad(shown: &mut String, spaces: &mut usize) {
     match *spaces > PADDING {
         true => shown.push_str(&format!("⟨{spaces} spaces⟩")),
@@ -97,5 +122,14 @@ mod tests {
     fn padding_is_counted_and_what_follows_is_seen() {
         let text = format!("git status{}; rm -rf x", " ".repeat(10_000));
         assert_eq!(line(&text), "git status⟨10000 spaces⟩; rm -rf x");
+    }
+
+    #[test]
+    fn what_no_reader_sees_is_found_and_taken_out() {
+        let plain = "Gr\u{f6}\u{df}e\u{a0}1\r\n\t\u{6f22}\u{3000}\u{1f468}\u{200d}\u{1f469} \u{645}\u{200c}\u{647}";
+        assert!(!hides(plain) && bare(plain) == plain);
+        for odd in ["a\u{e0041}b", "a\u{200b}b", "a\u{200d}b", "a\u{202e}b", "a\u{feff}b", "a\u{1b}b", "a\0b"] {
+            assert!(hides(odd) && bare(odd) == "ab", "{odd:?}");
+        }
     }
 }

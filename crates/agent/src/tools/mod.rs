@@ -20,12 +20,14 @@ mod process;
 mod read;
 mod redact;
 mod shell;
+mod skill;
 mod spawn;
 mod walk;
 mod watchdog;
 mod workspace;
 mod write;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -83,17 +85,19 @@ pub struct Surroundings {
     pub guard: Guard,
     /// Hides secrets in everything a tool says.
     pub redactor: Redactor,
+    /// Where the person keeps skills of their own.
+    pub skills: Vec<PathBuf>,
 }
 
 impl Toolbox {
-    /// Read, write, edit, list, grep, shell, fetch and plan, in bare surroundings.
+    /// Read, write, edit, list, grep, shell, fetch, plan and skill, in bare surroundings.
     pub fn builtin(limits: Limits) -> Self {
         Self::within(limits, Surroundings::default())
     }
 
     /// The same, told about the environment, reachable peers and known secrets.
     pub fn within(limits: Limits, surroundings: Surroundings) -> Self {
-        let Surroundings { environment, guard, redactor } = surroundings;
+        let Surroundings { environment, guard, redactor, skills } = surroundings;
         let tools: Vec<Box<dyn Tool>> = vec![
             Box::new(read::Read { limits }),
             Box::new(write::Write { limits }),
@@ -103,6 +107,7 @@ impl Toolbox {
             Box::new(shell::Shell { limits, environment, redactor: redactor.clone() }),
             Box::new(fetch::Fetch { limits, guard }),
             Box::new(plan::SetPlan),
+            Box::new(skill::LoadSkill { own: skills }),
         ];
         let specs = tools.iter().map(|tool| tool.spec()).collect();
         Self { tools, specs, limits, redactor }

@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use gander_agent::AgentSettings;
 use gander_agent::driver::{Equipment, GrantBook, Orders, Surroundings, drive};
 use gander_agent::mcp::Servers;
+use gander_agent::notes::{Notes, Own};
 use gander_agent::permission::Rule;
 use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
 use gander_domain::{Context, Notice, Outcome, Report, Severity};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backend, Lent, Stay};
+use super::{Backend, Beginning, Lent, Stay};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
 use crate::models::Models;
@@ -40,6 +42,8 @@ pub struct Native {
     pub trust: Trust,
     /// The MCP servers of sessions.
     pub extensions: Arc<Extensions>,
+    /// Where the person keeps notes and skills of their own.
+    pub own: Own,
 }
 
 #[async_trait]
@@ -52,10 +56,15 @@ impl Backend for Native {
             drop(stay.reports.send(Report::Noticed(notice)).await);
         }
         let servers = self.extensions.of(&stay.view);
+        let first = stay.beginning == Beginning::Fresh && stay.view.ended.is_empty();
         let Stay { context, lent, orders, reports, stop, .. } = stay;
         let mut orders = Orders::from(orders);
         settle(&servers, &mut orders, &stop).await;
-        match self.equip(&context, &lent, servers).await {
+        let notes = self.notes(&context).await;
+        if first {
+            tell(&reports, &notes.warnings).await;
+        }
+        match self.equip(&context, &lent, servers, notes).await {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
@@ -66,7 +75,21 @@ impl Backend for Native {
 }
 
 impl Native {
-    async fn equip(&self, context: &Context, lent: &Lent, servers: Arc<Servers>) -> Result<Equipment, Outcome> {
+    /// What people wrote for agents, as it is now. Files may be slow: no task waits for them.
+    async fn notes(&self, context: &Context) -> Notes {
+        let (own, names) = (self.own.clone(), self.settings.context_files.clone());
+        let workspace = PathBuf::from(&context.workspace);
+        let read = tokio::task::spawn_blocking(move || Notes::read(&own, &workspace, &names)).await;
+        read.unwrap_or_default()
+    }
+
+    async fn equip(
+        &self,
+        context: &Context,
+        lent: &Lent,
+        servers: Arc<Servers>,
+        notes: Notes,
+    ) -> Result<Equipment, Outcome> {
         let model = self.models.of(context.settings.model.as_deref(), lent.keys.as_ref()).await;
         let model = model.map_err(|error| Outcome::failed("model", error.to_string()))?;
         let workspace = Arc::new(open(context)?);
@@ -80,7 +103,7 @@ impl Native {
             rules: Arc::clone(&self.rules),
             grants: Arc::clone(&self.grants),
             today: jiff::Timestamp::now().strftime("%F").to_string(),
-            hints: String::new(),
+            notes,
         };
         let ids = Box::new(SystemIds);
         Ok(Equipment::new(self.settings.clone(), model, surroundings, context, ids))
@@ -101,6 +124,15 @@ async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken
                 tracing::debug!("a run begins before all of its MCP servers");
             }
         }
+    }
+}
+
+/// Says once per session what was left out of its notes.
+async fn tell(reports: &mpsc::Sender<Report>, warnings: &[String]) {
+    for title in warnings {
+        let notice = Notice { severity: Severity::Warning, title: title.clone(), detail: None };
+        // Nobody hears it only if the session is gone.
+        drop(reports.send(Report::Noticed(notice)).await);
     }
 }
 

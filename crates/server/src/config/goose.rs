@@ -17,7 +17,9 @@ pub(super) fn settings(environment: &Environment) -> Vec<(&'static str, String, 
         let host = environment.get("GOOSE_HOST").unwrap_or("127.0.0.1");
         ("server.listen", format!("{host}:{port}"), "GOOSE_PORT")
     });
-    model.into_iter().chain(port).collect()
+    let files = environment.get("CONTEXT_FILE_NAMES");
+    let files = files.map(|files| ("agent.context_files", files.to_owned(), "CONTEXT_FILE_NAMES"));
+    model.into_iter().chain(port).chain(files).collect()
 }
 
 /// A key chosen by whoever starts the server: it stands for the owner, like the token.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use gander_agent::notes::Own;
 use toml::{Table, Value};
 
 use super::file::{self, FileValue};
@@ -109,6 +110,7 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
         keys,
         sections,
         tool_environment: environment.for_tools(),
+        own: own(environment),
         secret: goose::secret(environment),
         paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
         file: path,
@@ -186,6 +188,17 @@ fn data_directory(flags: &Flags, environment: &Environment) -> Result<(PathBuf, 
     }
     let base = home_relative(environment, "XDG_DATA_HOME", ".local/share")?;
     Ok((base.join("gander"), Origin::Default))
+}
+
+/// A person's own notes and skills; none if nothing says where home is.
+fn own(environment: &Environment) -> Own {
+    let config = home_relative(environment, "XDG_CONFIG_HOME", ".config").ok();
+    let folder = |name: &str| config.iter().map(|config| config.join(name)).collect::<Vec<_>>();
+    let agents = environment.get("HOME").map(|home| Path::new(home).join(".agents/skills"));
+    Own {
+        notes: [folder("goose"), folder("gander")].concat(),
+        skills: folder("gander/skills").into_iter().chain(agents).collect(),
+    }
 }
 
 fn home_relative(environment: &Environment, variable: &str, under_home: &str) -> Result<PathBuf, ConfigError> {

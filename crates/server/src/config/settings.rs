@@ -69,6 +69,11 @@ pub const SETTINGS: &[Setting] = &[
         "60000",
         "Characters of one tool result that the model is shown; people see all of it.",
     ),
+    value(
+        "agent.context_files",
+        r#"["AGENTS.md", ".goosehints"]"#,
+        "Names of files whose text the agent is given: of the settings folder, of the repository's folders above the workspace, and of the workspace.",
+    ),
     value("tools.command_time", r#""2m""#, "How long a shell command may take unless the model asks for more."),
     value("tools.longest_command_time", r#""10m""#, "How long a shell command may take at most."),
     value(

@@ -1,0 +1,166 @@
+//! Context files: read folder by folder, with what they include.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::permission::{is_secret, show};
+use crate::tools::{PathError, Workspace};
+
+/// Bytes of one file.
+const LARGEST: u64 = 64 << 10;
+
+/// Bytes of all files together.
+const TOTAL: usize = 128 << 10;
+
+/// How deep files include each other.
+const DEEPEST: usize = 3;
+
+/// Reads context files. Each folder is a world of its own: nothing outside is included.
+pub(super) struct Reader<'a> {
+    names: &'a [String],
+    left: usize,
+    seen: HashSet<PathBuf>,
+    sections: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(names: &'a [String]) -> Self {
+        Self { names, left: TOTAL, seen: HashSet::new(), sections: Vec::new(), warnings: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> (String, Vec<String>) {
+        (self.sections.join("\n\n"), self.warnings)
+    }
+
+    /// Reads the context files of one folder; a folder that is not there has none.
+    pub(super) fn folder(&mut self, folder: &Path) {
+        let Ok(room) = Workspace::open(folder, &[]) else { return };
+        for name in self.names.iter().filter(|name| !name.contains('/')) {
+            if let Some(text) = self.file(&room, name, 0) {
+                self.sections.push(format!("## {} in {}\n{}", name, room.root().display(), text.trim()));
+            }
+        }
+    }
+
+    /// The text of a file with what it includes; none if it is not there, was read before or cannot be used.
+    fn file(&mut self, room: &Workspace, name: &str, depth: usize) -> Option<String> {
+        let located = match room.locate(name) {
+            Ok(located) => located,
+            Err(error) => return self.left_out(name, &error.to_string()),
+        };
+        if is_secret(Path::new(name)) || is_secret(located.absolute()) {
+            return self.left_out(name, "it may hold secrets");
+        }
+        let text = match room.read_text(&located, LARGEST) {
+            Ok(text) => text,
+            Err(PathError::NotFound(_)) => return None,
+            Err(error) => return self.left_out(name, &error.to_string()),
+        };
+        if !self.seen.insert(located.absolute().to_owned()) {
+            return None;
+        }
+        if text.len() > self.left {
+            return self.left_out(name, &format!("all context files together are larger than {TOTAL} bytes"));
+        }
+        self.left -= text.len();
+        if show::hides(&text) {
+            self.warnings.push(format!("hidden characters were taken out of a context file: {name}"));
+        }
+        Some(self.included(room, &show::bare(&text), depth))
+    }
+
+    /// `@path` on its own stands for that file, if there is such a file.
+    fn included(&mut self, room: &Workspace, text: &str, depth: usize) -> String {
+        if depth >= DEEPEST {
+            return text.to_owned();
+        }
+        let mut whole = String::with_capacity(text.len());
+        for piece in text.split_inclusive(char::is_whitespace) {
+            let word = piece.trim_end();
+            let named =
+                word.strip_prefix('@').map(|path| path.trim_end_matches(['.', ',', ';', ':', ')'])).unwrap_or("");
+            let included = (is_path(named)).then(|| self.file(room, named, depth + 1)).flatten();
+            match included {
+                Some(included) => whole.push_str(&format!("\n[{named}]\n{}\n[end of {named}]\n", included.trim())),
+                None => whole.push_str(piece),
+            }
+        }
+        whole
+    }
+
+    fn left_out<T>(&mut self, name: &str, why: &str) -> Option<T> {
+        self.warnings.push(format!("a context file was left out, {why}: {}", show::line(name)));
+        None
+    }
+}
+
+/// Something that looks like a file and not like a name or an address of a person.
+fn is_path(named: &str) -> bool {
+    let letters = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
+    !named.is_empty()
+        && named.chars().all(letters)
+        && (named.contains(['.', '/']) || named.starts_with(char::is_uppercase))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(files: &[(&str, &str)]) -> (String, Vec<String>) {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("work");
+        std::fs::create_dir(&folder).unwrap();
+        for (name, text) in files {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let names = super::super::FILES.map(str::to_owned);
+        let mut reader = Reader::new(&names);
+        reader.folder(&folder);
+        reader.finish()
+    }
+
+    #[test]
+    fn what_is_included_stands_in_its_place() {
+        let (text, warnings) = read(&[
+            (".goosehints", "Style: @docs/style.md, ask @ada or a@b.org\n"),
+            ("docs/style.md", "short names; see @.goosehints"),
+        ]);
+        assert!(text.contains("[docs/style.md]\nshort names; see @.goosehints\n[end of docs/style.md]"), "{text}");
+        assert!(text.contains("ask @ada or a@b.org"), "{text}");
+        assert_eq!(warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn nothing_outside_and_no_secret_is_included() {
+        let (text, warnings) = read(&[(".goosehints", "@../../etc/passwd @/etc/passwd @.env"), (".env", "KEY=hush")]);
+        assert!(text.contains("@../../etc/passwd @/etc/passwd @.env") && !text.contains("hush"), "{text}");
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(warnings[0].contains("outside the workspace") && warnings[2].contains("secrets"), "{warnings:?}");
+    }
+
+    #[test]
+    fn too_much_is_left_out_and_said() {
+        let large = "x".repeat(65 << 10);
+        let (text, warnings) = read(&[("AGENTS.md", &large), (".goosehints", "small")]);
+        assert!(text.contains("small") && !text.contains("xxx"), "{}", text.len());
+        assert!(warnings[0].contains("larger than 65536 bytes"), "{warnings:?}");
+        let many: Vec<String> = (0..9).map(|n| format!("f{n}.md")).collect();
+        let list = many.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join("\n");
+        let body = "y".repeat(30 << 10);
+        let mut files = vec![("AGENTS.md", list.as_str())];
+        files.extend(many.iter().map(|name| (name.as_str(), body.as_str())));
+        let (text, warnings) = read(&files);
+        assert!(text.len() < TOTAL + 1_000 && warnings.len() == 5, "{} {warnings:?}", text.len());
+    }
+
+    #[test]
+    fn hidden_text_is_taken_out_and_said() {
+        let (text, warnings) = read(&[("AGENTS.md", "build\u{e0041}\u{202e} with \u{200b}just, größe 漢字")]);
+        assert!(text.ends_with("build with just, größe 漢字"), "{text:?}");
+        assert_eq!(warnings, ["hidden characters were taken out of a context file: AGENTS.md"]);
+    }
+}

@@ -1,0 +1,143 @@
+//! What a recipe must be beyond its form: nothing hidden in it, every name known, every schema a schema.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
+use crate::permission::show;
+
+/// Refuses texts that hold what no reader sees.
+pub(super) fn plain(value: &Value) -> Result<(), Flaw> {
+    match hidden(value) {
+        Some(field) => Err(Flaw::new(field, "it holds characters that no reader sees")),
+        None => Ok(()),
+    }
+}
+
+/// The first field of a recipe whose name or text holds characters that no reader sees.
+pub fn hidden(value: &Value) -> Option<String> {
+    fn walk(value: &Value, path: &str) -> Option<String> {
+        match value {
+            Value::String(text) => show::hides(text).then(|| path.to_owned()),
+            Value::Array(items) => {
+                items.iter().enumerate().find_map(|(place, item)| walk(item, &format!("{path}[{place}]")))
+            }
+            Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+                let path = if path.is_empty() { show::line(name) } else { format!("{path}.{}", show::line(name)) };
+                if show::hides(name) { Some(path) } else { walk(value, &path) }
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        }
+    }
+    walk(value, "").map(|path| if path.is_empty() { "recipe".to_owned() } else { path })
+}
+
+/// Everything that can be said before a value is filled in.
+pub(super) fn check(recipe: &Recipe) -> Result<(), Flaw> {
+    if recipe.words().is_empty() {
+        return Err(Flaw::new("prompt", "there is neither a prompt nor instructions"));
+    }
+    let mut keys = HashSet::new();
+    for (place, parameter) in recipe.parameters.iter().enumerate() {
+        let field = format!("parameters[{place}]");
+        of_parameter(&field, parameter)?;
+        if !keys.insert(parameter.key.as_str()) {
+            return Err(Flaw::new(format!("{field}.key"), format!("there are two of this name: {}", parameter.key)));
+        }
+    }
+    keys.insert("recipe_dir");
+    for (field, text) in template::texts(recipe) {
+        template::check(&field, text, &keys)?;
+    }
+    if let Some(schema) = recipe.schema() {
+        let wrong = |error: String| Flaw::new("response.json_schema", format!("it is no JSON schema: {error}"));
+        if !schema.is_object() {
+            return Err(wrong("it is not an object".to_owned()));
+        }
+        jsonschema::validator_for(schema).map_err(|error| wrong(error.to_string()))?;
+    }
+    extensions(recipe)?;
+    retry(recipe)?;
+    sub_recipes(recipe)
+}
+
+fn of_parameter(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
+    let Parameter { key, input_type, requirement, default, options, .. } = parameter;
+    let first = key.chars().next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
+    if !first || key.len() > 64 || !key.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        return Err(Flaw::new(format!("{field}.key"), format!("it is not a name of letters, digits and _: {key:?}")));
+    }
+    if *input_type == InputType::Select && options.as_ref().is_none_or(Vec::is_empty) {
+        return Err(Flaw::new(format!("{field}.options"), "a parameter of type select needs them"));
+    }
+    if *input_type == InputType::File && default.is_some() {
+        return Err(Flaw::new(
+            format!("{field}.default"),
+            "a parameter of type file has none: it would be read unasked",
+        ));
+    }
+    if *requirement == Requirement::Optional && default.is_none() {
+        return Err(Flaw::new(format!("{field}.default"), "an optional parameter needs one"));
+    }
+    Ok(())
+}
+
+fn extensions(recipe: &Recipe) -> Result<(), Flaw> {
+    for (place, extension) in recipe.extensions.iter().enumerate() {
+        let field = |name: &str| format!("extensions[{place}].{name}");
+        match extension.kind.as_str() {
+            "stdio" if extension.cmd.as_ref().is_none_or(|cmd| cmd.trim().is_empty()) => {
+                return Err(Flaw::new(field("cmd"), "an extension of type stdio needs it"));
+            }
+            "streamable_http" if extension.uri.is_none() => {
+                return Err(Flaw::new(field("uri"), "an extension of type streamable_http needs it"));
+            }
+            "stdio" | "streamable_http" | "builtin" | "platform" => {}
+            other => return Err(Flaw::new(field("type"), format!("extensions of this type are not used: {other}"))),
+        }
+    }
+    Ok(())
+}
+
+fn retry(recipe: &Recipe) -> Result<(), Flaw> {
+    let Some(retry) = &recipe.retry else { return Ok(()) };
+    if retry.max_retries > 20 {
+        return Err(Flaw::new("retry.max_retries", format!("more than 20 are not tried: {}", retry.max_retries)));
+    }
+    if retry.checks.is_empty() || retry.checks.len() > 20 {
+        return Err(Flaw::new("retry.checks", "there must be 1 to 20 of them"));
+    }
+    for (place, Check::Shell { command }) in retry.checks.iter().enumerate() {
+        if command.trim().is_empty() {
+            return Err(Flaw::new(format!("retry.checks[{place}].command"), "it is empty"));
+        }
+    }
+    Ok(())
+}
+
+fn sub_recipes(recipe: &Recipe) -> Result<(), Flaw> {
+    let mut names = HashSet::new();
+    for (place, sub) in recipe.sub_recipes.iter().enumerate() {
+        let field = |name: &str| format!("sub_recipes[{place}].{name}");
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        if sub.name.is_empty() || sub.name.len() > 50 || !sub.name.chars().all(plain) {
+            return Err(Flaw::new(field("name"), format!("it is not of letters, digits, _ and -: {:?}", sub.name)));
+        }
+        if !names.insert(sub.name.as_str()) {
+            return Err(Flaw::new(field("name"), format!("there are two of this name: {}", sub.name)));
+        }
+        let path = sub.path.trim_start_matches("{{ recipe_dir }}").trim_start_matches("{{recipe_dir}}");
+        let path = if path.len() < sub.path.len() { path.trim_start_matches('/') } else { path };
+        let inside = std::path::Path::new(path)
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+        if path.is_empty() || !inside || path.contains("{{") || path.contains("{%") {
+            return Err(Flaw::new(
+                field("path"),
+                format!("it leads out of the recipe's folder: {}", show::line(&sub.path)),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! A recipe with its parameters filled in: nothing is left open, and no value becomes part of a command's grammar.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
+use crate::permission::show;
+
+/// Bytes of one value.
+const LARGEST: usize = 256 << 10;
+
+/// Values by parameter.
+pub type Values = BTreeMap<String, String>;
+
+/// What filling in may look at.
+pub struct Ways<'a> {
+    /// The recipe's own folder, if it came from a file.
+    pub folder: Option<&'a str>,
+    /// Reads a file of the workspace.
+    pub read: &'a dyn Fn(&str) -> Result<String, String>,
+}
+
+/// Fills in, or says which value is wrong or missing.
+pub fn fill(recipe: &Recipe, given: &Values, ways: &Ways<'_>) -> Result<Recipe, Flaw> {
+    if let Some(unknown) = given.keys().find(|key| recipe.parameters.iter().all(|known| known.key != **key)) {
+        let known: Vec<&str> = recipe.parameters.iter().map(|known| known.key.as_str()).collect();
+        let reason = format!("the recipe has no such parameter (it has: {})", known.join(", "));
+        return Err(Flaw::new(show::line(unknown), reason));
+    }
+    let mut values = BTreeMap::new();
+    let mut raw = Values::new();
+    let mut missing = Vec::new();
+    for parameter in &recipe.parameters {
+        match given.get(&parameter.key).or(parameter.default.as_ref()) {
+            Some(text) => {
+                values.insert(parameter.key.clone(), value(parameter, text, ways)?);
+                raw.insert(parameter.key.clone(), text.clone());
+            }
+            None if parameter.requirement == Requirement::Optional => {}
+            None => missing.push(parameter.key.as_str()),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(Flaw::new("parameters", format!("these must be given: {}", missing.join(", "))));
+    }
+    let folder = ways.folder.unwrap_or(".");
+    values.insert("recipe_dir".to_owned(), minijinja::Value::from(folder));
+    filled(recipe, &values, &raw)
+}
+
+/// What a text means as a value of this type.
+fn value(parameter: &Parameter, text: &str, ways: &Ways<'_>) -> Result<minijinja::Value, Flaw> {
+    let wrong = |reason: String| Flaw::new(parameter.key.clone(), reason);
+    if text.len() > LARGEST {
+        return Err(wrong(format!("its value is larger than {LARGEST} bytes: {}", text.len())));
+    }
+    if show::hides(text) {
+        return Err(wrong("its value holds characters that no reader sees".to_owned()));
+    }
+    match parameter.input_type {
+        InputType::String => Ok(minijinja::Value::from(text)),
+        InputType::Number => match text.trim().parse::<f64>() {
+            // As it was written: 7 stays 7.
+            Ok(number) if number.is_finite() => Ok(minijinja::Value::from(text.trim())),
+            Ok(_) | Err(_) => Err(wrong(format!("it must be a number: {}", show::line(text)))),
+        },
+        InputType::Boolean => match text.trim() {
+            "true" => Ok(minijinja::Value::from(true)),
+            "false" => Ok(minijinja::Value::from(false)),
+            other => Err(wrong(format!("it must be true or false: {}", show::line(other)))),
+        },
+        InputType::Date => match text.trim().parse::<jiff::civil::Date>() {
+            Ok(date) => Ok(minijinja::Value::from(date.to_string())),
+            Err(_) => Err(wrong(format!("it must be a day such as 2026-01-31: {}", show::line(text)))),
+        },
+        InputType::Select => match parameter.options.iter().flatten().any(|option| option == text) {
+            true => Ok(minijinja::Value::from(text)),
+            false => {
+                let options = parameter.options.as_deref().unwrap_or_default().join(", ");
+                Err(wrong(format!("it must be one of {options}: {}", show::line(text))))
+            }
+        },
+        InputType::File => (ways.read)(text).map(minijinja::Value::from).map_err(wrong),
+    }
+}
+
+fn filled(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, raw: &Values) -> Result<Recipe, Flaw> {
+    let text = |field: &str, text: &str| template::render(field, text, values);
+    let maybe = |field: &str, given: &Option<String>| given.as_deref().map(|given| text(field, given)).transpose();
+    let mut ready = recipe.clone();
+    ready.title = text("title", &recipe.title)?;
+    ready.description = text("description", &recipe.description)?;
+    ready.instructions = maybe("instructions", &recipe.instructions)?;
+    ready.prompt = maybe("prompt", &recipe.prompt)?;
+    for (place, activity) in ready.activities.iter_mut().enumerate() {
+        *activity = text(&format!("activities[{place}]"), activity)?;
+    }
+    if let Some(retry) = &mut ready.retry {
+        for (place, Check::Shell { command }) in retry.checks.iter_mut().enumerate() {
+            *command = command_line(&format!("retry.checks[{place}].command"), command, values, raw)?;
+        }
+        if let Some(command) = &mut retry.on_failure {
+            *command = command_line("retry.on_failure", command, values, raw)?;
+        }
+    }
+    for (place, sub) in ready.sub_recipes.iter_mut().enumerate() {
+        for (key, value) in sub.values.iter_mut().flatten() {
+            if let Value::String(given) = value {
+                *given = text(&format!("sub_recipes[{place}].values.{key}"), given)?;
+            }
+        }
+    }
+    ready.parameters.clear();
+    Ok(ready)
+}
+
+/// A value that a shell could take for more than a word has no place in a command.
+fn command_line(
+    field: &str,
+    command: &str,
+    values: &BTreeMap<String, minijinja::Value>,
+    raw: &Values,
+) -> Result<String, Flaw> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter);
+    for name in template::names(command) {
+        let Some(value) = raw.get(&name) else { continue };
+        if value.starts_with('-') || !value.chars().all(plain) || value.contains("..") {
+            let reason = format!("the value of {name} cannot stand in a command: {}", show::line(value));
+            return Err(Flaw::new(field, reason));
+        }
+    }
+    template::render(field, command, values)
+}

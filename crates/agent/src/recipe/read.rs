@@ -1,0 +1,93 @@
+//! From YAML or JSON to a recipe, with errors that name the field.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{Flaw, Recipe, check};
+
+/// Bytes of a recipe.
+const LARGEST: usize = 256 << 10;
+
+/// Items of one list.
+const MOST: usize = 100;
+
+/// Reads a recipe from the text of a file.
+pub fn parse(text: &str) -> Result<Recipe, Flaw> {
+    if text.len() > LARGEST {
+        return Err(Flaw::new("recipe", format!("it is larger than {LARGEST} bytes: {}", text.len())));
+    }
+    let json = text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
+    let value = match json {
+        Some(value) => value,
+        None => serde_saphyr::from_str(text).map_err(|error| Flaw::new("recipe", unreadable(&error.to_string())))?,
+    };
+    from_value(value)
+}
+
+/// Reads a recipe that came as JSON.
+pub fn from_value(value: Value) -> Result<Recipe, Flaw> {
+    // Some files hold the recipe under a key of this name.
+    let nested = value.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.get("recipe")).cloned();
+    let value = nested.unwrap_or(value);
+    if value.to_string().len() > LARGEST {
+        return Err(Flaw::new("recipe", format!("it is larger than {LARGEST} bytes")));
+    }
+    check::plain(&value)?;
+    let Value::Object(fields) = value else { return Err(Flaw::new("recipe", "it is not a mapping of fields")) };
+    let fields = Fields(fields);
+    let recipe = Recipe {
+        version: fields.maybe("version")?.unwrap_or_else(|| "1.0.0".to_owned()),
+        title: fields.text("title")?,
+        description: fields.text("description")?,
+        instructions: fields.maybe("instructions")?,
+        prompt: fields.maybe("prompt")?,
+        parameters: fields.list("parameters")?,
+        extensions: fields.list("extensions")?,
+        settings: fields.maybe("settings")?,
+        response: fields.maybe("response")?,
+        retry: fields.maybe("retry")?,
+        sub_recipes: fields.list("sub_recipes")?,
+        activities: fields.list("activities")?,
+        author: fields.maybe("author")?,
+    };
+    check::check(&recipe)?;
+    Ok(recipe)
+}
+
+/// A recipe's fields. What is null is absent; what nobody knows is left alone.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    fn maybe<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Flaw> {
+        self.get(name)
+            .map(|value| T::deserialize(value).map_err(|error| Flaw::new(name, error.to_string())))
+            .transpose()
+    }
+
+    fn text(&self, name: &str) -> Result<String, Flaw> {
+        let text: Option<String> = self.maybe(name)?;
+        text.filter(|text| !text.trim().is_empty()).ok_or_else(|| Flaw::new(name, "it is missing"))
+    }
+
+    fn list<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Flaw> {
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let items = value.as_array().ok_or_else(|| Flaw::new(name, "it is not a list"))?;
+        if items.len() > MOST {
+            return Err(Flaw::new(name, format!("it has more than {MOST} items: {}", items.len())));
+        }
+        let item = |(place, value): (usize, &Value)| {
+            T::deserialize(value).map_err(|error| Flaw::new(format!("{name}[{place}]"), error.to_string()))
+        };
+        items.iter().enumerate().map(item).collect()
+    }
+}
+
+/// The first line says what and where; a `{{` that is not quoted is the usual reason.
+fn unreadable(error: &str) -> String {
+    let line = error.lines().next().unwrap_or_default();
+    format!("it is neither YAML nor JSON (a text that begins with {{{{ needs quotes): {line}")
+}
