@@ -149,7 +149,7 @@ fn kind(piece: &Value) -> Result<&str, BadMessage> {
 }
 
 /// Content without tools. What nobody here knows is kept as it came.
-fn plain(piece: &Value) -> Part {
+pub(super) fn plain(piece: &Value) -> Part {
     let text = |key: &str| piece[key].as_str().map(str::to_owned);
     let known = match piece["type"].as_str() {
         Some("text") => text("text").map(|text| Part::Text { text: without_tags(&text) }),
@@ -175,11 +175,11 @@ fn without_tags(text: &str) -> String {
 }
 
 /// `{status, value}`, or the bare value as adk2goose and old sessions have it.
-fn unwrapped(outcome: &Value) -> &Value {
+pub(super) fn unwrapped(outcome: &Value) -> &Value {
     outcome.get("value").filter(|_| outcome.get("status").is_some()).unwrap_or(outcome)
 }
 
-fn result(outcome: &Value) -> ToolResult {
+pub(super) fn result(outcome: &Value) -> ToolResult {
     if let Some(error) = outcome["error"].as_str() {
         return ToolResult::text(ToolEnd::Failed, error);
     }

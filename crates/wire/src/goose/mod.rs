@@ -3,6 +3,7 @@
 //! A frozen protocol (goose 1.8 to 1.39): [`input`] takes what any of these versions sent, and what clients that were
 //! only ever tested against their own mock send; [`output`] writes what 1.35 wrote.
 
+pub mod client;
 mod content;
 mod history;
 pub mod input;

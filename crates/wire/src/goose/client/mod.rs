@@ -1,0 +1,11 @@
+//! The other side of goose's REST: what a running goosed is told, and what its stream reports.
+
+pub mod request;
+mod status;
+mod turn;
+
+pub use status::{Trouble, pause};
+pub use turn::{Tell, Turn};
+
+/// Under this name a message keeps the ids that a goosed gave to its tool calls.
+const WIRE: &str = "goosed";

@@ -1,0 +1,153 @@
+//! Bodies of requests to a goosed.
+
+use gander_domain::{ChoiceKind, Message, Part, Reply, Timestamp, ToolCallId};
+use serde_json::{Map, Value, json};
+
+use super::WIRE;
+use crate::goose::content::{content, tool_response};
+use crate::goose::types::seconds;
+
+/// Which model answers, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Provider {
+    /// `provider/model`, or a model alone.
+    pub model: Option<String>,
+    /// Generation parameters under their own names.
+    pub parameters: Map<String, Value>,
+}
+
+/// `POST /agent/start`.
+pub fn start(folder: &str) -> Value {
+    json!({ "working_dir": folder })
+}
+
+/// `POST /agent/resume`.
+pub fn resume(session: &str) -> Value {
+    json!({ "session_id": session, "load_model_and_extensions": true })
+}
+
+/// `POST /agent/stop`.
+pub fn stop(session: &str) -> Value {
+    json!({ "session_id": session })
+}
+
+/// `POST /agent/update_session`.
+pub fn update_session(session: &str, mode: &str) -> Value {
+    json!({ "session_id": session, "goose_mode": mode })
+}
+
+/// `POST /agent/update_provider`; none if there is nothing to tell.
+///
+/// A model without a provider is one of the provider that the session has.
+pub fn update_provider(session: &str, wanted: &Provider, current: Option<&str>) -> Option<Value> {
+    let Provider { model, parameters } = wanted;
+    let (provider, model) = match model.as_deref().map(|model| model.split_once('/').ok_or(model)) {
+        Some(Ok((provider, model))) => (provider, Some(model)),
+        Some(Err(model)) => (current?, Some(model)),
+        None if parameters.is_empty() => return None,
+        None => (current?, None),
+    };
+    let mut body = json!({ "session_id": session, "provider": provider });
+    let limit = parameters.get("context_limit").filter(|limit| limit.is_u64());
+    let params: Map<String, Value> = parameters
+        .iter()
+        .filter(|(key, _)| *key != "context_limit")
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let more = [
+        ("model", model.map(Value::from)),
+        ("context_limit", limit.cloned()),
+        ("request_params", (!params.is_empty()).then_some(Value::Object(params))),
+    ];
+    for (key, value) in more {
+        if let Some(value) = value {
+            body[key] = value;
+        }
+    }
+    Some(body)
+}
+
+/// `POST /reply`.
+pub fn reply(session: &str, message: Value) -> Value {
+    json!({ "session_id": session, "user_message": message })
+}
+
+/// A prompt. Results of tools go under the ids by which goose knows their calls.
+pub fn prompt(parts: &[Part], history: &[impl AsRef<Message>], at: Timestamp) -> Value {
+    let pieces = parts.iter().map(|part| match part {
+        Part::ToolResult { call, result } => tool_response(&remote_call(history, *call), result),
+        Part::Unknown(value) => function_response(value, history).unwrap_or_else(|| value.clone()),
+        Part::Text { .. }
+        | Part::Thought { .. }
+        | Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::ToolUse { .. } => content(part),
+    });
+    message(pieces.collect(), at)
+}
+
+/// The answer to a form, as the message that goose routes to whoever asked.
+pub fn elicited(id: &str, data: &Value, at: Timestamp) -> Value {
+    let data = json!({ "actionType": "elicitationResponse", "id": id, "user_data": data });
+    message(vec![json!({ "type": "actionRequired", "data": data })], at)
+}
+
+/// `POST /action-required/tool-confirmation`, and `/confirm` before 1.16.
+pub fn confirmation(session: &str, id: &str, action: &str) -> Value {
+    json!({ "id": id, "principalType": "Tool", "action": action, "sessionId": session, "session_id": session })
+}
+
+/// What an answer means to goose.
+pub fn action(reply: &Reply) -> &'static str {
+    match reply {
+        Reply::Chosen { kind: ChoiceKind::AllowOnce, .. } | Reply::Filled { .. } => "allow_once",
+        Reply::Chosen { kind: ChoiceKind::AllowAlways, .. } => "always_allow",
+        Reply::Chosen { kind: ChoiceKind::RejectOnce, .. } | Reply::Declined => "deny_once",
+        Reply::Chosen { kind: ChoiceKind::RejectAlways, .. } => "always_deny",
+        Reply::Cancelled | Reply::Interrupted | Reply::Superseded => "cancel",
+    }
+}
+
+fn message(content: Vec<Value>, at: Timestamp) -> Value {
+    let metadata = json!({ "userVisible": true, "agentVisible": true });
+    json!({ "id": null, "role": "user", "created": seconds(at), "content": content, "metadata": metadata })
+}
+
+/// What a client says a function gave, as the message of a tool that has run.
+fn function_response(value: &Value, history: &[impl AsRef<Message>]) -> Option<Value> {
+    let given = value.get("functionResponse").or_else(|| value.get("function_response"))?;
+    let id = given["id"].as_str()?;
+    let id = id.parse().map_or_else(|_| id.to_owned(), |call| remote_call(history, call));
+    let response = given.get("response").cloned().unwrap_or(Value::Null);
+    let failed = response.get("error").is_some_and(|error| !error.is_null());
+    let text = response.as_str().map_or_else(|| response.to_string(), str::to_owned);
+    let mut value = json!({ "content": [{ "type": "text", "text": text }], "isError": failed });
+    if response.is_object() {
+        value["structuredContent"] = response;
+    }
+    Some(json!({ "type": "toolResponse", "id": id, "toolResult": { "status": "success", "value": value } }))
+}
+
+/// The id by which goose knows a call.
+fn remote_call(history: &[impl AsRef<Message>], wanted: ToolCallId) -> String {
+    let found = history.iter().rev().find_map(|message| {
+        let message = message.as_ref();
+        let ids = message.native.as_ref().filter(|native| native.wire == WIRE)?.items["calls"].as_array()?;
+        let uses = message.parts.iter().filter_map(|part| match part {
+            Part::ToolUse { call, .. } => Some(*call),
+            Part::Text { .. }
+            | Part::Thought { .. }
+            | Part::Image { .. }
+            | Part::Audio { .. }
+            | Part::Link { .. }
+            | Part::Resource { .. }
+            | Part::ToolResult { .. }
+            | Part::Unknown(_) => None,
+        });
+        let mut pairs = uses.zip(ids);
+        pairs.find(|(call, _)| *call == wanted)?.1.as_str().map(str::to_owned)
+    });
+    found.unwrap_or_else(|| wanted.to_string())
+}
