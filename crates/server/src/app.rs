@@ -17,8 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::agents::{Agent, Agents};
 use crate::backend::conformance;
+use crate::backend::goosed::Goosed;
 use crate::backend::native::Native;
-use crate::config::{Config, Keys, OnRestart, Sections};
+use crate::config::{Config, Keys, OnRestart, RemoteAgent, RemoteKind, Sections};
 use crate::door::a2a::Push;
 use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
@@ -75,7 +76,7 @@ impl App {
         let kept = Kept { grants, trust, extensions };
         let native = native(&config, &models, &kept);
         let tools = native.toolbox.specs();
-        let agents = Arc::new(agents(&config, native)?);
+        let agents = Arc::new(agents(&config, native, &store)?);
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
         let (sender, controls) = mpsc::channel(8);
         let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
@@ -170,12 +171,35 @@ fn models(config: &Config) -> anyhow::Result<Models> {
 }
 
 /// The native agent, and whoever else there is.
-fn agents(config: &Config, native: Native) -> anyhow::Result<Agents> {
-    let mut agents = Agents::new(Agent::new(gander_agent::modes::manifest(), Arc::new(native)));
+fn agents(config: &Config, native: Native, store: &Arc<dyn Store>) -> anyhow::Result<Agents> {
+    let built_in = config.native.then(|| Agent::new(gander_agent::modes::manifest(), Arc::new(native)));
+    let mut remote = config.agents.iter();
+    let first = match built_in {
+        Some(native) => native,
+        None => remote_agent(remote.next().context("there is no agent")?, store)?,
+    };
+    let mut agents = Agents::new(first);
+    for agent in remote {
+        agents.add(remote_agent(agent, store)?)?;
+    }
     if config.sections.server.conformance_agents {
         conformance::agents().into_iter().try_for_each(|agent| agents.add(agent))?;
     }
     Ok(agents)
+}
+
+/// An agent that another server runs.
+fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<Agent> {
+    let RemoteAgent { name, title, description, kind } = agent;
+    let (mut manifest, backend) = match kind {
+        RemoteKind::Goosed(remote) => {
+            let goosed = Goosed::new(name, remote.clone(), Arc::clone(store));
+            (remote.manifest(name), goosed.with_context(|| format!("the agent cannot be spoken to: {name}"))?)
+        }
+    };
+    manifest.title = title.clone().unwrap_or(manifest.title);
+    manifest.description = description.clone().unwrap_or(manifest.description);
+    Ok(Agent::new(manifest, Arc::new(backend)))
 }
 
 /// What the server keeps beside its sessions.

@@ -2,6 +2,7 @@
 //!
 //! The only place that reads the process's environment.
 
+mod agents;
 mod default_file;
 mod extensions;
 mod file;
@@ -24,6 +25,7 @@ use secrecy::SecretString;
 
 use crate::paths::Paths;
 
+pub use agents::{RemoteAgent, RemoteKind, is_web_address};
 pub use default_file::default_file;
 pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::{ConfigError, settings_file};
@@ -43,6 +45,10 @@ pub struct Config {
     pub keys: Keys,
     /// The owner's MCP servers. They may hold secrets.
     pub extensions: Vec<Spec>,
+    /// Agents that other servers run.
+    pub agents: Vec<RemoteAgent>,
+    /// Is the built-in agent there, before all others?
+    pub native: bool,
     /// What commands of tools find in their environment.
     pub tool_environment: tools::Environment,
     /// Where the person keeps notes for agents and skills of their own.

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod conformance;
+pub mod goosed;
 pub mod harness;
 pub mod ids;
 pub mod ledger;

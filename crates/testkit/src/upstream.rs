@@ -128,9 +128,10 @@ pub async fn serve(listener: TcpListener, counts: Arc<Counts>) {
 
 /// A request: its method and path, and its body.
 #[derive(Debug)]
-struct Request {
-    line: String,
-    body: String,
+pub(crate) struct Request {
+    pub(crate) line: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 /// A client that goes away in the middle is no error.
@@ -143,7 +144,7 @@ async fn connection(mut stream: TcpStream, counts: Arc<Counts>) {
     }
 }
 
-async fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Request>> {
+pub(crate) async fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Request>> {
     let head = loop {
         if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break at + 4;
@@ -161,7 +162,7 @@ async fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Resul
     }
     let body = String::from_utf8_lossy(&buffer[head..end]).into_owned();
     buffer.drain(..end);
-    Ok(Some(Request { line: text.lines().next().unwrap_or_default().to_owned(), body }))
+    Ok(Some(Request { line: text.lines().next().unwrap_or_default().to_owned(), head: text, body }))
 }
 
 fn content_length(head: &str) -> usize {
@@ -199,7 +200,8 @@ async fn answer(stream: &mut TcpStream, request: &Request, counts: &Counts) -> i
     stream.write_all(b"0\r\n\r\n").await
 }
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+pub(crate) const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const EVENT: &str =
     r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"mock","choices":"#;
 
@@ -235,7 +237,7 @@ fn delta(delta: &str, finish: &str) -> String {
     format!("{EVENT}[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n")
 }
 
-fn framed(event: &str) -> String {
+pub(crate) fn framed(event: &str) -> String {
     format!("{:x}\r\n{event}\r\n", event.len())
 }
 
@@ -243,7 +245,7 @@ async fn chunk(stream: &mut TcpStream, event: &str) -> io::Result<()> {
     stream.write_all(framed(event).as_bytes()).await
 }
 
-async fn whole(stream: &mut TcpStream, status: u16, body: &str) -> io::Result<()> {
+pub(crate) async fn whole(stream: &mut TcpStream, status: u16, body: &str) -> io::Result<()> {
     let head =
         format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
     stream.write_all(format!("{head}{body}").as_bytes()).await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{AgentManifest, Outcome, Report, Settings};
+use gander_domain::{AgentManifest, Outcome, Report, SessionView, Settings};
 
 use super::{Backend, Stay};
 
@@ -86,6 +86,17 @@ impl Backend for Agents {
                 // Nobody hears it only if the session is gone.
                 drop(stay.reports.send(Report::Ended(Outcome::failed("agent", message))).await);
             }
+        }
+    }
+    async fn opened(&self, view: &SessionView) {
+        if let Some(agent) = self.find(&view.settings.agent) {
+            agent.backend.opened(view).await;
+        }
+    }
+
+    async fn closing(&self, view: &SessionView) {
+        if let Some(agent) = self.find(&view.settings.agent) {
+            agent.backend.closing(view).await;
         }
     }
 }

@@ -146,7 +146,7 @@ impl Turn {
 }
 
 /// Waits for the order to stop. A session that is gone gives none: its token says so.
-async fn cancelled(orders: &mut mpsc::Receiver<Order>) {
+pub(super) async fn cancelled(orders: &mut mpsc::Receiver<Order>) {
     loop {
         match orders.recv().await {
             Some(Order::Cancel) => return,

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 pub mod agents;
 pub mod conformance;
+pub mod goosed;
 pub mod handler;
 pub mod native;
 
@@ -22,6 +23,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Returning without either is a dead back-end. Everything the run started is stopped when this returns
     /// or is dropped.
     async fn drive(&self, stay: Stay);
+
+    /// A session of this agent began, without a prompt.
+    async fn opened(&self, _view: &SessionView) {}
+
+    /// A session of this agent is about to be deleted.
+    async fn closing(&self, _view: &SessionView) {}
 }
 
 /// What a back-end gets for one stay of a run.

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 use super::Keys;
+use super::agents::{self, FileAgent};
 use super::extensions::{self, Extension};
 use super::load::ConfigError;
 use super::settings::{self, SETTINGS, Setting};
@@ -18,6 +19,7 @@ pub(super) struct FileSettings {
     pub(super) keys: Keys,
     pub(super) providers: Table,
     pub(super) extensions: Vec<Extension>,
+    pub(super) agents: Vec<FileAgent>,
 }
 
 /// One value and where it stands.
@@ -36,7 +38,9 @@ pub(super) fn read(path: &Path) -> Result<FileSettings, ConfigError> {
         Err(error) => return Err(ConfigError::Unreadable { path: path.to_owned(), reason: error.to_string() }),
     };
     let settings = parse(path, &text)?;
-    let secret = settings.keys.names().next().is_some() || settings.extensions.iter().any(Extension::is_secret);
+    let secret = settings.keys.names().next().is_some()
+        || settings.extensions.iter().any(Extension::is_secret)
+        || settings.agents.iter().any(FileAgent::is_secret);
     if secret && shared(path) {
         return Err(ConfigError::KeysExposed(path.to_owned()));
     }
@@ -65,12 +69,15 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, ConfigError
             found.providers = table_of(entries);
             continue;
         }
-        if section.get_ref() == "extensions" {
+        if ["extensions", "agents"].contains(&section.get_ref().as_ref()) {
             for (name, value) in entries {
                 let line = at(name.span().start);
-                let read = extensions::read(name.get_ref(), owned(value.get_ref()));
                 let bad = |reason| ConfigError::BadFile { path: path.to_owned(), line, reason };
-                found.extensions.push(read.map_err(bad)?);
+                let (name, value) = (name.get_ref(), owned(value.get_ref()));
+                match section.get_ref().as_ref() {
+                    "agents" => found.agents.push(agents::read(name, value).map_err(bad)?),
+                    _ => found.extensions.push(extensions::read(name, value).map_err(bad)?),
+                }
             }
             continue;
         }

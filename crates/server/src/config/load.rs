@@ -107,6 +107,8 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
     let keys = environment_keys(environment, &sections.providers).or(&from_file.keys);
     Ok(Config {
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
+        agents: from_file.agents.into_iter().map(|agent| agent.agent(environment)).collect(),
+        native: true,
         keys,
         sections,
         tool_environment: environment.for_tools(),

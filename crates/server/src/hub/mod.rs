@@ -112,6 +112,7 @@ impl Hub {
         self.inner.store.create(append, aliases).await?;
         let view = session.view().clone();
         lock(&self.inner.rest).put(rest::Warm::new(session, Epoch::FIRST, Some(context)));
+        self.inner.backend.opened(&view).await;
         Ok(view)
     }
 
@@ -203,6 +204,9 @@ impl Hub {
 
     /// Cancels what runs, then removes the session.
     pub async fn delete(&self, session: SessionId) -> Result<(), HubError> {
+        if let Ok(view) = self.view(session).await {
+            self.inner.backend.closing(&view).await;
+        }
         let (reply, answer) = oneshot::channel();
         self.inner.deliver(session, Ask::Delete(reply)).await;
         answer.await.unwrap_or(Err(HubError::Gone(session)))

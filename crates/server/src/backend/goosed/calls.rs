@@ -1,0 +1,129 @@
+//! Requests to a goosed: sent with its key, sent again where that helps.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use gander_wire::goose::client::{Trouble, pause};
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response, redirect};
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+
+use super::Remote;
+
+/// How long it may take to reach a server.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The longest answer that is read whole: an exported session with pictures.
+const LONGEST: usize = 64 << 20;
+
+/// How much of a refusal is read.
+const REFUSAL: usize = 16 << 10;
+
+/// The way to one goosed.
+pub(super) struct Calls {
+    http: Client,
+    base: String,
+    timeout: Duration,
+    /// The first pause; later ones are as much longer as they should be.
+    unit: Duration,
+}
+
+impl Calls {
+    pub(super) fn new(remote: &Remote) -> Result<Self, Trouble> {
+        // Does nothing if the program has chosen one already.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &remote.key {
+            let value = HeaderValue::from_str(key.expose_secret());
+            let mut value = value.map_err(|_| Trouble::Unauthorized)?;
+            value.set_sensitive(true);
+            headers.insert("x-secret-key", value);
+        }
+        let builder = Client::builder()
+            .user_agent(concat!("gander/", env!("CARGO_PKG_VERSION")))
+            .default_headers(headers)
+            // A redirect would carry the key to an address nobody chose.
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT);
+        let host = remote.url.split_once("://").map_or("", |(_, host)| host);
+        let local = ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local));
+        let builder = if local { builder.no_proxy() } else { builder };
+        let http = builder.build().map_err(|error| unreachable(&error))?;
+        let base = remote.url.trim_end_matches('/').to_owned();
+        Ok(Self { http, base, timeout: remote.timeout, unit: remote.pause })
+    }
+
+    /// How long goose may be silent.
+    pub(super) fn patience(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
+        let request = || self.http.post(format!("{}{path}", self.base)).timeout(self.timeout).json(body);
+        value(self.send(path, request).await?).await
+    }
+
+    /// `/reply`: the answer streams, however long that takes.
+    pub(super) async fn stream(&self, body: &Value) -> Result<Response, Trouble> {
+        let request = || {
+            let request = self.http.post(format!("{}/reply", self.base)).json(body);
+            request.header("accept", "text/event-stream")
+        };
+        match tokio::time::timeout(self.timeout, self.send("/reply", request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Trouble::Unavailable("it does not begin to answer".to_owned())),
+        }
+    }
+
+    async fn send(&self, path: &str, request: impl Fn() -> RequestBuilder) -> Result<Response, Trouble> {
+        let mut tried = 0;
+        loop {
+            let response = request().send().await.map_err(|error| unreachable(&error))?;
+            let status = response.status().as_u16();
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let Some(pause) = pause(status, tried) else {
+                let body = text(response, REFUSAL).await.unwrap_or_default();
+                if status >= 500 {
+                    tracing::error!(status, path, body, "goose failed");
+                }
+                return Err(Trouble::of_status(status, &body));
+            };
+            let pause = self.unit.mul_f64(pause.as_secs_f64());
+            tracing::debug!(status, path, ?pause, "goose is asked again");
+            tokio::time::sleep(pause).await;
+            tried += 1;
+        }
+    }
+}
+
+/// A body as JSON; goose answers some requests with nothing, and some with plain words.
+async fn value(response: Response) -> Result<Value, Trouble> {
+    let body = text(response, LONGEST).await?;
+    Ok(serde_json::from_str(&body).unwrap_or(Value::String(body)))
+}
+
+async fn text(mut response: Response, limit: usize) -> Result<String, Trouble> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| unreachable(&error))? {
+        body.extend_from_slice(&piece);
+        if body.len() > limit {
+            return Err(Trouble::Unreadable("it is too long".to_owned()));
+        }
+    }
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// An error and what it came from, without the address.
+pub(super) fn unreachable(error: &reqwest::Error) -> Trouble {
+    let mut texts = vec![if error.is_timeout() { "no answer in time" } else { "no connection" }.to_owned()];
+    let mut source = error.source();
+    while let Some(cause) = source {
+        texts.push(cause.to_string());
+        source = cause.source();
+    }
+    texts.dedup();
+    Trouble::Unavailable(texts.join(": "))
+}
