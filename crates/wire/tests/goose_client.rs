@@ -1,6 +1,6 @@
 //! The other side of goose's REST: events of a goosed as reports, prompts and answers as its requests.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
 
