@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Delta, Message, MessageId, Native, Notice, Outcome, Part, Plan, Question, QuestionId, RunId, Seq, Settings,
-    ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+    State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
 /// What a back-end is told.
@@ -95,6 +95,24 @@ pub enum Report {
     Withdrawn(QuestionId),
     /// The plan is now this.
     PlanSet(Plan),
+    /// Values that are kept by name changed.
+    StateChanged {
+        /// The new values.
+        delta: State,
+        /// The tool call that did it, if one did.
+        call: Option<ToolCallId>,
+    },
+    /// Something was put away under a name: it is in the server's store of artifacts already.
+    ArtifactSaved {
+        /// Its name.
+        name: String,
+        /// Its version, from 0.
+        version: u64,
+        /// Its media type, if known.
+        mime: Option<String>,
+        /// The tool call that did it, if one did.
+        call: Option<ToolCallId>,
+    },
     /// A model call was paid for.
     UsageAdded(Usage),
     /// The session deserves this title, unless a person chose one.

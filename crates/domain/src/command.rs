@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch};
+use crate::{Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, STATE_LIMIT, Seq, SettingsPatch, State};
 
 /// An imperative to a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +47,13 @@ pub enum Command {
     SetTitle {
         /// The title.
         title: String,
+    },
+    /// Change values that are kept by name.
+    SetState {
+        /// The new values.
+        delta: State,
+        /// Kept in the entry for the door.
+        meta: Option<Box<Value>>,
     },
     /// Put it away, or take it out.
     Archive {
@@ -119,6 +126,9 @@ pub enum CommandError {
     /// Nothing was said.
     #[error("prompt has no content")]
     EmptyPrompt,
+    /// Values that are kept by name have an end.
+    #[error("values kept in this session would take more than {STATE_LIMIT} bytes: {0}")]
+    StateFull(usize),
     /// The place is not in the log.
     #[error("no such place in the log: {0}")]
     NoSuchPlace(Seq),

@@ -132,6 +132,8 @@ impl Context {
             | Event::ArchiveSet { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
+            | Event::StateChanged { .. }
+            | Event::ArtifactSaved { .. }
             | Event::RunQueued { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Answer, Growth, Message, MessageId, Part, Principal, Question, QuestionId, Role, RunId, SessionId, Settings,
-    SettingsPatch, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+    SettingsPatch, State, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
 };
 
 /// A place in a session's log. The first entry is 1; 0 is before everything.
@@ -105,6 +105,27 @@ pub enum Event {
     PlanSet {
         /// The whole plan.
         plan: Plan,
+    },
+    /// Values that are kept by name changed.
+    StateChanged {
+        /// The new values. Names of a wider scope than the session are told here and kept elsewhere.
+        delta: State,
+        /// The tool call that did it, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<ToolCallId>,
+    },
+    /// Something was put away under a name, in the server's store of artifacts.
+    ArtifactSaved {
+        /// Its name.
+        name: String,
+        /// Its version, from 0.
+        version: u64,
+        /// Its media type, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime: Option<String>,
+        /// The tool call that did it, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<ToolCallId>,
     },
     /// A model call was paid for.
     UsageAdded {

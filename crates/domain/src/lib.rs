@@ -13,6 +13,7 @@ pub mod id;
 pub mod message;
 pub mod question;
 pub mod session;
+pub mod state;
 pub mod tool;
 pub mod view;
 
@@ -28,5 +29,6 @@ pub use id::{Ids, MessageId, Principal, QuestionId, RunId, SessionId, Timestamp,
 pub use message::{Delta, Growth, Message, Native, Part, Role};
 pub use question::{Answer, Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
 pub use session::{Birth, Effect, Now, Recovery, Session, When};
+pub use state::{STATE_LIMIT, State, StateScope};
 pub use tool::{Location, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult};
 pub use view::{Activity, SessionView};

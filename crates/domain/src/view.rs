@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::state::within;
 use crate::{
     Answer, Entry, Event, Growth, Message, MessageId, Outcome, Part, Plan, Principal, Question, QuestionId,
-    QuestionOrigin, ResetReason, Role, RunId, RunOrigin, Seq, SessionId, Settings, Timestamp, ToolCall, ToolCallId,
-    Usage,
+    QuestionOrigin, ResetReason, Role, RunId, RunOrigin, Seq, SessionId, Settings, State, StateScope, Timestamp,
+    ToolCall, ToolCallId, Usage,
 };
 
 /// How many ended runs a view remembers, so that a retried prompt is recognised.
@@ -49,6 +50,8 @@ pub struct SessionView {
     pub ended: Vec<(RunId, Outcome)>,
     /// The plan.
     pub plan: Plan,
+    /// Values that are kept by name in this session.
+    pub state: State,
     /// All model calls together.
     pub spent: Spent,
     /// The last model call.
@@ -149,7 +152,7 @@ pub enum Activity {
 
 impl SessionView {
     /// The form of this type in stored snapshots: a changed form needs a new number.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// The view after a session's first entry, or `None` if that is no `SessionCreated`.
     pub fn born(entry: &Entry) -> Option<Self> {
@@ -174,6 +177,7 @@ impl SessionView {
             queue: Vec::new(),
             ended: Vec::new(),
             plan: Plan::default(),
+            state: State::new(),
             spent: Spent::default(),
             last_usage: None,
             messages: 0,
@@ -196,7 +200,11 @@ impl SessionView {
             run.last_at = entry.at;
         }
         match &entry.event {
-            Event::SessionCreated { .. } | Event::Noticed { .. } | Event::ToolUpdated { .. } | Event::Unknown(_) => {}
+            Event::SessionCreated { .. }
+            | Event::Noticed { .. }
+            | Event::ToolUpdated { .. }
+            | Event::ArtifactSaved { .. }
+            | Event::Unknown(_) => {}
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::SettingsChanged { patch } => self.settings.apply(patch),
             Event::ArchiveSet { archived } => self.archived = *archived,
@@ -207,6 +215,7 @@ impl SessionView {
                 self.reset(entry.seq, replacement.len(), *reason);
             }
             Event::PlanSet { plan } => self.plan = plan.clone(),
+            Event::StateChanged { delta, .. } => self.state.extend(within(delta, StateScope::Session)),
             Event::UsageAdded { usage } => self.spend(usage),
             Event::RunQueued { origin, parts } => self.enqueue(entry, origin, parts),
             Event::RunStarted { origin } => self.start(entry, origin),
@@ -332,6 +341,8 @@ impl SessionView {
             | Event::HistoryReset { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
+            | Event::StateChanged { .. }
+            | Event::ArtifactSaved { .. }
             | Event::UsageAdded { .. }
             | Event::RunQueued { .. }
             | Event::RunStarted { .. }

@@ -95,6 +95,20 @@ fn cancel_while_asked_ends_cancelled() {
 }
 
 #[test]
+fn values_are_kept_by_name_within_a_limit() {
+    let mut script = asking();
+    let delta = |text: &str| serde_json::from_str::<gander_domain::State>(text).unwrap();
+    let set = |delta| Command::SetState { delta, meta: None };
+    script.command(set(delta(r#"{"a":1,"user:b":2,"temp:c":3}"#))).unwrap();
+    script.command(set(delta(r#"{"a":{"x":null}}"#))).unwrap();
+    assert_eq!(script.session.view().state, delta(r#"{"a":{"x":null}}"#));
+    let huge = "x".repeat(gander_domain::STATE_LIMIT);
+    let refused = script.command(set(delta(&format!(r#"{{"b":"{huge}"}}"#))));
+    assert!(matches!(refused, Err(CommandError::StateFull(_))), "{refused:?}");
+    assert_eq!(script.session.view().state, delta(r#"{"a":{"x":null}}"#));
+}
+
+#[test]
 fn the_first_answer_wins_and_the_second_is_told() {
     let mut script = asking();
     assert_eq!(script.command(answer("reject")), Ok(Accepted::Done));

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::artifacts::Artifacts;
 use crate::backend::agents::{Agent, Agents};
 use crate::backend::conformance;
 use crate::backend::goosed::Goosed;
@@ -28,6 +29,7 @@ use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
 use crate::models::Models;
+use crate::state::Shared;
 use crate::token::owner_token;
 use crate::trust::Trust;
 
@@ -278,6 +280,8 @@ fn desk(
     let status = status(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let models = Arc::clone(models);
     Desk {
+        artifacts: Artifacts::new(Arc::clone(hub.store())),
+        shared: Shared::new(Arc::clone(hub.store())),
         hub,
         clients,
         workspaces: Workspaces::new(config.paths.scratch()),

@@ -1,6 +1,7 @@
 //! The gander server: one data directory, one log, every door.
 
 pub mod app;
+pub mod artifacts;
 pub mod backend;
 pub mod cli;
 pub mod clock;
@@ -17,6 +18,7 @@ pub mod models;
 pub mod output;
 pub mod paths;
 pub mod sse;
+pub mod state;
 pub mod token;
 pub mod trace;
 pub mod trust;

@@ -383,6 +383,8 @@ pub fn report_line(report: &Report) -> String {
         Report::Asked(question) => format!("- asked {}", short(question.id.uuid())),
         Report::Withdrawn(question) => format!("- withdrawn {}", short(question.uuid())),
         Report::PlanSet(plan) => format!("- plan of {}", plan.items.len()),
+        Report::StateChanged { delta, .. } => format!("- keeps {} values", delta.len()),
+        Report::ArtifactSaved { name, version, .. } => format!("- saved {name} {version}"),
         Report::UsageAdded(usage) => format!("- used {} in, {} out", usage.input, usage.output),
         Report::Titled(title) => format!("- titled {title}"),
         Report::Noticed(notice) => format!("- noticed {:?}: {}", notice.severity, notice.title),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Now, Session, When, user_message};
 use crate::{
     Accepted, Answer, Ask, Command, CommandError, Event, IfBusy, Message, Order, Outcome, Part, Question, QuestionId,
-    Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch,
+    Reply, ResetReason, RunId, RunOrigin, STATE_LIMIT, Seq, SettingsPatch, State, state,
 };
 
 /// How many prompts may wait in one session.
@@ -23,6 +23,7 @@ impl Session {
             Command::Answer { question, reply, origin, meta } => self.answer(now, question, reply, origin, meta),
             Command::Configure { patch } => Ok(self.configure(now, patch)),
             Command::SetTitle { title } => Ok(self.set_title(now, title)),
+            Command::SetState { delta, meta } => self.set_state(now, delta, meta),
             Command::Archive { archived } => Ok(self.archive(now, archived)),
             Command::Reset { keep_to, replacement, reason } => self.reset(now, keep_to, replacement, reason),
         }
@@ -160,6 +161,26 @@ impl Session {
             self.append(now.at, None, Event::TitleSet { title });
         }
         Accepted::Done
+    }
+
+    fn set_state(
+        &mut self,
+        now: &mut Now<'_>,
+        delta: State,
+        meta: Option<Box<Value>>,
+    ) -> Result<Accepted, CommandError> {
+        let delta = state::lasting(delta);
+        if let Some(size) = self.overfull(&delta) {
+            return Err(CommandError::StateFull(size));
+        }
+        self.append_with(now.at, None, Event::StateChanged { delta, call: None }, meta.map(|meta| *meta));
+        Ok(Accepted::Done)
+    }
+
+    /// How large the values would be, if that is too large.
+    pub(super) fn overfull(&self, delta: &State) -> Option<usize> {
+        let size = state::size(&self.view.state) + state::size(delta);
+        (size > STATE_LIMIT).then_some(size)
     }
 
     fn archive(&mut self, now: &mut Now<'_>, archived: bool) -> Accepted {

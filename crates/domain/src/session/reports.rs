@@ -3,8 +3,9 @@
 use super::{Now, Session, When};
 use crate::view::ToolStage;
 use crate::{
-    Answer, Delta, Event, Gate, Growth, Message, MessageId, Order, Part, Question, QuestionId, Reply, Report,
-    ResetReason, Role, RunId, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolResult,
+    Answer, Delta, Event, Gate, Growth, Message, MessageId, Notice, Order, Part, Question, QuestionId, Reply, Report,
+    ResetReason, Role, RunId, STATE_LIMIT, Severity, State, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolResult,
+    state,
 };
 
 impl Session {
@@ -31,6 +32,10 @@ impl Session {
             Report::Asked(question) => self.ask(now, run, question),
             Report::Withdrawn(question) => self.withdraw(now, run, question),
             Report::PlanSet(plan) => self.fact(now, run, Event::PlanSet { plan }),
+            Report::StateChanged { delta, call } => self.state_changed(now, run, delta, call),
+            Report::ArtifactSaved { name, version, mime, call } => {
+                self.fact(now, run, Event::ArtifactSaved { name, version, mime, call });
+            }
             Report::UsageAdded(usage) => self.fact(now, run, Event::UsageAdded { usage }),
             Report::Titled(title) if self.view.title.is_none() => self.fact(now, run, Event::TitleSet { title }),
             Report::Titled(_) => {}
@@ -53,6 +58,19 @@ impl Session {
             }
         }
         replacement
+    }
+
+    /// A back-end that keeps too much is told so where people see it.
+    fn state_changed(&mut self, now: &mut Now<'_>, run: RunId, delta: State, call: Option<ToolCallId>) {
+        let delta = state::lasting(delta);
+        let event = match self.overfull(&delta) {
+            None => Event::StateChanged { delta, call },
+            Some(size) => {
+                let title = format!("Values were not kept, they would take more than {STATE_LIMIT} bytes: {size}");
+                Event::Noticed { notice: Notice { severity: Severity::Warning, title, detail: None } }
+            }
+        };
+        self.fact(now, run, event);
     }
 
     /// A durable entry first closes the open message.
@@ -192,6 +210,8 @@ fn closes(report: &Report) -> bool {
         | Report::Asked(_)
         | Report::Withdrawn(_)
         | Report::PlanSet(_)
+        | Report::StateChanged { .. }
+        | Report::ArtifactSaved { .. }
         | Report::Titled(_)
         | Report::Noticed(_)
         | Report::Compacted { .. } => false,

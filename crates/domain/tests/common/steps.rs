@@ -123,11 +123,18 @@ fn report() -> impl Strategy<Value = Report> {
         }),
         1 => (1u128..5, any::<bool>()).prop_map(|(id, held)| Report::Asked(bare_question(id, held))),
         1 => (1u128..5).prop_map(|id| Report::Withdrawn(build::question_id(id))),
+        1 => (1u128..5).prop_map(|id| Report::StateChanged { delta: state(), call: Some(build::call_id(id)) }),
+        1 => Just(Report::ArtifactSaved { name: "a.txt".to_owned(), version: 0, mime: None, call: None }),
         1 => Just(Report::Titled("Given".to_owned())),
         1 => Just(Report::Compacted { keep_to: Seq::ZERO, replacement: Vec::new() }),
         2 => Just(Report::Parked),
         2 => outcome().prop_map(Report::Ended),
     ]
+}
+
+fn state() -> gander_domain::State {
+    let values = [("a", 1), ("user:b", 2), ("temp:c", 3)];
+    values.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 fn delta() -> impl Strategy<Value = Delta> {

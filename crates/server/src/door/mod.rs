@@ -19,11 +19,13 @@ use serde_json::Value;
 pub use clients::{Clients, Presence};
 pub use workspace::{BadWorkspace, Workspaces};
 
+use crate::artifacts::Artifacts;
 use crate::backend::agents::Agents;
 use crate::extensions::Extensions;
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::models::Models;
+use crate::state::Shared;
 use crate::trust::Trust;
 
 /// What every door works with.
@@ -38,6 +40,10 @@ pub struct Desk {
     pub longest_line: usize,
     /// How ACP clients are spoken to.
     pub manner: acp::Manner,
+    /// What was put away under a name.
+    pub artifacts: Artifacts,
+    /// Values that outlive a session.
+    pub shared: Shared,
     /// What was allowed for good.
     pub grants: Grants,
     /// Whose own settings count.

@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 pub use error::HubError;
 pub use follow::{Batch, Follower};
 
+use crate::artifacts::{Artifacts, Shelf};
 use crate::backend::{Backend, Lent};
 use crate::clock;
 use crate::log::{Alias, Append, Epoch, Form, Store, StoreError, Sync};
@@ -209,7 +210,12 @@ impl Hub {
         }
         let (reply, answer) = oneshot::channel();
         self.inner.deliver(session, Ask::Delete(reply)).await;
-        answer.await.unwrap_or(Err(HubError::Gone(session)))
+        answer.await.unwrap_or(Err(HubError::Gone(session)))?;
+        let artifacts = Artifacts::new(Arc::clone(&self.inner.store));
+        if let Err(error) = artifacts.forget(&Shelf::session(session)).await {
+            tracing::warn!(%error, %session, "artifacts of a deleted session are left behind");
+        }
+        Ok(())
     }
 
     /// True if no new work is taken.

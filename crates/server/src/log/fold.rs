@@ -88,6 +88,8 @@ impl Changes {
             Event::HistoryReset { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
+            | Event::StateChanged { .. }
+            | Event::ArtifactSaved { .. }
             | Event::UsageAdded { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }

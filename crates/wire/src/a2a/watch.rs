@@ -155,6 +155,11 @@ impl Watch {
                 self.detailed(entry, || json!({ "kind": "tool_done", "call": call, "result": result }))
             }
             Event::PlanSet { plan } => self.detailed(entry, || json!({ "kind": "plan", "items": plan.items })),
+            Event::StateChanged { delta, .. } => self.detailed(entry, || json!({ "kind": "state", "delta": delta })),
+            Event::ArtifactSaved { name, version, mime, .. } => self.detailed(
+                entry,
+                || json!({ "kind": "artifact_saved", "name": name, "version": version, "mediaType": mime }),
+            ),
             Event::Noticed { notice } => self.detailed(entry, || json!({ "kind": "notice", "notice": notice })),
             Event::QuestionAsked { question } => {
                 self.questions.push(question.clone());

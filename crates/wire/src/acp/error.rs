@@ -101,9 +101,10 @@ fn command_error(command: &CommandError) -> Error {
         CommandError::NotRunning => error(Code::InvalidRequest).with_data(reason("not_running")),
         CommandError::NoSuchRun(_) => error(Code::InvalidRequest).with_data(reason("no_such_run")),
         CommandError::NoSuchQuestion(_) => error(Code::InvalidRequest).with_data(reason("no_such_question")),
-        CommandError::BadAnswer(_) | CommandError::EmptyPrompt | CommandError::NoSuchPlace(_) => {
-            error(Code::InvalidParams)
-        }
+        CommandError::BadAnswer(_)
+        | CommandError::EmptyPrompt
+        | CommandError::StateFull(_)
+        | CommandError::NoSuchPlace(_) => error(Code::InvalidParams),
     }
 }
 

@@ -91,6 +91,9 @@ pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
         | Event::MessageStarted { .. }
         | Event::QuestionAsked { .. }
         | Event::QuestionAnswered { .. }
+        // the tool's own result says so to people
+        | Event::StateChanged { .. }
+        | Event::ArtifactSaved { .. }
         | Event::Unknown(_) => vec![],
     }
 }

@@ -128,6 +128,10 @@ impl RunReading {
             Fact::SettingsChanged { patch } => other("settings", json!(patch), tell),
             Fact::Noticed { notice } => other("notice", json!(notice), tell),
             Fact::PlanSet { plan } => other("plan", json!(plan), tell),
+            Fact::StateChanged { delta, .. } => other("state", json!(delta), tell),
+            Fact::ArtifactSaved { name, version, mime, .. } => {
+                other("artifact", json!({ "name": name, "version": version, "content_type": mime }), tell);
+            }
             Fact::UsageAdded { usage } => other("usage", json!(usage), tell),
             Fact::RunRecovered { attempt } => other("recovered", json!(attempt), tell),
             Fact::HistoryReset { reason, .. } => other("history", json!(reason), tell),

@@ -57,6 +57,8 @@ impl Transcript {
             | Event::ArchiveSet { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
+            | Event::StateChanged { .. }
+            | Event::ArtifactSaved { .. }
             | Event::UsageAdded { .. }
             | Event::RunQueued { .. }
             | Event::RunStarted { .. }

@@ -48,6 +48,8 @@ pub fn project(view: &SessionView, entry: &Entry) -> Vec<Value> {
         | Event::SettingsChanged { .. }
         | Event::ArchiveSet { .. }
         | Event::PlanSet { .. }
+        | Event::StateChanged { .. } // no client of goose knows values or artifacts of a session
+        | Event::ArtifactSaved { .. }
         | Event::RunQueued { .. }
         | Event::RunStarted { .. }
         | Event::RunRecovered { .. }
@@ -77,6 +79,8 @@ pub fn extras(view: &SessionView, entry: &Entry) -> Vec<Value> {
         Event::PlanSet { plan } => vec![json!({ "type": "PlanProposal", "plan": plan })],
         Event::PartDelta { .. }
         | Event::MessageDone { .. }
+        | Event::StateChanged { .. }
+        | Event::ArtifactSaved { .. }
         | Event::ToolDone { .. }
         | Event::QuestionAsked { .. }
         | Event::Noticed { .. }

@@ -103,6 +103,7 @@ impl Client {
             | Command::Answer { .. }
             | Command::Configure { .. }
             | Command::SetTitle { .. }
+            | Command::SetState { .. }
             | Command::Archive { .. }
             | Command::Reset { .. } => Ack::Synced,
         };
@@ -208,6 +209,7 @@ async fn permitted(
         | Command::Answer { .. }
         | Command::Configure { .. }
         | Command::SetTitle { .. }
+        | Command::SetState { .. }
         | Command::Archive { .. }
         | Command::Reset { .. }) => Ok(other),
     }

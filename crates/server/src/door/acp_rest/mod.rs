@@ -124,7 +124,7 @@ fn refusal(error: &HubError) -> Refusal {
     let server = |status, error: Error| Refusal { status, error };
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => server(429, Error::server(error.to_string())),
-        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_)) => {
+        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_) | CommandError::StateFull(_)) => {
             Refusal::unreadable(error.to_string())
         }
         HubError::Refused(

@@ -152,6 +152,8 @@ impl AcpRest {
                 | Event::ArchiveSet { .. }
                 | Event::Noticed { .. }
                 | Event::PlanSet { .. }
+                | Event::StateChanged { .. }
+                | Event::ArtifactSaved { .. }
                 | Event::UsageAdded { .. }
                 | Event::RunQueued { .. }
                 | Event::RunRecovered { .. }

@@ -305,6 +305,8 @@ impl<'c, 'e> Feed<'c, 'e> {
             | Event::HistoryReset { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
+            | Event::StateChanged { .. }
+            | Event::ArtifactSaved { .. }
             | Event::RunQueued { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }

@@ -1,0 +1,223 @@
+//! Artifacts: things put away under a name, in versions from 0, for any door and any agent.
+//!
+//! They are facts of no session, kept in the one store. Each shelf has an index, a log of its own without the
+//! contents; each version's content is another. A version is on its shelf once the index says so: a crash in
+//! between leaves a content that nobody points to.
+
+mod index;
+
+use std::sync::Arc;
+
+use gander_domain::{Principal, Seq, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+pub use index::{Kept, Version};
+
+use crate::clock;
+use crate::log::{ScopeAppend, Store, StoreError, Sync};
+use index::{Fact, Index};
+
+/// A larger content is refused, counted as it is stored: base64 for what is no text.
+pub const LARGEST: usize = 24 << 20;
+
+/// So many versions fit on one shelf, all names together.
+pub const MOST: usize = 10_000;
+
+/// A longer name is refused.
+pub const LONGEST_NAME: usize = 1_024;
+
+/// How often two who save at once are let try again.
+const TRIES: usize = 64;
+
+/// Where artifacts lie: with a session, and gone with it, or with somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shelf(String);
+
+/// What is put away.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Content {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// Anything else.
+    Bytes {
+        /// Standard base64, padded.
+        data: String,
+    },
+}
+
+/// One version, on its way in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewVersion {
+    /// Under which name.
+    pub name: String,
+    /// Its media type, if known.
+    pub mime: Option<String>,
+    /// What its saver wants to find again.
+    pub metadata: Map<String, Value>,
+    /// It.
+    pub content: Content,
+}
+
+/// Why something cannot be put away or found.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// No such name.
+    #[error("an artifact's name has 1 to {LONGEST_NAME} bytes, no control characters and no `..`: {0:?}")]
+    BadName(String),
+    /// Too much.
+    #[error("an artifact has at most {LARGEST} bytes: {0}")]
+    TooLarge(usize),
+    /// Too many.
+    #[error("no more than {MOST} versions can be kept here")]
+    Full,
+    /// The store says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// All artifacts. Cheap to clone.
+#[derive(Clone)]
+pub struct Artifacts {
+    store: Arc<dyn Store>,
+}
+
+impl Shelf {
+    /// With a session: forgotten when that is deleted.
+    pub fn session(session: SessionId) -> Self {
+        Self(format!("artifacts/session/{session}"))
+    }
+
+    /// With a person, in a room of their own such as `apps`.
+    pub fn person(principal: &Principal, room: &str) -> Self {
+        Self(format!("artifacts/person/{principal}/{room}"))
+    }
+}
+
+impl Artifacts {
+    /// Those in this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// Puts a new version away. It would survive a power cut when this returns.
+    pub async fn save(&self, shelf: &Shelf, new: NewVersion) -> Result<Version, ArtifactError> {
+        check(&new)?;
+        let content = content_scope();
+        let NewVersion { name, mime, metadata, content: body } = new;
+        self.append(&content, fact(&body)?, None, Sync::Relaxed).await?;
+        for _ in 0..TRIES {
+            let index = self.index(shelf).await?;
+            if index.len() >= MOST {
+                break;
+            }
+            let at = clock::now();
+            let number = index.next_version(&name);
+            let version =
+                Version { number, mime: mime.clone(), metadata: metadata.clone(), at, content: content.clone() };
+            let saved = fact(&Fact::Saved { name: name.clone(), version: version.clone() })?;
+            match self.append(&shelf.0, saved, Some(index.end()), Sync::Barrier).await {
+                Ok(()) => return Ok(version),
+                Err(StoreError::Gap { .. }) => {} // somebody else saved meanwhile
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.store.delete_scope(&content).await?;
+        Err(ArtifactError::Full)
+    }
+
+    /// Everything on a shelf, by name.
+    pub async fn list(&self, shelf: &Shelf) -> Result<Vec<Kept>, ArtifactError> {
+        Ok(self.index(shelf).await?.into_kept())
+    }
+
+    /// All versions of one name, oldest first. None if there is none.
+    pub async fn versions(&self, shelf: &Shelf, name: &str) -> Result<Vec<Version>, ArtifactError> {
+        Ok(self.index(shelf).await?.versions(name).to_vec())
+    }
+
+    /// One version, or the latest, with its content.
+    pub async fn load(
+        &self,
+        shelf: &Shelf,
+        name: &str,
+        number: Option<u64>,
+    ) -> Result<Option<(Version, Content)>, ArtifactError> {
+        let index = self.index(shelf).await?;
+        let versions = index.versions(name);
+        let version = match number {
+            Some(number) => versions.iter().find(|version| version.number == number),
+            None => versions.last(),
+        };
+        let Some(version) = version else { return Ok(None) };
+        let found = self.store.read_scope(&version.content, Seq::ZERO, 1).await?;
+        let content = found.into_iter().next().and_then(|entry| serde_json::from_value(entry.fact).ok());
+        Ok(content.map(|content| (version.clone(), content)))
+    }
+
+    /// Takes a name and all its versions away; false if there was none.
+    pub async fn delete(&self, shelf: &Shelf, name: &str) -> Result<bool, ArtifactError> {
+        let versions = self.versions(shelf, name).await?;
+        if versions.is_empty() {
+            return Ok(false);
+        }
+        self.append(&shelf.0, fact(&Fact::Deleted { name: name.to_owned() })?, None, Sync::Barrier).await?;
+        self.forget_contents(versions.iter()).await?;
+        Ok(true)
+    }
+
+    /// Takes a whole shelf away.
+    pub async fn forget(&self, shelf: &Shelf) -> Result<(), ArtifactError> {
+        let kept = self.list(shelf).await?;
+        self.store.delete_scope(&shelf.0).await?;
+        self.forget_contents(kept.iter().flat_map(|kept| &kept.versions)).await
+    }
+
+    async fn forget_contents(&self, versions: impl Iterator<Item = &Version>) -> Result<(), ArtifactError> {
+        for version in versions {
+            self.store.delete_scope(&version.content).await?;
+        }
+        Ok(())
+    }
+
+    async fn index(&self, shelf: &Shelf) -> Result<Index, StoreError> {
+        Index::read(&*self.store, &shelf.0).await
+    }
+
+    async fn append(&self, scope: &str, fact: Value, after: Option<Seq>, sync: Sync) -> Result<(), StoreError> {
+        let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts: vec![fact], after };
+        self.store.append_scope(append, sync).await.map(drop)
+    }
+}
+
+impl Version {
+    /// When it was put away.
+    pub fn saved_at(&self) -> Timestamp {
+        self.at
+    }
+}
+
+fn content_scope() -> String {
+    format!("artifacts/content/{}", Uuid::now_v7())
+}
+
+fn fact(value: &impl Serialize) -> Result<Value, StoreError> {
+    serde_json::to_value(value).map_err(|error| StoreError::Invalid(error.to_string()))
+}
+
+fn check(new: &NewVersion) -> Result<(), ArtifactError> {
+    let name = &new.name;
+    let outside = name.split('/').any(|step| step == "..");
+    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) || outside {
+        return Err(ArtifactError::BadName(name.clone()));
+    }
+    let (Content::Text { text: held } | Content::Bytes { data: held }) = &new.content;
+    let metadata: usize = new.metadata.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
+    let size = held.len() + metadata;
+    if size > LARGEST { Err(ArtifactError::TooLarge(size)) } else { Ok(()) }
+}

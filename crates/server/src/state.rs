@@ -1,0 +1,116 @@
+//! Values that outlive a session: `user:` and `app:` names, facts of no session in logs of their own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gander_domain::state::{size, within};
+use gander_domain::{Principal, STATE_LIMIT, Seq, State, StateScope};
+use serde_json::{Value, json};
+
+use crate::clock;
+use crate::log::{ScopeAppend, Store, StoreError, Sync};
+
+/// Facts read in one go.
+const PAGE: u32 = 1_000;
+
+/// So many folds are remembered.
+const REMEMBERED: usize = 1_024;
+
+/// Who shares values: the sessions of one user with one agent, and all users of that agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Room {
+    /// Whose.
+    pub principal: Principal,
+    /// With which agent.
+    pub app: String,
+    /// As which of the principal's users.
+    pub user: String,
+}
+
+/// Why values are not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Too much.
+    #[error("values kept under `user:` or `app:` would take more than {STATE_LIMIT} bytes: {0}")]
+    Full(usize),
+    /// The store says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Values of rooms, folded from their logs. Cheap to clone.
+#[derive(Clone)]
+pub struct Shared {
+    store: Arc<dyn Store>,
+    known: Arc<Mutex<HashMap<String, (Seq, State)>>>,
+}
+
+impl Room {
+    fn scopes(&self) -> [(StateScope, String); 2] {
+        let Self { principal, app, user } = self;
+        [
+            (StateScope::App, format!("state/app/{principal}/{app}")),
+            (StateScope::User, format!("state/user/{principal}/{app}/{user}")),
+        ]
+    }
+}
+
+impl Shared {
+    /// Those in this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, known: Arc::default() }
+    }
+
+    /// What is kept for a room: the agent's names, then the user's.
+    pub async fn get(&self, room: &Room) -> Result<State, StateError> {
+        let mut all = State::new();
+        for (_, scope) in room.scopes() {
+            all.extend(self.fold(&scope).await?);
+        }
+        Ok(all)
+    }
+
+    /// Keeps what of a change belongs to a room. It would survive a power cut when this returns.
+    pub async fn set(&self, room: &Room, delta: &State) -> Result<(), StateError> {
+        for (kind, scope) in room.scopes() {
+            let own = within(delta, kind);
+            if own.is_empty() {
+                continue;
+            }
+            let total = size(&self.fold(&scope).await?) + size(&own);
+            if total > STATE_LIMIT {
+                return Err(StateError::Full(total));
+            }
+            let facts = vec![json!({ "kind": "set", "delta": own })];
+            let append = ScopeAppend { scope, at: clock::now(), facts, after: None };
+            self.store.append_scope(append, Sync::Barrier).await?;
+        }
+        Ok(())
+    }
+
+    /// Only what was added since the last look is read.
+    async fn fold(&self, scope: &str) -> Result<State, StoreError> {
+        let (mut end, mut state) = self.lock().get(scope).cloned().unwrap_or_default();
+        loop {
+            let page = self.store.read_scope(scope, end, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            end = last.seq;
+            for entry in page {
+                if let Some(Value::Object(delta)) = entry.fact.get("delta") {
+                    state.extend(delta.clone());
+                }
+            }
+        }
+        let mut known = self.lock();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(scope.to_owned(), (end, state.clone()));
+        Ok(state)
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Seq, State)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
