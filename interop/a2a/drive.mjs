@@ -1,5 +1,7 @@
 // Drives gander with @a2a-js/sdk: a message, a stream, a question and its answer. Usage: node drive.mjs URL
 import { randomUUID } from 'node:crypto';
+import { importJWK } from 'jose';
+import { verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory } from '@a2a-js/sdk/client';
 
 const url = process.argv[2];
@@ -18,6 +20,18 @@ const message = (prefix, more = {}) => ({
 const send = (said) => ({ tenant: '', message: said, configuration: undefined, metadata: undefined });
 
 const cases = {
+  async verifies() {
+    const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
+    const verify = verifyAgentCardSignature(async (kid, jku) => {
+      const { keys } = await (await fetch(jku)).json();
+      return importJWK(keys.find((key) => key.kid === kid), 'ES256');
+    });
+    await verify(card);
+    await verify({ ...card, name: 'another' }).then(
+      () => Promise.reject(new Error('a changed card passes')),
+      () => undefined,
+    );
+  },
   async sends() {
     const result = await client.sendMessage(send(message('tck-artifact-text')));
     const text = JSON.stringify(result);

@@ -132,9 +132,31 @@ async def card(url, binding, version):
     assert found.name == "tck", found
 
 
+async def signed(url, binding, version):
+    from a2a.client import A2ACardResolver
+    from a2a.utils.signing import create_signature_verifier
+    from jwt import PyJWK
+
+    async with httpx.AsyncClient(trust_env=False) as http:
+
+        def key(kid, jku):
+            keys = httpx.get(jku, trust_env=False).json()["keys"]
+            return PyJWK(next(key for key in keys if key["kid"] == kid))
+
+        verify = create_signature_verifier(key, ["ES256"])
+        found = await A2ACardResolver(http, url).get_agent_card(signature_verifier=verify)
+        found.name = "another"
+        try:
+            verify(found)
+        except Exception:
+            return
+        raise AssertionError("a changed card passes")
+
+
 CASES = [streams, sends, answers, cancels_and_subscribes, lists, pushes, errors, card]
 
 with house.server(GANDER, GANDER_A2A_GRPC="true") as url:
+    house.case("sdk-card-is-signed", lambda: asyncio.run(signed(url, None, None)))
     for version, bindings in (("1.0", ("JSONRPC", "HTTP+JSON", "GRPC")), ("0.3", ("JSONRPC", "HTTP+JSON"))):
         for binding in bindings:
             for check in CASES:

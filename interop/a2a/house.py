@@ -17,8 +17,21 @@ def free_port():
 
 
 @contextlib.contextmanager
-def server(gander, agent="tck", **variables):
+def server(gander, **variables):
     """Yields the address; whoever calls from this machine needs no token."""
+    with started(gander, variables) as (url, _):
+        yield url
+
+
+@contextlib.contextmanager
+def guarded(gander, **variables):
+    """Yields the address and the data directory; nobody comes in without a token."""
+    with started(gander, {"GANDER_SERVER_OPEN": "[]", **variables}) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def started(gander, variables):
     port = free_port()
     with tempfile.TemporaryDirectory() as data:
         environment = {
@@ -27,7 +40,8 @@ def server(gander, agent="tck", **variables):
             "GANDER_MODEL": "demo/demo",
             "GANDER_SERVER_CONFORMANCE_AGENTS": "true",
             "GANDER_SERVER_OPEN": json.dumps(["a2a"]),
-            "GANDER_A2A_AGENT": agent,
+            "GANDER_A2A_AGENT": "tck",
+            "GANDER_A2A_SIGN": "true",
             "GANDER_A2A_PUSH_ALLOW": json.dumps(["127.0.0.1", "localhost"]),
             "GANDER_LIMITS_REQUESTS_PER_SECOND": "100000",
             "GANDER_LIMITS_REQUEST_BURST": "100000",
@@ -38,7 +52,7 @@ def server(gander, agent="tck", **variables):
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             wait(port, process)
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://127.0.0.1:{port}", data
         finally:
             process.terminate()
             process.wait(timeout=30)

@@ -1,131 +1,59 @@
-//! A2A: messages answered per second, and streams of 2,000 parts whose events are counted one by one.
+//! A2A over JSON-RPC: messages answered and streamed, beside other servers whose commands are given.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use gander_testkit::harness::{Launch, Server};
-use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use anyhow::Context;
 
 use crate::Bench;
-use crate::load::{mebibytes, median};
-use crate::report::{Bounds, Report, Row};
+use crate::report::Report;
+use crate::service::{self, Much, PARTS, Service, Whose};
 
-/// Parts of one stream.
-const PARTS: usize = 2_000;
 /// What a stream tells beside its parts: the task, that it works, that the artifact is whole, that it is over.
 const AROUND: usize = 4;
 
-pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
-    let root = tempfile::tempdir()?;
-    let server = launch(bench, root.path()).serve().await?;
-    report.add(Row::new("A2A: spawn to healthy", server.healthy_after.as_secs_f64() * 1e3, "ms"));
-    report.add(Row::new("A2A: memory, idle", mebibytes(server.process().memory()), "MiB"));
-    for connections in [1, 16] {
-        let rate = sends(server.address, connections, bench.scale.sync_runs / 4).await?;
-        let row = Row::new(format!("A2A: messages answered/s, {connections} connections"), rate, "/s");
-        report.add(if connections == 16 { row.bounds(Bounds::Least(0.3 * 16.0 * report.disk, 5_000.0)) } else { row });
-    }
-    for streams in [1, 10] {
-        let rate = streamed(bench, report, &server, streams).await?;
-        report.add(Row::new(format!("A2A: events/s, {streams} streams of 2,000"), rate, "/s"));
-    }
-    report.add(Row::new("A2A: memory afterwards", mebibytes(server.process().memory()), "MiB"));
-    server.kill().await?;
-    Ok(())
-}
+/// Those that keep every task in memory get fewer.
+const LITTLE: Much = Much { runs: 2_000, parts: PARTS, streams: 10 };
 
-fn launch(bench: &Bench, data: &std::path::Path) -> Launch {
-    bench
-        .launch(data)
+/// `peers` are `NAME=AROUND=COMMAND`: how many events beside the parts its streams have, and how it is started.
+pub(crate) async fn measure(bench: &Bench, report: &mut Report, peers: &[String]) -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    let launch = bench
+        .launch(root.path())
         .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
         .with("GANDER_SERVER_OPEN", "[\"a2a\"]")
         .with("GANDER_A2A_AGENT", "tck")
         .with("GANDER_LIMITS_REQUESTS_PER_SECOND", "1000000")
-        .with("GANDER_LIMITS_REQUEST_BURST", "1000000")
-}
-
-async fn sends(address: SocketAddr, connections: usize, total: usize) -> anyhow::Result<f64> {
-    let start = Instant::now();
-    let mut all = JoinSet::new();
-    for connection in 0..connections {
-        all.spawn(async move {
-            let mut stream = TcpStream::connect(address).await?;
-            for n in 0..total / connections {
-                let request = request(address, "message:send", &format!("b-{connection}-{n}"), "tck-complete-task");
-                stream.write_all(request.as_bytes()).await?;
-                let answer = sized(&mut stream).await?;
-                ensure!(answer.contains("TASK_STATE_COMPLETED"), "{answer}");
-            }
-            anyhow::Ok(())
-        });
+        .with("GANDER_LIMITS_REQUEST_BURST", "1000000");
+    let server = launch.serve().await?;
+    let ours = service(server.address, "/a2a", AROUND, Whose::Ours);
+    let much = Much { runs: bench.scale.acp_rest_runs, parts: PARTS, streams: 10 };
+    let figures = ours.figures(server.process(), server.healthy_after, much, report).await?;
+    let mut measured = Vec::new();
+    for peer in peers {
+        let mut pieces = peer.splitn(3, '=');
+        let mut next = || pieces.next().with_context(|| format!("not NAME=AROUND=COMMAND: {peer}"));
+        let (name, around, command) = (next()?, next()?.parse()?, next()?);
+        let theirs = service::beside(command, LITTLE, report, |address| service(address, "/", around, Whose::Theirs)).await;
+        measured.push((name.to_owned(), theirs.with_context(|| name.to_owned())?));
     }
-    while let Some(done) = all.join_next().await {
-        done??;
-    }
-    Ok((total / connections * connections) as f64 / start.elapsed().as_secs_f64())
+    service::add(report, "A2A", &figures, &measured);
+    ours.never_read("A2A", server.process(), report).await?;
+    server.kill().await?;
+    Ok(())
 }
 
-async fn streamed(bench: &Bench, report: &mut Report, server: &Server, streams: usize) -> anyhow::Result<f64> {
-    let mut rates = Vec::new();
-    for round in 0..bench.scale.rounds {
-        let start = Instant::now();
-        let mut all = JoinSet::new();
-        for n in 0..streams {
-            all.spawn(events(server.address, format!("s-{streams}-{round}-{n}")));
-        }
-        let mut found = 0;
-        while let Some(done) = all.join_next().await {
-            found += done??;
-        }
-        let expected = streams * (PARTS + AROUND);
-        if !report.same("A2A events", i64::try_from(expected)?, i64::try_from(found)?) {
-            break;
-        }
-        rates.push(expected as f64 / start.elapsed().as_secs_f64());
-    }
-    Ok(if rates.is_empty() { 0.0 } else { median(rates) })
-}
-
-/// How many events a stream has, to its end.
-async fn events(address: SocketAddr, id: String) -> anyhow::Result<usize> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(request(address, "message:stream", &id, &format!("parts {PARTS}")).as_bytes()).await?;
-    let (mut bytes, mut count, mut seen) = (Vec::with_capacity(1 << 20), 0, 0);
-    loop {
-        let read = tokio::time::timeout(Duration::from_secs(60), stream.read_buf(&mut bytes)).await??;
-        ensure!(read > 0, "the stream was cut");
-        // A match may begin in what was read before.
-        count += bytes[seen..].windows(6).filter(|window| *window == b"data: ").count();
-        seen = bytes.len().saturating_sub(5).max(seen);
-        if bytes.ends_with(b"\r\n0\r\n\r\n") {
-            return Ok(count);
-        }
-    }
-}
-
-fn request(address: SocketAddr, verb: &str, id: &str, text: &str) -> String {
-    let body = json!({ "message": { "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] } }).to_string();
-    format!(
-        "POST /a2a/{verb} HTTP/1.1\r\nhost: {address}\r\na2a-version: 1.0\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-/// One answer of known length.
-async fn sized(stream: &mut TcpStream) -> anyhow::Result<String> {
-    let mut bytes = Vec::with_capacity(4096);
-    loop {
-        let read = stream.read_buf(&mut bytes).await?;
-        ensure!(read > 0, "the connection was closed");
-        let text = std::str::from_utf8(&bytes)?;
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).context("no length")?;
-        if body.len() >= length.parse()? {
-            return Ok(body.to_owned());
-        }
+fn service(address: SocketAddr, path: &str, around: usize, whose: Whose) -> Service {
+    let body = |method: &str, text: &str| {
+        let message = format!(r#"{{"messageId":"b","role":"ROLE_USER","parts":[{{"text":"{text}"}}]}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"message":{message}}}}}"#)
+    };
+    Service {
+        address,
+        whose,
+        head: format!("POST {path} HTTP/1.1\r\nhost: {address}\r\na2a-version: 1.0\r\n"),
+        sync: body("SendMessage", "Hello"),
+        done: "TASK_STATE_COMPLETED",
+        stream: body("SendStreamingMessage", "parts {parts}"),
+        around,
     }
 }

@@ -9,6 +9,7 @@ mod disk;
 mod load;
 mod mock;
 mod report;
+mod service;
 mod sessions;
 mod start;
 mod streams;
@@ -44,6 +45,10 @@ struct Arguments {
     /// A Python with acp-sdk 1.0.3, uvicorn 0.35.0 and fastapi 0.116.1: its server is measured beside ours.
     #[arg(long, value_name = "PYTHON")]
     acp_sdk: Option<PathBuf>,
+    /// Another A2A server, measured beside ours: its name, how many events beside the parts its streams have, and the
+    /// command that starts it on `{port}`.
+    #[arg(long, value_name = "NAME=EVENTS=COMMAND")]
+    a2a_peer: Vec<String>,
     /// Be the model instead: prints its address and answers until killed.
     #[arg(long, hide = true)]
     upstream: bool,
@@ -145,7 +150,7 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         sessions::runs(&bench, &mut report).await.context("runs")?;
     }
     if wanted("a2a") {
-        a2a::measure(&bench, &mut report).await.context("a2a")?;
+        a2a::measure(&bench, &mut report, &arguments.a2a_peer).await.context("a2a")?;
     }
     if wanted("acp-rest") {
         acp_rest::measure(&bench, &mut report, arguments.acp_sdk.as_deref()).await.context("acp-rest")?;

@@ -21,7 +21,7 @@ use crate::backend::conformance;
 use crate::backend::goosed::Goosed;
 use crate::backend::native::Native;
 use crate::config::{Config, Keys, OnRestart, RemoteAgent, RemoteKind, Sections};
-use crate::door::a2a::Push;
+use crate::door::a2a::{Push, Signer};
 use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
 use crate::extensions::{Extensions, Ground, PinStore};
@@ -63,6 +63,7 @@ pub struct App {
     desk: Arc<Desk>,
     models: Arc<Models>,
     push: Push,
+    signer: Option<Signer>,
     controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
 }
 
@@ -83,7 +84,8 @@ impl App {
         let (sender, controls) = mpsc::channel(8);
         let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
         let push = Push::load(desk.hub.clone(), config.sections.a2a.push_allow.clone()).await?;
-        let app = Self { config, store, desk, models, push, controls: Mutex::new(Some(controls)) };
+        let signer = Signer::load(&config)?;
+        let app = Self { config, store, desk, models, push, signer, controls: Mutex::new(Some(controls)) };
         app.pick_up();
         Ok(Arc::new(app))
     }
@@ -120,6 +122,11 @@ impl App {
     /// Who wants updates of tasks sent where.
     pub fn push(&self) -> &Push {
         &self.push
+    }
+
+    /// Who signs agent cards, if anybody does.
+    pub fn signer(&self) -> Option<&Signer> {
+        self.signer.as_ref()
     }
 
     /// Facts for an authorised caller.

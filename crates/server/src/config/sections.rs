@@ -157,6 +157,11 @@ pub struct A2aSection {
     pub grpc: bool,
     /// Receivers of push notifications in private networks.
     pub push_allow: Vec<String>,
+    /// Are cards signed?
+    pub sign: bool,
+    /// The file of the key that signs them; absent: one of our own making.
+    #[serde(default)]
+    pub signing_key: Option<String>,
 }
 
 /// A protocol whose clients may be unable to send a token.

@@ -160,6 +160,16 @@ pub const SETTINGS: &[Setting] = &[
         "[]",
         "Receivers of push notifications in private networks or on this machine that may be named, as \"host\" or \"host:port\". All others must have a public address.",
     ),
+    value(
+        "a2a.sign",
+        "false",
+        "Whether agent cards are signed (JWS, ES256), so that clients can check who made them. The key is made at first use; /.well-known/jwks.json shows its public half.",
+    ),
+    unset(
+        "a2a.signing_key",
+        r#""/etc/gander/a2a-key.pem""#,
+        "The key that signs agent cards: a file with a private key on the curve P-256 (PKCS #8, PEM). Not set: one in the data directory.",
+    ),
     value("limits.body", r#""4 MiB""#, "Largest body of a request."),
     value("limits.prompt_body", r#""32 MiB""#, "Largest body of a request that carries a prompt."),
     value("limits.header_size", r#""32 KiB""#, "Largest header of a request, all lines together."),

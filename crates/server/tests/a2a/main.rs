@@ -7,5 +7,6 @@ mod doors;
 mod errors;
 mod house;
 mod push;
+mod rows;
 mod streams;
 mod tasks;

@@ -8,4 +8,5 @@ mod errors;
 mod house;
 mod kill;
 mod routes;
+mod rows;
 mod sessions;

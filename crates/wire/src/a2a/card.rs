@@ -90,8 +90,26 @@ pub fn canonical(card: &Value) -> String {
         object.remove("signatures");
     }
     let mut out = String::new();
-    write_sorted(&card, &mut out);
+    write_sorted(&filled(card).unwrap_or_else(|| json!({})), &mut out);
     out
+}
+
+/// Without what is empty: a reader that knows the fields takes that for absent.
+fn filled(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(object) => {
+            let object: Map<String, Value> =
+                object.into_iter().filter_map(|(name, value)| Some((name, filled(value)?))).collect();
+            (!object.is_empty()).then_some(Value::Object(object))
+        }
+        Value::Array(values) => {
+            let values: Vec<Value> = values.into_iter().filter_map(filled).collect();
+            (!values.is_empty()).then_some(Value::Array(values))
+        }
+        Value::String(text) => (!text.is_empty()).then_some(Value::String(text)),
+        Value::Null => None,
+        plain @ (Value::Bool(_) | Value::Number(_)) => Some(plain),
+    }
 }
 
 const TOKEN: &str = "the token of this server";
@@ -112,7 +130,6 @@ fn common(manifest: &AgentManifest, place: &Place) -> Value {
             "extensions": [{
                 "uri": EXTENSION,
                 "description": "thoughts, tool calls, plans and questions as data",
-                "required": false,
             }],
         },
         "defaultInputModes": manifest.takes,

@@ -60,6 +60,8 @@ pub enum Kind {
     TooMany,
     /// Not now.
     Unavailable,
+    /// The log does not have the place from which on something is wanted.
+    Truncated,
 }
 
 /// The faces of one kind of error.
@@ -107,6 +109,7 @@ impl Kind {
             Self::Internal => fault(-32603, 500, 13, "INTERNAL", "INTERNAL_ERROR"),
             Self::TooMany => fault(-32603, 429, 8, "RESOURCE_EXHAUSTED", "TOO_MANY_REQUESTS"),
             Self::Unavailable => fault(-32603, 503, 14, "UNAVAILABLE", "UNAVAILABLE"),
+            Self::Truncated => fault(-32004, 409, 10, "ABORTED", "LOG_TRUNCATED"),
         }
     }
 }

@@ -42,12 +42,16 @@ pub(super) fn data(question: &Question) -> Value {
 
 /// The question that a message answers: the one it names, else the oldest.
 pub fn addressed<'a>(open: &'a [Question], message: &Message) -> Option<&'a Question> {
-    let named = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("question")?.as_str());
-    let named = named.or_else(|| data_of(message).and_then(|data| data.get("question")?.as_str()));
-    match named {
+    match named(message) {
         Some(id) => open.iter().find(|question| question.id.to_string() == id),
         None => open.first(),
     }
+}
+
+/// The question that a message says it answers, if it says so.
+pub fn named(message: &Message) -> Option<&str> {
+    let metadata = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("question")?.as_str());
+    metadata.or_else(|| data_of(message).and_then(|data| data.get("question")?.as_str()))
 }
 
 /// What a message answers to a question, or what it could have said.

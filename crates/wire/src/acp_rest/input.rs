@@ -83,6 +83,10 @@ impl NewRun {
     /// Reads the body of `POST /runs`.
     pub fn read(body: &[u8]) -> Result<Self, Refusal> {
         let body: CreateBody = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+        if !is_agent_name(&body.agent_name) {
+            let name = shortened(&body.agent_name);
+            return Err(Refusal::unreadable(format!("agent_name must be lower-case letters, digits, - and _: {name}")));
+        }
         let place = place(body.session_id, body.session)?;
         let mut lines = body.input.iter().map(line).collect::<Result<Vec<_>, _>>()?;
         let talk = lines.iter().any(|line| line.role == Role::Agent);
@@ -126,6 +130,13 @@ fn place(id: Option<SessionId>, session: Option<Session>) -> Result<Place, Refus
         return Err(Refusal { status: 400, error });
     }
     Ok(Place::Described(named, session.history))
+}
+
+/// At most 63 of few characters: an underscore is one of them, for acp-sdk's own agents have it.
+fn is_agent_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let first = name.bytes().next().is_some_and(plain);
+    first && name.len() <= 63 && name.bytes().all(|byte| plain(byte) || b"_-".contains(&byte))
 }
 
 fn role(role: &str) -> Option<Role> {

@@ -91,13 +91,13 @@ pub struct MessagePart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The media type of the content.
-    #[serde(default = "plain_text")]
+    #[serde(default = "plain_text", deserialize_with = "or_plain_text")]
     pub content_type: String,
     /// The content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// How it is written.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_plain")]
     pub content_encoding: ContentEncoding,
     /// Where the content is, if it is not here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ pub struct Session {
     #[serde(default)]
     pub history: Vec<String>,
     /// The address of its state.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }
 
@@ -272,4 +272,13 @@ fn user() -> String {
 
 fn plain_text() -> String {
     "text/plain".to_owned()
+}
+
+/// acp-sdk's own types let it be null.
+fn or_plain_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(plain_text))
+}
+
+fn or_plain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ContentEncoding, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

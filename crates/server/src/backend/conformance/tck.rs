@@ -34,14 +34,13 @@ impl Handler for Tck {
                 whole(turn, vec![Part::text("second")]).await
             }
             "message-response" => shown_as(turn, "message", "Direct message response").await,
-            "input-required" | "multi-turn" => {
-                let words = ask(
-                    turn,
-                    "What else?",
-                    json!({ "type": "object", "properties": { "text": { "type": "string" } } }),
-                )
-                .await?;
+            "input-required" => {
+                let words = ask(turn, "What else?", words()).await?;
                 shown_as(turn, "status", &format!("Heard: {words}")).await
+            }
+            "multi-turn" => {
+                while ask(turn, "What else?", words()).await? != "done" {}
+                shown_as(turn, "status", "Done").await
             }
             "auth-required" => {
                 let question = question("Log in first", Ask::Visit { url: "https://example.com/login".to_owned() });
@@ -55,7 +54,11 @@ impl Handler for Tck {
             "fail-task" | "failed-task" | "task-failure" => {
                 Err(Stop::Failed("tck".to_owned(), "failed as asked".to_owned()))
             }
-            "long-running" | "cancel" | "resubscribe" => {
+            "long-running" => {
+                turn.pause(LONG).await;
+                whole(turn, vec![Part::text("It took long")]).await
+            }
+            "cancel" | "resubscribe" => {
                 turn.pause(LONG).await;
                 shown_as(turn, "status", "Hello from TCK").await
             }
@@ -111,6 +114,11 @@ fn wish(turn: &Turn) -> String {
         WISHES.into_iter().find(|wish| rest.starts_with(wish))
     });
     found.unwrap_or("complete-task").to_owned()
+}
+
+/// A form that asks for one text.
+fn words() -> Value {
+    json!({ "type": "object", "properties": { "text": { "type": "string" } } })
 }
 
 /// A whole message: an artifact.

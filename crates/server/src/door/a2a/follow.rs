@@ -6,8 +6,8 @@ use gander_wire::a2a::{Error, Kind, Opening, Subject, Task, TaskState, Update, W
 
 use super::{A2a, Caller, Thread, stored};
 use crate::hub::Follower;
-use crate::log::{Form, Limit};
-use crate::sse::{Frames, Position, Reading};
+use crate::log::{Cursor, Form, Limit, StoreError};
+use crate::sse::{Frames, Reading};
 
 /// When there is nothing more to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,15 +135,17 @@ impl A2a {
     }
 
     /// A stream that goes on after an event that the client has, also to the end of a task that is over.
-    pub async fn resume(&self, caller: &Caller, id: &str, seen: Position) -> Result<Stream, Error> {
+    pub async fn resume(&self, caller: &Caller, id: &str, seen: Cursor) -> Result<Stream, Error> {
         let (thread, _) = self.thread(caller, id).await?;
-        if Seq(seen.seq) > thread.check_from {
-            let message = format!("the log does not have this event, subscribe anew: {id}");
-            return Err(Error::new(Kind::UnsupportedOperation, message));
-        }
+        self.desk.hub.store().honour(thread.session, seen).await.map_err(|error| {
+            if matches!(error, StoreError::Truncated { .. }) {
+                return Error::new(Kind::Truncated, format!("the log does not have this event, subscribe anew: {id}"));
+            }
+            stored(error)
+        })?;
         let watch = Watch::new(thread.subject(), caller.detail, caller.opening());
         let follower = self.desk.hub.follow(thread.session, thread.after, Form::Exact);
-        let check_from = Seq(seen.seq).next();
+        let check_from = seen.seq.next();
         Ok(Stream { watch, snapshot: None, follower, ends: Ends::Terminal, check_from })
     }
 }

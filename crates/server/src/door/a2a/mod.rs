@@ -5,6 +5,7 @@ mod follow;
 mod listing;
 pub mod push;
 mod send;
+mod sign;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use gander_wire::a2a::{
 
 pub use follow::{Ends, Stream, TaskReading};
 pub use push::Push;
+pub use sign::{SignError, Signer};
 
 use super::Desk;
 use crate::config::A2aSection;

@@ -124,7 +124,9 @@ impl A2a {
         };
         let command = match question::addressed(&run.questions, message) {
             None if self.was_said(caller, &thread, message).await? => return Ok(thread),
-            None if !run.questions.is_empty() => return no("task does not ask this"),
+            None if !run.questions.is_empty() || question::named(message).is_some() => {
+                return Err(Error::field("message.metadata", format!("task does not ask this: {id}")));
+            }
             None => {
                 let run = RunId::make(&mut SystemIds);
                 Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Steer, meta: None }

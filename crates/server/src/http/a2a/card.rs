@@ -61,6 +61,15 @@ pub(super) async fn named(State(site): State<Arc<Site>>, Path(name): Path<String
     }
 }
 
+/// The keys that signatures of cards can be checked with, if there are any.
+pub(super) async fn keys(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    match site.app.signer() {
+        Some(signer) => cached(&site, &parts.headers, &signer.keys(), None),
+        None => error::not_found(parts.uri).await,
+    }
+}
+
 /// All agents, and where their cards are.
 pub(super) async fn catalog(State(site): State<Arc<Site>>, request: Request) -> Response {
     let parts = request.into_parts().0;
@@ -74,7 +83,7 @@ pub(super) async fn catalog(State(site): State<Arc<Site>>, request: Request) -> 
             (AgentManifest::clone(&agent), url)
         })
         .collect();
-    cached(&site, &parts.headers, &cards::catalog(&host, &agents))
+    cached(&site, &parts.headers, &cards::catalog(&host, &agents), None)
 }
 
 /// Where an agent is, as the caller calls it.
@@ -94,8 +103,27 @@ pub(super) fn place(site: &Site, parts: &Parts, agent: &AgentManifest) -> Place 
 
 fn shown(site: &Site, parts: &Parts, agent: &AgentManifest) -> Response {
     let place = place(site, parts, agent);
-    let card = if site.cards.v03 { cards::card(agent, &place) } else { cards::only(Dialect::V1, agent, &place) };
-    cached(site, &parts.headers, &card)
+    let new = cards::only(Dialect::V1, agent, &place);
+    let card = if site.cards.v03 { cards::card(agent, &place) } else { new.clone() };
+    let signatures = signatures(site, parts, [&card, &new]);
+    cached(site, &parts.headers, &card, signatures)
+}
+
+/// The card in the words of one version, for somebody who came in.
+pub(super) fn only(site: &Site, parts: &Parts, dialect: Dialect, agent: &AgentManifest) -> Value {
+    let mut card = cards::only(dialect, agent, &place(site, parts, agent));
+    if let Some(signatures) = signatures(site, parts, [&card, &card]) {
+        card["signatures"] = signatures;
+    }
+    card
+}
+
+/// A reader that takes only what 1.0 knows from a card for both versions checks what it took: hence up to two.
+fn signatures(site: &Site, parts: &Parts, forms: [&Value; 2]) -> Option<Value> {
+    let signer = site.app.signer()?;
+    let keys = format!("{}/.well-known/jwks.json", base(site, parts));
+    let forms = if forms[0] == forms[1] { &forms[..1] } else { &forms[..] };
+    Some(forms.iter().filter_map(|form| signer.sign(form, &keys)).collect())
 }
 
 fn base(site: &Site, parts: &Parts) -> String {
@@ -109,10 +137,15 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> String {
     uri.authority().map(ToString::to_string).or_else(header).unwrap_or_default()
 }
 
-/// Whoever has it already is told just that.
-fn cached(site: &Site, headers: &HeaderMap, value: &Value) -> Response {
-    let body = value.to_string();
+/// Whoever has it already is told just that. Signatures differ each time and say nothing new.
+fn cached(site: &Site, headers: &HeaderMap, value: &Value, signatures: Option<Value>) -> Response {
+    let mut body = value.to_string();
     let tag = format!("W/\"{}\"", hex(&Sha256::digest(body.as_bytes())));
+    if let (Some(signatures), Some(object)) = (signatures, value.as_object()) {
+        let mut signed = object.clone();
+        signed.insert("signatures".to_owned(), signatures);
+        body = Value::Object(signed).to_string();
+    }
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let known = known.flat_map(|tags| tags.split(',')).any(|known| known.trim() == tag || known.trim() == "*");
     let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { Response::new(Body::from(body)) };

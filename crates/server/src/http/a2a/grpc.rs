@@ -13,7 +13,7 @@ use bytes::{Buf as _, BufMut as _};
 use futures::Stream as Events;
 use gander_wire::a2a::pb::{self, Type, table};
 use gander_wire::a2a::{
-    Dialect, Error, Method, Request as Wanted, Subject, Update, card as cards, encode, rpc as wire,
+    Dialect, Error, Method, Request as Wanted, Subject, Update, encode, rpc as wire,
 };
 use http::request::Parts;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Status};
 
-use super::{caller, card, version};
+use super::answer::value;
+use super::{caller, version};
 use crate::door::a2a::{Answer, Caller, Stream};
 use crate::http::accept::Seat;
 use crate::http::error;
@@ -78,17 +79,7 @@ impl Call {
     async fn answered(&self, params: Params) -> Result<Value, Status> {
         let caller = self.caller(&params).map_err(|error| status(&error))?;
         let answer = self.carry_out(&caller, params).await.map_err(|error| status(&error))?;
-        Ok(match answer {
-            Answer::Sent(update) => encode::event(Dialect::V1, &update),
-            Answer::Task(task) => encode::task(Dialect::V1, &task),
-            Answer::Page(page) => encode::page(&page),
-            Answer::Push(config) => encode::push(Dialect::V1, &config),
-            Answer::Pushes(configs) => encode::pushes(Dialect::V1, &configs),
-            Answer::Card => {
-                cards::only(Dialect::V1, &caller.agent, &card::place(&self.site, &self.parts, &caller.agent))
-            }
-            Answer::Deleted | Answer::Stream(_) => json!({}),
-        })
+        Ok(value(&self.site, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
     }
 
     async fn streamed(&self, params: Params) -> Result<Updates, Status> {

@@ -1,5 +1,6 @@
 //! A2A over HTTP: the bindings on one port under `/a2a` and `/a2a/{agent}`, and the cards where clients look for them.
 
+mod answer;
 mod card;
 mod grpc;
 mod rest;
@@ -7,23 +8,19 @@ mod rpc;
 
 use std::sync::Arc;
 
+use axum::response::Response;
 use axum::routing::on;
 use gander_domain::AgentManifest;
 use gander_wire::a2a::{Detail, Dialect, EXTENSION};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::{Extensions, Uri};
+use http::Uri;
 
 pub(super) use card::Cards;
 
 use super::routes::{Access, Payload, Route, Size, Verb};
-use super::site::Site;
-use super::sse::{Opening, last_event_id};
 use crate::config::Door;
-use crate::door::a2a::{A2a, Caller, Stream};
-use crate::sse::{Follow, Position};
+use crate::door::a2a::Caller;
 use crate::token::{Identity, Scope};
-use axum::response::Response;
-use gander_wire::a2a::encode::Frame;
 
 const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
@@ -35,6 +32,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::public("/.well-known/agent-card.json", |verb| on(verb, card::first)),
     Route::public("/.well-known/agent.json", |verb| on(verb, card::first)),
     Route::public("/.well-known/ai-catalog.json", |verb| on(verb, card::catalog)),
+    Route::public("/.well-known/jwks.json", |verb| on(verb, card::keys)),
     Route::public("/a2a/.well-known/agent-card.json", |verb| on(verb, card::first)),
     Route::public("/a2a/.well-known/agent.json", |verb| on(verb, card::first)),
     Route::public("/a2a/{agent}/.well-known/agent-card.json", |verb| on(verb, card::named)),
@@ -101,25 +99,4 @@ fn with_extensions(mut response: Response, caller: &Caller) -> Response {
         response.headers_mut().insert(EXTENSIONS, HeaderValue::from_static(EXTENSION));
     }
     response
-}
-
-/// A task's updates as server-sent events.
-fn events(
-    site: &Site,
-    caller: &Caller,
-    request: &Extensions,
-    stream: Stream,
-    seen: Position,
-    frame: Frame,
-) -> Result<Response, Box<Response>> {
-    let opening = Opening::new(site, &caller.identity, request)?;
-    let (follower, reading) = stream.reading(frame);
-    let follow = Follow { follower, reading, seen, incarnation: site.a2a.incarnation(), stop: opening.stop() };
-    Ok(with_extensions(opening.response(follow.events()), caller))
-}
-
-/// Where a client that was cut off wants to go on, if it says so and this log knows the place.
-fn place(a2a: &A2a, headers: &HeaderMap) -> Option<Position> {
-    let id = last_event_id(headers).ok().flatten()?;
-    (id.incarnation == a2a.incarnation()).then_some(id.position)
 }

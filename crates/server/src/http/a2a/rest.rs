@@ -8,19 +8,18 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use gander_domain::AgentManifest;
-use gander_wire::a2a::encode::{self, Frame};
-use gander_wire::a2a::{Dialect, Error, Kind, Method, Request as Wanted, card as cards, rpc as wire};
+use gander_wire::a2a::encode::Frame;
+use gander_wire::a2a::{Dialect, Error, Kind, Method, Request as Wanted, Subject, rpc as wire};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use super::{caller, card, events, place, rpc, version, with_extensions};
-use crate::door::a2a::{Answer, Caller};
+use super::answer::{Told, told};
+use super::{caller, rpc, version, with_extensions};
 use crate::http::body::is_foreign;
 use crate::http::error;
 use crate::http::site::Site;
-use crate::sse::Position;
 use crate::token::Identity;
 
 /// Whatever is below `/a2a/`.
@@ -129,49 +128,13 @@ async fn serve(
     }
     let request = Wanted::read(target.method, target.dialect, params(parts, body, target.params)?)?;
     let caller = caller(identity, agent, target.dialect, &parts.headers);
-    let response = carried_out(site, &caller, parts, request, media).await?;
-    Ok(with_extensions(response, &caller))
-}
-
-async fn carried_out(
-    site: &Site,
-    caller: &Caller,
-    parts: &Parts,
-    request: Wanted,
-    media: &'static str,
-) -> Result<Response, Error> {
-    let resumed = match (&request, place(&site.a2a, &parts.headers)) {
-        (Wanted::Subscribe { id: task }, Some(seen)) => Some((site.a2a.resume(caller, task, seen).await?, seen)),
-        (_, _) => None,
+    let frame = |subject: &Subject| Frame::bare(caller.dialect, subject);
+    let response = match told(site, &caller, parts, request, frame).await? {
+        Told::Value(value) => with_extensions(json(StatusCode::OK, &value, media), &caller),
+        Told::Nothing => with_extensions(json(StatusCode::OK, &Map::new().into(), media), &caller),
+        Told::Events(response) => response,
     };
-    let (stream, seen) = match resumed {
-        Some(resumed) => resumed,
-        None => match site.a2a.call(caller, request).await? {
-            Answer::Stream(stream) => (*stream, Position::default()),
-            answer @ (Answer::Sent(_)
-            | Answer::Task(_)
-            | Answer::Page(_)
-            | Answer::Push(_)
-            | Answer::Pushes(_)
-            | Answer::Deleted
-            | Answer::Card) => return Ok(json(StatusCode::OK, &value(site, caller, parts, &answer), media)),
-        },
-    };
-    let frame = Frame::bare(caller.dialect, stream.subject());
-    Ok(events(site, caller, &parts.extensions, stream, seen, frame).unwrap_or_else(|refusal| *refusal))
-}
-
-fn value(site: &Site, caller: &Caller, parts: &Parts, answer: &Answer) -> Value {
-    let dialect = caller.dialect;
-    match answer {
-        Answer::Sent(update) => encode::event(dialect, update),
-        Answer::Task(task) => encode::task(dialect, task),
-        Answer::Page(page) => encode::page(page),
-        Answer::Push(config) => encode::push(dialect, config),
-        Answer::Pushes(configs) => encode::pushes(dialect, configs),
-        Answer::Deleted | Answer::Stream(_) => Map::new().into(),
-        Answer::Card => cards::only(dialect, &caller.agent, &card::place(site, parts, &caller.agent)),
-    }
+    Ok(response)
 }
 
 /// What the body says, under what the address says.

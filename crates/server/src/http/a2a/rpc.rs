@@ -7,19 +7,18 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use gander_domain::AgentManifest;
-use gander_wire::a2a::encode::{self, Frame};
+use gander_wire::a2a::encode::Frame;
 use gander_wire::a2a::rpc::{Envelope, Refusal, response};
-use gander_wire::a2a::{Error, Kind, Request as Wanted, card as cards};
+use gander_wire::a2a::{Error, Kind, Subject};
 use http::StatusCode;
 use http::header::{self, HeaderMap};
 use http::request::Parts;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{caller, card, events, place, version, with_extensions};
-use crate::door::a2a::{Answer, Caller};
+use super::answer::{Told, told};
+use super::{caller, version, with_extensions};
 use crate::http::body::is_foreign;
 use crate::http::site::Site;
-use crate::sse::Position;
 use crate::token::Identity;
 
 /// A request to the first agent.
@@ -61,61 +60,19 @@ pub(super) async fn call(
         }
     };
     let caller = caller(identity, agent, dialect, &parts.headers);
-    match carried_out(site, &caller, parts, &id, request).await {
-        Ok(response) => with_extensions(response, &caller),
-        Err(error) => Json(Refusal { id, dialect, error }.response()).into_response(),
-    }
+    let frame = |subject: &Subject| Frame::response(dialect, subject, &id);
+    let result = match told(site, &caller, parts, request, frame).await {
+        Ok(Told::Value(value)) => value,
+        Ok(Told::Nothing) => Value::Null,
+        Ok(Told::Events(response)) => return response,
+        Err(error) => return Json(Refusal { id, dialect, error }.response()).into_response(),
+    };
+    with_extensions(Json(response(&id, result)).into_response(), &caller)
 }
 
 fn claims_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_none_or(|value| value.to_ascii_lowercase().contains("json"))
-}
-
-async fn carried_out(
-    site: &Site,
-    caller: &Caller,
-    parts: &Parts,
-    id: &Value,
-    request: Wanted,
-) -> Result<Response, Error> {
-    let resumed = match (&request, place(&site.a2a, &parts.headers)) {
-        (Wanted::Subscribe { id: task }, Some(seen)) => {
-            let stream = site.a2a.resume(caller, task, seen).await?;
-            Some((stream, seen))
-        }
-        (_, _) => None,
-    };
-    let (stream, seen) = match resumed {
-        Some(resumed) => resumed,
-        None => match site.a2a.call(caller, request).await? {
-            Answer::Stream(stream) => (*stream, Position::default()),
-            answer @ (Answer::Sent(_)
-            | Answer::Task(_)
-            | Answer::Page(_)
-            | Answer::Push(_)
-            | Answer::Pushes(_)
-            | Answer::Deleted
-            | Answer::Card) => return Ok(Json(response(id, result(site, caller, parts, &answer))).into_response()),
-        },
-    };
-    let frame = Frame::response(caller.dialect, stream.subject(), id);
-    Ok(events(site, caller, &parts.extensions, stream, seen, frame).unwrap_or_else(|refusal| *refusal))
-}
-
-/// An answer as the result of a method.
-fn result(site: &Site, caller: &Caller, parts: &Parts, answer: &Answer) -> Value {
-    let dialect = caller.dialect;
-    match answer {
-        Answer::Sent(update) => encode::event(dialect, update),
-        Answer::Task(task) => encode::task(dialect, task),
-        Answer::Page(page) => encode::page(page),
-        Answer::Push(config) => encode::push(dialect, config),
-        Answer::Pushes(configs) => encode::pushes(dialect, configs),
-        Answer::Deleted => Value::Null,
-        Answer::Card => cards::only(dialect, &caller.agent, &card::place(site, parts, &caller.agent)),
-        Answer::Stream(_) => json!({}),
-    }
 }
 
 /// The agent that a request's tenant names, else the one of the address.

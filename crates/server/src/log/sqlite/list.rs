@@ -114,6 +114,7 @@ pub fn list_statements() -> Vec<String> {
         super::upkeep::TO_COMPACT.to_owned(),
         super::upkeep::TO_PURGE.to_owned(),
     ];
+    statements.extend(super::runs::statements());
     for bits in 0..16 {
         let query = SessionQuery {
             workspace: (bits & 1 > 0).then(String::new),

@@ -16,6 +16,7 @@ const OLDEST: (u32, u32, u32) = (3, 51, 3);
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/sqlite/0001_log.sql"),
     include_str!("../../../migrations/sqlite/0002_snapshot.sql"),
+    include_str!("../../../migrations/sqlite/0003_runs_by_time.sql"),
 ];
 
 /// How every connection is opened.

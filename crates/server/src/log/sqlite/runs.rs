@@ -12,7 +12,6 @@ use crate::log::{RunKey, RunPage, RunQuery, RunSort, StoreError};
 const ROWS: &str = "SELECT run.id, run.session, run.first, run.began_at, run.started, run.ended, run.outcome, \
      EXISTS (SELECT 1 FROM question q WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL), \
      COALESCE(run.ended_at, run.began_at) AS at ";
-const FROM: &str = "FROM session JOIN run ON run.session = session.id WHERE session.owner = ?";
 const ASKED: &str =
     "EXISTS (SELECT 1 FROM question q WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL)";
 
@@ -31,15 +30,19 @@ pub(super) async fn runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, 
 }
 
 fn count_script(query: &RunQuery) -> Script {
-    let mut script = Script::new("SELECT COUNT(*) ");
+    let mut script = Script::new("SELECT COUNT(*) FROM session JOIN run ON run.session = session.id ");
     restrict(&mut script, query);
     script
 }
 
 fn page_script(query: &RunQuery, limit: usize) -> Script {
     let mut script = Script::new(ROWS);
+    script.sql(&format!("FROM run INDEXED BY {} CROSS JOIN session ON session.id = run.session ", walked(query)));
     restrict(&mut script, query);
     if let Some(after) = query.after {
+        // The first says where in the index to begin, the second where exactly.
+        script.sql(" AND COALESCE(run.ended_at, run.began_at) <= ?");
+        script.bind(after.at.micros());
         script.sql(" AND (COALESCE(run.ended_at, run.began_at), run.id) < (?, ?)");
         script.bind(after.at.micros());
         script.bind_id(after.run.uuid());
@@ -49,15 +52,41 @@ fn page_script(query: &RunQuery, limit: usize) -> Script {
     script
 }
 
+/// The index that a page is read from: the runs of one session and those that are open are few and sorted, of all others
+/// the newest come first and the rest is not looked at.
+fn walked(query: &RunQuery) -> &'static str {
+    match (query.session, query.state) {
+        (Some(_), _) => "run_by_session",
+        (None, Some(RunSort::Queued | RunSort::Running | RunSort::Awaiting)) => "run_open",
+        (None, Some(RunSort::Completed | RunSort::Refused | RunSort::Cancelled | RunSort::Failed) | None) => "run_by_time",
+    }
+}
+
+/// The statements that list runs by time, for a test that looks at their plans.
+pub(super) fn statements() -> Vec<String> {
+    let key = RunKey { at: Timestamp::default(), run: gander_domain::RunId::new(uuid::Uuid::nil()) };
+    let query = |state, after| RunQuery {
+        principal: gander_domain::Principal::owner(),
+        agent: Some(String::new()),
+        session: None,
+        state,
+        since: None,
+        after,
+        limit: 50,
+    };
+    let states = [None, Some(RunSort::Completed)];
+    states.iter().flat_map(|state| [None, Some(key)].map(|after| page_script(&query(*state, after), 50).sql)).collect()
+}
+
 fn restrict(script: &mut Script, query: &RunQuery) {
-    script.sql(FROM);
+    script.sql("WHERE session.owner = ?");
     script.bind(query.principal.as_str().to_owned());
     if let Some(agent) = &query.agent {
         script.sql(" AND session.agent = ?");
         script.bind(agent.clone());
     }
     if let Some(session) = query.session {
-        script.sql(" AND session.id = ?");
+        script.sql(" AND run.session = ?");
         script.bind_session(session);
     }
     if let Some(since) = query.since {

@@ -1,6 +1,7 @@
 //! Push notifications: who wants a task's updates sent where. Facts in their own log, delivered from the session's.
 
 mod deliver;
+mod facts;
 mod post;
 
 use std::collections::BTreeMap;
@@ -16,15 +17,9 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::{Caller, Thread, stored};
-use crate::clock;
 use crate::hub::Hub;
-use crate::log::{ScopeAppend, StoreError, Sync};
-
-/// The log's key.
-const SCOPE: &str = "a2a/push";
-
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
+use crate::log::{StoreError, Sync};
+use facts::{Fact, Facts, Over};
 
 /// So many receivers may a task have.
 const MOST: usize = 16;
@@ -37,6 +32,7 @@ pub struct Push {
 
 struct Inner {
     hub: Hub,
+    facts: Facts,
     guard: Guard,
     held: Mutex<BTreeMap<(RunId, String), Held>>,
     tasks: TaskTracker,
@@ -66,27 +62,20 @@ struct Wish {
     config: PushConfig,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "fact", rename_all = "snake_case")]
-enum Fact {
-    Wanted { wish: Box<Wish> },
-    Told { run: RunId, id: String, seq: Seq },
-    Over { run: RunId, id: String },
-    Removed { run: RunId, id: String },
-}
-
 impl Push {
     /// Goes on with what was wanted before. `allowed` are receivers in private networks, as `host` or `host:port`.
     pub async fn load(hub: Hub, allowed: Vec<String>) -> Result<Self, StoreError> {
+        let (facts, wishes) = Facts::load(Arc::clone(hub.store())).await?;
         let inner = Inner {
             hub,
+            facts,
             guard: Guard::new(allowed),
             held: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
         let push = Self { inner: Arc::new(inner) };
-        for (wish, over) in push.inner.read().await? {
+        for (wish, over) in wishes {
             push.hold(wish, over);
         }
         Ok(push)
@@ -179,62 +168,14 @@ impl Push {
     }
 }
 
-/// What is wanted of each run, by the wish's name.
-type Wishes = BTreeMap<(RunId, String), (Wish, Over)>;
-
-/// Whether a receiver was told everything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
-    Yes,
-    No,
-}
-
 impl Inner {
-    /// What is wanted, folded from its log.
-    async fn read(&self) -> Result<Vec<(Wish, Over)>, StoreError> {
-        let mut wishes = Wishes::new();
-        let mut after = Seq::ZERO;
-        loop {
-            let page = self.hub.store().read_scope(SCOPE, after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(wishes.into_values().collect()) };
-            after = last.seq;
-            for entry in page {
-                match serde_json::from_value(entry.fact) {
-                    Ok(fact) => fold(&mut wishes, fact),
-                    Err(error) => tracing::warn!(%error, "unknown fact about a push notification"),
-                }
-            }
-        }
-    }
-
     async fn write(&self, fact: &Fact, sync: Sync) -> Result<(), StoreError> {
-        let facts = serde_json::to_value(fact).into_iter().collect();
-        let append = ScopeAppend { scope: SCOPE.to_owned(), at: clock::now(), facts, after: None };
-        self.hub.store().append_scope(append, sync).await.map(drop)
+        self.facts.write(fact, sync).await
     }
 
     /// A panic while the lock was held leaves nothing half done here.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunId, String), Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn fold(wishes: &mut Wishes, fact: Fact) {
-    match fact {
-        Fact::Wanted { wish } => {
-            wishes.insert((wish.run, wish.config.id.clone()), (*wish, Over::No));
-        }
-        Fact::Told { run, id, seq } => {
-            if let Some((wish, _)) = wishes.get_mut(&(run, id)) {
-                wish.told = seq;
-            }
-        }
-        Fact::Over { run, id } => {
-            if let Some((_, over)) = wishes.get_mut(&(run, id)) {
-                *over = Over::Yes;
-            }
-        }
-        Fact::Removed { run, id } => drop(wishes.remove(&(run, id))),
     }
 }
 
