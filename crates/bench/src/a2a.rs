@@ -33,7 +33,8 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report, peers: &[String]
         let mut pieces = peer.splitn(3, '=');
         let mut next = || pieces.next().with_context(|| format!("not NAME=AROUND=COMMAND: {peer}"));
         let (name, around, command) = (next()?, next()?.parse()?, next()?);
-        let theirs = service::beside(command, LITTLE, report, |address| service(address, "/", around, Whose::Theirs)).await;
+        let theirs =
+            service::beside(command, LITTLE, report, |address| service(address, "/", around, Whose::Theirs)).await;
         measured.push((name.to_owned(), theirs.with_context(|| name.to_owned())?));
     }
     service::add(report, "A2A", &figures, &measured);

@@ -229,7 +229,11 @@ impl Service {
         }
         tokio::time::sleep(Duration::from_secs(3)).await;
         let grown = mebibytes(process.memory().saturating_sub(before));
-        report.add(Row::new(format!("{protocol}: memory for 20 streams of 20,000 parts that nobody reads"), grown, "MiB"));
+        report.add(Row::new(
+            format!("{protocol}: memory for 20 streams of 20,000 parts that nobody reads"),
+            grown,
+            "MiB",
+        ));
         Ok(())
     }
 }

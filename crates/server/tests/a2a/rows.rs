@@ -135,7 +135,8 @@ async fn s14_and_s25_only_what_was_asked_is_answered() -> anyhow::Result<()> {
     assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task}");
     assert_eq!(sent(&house, &about(&task, "m-2", "perhaps")).await?, (-32602, 400));
     let mut other = about(&task, "m-3", "yes");
-    other["message"]["metadata"] = json!({ "urn:gander:a2a:activity:v1": { "question": "0198c0de-0000-7000-8000-000000000009" } });
+    other["message"]["metadata"] =
+        json!({ "urn:gander:a2a:activity:v1": { "question": "0198c0de-0000-7000-8000-000000000009" } });
     assert_eq!(sent(&house, &other).await?, (-32602, 400));
     let still = house.call("GetTask", json!({ "id": task["id"] })).await?;
     assert_eq!(still["status"]["state"], "TASK_STATE_INPUT_REQUIRED");

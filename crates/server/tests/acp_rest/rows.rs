@@ -147,7 +147,9 @@ async fn s22_a_path_has_its_methods_and_says_which() {
 #[tokio::test]
 async fn s23_a_client_that_hangs_up_stops_nothing() {
     let house = House::open().await;
-    for (mode, id) in [("sync", "0198c0de-0000-7000-8000-00000000000a"), ("stream", "0198c0de-0000-7000-8000-00000000000b")] {
+    for (mode, id) in
+        [("sync", "0198c0de-0000-7000-8000-00000000000a"), ("stream", "0198c0de-0000-7000-8000-00000000000b")]
+    {
         let mut body = new("slow_echo", "said anyway", mode);
         body["run_id"] = json!(id);
         let asking = house.post("/runs", &body);

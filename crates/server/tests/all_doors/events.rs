@@ -28,7 +28,8 @@ impl Events {
                     None => continue,
                 }
             }
-            let more = tokio::time::timeout(PATIENCE, self.response.chunk()).await.context("the stream is silent")??;
+            let more =
+                tokio::time::timeout(PATIENCE, self.response.chunk()).await.context("the stream is silent")??;
             let Some(more) = more else { return Ok(None) };
             self.unread.push_str(std::str::from_utf8(&more).context("a piece ends inside a character")?);
         }

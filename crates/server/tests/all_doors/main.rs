@@ -34,7 +34,8 @@ async fn house() -> anyhow::Result<(tempfile::TempDir, Server, Place)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everybody_watches_one_run_and_the_first_answer_counts() -> anyhow::Result<()> {
     let (_root, server, mut place) = house().await?;
-    let shell = json!([{ "text": "first I look " }, { "tool": "shell", "args": { "command": "echo x >> ran; cat ran" } }]);
+    let shell =
+        json!([{ "text": "first I look " }, { "tool": "shell", "args": { "command": "echo x >> ran; cat ran" } }]);
     place.run = place.start(&script(&[shell, json!([{ "text": LAST, "chunks": 4 }])])).await?;
     let place = Arc::new(place);
 

@@ -77,12 +77,7 @@ pub(super) fn value(site: &Site, caller: &Caller, parts: &Parts, answer: &Answer
 }
 
 /// The stream of a client that was cut off and says where. A place that nobody knows is never read as the beginning.
-async fn resumed(
-    site: &Site,
-    caller: &Caller,
-    parts: &Parts,
-    task: &str,
-) -> Result<Option<(Stream, Position)>, Error> {
+async fn resumed(site: &Site, caller: &Caller, parts: &Parts, task: &str) -> Result<Option<(Stream, Position)>, Error> {
     let seen = last_event_id(&parts.headers);
     let Some(id) = seen.map_err(|_| Error::field("Last-Event-ID", "is no id of this stream"))? else {
         return Ok(None);

@@ -12,9 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf as _, BufMut as _};
 use futures::Stream as Events;
 use gander_wire::a2a::pb::{self, Type, table};
-use gander_wire::a2a::{
-    Dialect, Error, Method, Request as Wanted, Subject, Update, encode, rpc as wire,
-};
+use gander_wire::a2a::{Dialect, Error, Method, Request as Wanted, Subject, Update, encode, rpc as wire};
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;

@@ -12,8 +12,8 @@ use axum::response::Response;
 use axum::routing::on;
 use gander_domain::AgentManifest;
 use gander_wire::a2a::{Detail, Dialect, EXTENSION};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub(super) use card::Cards;
 

@@ -58,7 +58,9 @@ fn walked(query: &RunQuery) -> &'static str {
     match (query.session, query.state) {
         (Some(_), _) => "run_by_session",
         (None, Some(RunSort::Queued | RunSort::Running | RunSort::Awaiting)) => "run_open",
-        (None, Some(RunSort::Completed | RunSort::Refused | RunSort::Cancelled | RunSort::Failed) | None) => "run_by_time",
+        (None, Some(RunSort::Completed | RunSort::Refused | RunSort::Cancelled | RunSort::Failed) | None) => {
+            "run_by_time"
+        }
     }
 }
 
