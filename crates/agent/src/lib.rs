@@ -12,6 +12,7 @@ pub mod notes;
 pub mod permission;
 pub mod prompt;
 pub mod recipe;
+pub mod sandbox;
 mod settings;
 pub mod title;
 pub mod tools;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::model::ToolSpec;
+use gander_agent::sandbox::Sandbox;
 use gander_agent::tools::{Redactor, Surroundings, Toolbox};
 use gander_domain::{Principal, Recovery, Settings};
 use secrecy::ExposeSecret as _;
@@ -30,6 +31,7 @@ use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
 use crate::models::Models;
 use crate::state::Shared;
+use crate::sandbox;
 use crate::token::owner_token;
 use crate::trust::Trust;
 
@@ -74,10 +76,12 @@ impl App {
         let store: Arc<dyn Store> = Arc::new(store);
         let models = Arc::new(models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
-        let extensions = Arc::new(extensions(&config, PinStore::load(Arc::clone(&store)).await?));
+        let sandbox = fences(&config);
+        let pins = PinStore::load(Arc::clone(&store)).await?;
+        let extensions = Arc::new(extensions(&config, pins, sandbox.clone()));
         let trust = Trust::load(Arc::clone(&store)).await?;
         let kept = Kept { grants, trust, extensions };
-        let native = native(&config, &models, &kept);
+        let native = native(&config, &models, &kept, sandbox);
         let tools = native.toolbox.specs();
         let agents = Arc::new(agents(&config, native, &store)?);
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
@@ -218,9 +222,11 @@ struct Kept {
     extensions: Arc<Extensions>,
 }
 
-fn extensions(config: &Config, pins: PinStore) -> Extensions {
+fn extensions(config: &Config, pins: PinStore, sandbox: Sandbox) -> Extensions {
     let ground = Ground {
         environment: config.tool_environment.clone(),
+        sandbox,
+        network: sandbox::network(config.sections.sandbox.server_network),
         limits: config.sections.tools.limits(),
         redactor: Redactor::new(secrets(config)),
         pins: Arc::new(pins),
@@ -228,12 +234,29 @@ fn extensions(config: &Config, pins: PinStore) -> Extensions {
     Extensions::new(config.extensions.clone(), ground)
 }
 
-fn native(config: &Config, models: &Arc<Models>, kept: &Kept) -> Native {
+/// Fences of this server. They are tried out beside: nobody waits for that but the first command.
+fn fences(config: &Config) -> Sandbox {
+    let sandbox = sandbox::of(config);
+    let (tried, old) = (sandbox.clone(), config.paths.temporary());
+    std::thread::spawn(move || {
+        if let Err(error) = std::fs::remove_dir_all(&old)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "temporary files of commands stay");
+        }
+        tracing::info!(layers = %tried.layers(), "the sandbox");
+    });
+    sandbox
+}
+
+fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) -> Native {
     let limits = config.sections.tools.limits();
     let surroundings = Surroundings {
         environment: config.tool_environment.clone(),
         redactor: Redactor::new(secrets(config)),
         skills: config.own.skills.clone(),
+        sandbox,
+        network: sandbox::network(config.sections.sandbox.network),
         ..Surroundings::default()
     };
     Native {

@@ -31,7 +31,7 @@ pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::{ConfigError, settings_file};
 pub use sections::{
     A2aSection, DaemonSection, Door, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
-    Sections, ServerSection, ToolsSection,
+    SandboxSection, Sections, ServerSection, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting};
 pub use units::{Bytes, Span};
@@ -57,6 +57,10 @@ pub struct Config {
     pub secret: Option<SecretString>,
     /// Where data lives.
     pub paths: Paths,
+    /// The owner's home.
+    pub home: Option<PathBuf>,
+    /// This program, to be started again as the helper that fences commands; none where it cannot be.
+    pub helper: Option<PathBuf>,
     /// The settings file, whether it exists or not.
     pub file: PathBuf,
     /// Where each value came from, by key; a key that is absent has its default.

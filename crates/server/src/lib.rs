@@ -17,6 +17,7 @@ pub mod log;
 pub mod models;
 pub mod output;
 pub mod paths;
+pub mod sandbox;
 pub mod sse;
 pub mod state;
 pub mod token;

@@ -89,6 +89,16 @@ impl Paths {
         self.data.join("scratch")
     }
 
+    /// What commands in the sandbox leave behind; made anew with each server.
+    pub fn temporary(&self) -> PathBuf {
+        self.data.join("temporary")
+    }
+
+    /// Where sockets lie whose path would be too long in the data directory.
+    pub fn sockets(&self) -> &Path {
+        &self.short
+    }
+
     /// Where the server's socket is: as noted by the server, else where it would be put.
     pub fn socket(&self) -> PathBuf {
         std::fs::read_to_string(self.socket_note())

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::mcp::Servers;
 use crate::model::ToolSpec;
-use crate::permission::{self, Grant, Rule, Verdict};
+use crate::permission::{self, Grant, Place, Rule, Verdict};
 use crate::tools::{Host, Signal, ToolContext, Toolbox, Workspace};
 use crate::turn::{Judge, Judgement};
 
@@ -134,7 +134,10 @@ impl Judge for Workbench {
 
 impl Workbench {
     fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
-        permission::decide(policy, &self.rules, &self.grants.grants(), call, &self.workspace.place())
+        // A terminal that somebody lends is theirs: what runs there is seen there.
+        let lent = !self.host.is_here() && self.host.offers().terminal;
+        let place = Place { fenced: lent || self.toolbox.is_fenced(), ..self.workspace.place() };
+        permission::decide(policy, &self.rules, &self.grants.grants(), call, &place)
     }
 }
 

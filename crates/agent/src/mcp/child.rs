@@ -12,6 +12,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::sandbox::Wrap;
 use crate::tools::Environment;
 use crate::tools::family::Family;
 
@@ -52,6 +53,8 @@ pub(super) struct Program<'a> {
     pub env: &'a [(String, String)],
     pub environment: &'a Environment,
     pub cwd: &'a Path,
+    /// What puts a fence around it.
+    pub wrap: Option<Wrap>,
 }
 
 impl Child {
@@ -59,8 +62,11 @@ impl Child {
         let (input, to_child) = io::pipe()?;
         let (from_child, output) = io::pipe()?;
         let (errors, error) = io::pipe()?;
-        let mut command = Command::new(program.command);
+        let wrap = program.wrap.as_ref();
+        let plain = || Command::new(program.command);
+        let mut command = wrap.map_or_else(plain, |wrap| wrap.command(program.command.as_os_str()));
         command.args(program.args).current_dir(program.cwd).env_clear().envs(program.environment.all());
+        command.envs(wrap.map(Wrap::environment).into_iter().flatten());
         command.envs(program.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(error));
         let (family, ended) = Family::start(command).await?;

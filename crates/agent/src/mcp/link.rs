@@ -22,7 +22,8 @@ use super::child::{Child, Program};
 use super::content::clip;
 use super::handler::Handler;
 use super::http;
-use super::spec::{Spec, Transport};
+use super::spec::{Confinement, Spec, Transport};
+use crate::sandbox::{Network, Sandbox, Wrap, offline};
 use crate::tools::{Environment, Redactor};
 
 /// Pages of one list that are read.
@@ -40,6 +41,10 @@ pub(super) struct Ground {
     pub seat: Seat,
     pub environment: Environment,
     pub cwd: PathBuf,
+    pub folders: Vec<PathBuf>,
+    pub sandbox: Sandbox,
+    /// What programs find without a word in their entry.
+    pub network: Network,
     pub roots: Arc<[String]>,
     pub redactor: Redactor,
 }
@@ -69,9 +74,9 @@ impl Link {
             Err(Failure::Greeting(error, _)) if matches!(*error, ClientInitializeError::JsonRpcError(_)) => {
                 let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
                 let discover = ClientLifecycleMode::Discover { preferred_versions };
-                Self::greet(name, spec, ground, discover).await.map_err(|failure| failure.text(ground))
+                Self::greet(name, spec, ground, discover).await.map_err(|failure| failure.text(spec, ground))
             }
-            Err(failure) => Err(failure.text(ground)),
+            Err(failure) => Err(failure.text(spec, ground)),
         }
     }
 
@@ -79,7 +84,8 @@ impl Link {
         let handler = handler(name, ground);
         match &spec.transport {
             Transport::Stdio { command, args, env } => {
-                let program = Program { command, args, env, environment: &ground.environment, cwd: &ground.cwd };
+                let wrap = wrap(spec, ground).map_err(Failure::Start)?;
+                let program = Program { command, args, env, environment: &ground.environment, cwd: &ground.cwd, wrap };
                 let started = Child::start(&program).await;
                 let (child, streams) =
                     started.map_err(|error| Failure::Start(format!("{}: {error}", command.display())))?;
@@ -210,6 +216,40 @@ impl Line {
     }
 }
 
+/// What puts a fence around a server's program; none where there is no sandbox, or it is to have none.
+fn wrap(spec: &Spec, ground: &Ground) -> Result<Option<Wrap>, String> {
+    let Transport::Stdio { command, args, .. } = &spec.transport else { return Ok(None) };
+    let Some(network) = access(spec, ground) else { return Ok(None) };
+    // Inside of the fence nobody could tell a missing program from a hidden one.
+    if command.is_absolute() {
+        std::fs::metadata(command).map_err(|error| format!("{}: {error}", command.display()))?;
+    }
+    let folders: Vec<PathBuf> = std::iter::once(&ground.cwd).chain(&ground.folders).cloned().collect();
+    let words = std::iter::once(command.clone()).chain(args.iter().map(PathBuf::from)).collect();
+    let fence = ground.sandbox.fence_program(&folders, network, words);
+    fence.map(|fence| ground.sandbox.wrap(&fence)).transpose().map_err(|error| format!("no sandbox: {error}"))
+}
+
+/// Whether a server's program finds the network; none if it is not fenced at all.
+fn access(spec: &Spec, ground: &Ground) -> Option<Network> {
+    match spec.confinement {
+        Confinement::Free => None,
+        Confinement::Networked => Some(Network::Open),
+        Confinement::Fenced => Some(ground.network),
+    }
+}
+
+impl Ground {
+    /// What may help, if this was said by a program for want of the network.
+    pub(super) fn advice(&self, spec: &Spec, said: &str) -> Option<&'static str> {
+        let stdio = matches!(spec.transport, Transport::Stdio { .. });
+        let closed = stdio && access(spec, self) == Some(Network::Closed) && self.sandbox.is_in_force();
+        (closed && offline::missed(said)).then_some(
+            "its program has no network in the sandbox: network = true in its entry, or sandbox.server_network, grants it",
+        )
+    }
+}
+
 /// Why there is no connection.
 enum Failure {
     Start(String),
@@ -217,14 +257,19 @@ enum Failure {
 }
 
 impl Failure {
-    fn text(self, ground: &Ground) -> String {
+    fn text(self, spec: &Spec, ground: &Ground) -> String {
+        let advice = match &self {
+            Self::Start(_) => None,
+            Self::Greeting(_, complaints) => ground.advice(spec, complaints),
+        };
         let text = match self {
             Self::Start(reason) => format!("it could not be started: {reason}"),
             Self::Greeting(error, complaints) => {
                 last_line(&format!("it did not greet: {}", reason(&error)), &complaints)
             }
         };
-        ground.redactor.text(&text)
+        let text = ground.redactor.text(&text);
+        advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
     }
 }
 

@@ -28,4 +28,4 @@ pub use audience::{Attendance, Audience, News};
 pub use catalogue::{PromptArgument, PromptSpec};
 pub use pins::{PinBook, Pins};
 pub use servers::{Circumstances, Condition, Servers, Standing};
-pub use spec::{Reach, Spec, Transport};
+pub use spec::{Confinement, Reach, Spec, Transport};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Notice, Part, Severity, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult,
+    Ask, Choice, ChoiceKind, Notice, Part, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult,
 };
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -23,6 +23,7 @@ use super::server::{Phase, Server, Times};
 use super::spec::Spec;
 use super::{prompts, resources};
 use crate::model::ToolSpec;
+use crate::sandbox::{Network, Sandbox};
 use crate::tools::{Environment, Limits, Redactor, Signal};
 
 /// A session's servers. Dropping it ends them all.
@@ -44,6 +45,10 @@ pub struct Circumstances {
     pub folders: Vec<PathBuf>,
     /// What programs find around them.
     pub environment: Environment,
+    /// Puts fences around programs.
+    pub sandbox: Sandbox,
+    /// Whether programs find the network without a word in their entry.
+    pub network: Network,
     /// How much a result may hold.
     pub limits: Limits,
     /// Hides secrets in everything that is shown.
@@ -93,6 +98,8 @@ impl Default for Servers {
                 workspace: PathBuf::from("/"),
                 folders: Vec::new(),
                 environment: Environment::default(),
+                sandbox: Sandbox::default(),
+                network: Network::Closed,
                 limits: Limits::default(),
                 redactor: Redactor::default(),
                 pins: Arc::new(Pins::default()),
@@ -106,11 +113,13 @@ impl Default for Servers {
 impl Servers {
     /// These servers, all asleep.
     pub fn new(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
-        let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle } = circumstances;
+        let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
+        let Circumstances { sandbox, network, .. } = circumstances;
         let roots =
             std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
         let roots = roots.map(String::from).collect();
-        let ground = Ground { seat: Seat::default(), environment, cwd: workspace, roots, redactor };
+        let seat = Seat::default();
+        let ground = Ground { seat, environment, cwd: workspace, folders, sandbox, network, roots, redactor };
         let servers = Self {
             servers: Mutex::default(),
             ground,
@@ -133,7 +142,8 @@ impl Servers {
 
     fn kept_or_new(&self, old: &[Arc<Server>], name: String, spec: Spec) -> Arc<Server> {
         let same = |server: &&Arc<Server>| {
-            server.name == name && server.spec.identity() == spec.identity() && server.spec.secrets() == spec.secrets()
+            let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience);
+            server.name == name && likes(&server.spec) == likes(&spec) && server.spec.secrets() == spec.secrets()
         };
         match old.iter().find(same) {
             Some(server) => Arc::clone(server),
@@ -259,6 +269,11 @@ impl Servers {
             Ok(result) => content::result(result, &self.limits),
             Err(error) => ToolResult::text(end(&error), error.to_string()),
         };
+        if result.end == ToolEnd::Failed
+            && let Some(advice) = self.ground.advice(&server.spec, &said(&result))
+        {
+            result.content.push(ToolContent::Part { part: Part::text(format!("[{advice}]")) });
+        }
         self.ground.redactor.knowing(server.spec.secrets()).result(&mut result);
         Some(result)
     }
@@ -346,6 +361,15 @@ async fn approve(seat: Seat, pins: Arc<dyn PinBook>, server: Arc<Server>, offere
         pins.pin(&server.spec.identity(), &offered.tool, &offered.definition);
         seat.tell(News::Tools);
     }
+}
+
+/// The texts of a result.
+fn said(result: &ToolResult) -> String {
+    let texts = result.content.iter().filter_map(|content| match content {
+        ToolContent::Part { part: Part::Text { text } } => Some(text.as_str()),
+        ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// What will run, in one line.

@@ -17,6 +17,20 @@ pub struct Spec {
     pub transport: Transport,
     /// How long one call may be silent.
     pub patience: Duration,
+    /// How much of the machine a program gets.
+    pub confinement: Confinement,
+}
+
+/// How much of the machine a program gets, where there is a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confinement {
+    /// The session's folders and what its command line names; no network.
+    #[default]
+    Fenced,
+    /// The same, and the network.
+    Networked,
+    /// Everything.
+    Free,
 }
 
 /// How a server is reached.
@@ -54,6 +68,11 @@ pub enum Reach {
 impl Spec {
     /// How long one call may be silent unless somebody says otherwise.
     pub const PATIENCE: Duration = Duration::from_secs(300);
+
+    /// A server with everything as usual.
+    pub fn new(name: String, transport: Transport) -> Self {
+        Self { name, transport, patience: Self::PATIENCE, confinement: Confinement::default() }
+    }
 
     /// What pins belong to: the same name over another program or address is another server.
     pub(super) fn identity(&self) -> String {
@@ -109,7 +128,7 @@ mod tests {
     fn stdio(command: &str, secret: &str) -> Spec {
         let env = vec![("TOKEN".to_owned(), secret.to_owned())];
         let transport = Transport::Stdio { command: command.into(), args: vec!["-x".to_owned()], env };
-        Spec { name: "files".to_owned(), transport, patience: Spec::PATIENCE }
+        Spec::new("files".to_owned(), transport)
     }
 
     #[test]
@@ -126,7 +145,7 @@ mod tests {
             headers: vec![("authorization".to_owned(), "hush".to_owned())],
             reach: Reach::Anywhere,
         };
-        let http = Spec { name: "web".to_owned(), transport, patience: Spec::PATIENCE };
+        let http = Spec::new("web".to_owned(), transport);
         assert_eq!(http.place(), "https://example.org/mcp");
     }
 }

@@ -17,7 +17,7 @@ pub(super) enum Matter {
     /// Changing a file.
     Change { path: PathBuf },
     /// Running a line.
-    Run { line: String, cwd: PathBuf, script: Script, touched: Vec<PathBuf> },
+    Run { line: String, cwd: PathBuf, script: Script, touched: Vec<PathBuf>, network: Option<String> },
     /// Getting something from elsewhere.
     Reach { url: String, host: String, origin: String, given: String },
     /// Anything else.
@@ -41,7 +41,9 @@ impl Matter {
             "shell" => {
                 let line = text("command")?;
                 let cwd = place.root.join(text("cwd").unwrap_or_default());
-                Some(Self::Run { script: Script::parse(&line), line, cwd, touched: paths })
+                let network = call.arguments.get("network") == Some(&Value::Bool(true));
+                let network = network.then(|| fingerprint(call));
+                Some(Self::Run { script: Script::parse(&line), line, cwd, touched: paths, network })
             }
             "fetch" => {
                 let given = text("url")?;
@@ -95,6 +97,10 @@ impl Matter {
             },
             Self::Note => None,
             Self::Change { path } => Some(Scope::Change { path: path.clone() }),
+            // Neither the command alone nor the network alone was shown.
+            Self::Run { network: Some(fingerprint), .. } => {
+                Some(Scope::Call { tool: "shell".to_owned(), fingerprint: fingerprint.clone() })
+            }
             Self::Run { line, cwd, script, .. } => Some(match (script.flaw, script.commands.as_slice()) {
                 (None, [command]) if !has_glob(command) => command_scope(command, cwd),
                 _ => Scope::Line { line: line.clone(), cwd: cwd.clone() },
@@ -136,6 +142,7 @@ impl Matter {
             Self::Change { path } => change(path, policy, rules, place),
             _ if anything => Ok("the policy is auto"),
             Self::Run { .. } if rules.iter().any(|rule| rule.is_total()) => Ok("a rule allows it"),
+            Self::Run { network: Some(_), .. } => Err("it wants the network".into()),
             Self::Run { cwd, script, touched, .. } => run(script, cwd, touched, &Standing { rules, grants, place }),
             Self::Reach { .. } | Self::Strange { .. } if !rules.is_empty() => Ok("a rule allows it"),
             Self::Reach { .. } => Err("it reaches out of this machine".into()),
@@ -196,6 +203,9 @@ fn run(script: &Script, cwd: &Path, touched: &[PathBuf], standing: &Standing<'_>
     for command in &script.commands {
         if !vouched(command, &bases, standing) {
             programs::looks(command, &bases, place)?;
+            if !place.fenced {
+                return Err("there is no sandbox around commands".into());
+            }
         }
         bases.extend(script::changed(command, &bases));
     }

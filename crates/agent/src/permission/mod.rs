@@ -31,6 +31,8 @@ pub struct Place {
     pub root: PathBuf,
     /// Further folders of the session.
     pub extra: Vec<PathBuf>,
+    /// True if commands run inside of a fence. Without one none of them runs unasked, not even one that only looks.
+    pub fenced: bool,
 }
 
 /// Whether a call may run.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Environment, PathError, Redactor, Signal, ToolContext, Workspace, process};
+use crate::sandbox::Wrap;
 
 /// Lends files and terminals. What it does not offer, the tools do on this machine.
 ///
@@ -18,6 +19,11 @@ use super::{Environment, PathError, Redactor, Signal, ToolContext, Workspace, pr
 pub trait Host: Send + Sync {
     /// What it lends.
     fn offers(&self) -> Offers;
+
+    /// True for this machine itself: commands run here, where they can be fenced.
+    fn is_here(&self) -> bool {
+        false
+    }
 
     /// The text of a file, as its user sees it now (an editor may hold unsaved changes).
     async fn read_text(&self, path: &Path) -> Result<String, HostError>;
@@ -53,6 +59,8 @@ pub struct CommandLine {
     pub timeout: Duration,
     /// Bytes of output that are kept.
     pub output: usize,
+    /// What puts a fence around it on this machine.
+    pub wrap: Option<Wrap>,
 }
 
 /// How a command is watched while it runs.
@@ -117,6 +125,10 @@ impl LocalHost {
 impl Host for LocalHost {
     fn offers(&self) -> Offers {
         Offers { read: true, write: true, terminal: true }
+    }
+
+    fn is_here(&self) -> bool {
+        true
     }
 
     async fn read_text(&self, path: &Path) -> Result<String, HostError> {

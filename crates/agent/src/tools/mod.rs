@@ -37,6 +37,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::ToolSpec;
+use crate::sandbox::{Network, Sandbox};
 
 pub use environment::Environment;
 pub use fetch::download;
@@ -52,6 +53,7 @@ pub struct Toolbox {
     specs: Arc<[ToolSpec]>,
     limits: Limits,
     redactor: Redactor,
+    sandbox: Sandbox,
 }
 
 /// What a running tool may touch.
@@ -87,6 +89,10 @@ pub struct Surroundings {
     pub redactor: Redactor,
     /// Where the person keeps skills of their own.
     pub skills: Vec<PathBuf>,
+    /// Puts fences around commands.
+    pub sandbox: Sandbox,
+    /// Whether commands find the network without asking for it.
+    pub network: Network,
 }
 
 impl Toolbox {
@@ -97,20 +103,26 @@ impl Toolbox {
 
     /// The same, told about the environment, reachable peers and known secrets.
     pub fn within(limits: Limits, surroundings: Surroundings) -> Self {
-        let Surroundings { environment, guard, redactor, skills } = surroundings;
+        let Surroundings { environment, guard, redactor, skills, sandbox, network } = surroundings;
+        let shell = shell::Shell { limits, environment, redactor: redactor.clone(), sandbox: sandbox.clone(), network };
         let tools: Vec<Box<dyn Tool>> = vec![
             Box::new(read::Read { limits }),
             Box::new(write::Write { limits }),
             Box::new(edit::Edit { limits }),
             Box::new(list::List { limits }),
             Box::new(grep::Grep { limits }),
-            Box::new(shell::Shell { limits, environment, redactor: redactor.clone() }),
+            Box::new(shell),
             Box::new(fetch::Fetch { limits, guard }),
             Box::new(plan::SetPlan),
             Box::new(skill::LoadSkill { own: skills }),
         ];
         let specs = tools.iter().map(|tool| tool.spec()).collect();
-        Self { tools, specs, limits, redactor }
+        Self { tools, specs, limits, redactor, sandbox }
+    }
+
+    /// True if its commands run inside of a fence.
+    pub fn is_fenced(&self) -> bool {
+        self.sandbox.is_in_force()
     }
 
     /// The tools as a model sees them.

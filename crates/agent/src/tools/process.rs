@@ -14,6 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use super::family::Family;
 use super::host::{CommandEnd, CommandLine, Exit, HostError, Live};
 use super::output::Output;
+use crate::sandbox::Wrap;
 
 /// How long a command may take to end itself when told to.
 const GRACE: Duration = Duration::from_secs(3);
@@ -121,8 +122,10 @@ impl Watch {
 fn shell(command: &CommandLine) -> io::Result<(PipeReader, Command)> {
     let (reader, writer) = io::pipe()?;
     let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| std::path::Path::new(path).exists());
-    let mut shell = Command::new(bash.unwrap_or("/bin/sh"));
+    let bash = bash.unwrap_or("/bin/sh");
+    let mut shell = command.wrap.as_ref().map_or_else(|| Command::new(bash), |wrap| wrap.command(bash.as_ref()));
     shell.arg("-c").arg(&command.line).current_dir(&command.cwd).env_clear().envs(command.environment.all());
+    shell.envs(command.wrap.iter().flat_map(Wrap::environment));
     shell.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
     Ok((reader, shell))
 }

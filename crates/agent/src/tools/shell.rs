@@ -14,6 +14,7 @@ use super::{
 };
 use crate::model::ToolSpec;
 use crate::permission::{named_paths, show};
+use crate::sandbox::{Network, Sandbox, Wrap, offline};
 
 /// Longer lines belong into a script: nobody reads them in a question.
 const LONGEST: usize = 16 << 10;
@@ -22,6 +23,9 @@ pub(super) struct Shell {
     pub(super) limits: Limits,
     pub(super) environment: Environment,
     pub(super) redactor: Redactor,
+    pub(super) sandbox: Sandbox,
+    /// What commands find without asking for it.
+    pub(super) network: Network,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +36,8 @@ struct Arguments {
     cwd: Option<String>,
     #[serde(default)]
     timeout_seconds: Option<u64>,
+    #[serde(default)]
+    network: bool,
 }
 
 #[async_trait]
@@ -42,7 +48,9 @@ impl Tool for Shell {
             description: format!(
                 "Runs a command line with bash in the workspace and returns its output (stdout and stderr as they came) \
                  and exit code. No terminal, no input. Processes left in the background are ended with the command. \
-                 It is stopped after {} s unless timeout_seconds says otherwise. Prefer read, list, grep and edit over \
+                 It is stopped after {} s unless timeout_seconds says otherwise. It may run in a sandbox: the \
+                 workspace is writable, the system read-only, the home hidden, and there is no network unless network \
+                 is true, which a person is asked about. Prefer read, list, grep and edit over \
                  cat, find, grep and sed.",
                 self.limits.command.as_secs()
             ),
@@ -51,7 +59,8 @@ impl Tool for Shell {
                 "properties": {
                     "command": {"type": "string", "description": "The command line"},
                     "cwd": {"type": "string", "description": "Where to run it; default: the workspace's root"},
-                    "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": self.limits.longest_command.as_secs()}
+                    "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": self.limits.longest_command.as_secs()},
+                    "network": {"type": "boolean", "description": "True if it needs the network; a person is asked"}
                 },
                 "required": ["command"],
                 "additionalProperties": false
@@ -60,9 +69,11 @@ impl Tool for Shell {
     }
 
     fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
-        let command = self.command(&arguments::parse(arguments)?, workspace)?;
+        let arguments: Arguments = arguments::parse(arguments)?;
+        let command = self.command(&arguments, workspace)?;
+        let title = show::line(&command.line);
         Ok(Sketch {
-            title: show::line(&command.line),
+            title: if arguments.network { format!("{title} ⟨with the network⟩") } else { title },
             kind: ToolKind::Execute,
             locations: detours(&command.line, &command.cwd),
             idempotent: false,
@@ -70,11 +81,19 @@ impl Tool for Shell {
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let command = self.command(&arguments::parse(&call.arguments)?, &context.workspace)?;
+        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let mut command = self.command(&arguments, &context.workspace)?;
+        command.wrap = self.wrap(&arguments, &context.workspace)?;
         let live =
             Live { cancel: context.cancel.clone(), redactor: self.redactor.clone(), signals: context.signals.clone() };
         let end = context.run_command(&command, &live).await?;
-        Ok(result(&command, end))
+        let closed = command.wrap.is_some() && end.terminal.is_none() && self.access(&arguments) == Network::Closed;
+        let missed = closed && end.exit != Exit::Code(0) && offline::missed(&end.output);
+        let mut result = result(&command, end);
+        if missed {
+            result.content.push(ToolContent::Part { part: Part::text(offline::HINT) });
+        }
+        Ok(result)
     }
 }
 
@@ -99,7 +118,21 @@ impl Shell {
             environment: self.environment.clone(),
             timeout: asked.clamp(Duration::from_secs(1), self.limits.longest_command),
             output: self.limits.output,
+            wrap: None,
         })
+    }
+
+    /// What puts a fence around the command; none where no layer of the sandbox works.
+    fn wrap(&self, arguments: &Arguments, workspace: &Workspace) -> Result<Option<Wrap>, ToolError> {
+        let place = workspace.place();
+        let folders: Vec<PathBuf> = std::iter::once(place.root).chain(place.extra).collect();
+        let fence = self.sandbox.fence(&folders, self.access(arguments));
+        let wrap = fence.map(|fence| self.sandbox.wrap(&fence)).transpose();
+        wrap.map_err(|error| ToolError::failed(format!("the sandbox cannot be put up: {error}")))
+    }
+
+    fn access(&self, arguments: &Arguments) -> Network {
+        if arguments.network { Network::Open } else { self.network }
     }
 }
 

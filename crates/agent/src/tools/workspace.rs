@@ -86,7 +86,8 @@ impl Workspace {
 
     /// What the permission rules need to know of it.
     pub fn place(&self) -> Place {
-        Place { root: self.root().to_owned(), extra: self.roots[1..].iter().map(|root| root.path.clone()).collect() }
+        let extra = self.roots[1..].iter().map(|root| root.path.clone()).collect();
+        Place { root: self.root().to_owned(), extra, fenced: false }
     }
 
     /// Finds where a name given by a model leads. What does not exist yet may be named too.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use gander_agent::mcp::{Attendance, Audience, Circumstances, News, PinBook, Pins, Servers, Spec, Transport};
 use gander_agent::model::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
+use gander_agent::sandbox::{Network, Sandbox};
 use gander_agent::tools::{Environment, Limits, Redactor, Signal};
 use gander_domain::{Delta, Growth, Part, ToolCall, ToolCallId, ToolContent, ToolResult};
 use gander_testkit::mcp::command;
@@ -28,7 +29,7 @@ pub fn spec(name: &str, temper: &str) -> Spec {
     let (program, args, mut env) = command("server", temper);
     env.push(("SECRET".to_owned(), "hush-hush-hush".to_owned()));
     let transport = Transport::Stdio { command: program.into(), args, env };
-    Spec { name: name.to_owned(), transport, patience: Spec::PATIENCE }
+    Spec::new(name.to_owned(), transport)
 }
 
 pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
@@ -36,6 +37,8 @@ pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
         workspace: folder.to_owned(),
         folders: Vec::new(),
         environment: Environment::default(),
+        sandbox: Sandbox::default(),
+        network: Network::Closed,
         limits: Limits::default(),
         redactor: Redactor::default(),
         pins,

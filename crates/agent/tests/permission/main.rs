@@ -17,7 +17,7 @@ use uuid::Uuid;
 const ROOT: &str = "/ws";
 
 fn place() -> Place {
-    Place { root: PathBuf::from(ROOT), extra: vec![PathBuf::from("/lib")] }
+    Place { root: PathBuf::from(ROOT), extra: vec![PathBuf::from("/lib")], fenced: true }
 }
 
 fn call(name: &str, arguments: Value, paths: &[&str]) -> ToolCall {

@@ -31,7 +31,7 @@ async fn schemas_and_arguments_agree() {
         ("edit", json!({"path": "a", "old": "x", "new": "y", "replace_all": true})),
         ("list", json!({"path": ".", "glob": "*", "depth": 2, "hidden": true})),
         ("grep", json!({"pattern": "x", "path": ".", "glob": "*", "context": 1, "ignore_case": true, "limit": 5})),
-        ("shell", json!({"command": "ls", "cwd": ".", "timeout_seconds": 5})),
+        ("shell", json!({"command": "ls", "cwd": ".", "timeout_seconds": 5, "network": true})),
         ("fetch", json!({"url": "https://example.org"})),
         ("plan", json!({"items": [{"text": "x", "status": "pending", "priority": "high"}]})),
     ];

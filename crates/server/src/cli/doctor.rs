@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use anyhow::ensure;
 use gander_client::Link;
+use gander_agent::sandbox::Layers;
 use serde_json::json;
 use sqlx::Connection as _;
 
@@ -148,7 +149,15 @@ impl Doctor {
         let rules = config.sections.permissions.rules.len();
         self.row("permissions", policy.as_str().unwrap_or("?"), &config.origin("permissions.policy").to_string())?;
         self.row("rules", &rules.to_string(), "")?;
-        self.row("sandbox", "none yet", "commands run with your rights: the policy and you decide which")?;
+        let sandbox = crate::sandbox::of(config).layers();
+        let reason = match &sandbox {
+            Layers::None(reason) => format!("{reason}: every command asks, and then runs with your rights"),
+            Layers::Some(_) => "around shell commands and programs of MCP servers".to_owned(),
+        };
+        self.row("sandbox", &sandbox.to_string(), &reason)?;
+        for shortfall in sandbox.shortfalls() {
+            self.row("", shortfall, "")?;
+        }
         let style = self.context.output.style();
         self.row("terminal", if style.is_terminal() { "yes" } else { "no: questions are refused here" }, "")
     }

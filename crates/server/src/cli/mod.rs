@@ -7,6 +7,7 @@ mod config;
 mod doctor;
 mod events;
 mod extensions;
+mod fence;
 mod goose;
 mod grants;
 mod options;
@@ -81,12 +82,15 @@ fn start(cli: Cli, settings: Vec<FlagValue>, environment: &Environment, output: 
         clap_complete::generate(shell, &mut Cli::command(), "gander", &mut io::stdout());
         return Ok(Exit::Done);
     }
+    if let Command::Fence(options) = &command {
+        return Ok(fence::run(options, output));
+    }
     if let Command::Config { command } = command {
         return config::run(&command, &cli.shared, environment, output);
     }
     let values = settings.into_iter().chain(flag_values(&mut command)).collect();
     let flags = Flags { config: cli.shared.config, data: cli.shared.data, values };
-    let config = Config::load(&flags, environment)?;
+    let config = Config { helper: std::env::current_exe().ok(), ..Config::load(&flags, environment)? };
     // A short command says nothing of its own accord.
     let quiet = config.origin("log.filter") == Origin::Default && !matches!(command, Command::Serve { .. });
     trace::start(if quiet { "error" } else { &config.sections.log.filter }, output.error_style());
@@ -110,7 +114,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
         Command::Trust(options) => block_on(trust::run(context, options)),
         Command::Extensions { command } => block_on(extensions::run(context, command)),
         Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
-        Command::Config { .. } | Command::Completions { .. } => Ok(Exit::Done),
+        Command::Config { .. } | Command::Completions { .. } | Command::Fence(_) => Ok(Exit::Done),
     }
 }
 
@@ -146,7 +150,8 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Extensions { .. }
         | Command::Doctor { .. }
         | Command::Config { .. }
-        | Command::Completions { .. } => (None, None),
+        | Command::Completions { .. }
+        | Command::Fence(_) => (None, None),
     };
     [
         value("model.default", "--model", model),

@@ -1,9 +1,11 @@
 //! What can be said on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use gander_agent::sandbox::HELPER;
 
 use crate::token::Scope;
 
@@ -145,11 +147,27 @@ Until then a project's agents, extensions and rules are only text.")]
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Become a command inside of a fence: how the server starts commands
+    #[command(name = HELPER, hide = true)]
+    Fence(FenceOptions),
     /// Print a completion script for a shell
     Completions {
         /// For which shell
         shell: Shell,
     },
+}
+
+/// Options of the helper.
+#[derive(Debug, Args)]
+pub(super) struct FenceOptions {
+    /// What the fence is like, as JSON
+    pub(super) plan: String,
+    /// Say what holds inside: this file must not be seen there
+    #[arg(long, value_name = "FILE")]
+    pub(super) probe: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true)]
+    pub(super) command: Vec<OsString>,
 }
 
 /// How ACP clients are spoken to.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gander_agent::mcp::{Reach, Spec, Transport};
+use gander_agent::mcp::{Confinement, Reach, Spec, Transport};
 use serde::Deserialize;
 use toml::Value;
 
@@ -26,6 +26,8 @@ struct Entry {
     url: Option<String>,
     headers: BTreeMap<String, String>,
     timeout: Option<Span>,
+    network: bool,
+    sandbox: Option<bool>,
     enabled: Option<bool>,
 }
 
@@ -68,7 +70,13 @@ impl Extension {
                 reach: Reach::Anywhere,
             },
         };
-        Some(Spec { name, transport, patience: entry.timeout.map_or(Spec::PATIENCE, |span| span.0) })
+        let confinement = match (entry.sandbox, entry.network) {
+            (Some(false), _) => Confinement::Free,
+            (_, true) => Confinement::Networked,
+            (_, false) => Confinement::Fenced,
+        };
+        let patience = entry.timeout.map_or(Spec::PATIENCE, |span| span.0);
+        Some(Spec { patience, confinement, ..Spec::new(name, transport) })
     }
 }
 

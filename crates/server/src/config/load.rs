@@ -114,6 +114,8 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
         tool_environment: environment.for_tools(),
         own: own(environment),
         secret: goose::secret(environment),
+        home: environment.get("HOME").map(PathBuf::from),
+        helper: None,
         paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
         file: path,
         origins: layers.origins,

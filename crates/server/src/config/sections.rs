@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use gander_agent::permission::Rule;
 use gander_agent::{AgentSettings, tools};
@@ -22,6 +23,8 @@ pub struct Sections {
     pub agent: AgentSettings,
     /// Its tools.
     pub tools: ToolsSection,
+    /// Fences around commands and programs.
+    pub sandbox: SandboxSection,
     /// What happens after a crash.
     pub recovery: RecoverySection,
     /// The background server.
@@ -89,6 +92,23 @@ impl ToolsSection {
             ..tools::Limits::default()
         }
     }
+}
+
+/// Fences around commands and programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxSection {
+    /// Are there any?
+    pub enabled: bool,
+    /// With bubblewrap, where it works?
+    pub bubblewrap: bool,
+    /// Do commands find the network without asking?
+    pub network: bool,
+    /// Do programs of MCP servers?
+    pub server_network: bool,
+    /// Further folders that can be read.
+    pub readable: Vec<PathBuf>,
+    /// Further folders that can be written.
+    pub writable: Vec<PathBuf>,
 }
 
 /// What happens after a crash.

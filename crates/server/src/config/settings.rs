@@ -85,6 +85,24 @@ pub const SETTINGS: &[Setting] = &[
     value("tools.fetch_time", r#""10s""#, "How long fetching a page may take, redirects included."),
     value("tools.fetch_size", r#""2 MiB""#, "How much of a page is read."),
     value(
+        "sandbox.enabled",
+        "true",
+        "Whether shell commands and programs of MCP servers run in a sandbox, where the system has what it takes (see docs/sandbox.md). Without one every command asks.",
+    ),
+    value("sandbox.bubblewrap", "true", "Whether bubblewrap is used, where it is installed and works."),
+    value(
+        "sandbox.network",
+        "false",
+        "Whether commands in the sandbox find the network. Where they do not, a command that wants it asks for it.",
+    ),
+    value(
+        "sandbox.server_network",
+        "false",
+        "Whether programs of MCP servers find it; an entry of `[extensions]` may say so for itself with network = true.",
+    ),
+    value("sandbox.readable", "[]", "Folders in your home that commands in the sandbox may read, besides toolchains."),
+    value("sandbox.writable", "[]", "Folders that commands in the sandbox may write, besides the workspace."),
+    value(
         "recovery.on_restart",
         r#""resume""#,
         "What happens to a run that was under way when the server died: resume or fail.",

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gander_agent::mcp::{Circumstances, Condition, PromptSpec, Servers, Spec, Standing};
+use gander_agent::sandbox::{Network, Sandbox};
 use gander_agent::tools::{Environment, Limits, Redactor};
 use gander_domain::{Part, SessionId, SessionView};
 use serde_json::{Value, json};
@@ -37,6 +38,10 @@ pub struct Extensions {
 pub struct Ground {
     /// What programs find around them.
     pub environment: Environment,
+    /// Puts fences around programs.
+    pub sandbox: Sandbox,
+    /// Whether programs find the network without a word in their entry.
+    pub network: Network,
     /// How much a result may hold.
     pub limits: Limits,
     /// Hides secrets in everything that is shown.
@@ -130,6 +135,8 @@ impl Extensions {
             workspace: PathBuf::from(&view.workspace),
             folders: view.folders.iter().map(PathBuf::from).collect(),
             environment: self.ground.environment.clone(),
+            sandbox: self.ground.sandbox.clone(),
+            network: self.ground.network,
             limits: self.ground.limits,
             redactor: self.ground.redactor.clone(),
             pins: Arc::clone(&self.ground.pins) as _,

@@ -53,5 +53,5 @@ fn spec(server: &McpServer, may_start: bool) -> Result<Spec, Refusal> {
             ));
         }
     };
-    Ok(Spec { name: name.clone(), transport, patience: Spec::PATIENCE })
+    Ok(Spec::new(name.clone(), transport))
 }

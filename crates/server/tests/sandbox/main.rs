@@ -1,0 +1,110 @@
+//! The escape suite: what works outside of the sandbox must not work inside of it.
+//!
+//! Every try is first made outside. One that fails there says nothing and does not count; forty must be left.
+
+mod calls;
+mod tries;
+mod yard;
+
+use gander_agent::sandbox::{Around, Bubblewrap, Layers, Sandbox};
+use tries::{TRIES, Try, Wants};
+use yard::Yard;
+
+/// Tries that must count.
+const ENOUGH: usize = 40;
+
+/// The tries that are system calls: this very program, started again.
+#[test]
+fn tool() {
+    if let Some(name) = std::env::var_os("TRY") {
+        calls::run(&name.to_string_lossy());
+    }
+}
+
+#[test]
+fn nothing_escapes_from_the_kernels_fences_alone() {
+    suite(Bubblewrap::Never);
+}
+
+#[test]
+fn nothing_escapes_from_bubblewrap_and_the_kernels_fences() {
+    suite(Bubblewrap::IfItWorks);
+}
+
+fn suite(bubblewrap: Bubblewrap) {
+    let mut yard = Yard::new();
+    let sandbox = yard.sandbox(bubblewrap);
+    let layers = sandbox.layers();
+    println!("layers in force: {layers}");
+    for shortfall in layers.shortfalls() {
+        println!("  {shortfall}");
+    }
+    let Layers::Some(standing) = layers else {
+        assert!(std::env::var_os("CI").is_none(), "no layer is in force: {layers:?}");
+        println!("no layer works here: nothing to be tried");
+        return;
+    };
+    let whole = standing.around == Around::Bubblewrap;
+    let (mut counted, mut escaped) = (0, Vec::new());
+    for attempt in TRIES.iter().filter(|attempt| whole || attempt.wants == Wants::Kernel) {
+        match verdict(&mut yard, &sandbox, attempt) {
+            Verdict::Broken => println!("does not work outside either, not counted: {}", attempt.name),
+            Verdict::Kept => counted += 1,
+            Verdict::Escaped(said) => escaped.push(format!("{}: {said}", attempt.name)),
+        }
+    }
+    println!("{counted} tries work outside and fail inside");
+    assert!(escaped.is_empty(), "escaped: {escaped:#?}");
+    assert!(counted >= ENOUGH, "only {counted} tries count");
+}
+
+enum Verdict {
+    Broken,
+    Kept,
+    Escaped(String),
+}
+
+fn verdict(yard: &mut Yard, sandbox: &Sandbox, attempt: &Try) -> Verdict {
+    yard.plant();
+    let outside = yard.outside(attempt);
+    if !yard.proves(attempt, &outside) {
+        return Verdict::Broken;
+    }
+    yard.plant();
+    let inside = yard.inside(sandbox, attempt);
+    match yard.proves(attempt, &inside) {
+        true => Verdict::Escaped(inside),
+        false => Verdict::Kept,
+    }
+}
+
+#[test]
+fn ordinary_work_goes_on_inside() {
+    let mut yard = Yard::new();
+    for bubblewrap in [Bubblewrap::Never, Bubblewrap::IfItWorks] {
+        let sandbox = yard.sandbox(bubblewrap);
+        if !sandbox.is_in_force() {
+            continue;
+        }
+        yard.plant();
+        let work = "set -e; echo one > new; mkdir -p deep/er; mv new deep/er/moved; cat deep/er/moved; ln -s deep/er link; \
+            ls link/; (echo a; echo b) | sort -r | head -1; echo x > \"$TMPDIR/t\"; cat \"$TMPDIR/t\"; test -r /etc/passwd; \
+            ~/.cargo/bin/tool; \"$TOOL\" --exact tool --nocapture | grep -o CALLED; chmod +x deep/er/moved; sh -c 'kill -0 $$'; rm -r deep; sleep 0.01 & wait; echo WORKED";
+        let attempt = Try { name: "ordinary work", script: work, proof: tries::Proof::Said, wants: Wants::Kernel };
+        let said = yard.inside(&sandbox, &attempt);
+        assert_eq!(said, "one\nmoved\nb\nx\ntool\nCALLED\nWORKED\n", "{}", sandbox.layers());
+    }
+}
+
+#[test]
+fn the_network_is_there_once_it_is_granted() {
+    let mut yard = Yard::new();
+    for bubblewrap in [Bubblewrap::Never, Bubblewrap::IfItWorks] {
+        let sandbox = yard.sandbox(bubblewrap);
+        if sandbox.is_in_force() {
+            let attempt = TRIES.iter().find(|attempt| attempt.name == "connect over TCP").expect("it is in the table");
+            let said = yard.granted(&sandbox, attempt);
+            assert!(yard.proves(attempt, &said), "{}: {said}", sandbox.layers());
+        }
+    }
+}
