@@ -30,8 +30,8 @@ use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
 use crate::models::Models;
-use crate::state::Shared;
 use crate::sandbox;
+use crate::state::Shared;
 use crate::token::owner_token;
 use crate::trust::Trust;
 

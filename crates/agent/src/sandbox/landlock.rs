@@ -68,6 +68,6 @@ fn enforce(lent: &Lent, network: Network) -> Result<u32, landlock::RulesetError>
         LandlockStatus::Available { effective_abi, .. } if status.ruleset != RulesetStatus::NotEnforced => {
             effective_abi as u32
         }
-        _ => 0,
+        LandlockStatus::Available { .. } | LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
     })
 }

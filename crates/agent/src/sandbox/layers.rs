@@ -113,7 +113,13 @@ fn look_out(around: Around, helper: &Path, bounds: &Bounds) -> Result<Found, Str
     fence.temporary = temporary;
     let words = words(around, helper, &fence).ok_or("it is not installed")?;
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg("--probe").arg(&bait).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(&words[1..])
+        .arg("--probe")
+        .arg(&bait)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let said = answer(command);
     if let Err(error) = std::fs::remove_dir_all(&room) {
         tracing::debug!(%error, "a probe's folder stays");
@@ -134,5 +140,6 @@ fn answer(mut command: Command) -> Result<Found, String> {
     let (mut said, mut complaint) = (String::new(), String::new());
     child.stdout.take().map(|mut out| out.read_to_string(&mut said));
     child.stderr.take().map(|mut error| error.read_to_string(&mut complaint));
-    serde_json::from_str(&said).map_err(|_| complaint.trim().lines().next_back().unwrap_or("it says nothing").to_owned())
+    serde_json::from_str(&said)
+        .map_err(|_| complaint.trim().lines().next_back().unwrap_or("it says nothing").to_owned())
 }

@@ -34,7 +34,8 @@ impl Named {
 /// The folder that a program in a hidden place needs around it: its project, but no more than the file's own
 /// folder among the hidden names of a home.
 fn holder(bounds: &Bounds, file: &Path) -> Option<PathBuf> {
-    let hidden = bounds.hidden.iter().filter(|hidden| file.starts_with(hidden)).max_by_key(|hidden| hidden.as_os_str().len())?;
+    let hidden =
+        bounds.hidden.iter().filter(|hidden| file.starts_with(hidden)).max_by_key(|hidden| hidden.as_os_str().len())?;
     let depth = if hidden.as_path() == Path::new("/home") { 2 } else { 1 };
     let inner = file.strip_prefix(hidden).ok()?;
     let first: PathBuf = inner.components().take(depth).collect();
@@ -63,7 +64,8 @@ mod tests {
             std::fs::write(home.join(file), "").unwrap();
         }
         let bounds = Bounds { hidden: vec![home.clone()], home: Some(home.clone()), ..Bounds::default() };
-        let words = ["mcp/dist/index.js", ".hidden/bin/tool", "alone.py", "docs", "none", ""].map(|word| home.join(word));
+        let words =
+            ["mcp/dist/index.js", ".hidden/bin/tool", "alone.py", "docs", "none", ""].map(|word| home.join(word));
         let named = Named::by(&bounds, words.into_iter().chain(["--flag".into(), "/bin/sh".into()]));
         let read = [home.join("mcp"), home.join(".hidden/bin"), home.join("alone.py")];
         assert_eq!(named, Named { read: read.into(), write: vec![home.join("docs")] });

@@ -4,8 +4,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use anyhow::ensure;
-use gander_client::Link;
 use gander_agent::sandbox::Layers;
+use gander_client::Link;
 use serde_json::json;
 use sqlx::Connection as _;
 

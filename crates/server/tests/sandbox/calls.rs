@@ -30,9 +30,8 @@ pub fn run(name: &str) {
             let address = SocketAddr::from_abstract_name(text("ABSTRACT"));
             greets(address.and_then(|address| UnixStream::connect_addr(&address)))
         }
-        "send to a socket by a pair" => {
-            UnixDatagram::pair().is_ok_and(|(one, _)| one.connect(text("DATAGRAMS")).and_then(|()| one.send(b"x")).is_ok())
-        }
+        "send to a socket by a pair" => UnixDatagram::pair()
+            .is_ok_and(|(one, _)| one.connect(text("DATAGRAMS")).and_then(|()| one.send(b"x")).is_ok()),
         "become another user" => call(libc::SYS_setuid, [65534, 0, 0, 0, 0]),
         "clone into a namespace" => clone_away(),
         "start an io_uring" => uring(),
@@ -152,4 +151,3 @@ fn rename() -> bool {
     let name = name.trim().to_owned();
     call(libc::SYS_sethostname, [name.as_ptr() as libc::c_long, name.len() as libc::c_long, 0, 0, 0])
 }
-

@@ -81,7 +81,11 @@ pub const TRIES: &[Try] = &[
     kernel("replace a folder outside", Made("outside/moved"), "mv \"$ROOM/outside/folder\" \"$ROOM/outside/moved\""),
     whole("change a mode outside", Said, "chmod 700 \"$ROOM/outside/file\" && echo ESCAPED"),
     whole("change a time outside", Said, "touch -t 200001010000 \"$ROOM/outside/file\" && echo ESCAPED"),
-    kernel("leave a file in everybody's /tmp", Said, "echo x > /tmp/$MARK && test -e /proc/$VICTIM/root/tmp/$MARK && echo ESCAPED"),
+    kernel(
+        "leave a file in everybody's /tmp",
+        Said,
+        "echo x > /tmp/$MARK && test -e /proc/$VICTIM/root/tmp/$MARK && echo ESCAPED",
+    ),
     kernel("delete the server's data", Changed("data/gander.db"), "rm -f \"$DATA/gander.db\""),
     // Links.
     kernel("read through a symbolic link", Said, "ln -s ~/.ssh/id_ed25519 l; grep -q BURIED l && echo ESCAPED"),
@@ -90,7 +94,11 @@ pub const TRIES: &[Try] = &[
     kernel("write through a hard link", Changed("outside/file"), "ln \"$ROOM/outside/file\" l; echo evil > l"),
     kernel("read around the root", Said, "grep -q BURIED /proc/self/root\"$HOME\"/.netrc && echo ESCAPED"),
     // Other processes.
-    kernel("read another's environment", Said, "tr '\\0' '\\n' < /proc/$VICTIM/environ | grep -q BURIED && echo ESCAPED"),
+    kernel(
+        "read another's environment",
+        Said,
+        "tr '\\0' '\\n' < /proc/$VICTIM/environ | grep -q BURIED && echo ESCAPED",
+    ),
     kernel("read through another's root", Said, "grep -q BURIED /proc/$VICTIM/root\"$HOME\"/.netrc && echo ESCAPED"),
     kernel("read through another's folder", Said, "grep -q BURIED /proc/$VICTIM/cwd/.netrc && echo ESCAPED"),
     kernel("read another's open file", Said, "grep -q BURIED /proc/$VICTIM/fd/7 && echo ESCAPED"),
@@ -101,11 +109,19 @@ pub const TRIES: &[Try] = &[
     call("attach to another process"),
     call("read another's memory"),
     call("take another's descriptor"),
-    whole("outlive the command", Made("ws/alive"), "env -i setsid sh -c 'sleep 1; echo x > alive' >/dev/null 2>&1 & sleep 0.1"),
+    whole(
+        "outlive the command",
+        Made("ws/alive"),
+        "env -i setsid sh -c 'sleep 1; echo x > alive' >/dev/null 2>&1 & sleep 0.1",
+    ),
     call_whole("share memory with another"),
     // The network.
     kernel("connect over TCP", Said, "exec 9<>/dev/tcp/127.0.0.1/$TCP; read -r -u 9 said; echo $said"),
-    kernel("connect over TCP from a child", Said, "(sh -c true; (bash -c 'exec 9<>/dev/tcp/127.0.0.1/$TCP; read -r -u 9 said; echo $said'))"),
+    kernel(
+        "connect over TCP from a child",
+        Said,
+        "(sh -c true; (bash -c 'exec 9<>/dev/tcp/127.0.0.1/$TCP; read -r -u 9 said; echo $said'))",
+    ),
     kernel("send over UDP", Said, "echo x > /dev/udp/127.0.0.1/$UDP && echo ESCAPED"),
     call("ask a name server"),
     call("listen on a port"),
@@ -127,7 +143,11 @@ pub const TRIES: &[Try] = &[
     kernel("enter another's namespace", Said, "nsenter --target $VICTIM --mount true && echo ESCAPED"),
     kernel("change the root", Said, "chroot / /bin/true && echo ESCAPED"),
     kernel("make a device", Said, "mknod d c 1 3 && echo ESCAPED"),
-    kernel("read a disk", Said, "disk=$(find /dev -type b | head -1); test -n \"$(head -c 4096 $disk | tr -d '\\0' | head -c 1)\" && echo ESCAPED"),
+    kernel(
+        "read a disk",
+        Said,
+        "disk=$(find /dev -type b | head -1); test -n \"$(head -c 4096 $disk | tr -d '\\0' | head -c 1)\" && echo ESCAPED",
+    ),
     kernel("read the kernel's messages", Said, "dmesg >/dev/null && echo ESCAPED"),
     kernel("set the kernel", Said, "f=/proc/sys/vm/swappiness; cat $f > value && cat value > $f && echo ESCAPED"),
     call("clone into a namespace"),
