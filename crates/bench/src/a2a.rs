@@ -21,9 +21,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report, peers: &[String]
         .launch(root.path())
         .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
         .with("GANDER_SERVER_OPEN", "[\"a2a\"]")
-        .with("GANDER_A2A_AGENT", "tck")
-        .with("GANDER_LIMITS_REQUESTS_PER_SECOND", "1000000")
-        .with("GANDER_LIMITS_REQUEST_BURST", "1000000");
+        .with("GANDER_A2A_AGENT", "tck");
     let server = launch.serve().await?;
     let ours = service(server.address, "/a2a", AROUND, Whose::Ours);
     let much = Much { runs: bench.scale.acp_rest_runs, parts: PARTS, streams: 10 };

@@ -96,7 +96,6 @@ async fn sockets(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let count = bench.scale.sockets;
     let launch = bench.launch(root.path()).with("GANDER_LIMITS_STREAMS", "10000");
-    let launch = launch.with("GANDER_LIMITS_REQUEST_BURST", "10000");
     let server = launch.serve().await?;
     let token = server.launch.stdout(&["token"]).await?.trim().to_owned();
     let mut open = Vec::new();

@@ -81,6 +81,8 @@ pub struct ActiveRun {
     pub recovered: u32,
     /// The message that is growing.
     pub open: Option<Message>,
+    /// How many bytes of each of its parts have come, also where the text itself was forgotten.
+    pub grown: Vec<usize>,
     /// Tool calls without an end.
     pub tools: Vec<OpenTool>,
     /// Questions without an answer.
@@ -233,6 +235,16 @@ impl SessionView {
         }
     }
 
+    /// Forgets the text of the message that is growing: a reader that has told it need not keep it.
+    pub fn forget_text(&mut self) {
+        let open = self.run.as_mut().and_then(|run| run.open.as_mut());
+        for part in open.into_iter().flat_map(|open| &mut open.parts) {
+            if let Part::Text { text } | Part::Thought { text } = part {
+                *text = String::new();
+            }
+        }
+    }
+
     /// What it does, in one word.
     pub fn activity(&self) -> Activity {
         match &self.run {
@@ -295,6 +307,7 @@ impl SessionView {
             cancelling: false,
             recovered: 0,
             open: None,
+            grown: Vec::new(),
             tools: Vec::new(),
             questions: Vec::new(),
         });
@@ -319,6 +332,7 @@ impl SessionView {
             && run.open.as_ref().is_some_and(|open| open.id == message.id)
         {
             run.open = None;
+            run.grown.clear();
         }
     }
 
@@ -327,7 +341,10 @@ impl SessionView {
         match event {
             Event::RunRecovered { attempt } => run.recovered = *attempt,
             Event::CancelRequested { .. } => run.cancelling = true,
-            Event::MessageStarted { message, role } => run.open = Some(empty(*message, *role)),
+            Event::MessageStarted { message, role } => {
+                run.open = Some(empty(*message, *role));
+                run.grown.clear();
+            }
             Event::PartDelta { part, growth, text, .. } => run.grow(*part, *growth, text),
             Event::ToolCalled { call } => run.tools.push(OpenTool { call: call.clone(), stage: ToolStage::Allowed }),
             Event::ToolStarted { call } => run.set_stage(*call, ToolStage::Started),
@@ -399,6 +416,10 @@ impl ActiveRun {
         let Some(open) = &mut self.open else { return };
         if open.parts.len() <= part as usize {
             open.parts.push(Part::growing(growth));
+            self.grown.push(0);
+        }
+        if let Some(grown) = self.grown.last_mut() {
+            *grown += text.len();
         }
         if let Some(Part::Text { text: whole } | Part::Thought { text: whole }) = open.parts.last_mut() {
             whole.push_str(text);

@@ -182,3 +182,69 @@ async fn nobody_commands_the_sessions_of_another() {
     other.call("session/cancel", named).await.unwrap();
     turn(&mut mine, &session, "still here").await;
 }
+
+/// Everything after the line that answered a request, up to the answer of the next one.
+async fn heard(client: &mut Client, session: &str, says: &str) -> String {
+    client.seen.clear();
+    turn(client, session, says).await;
+    let updates = client.seen.iter().map(|message| &message["params"]["update"]);
+    let chunks = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
+    chunks.filter_map(|update| update["content"]["text"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_session_that_is_open_already_can_be_resumed_and_is_told_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let mut client = owner(&app).await;
+    let session = client.new_session(folder.path()).await.unwrap();
+    assert_eq!(heard(&mut client, &session, "one").await, "one");
+    let resume = json!({"sessionId": session, "cwd": folder.path(), "mcpServers": []});
+    client.seen.clear();
+    let resumed = client.call("session/resume", resume.clone()).await.unwrap();
+    assert!(resumed["configOptions"].is_array(), "{resumed}");
+    let kinds = client.seen.iter().filter_map(|message| message["params"]["update"]["sessionUpdate"].as_str());
+    assert!(kinds.clone().all(|kind| kind != "agent_message_chunk"), "history was told: {:?}", kinds.collect::<Vec<_>>());
+    assert_eq!(heard(&mut client, &session, "two").await, "two");
+    // In the middle of a turn, too: what came and what comes is told once.
+    client.seen.clear();
+    let text = r#"[[script:[[{"text":"abcdefghij","chunks":10,"delay_ms":5}]]]]"#;
+    let prompt = client.prompt(&session, text).await.unwrap();
+    client.update("agent_message_chunk").await.unwrap();
+    client.call("session/resume", resume).await.unwrap();
+    assert_eq!(client.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
+    let updates = client.seen.iter().map(|message| &message["params"]["update"]);
+    let chunks = updates.filter(|update| update["sessionUpdate"] == "agent_message_chunk");
+    assert_eq!(chunks.filter_map(|update| update["content"]["text"].as_str()).collect::<String>(), "abcdefghij");
+}
+
+#[tokio::test]
+async fn further_folders_are_listed_with_their_session_and_can_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = |name: &str| {
+        let path = root.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        path.canonicalize().unwrap()
+    };
+    let (work, first, second) = (folder("work"), folder("first"), folder("second"));
+    std::fs::write(first.join("there.txt"), "found it").unwrap();
+    let app = app(root.path()).await;
+    let mut client = owner(&app).await;
+    let params = json!({"cwd": work, "mcpServers": [], "additionalDirectories": [first, second]});
+    let made = client.call("session/new", params).await.unwrap();
+    let plain = client.new_session(&work).await.unwrap();
+    let page = client.call("session/list", json!({})).await.unwrap();
+    let listed = |id: &str| {
+        let sessions = page["sessions"].as_array().unwrap();
+        sessions.iter().find(|session| session["sessionId"] == id).unwrap()["additionalDirectories"].clone()
+    };
+    let session = made["sessionId"].as_str().unwrap();
+    assert_eq!(listed(session), json!([first, second]));
+    assert!(matches!(listed(&plain).as_array().map(Vec::len), None | Some(0)), "{}", listed(&plain));
+    let read = json!([[{"tool": "read", "args": {"path": first.join("there.txt")}}], [{"text": "done"}]]);
+    assert_eq!(client.turn(session, &format!("[[script:{read}]]")).await.unwrap(), "end_turn");
+    assert!(client.seen.iter().any(|message| message.to_string().contains("found it")), "{:?}", client.seen);
+    let relative = json!({"cwd": work, "mcpServers": [], "additionalDirectories": ["first"]});
+    let refused = client.call("session/new", relative).await.unwrap_err();
+    assert!(refused.to_string().contains("-32602"), "{refused}");
+}

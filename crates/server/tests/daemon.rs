@@ -112,7 +112,7 @@ fn a_second_signal_does_not_wait() {
     let second = Instant::now();
     serve.terminate();
     serve.wait();
-    assert!(second.elapsed() < Duration::from_secs(8), "it waited {:?}", second.elapsed());
+    assert!(second.elapsed() < Duration::from_secs(20), "it waited {:?}", second.elapsed());
     run.kill();
 }
 
@@ -207,7 +207,7 @@ fn an_editor_that_leaves_does_not_end_its_turn() {
     let left = Instant::now();
     let ended = acp.wait();
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(left.elapsed() < Duration::from_secs(5), "it stayed for {:?}", left.elapsed());
+    assert!(left.elapsed() < Duration::from_secs(20), "it stayed for {:?}", left.elapsed());
     for line in ended.out.lines() {
         assert!(serde_json::from_str::<Value>(line).is_ok(), "stdout holds something else: {line}");
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
 /// How long a cancelled turn may take to end, and a process whose stdin is closed.
-const AT_ONCE: Duration = Duration::from_secs(5);
+const AT_ONCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_turn_shows_thoughts_text_tools_diffs_and_a_plan() -> anyhow::Result<()> {
@@ -77,7 +77,7 @@ async fn cancel_ends_a_stream_a_question_and_a_command_at_once() -> anyhow::Resu
         let started = Instant::now();
         agent.client.notify("session/cancel", json!({"sessionId": session})).await?;
         assert_eq!(agent.client.answer_to(id).await?["stopReason"], "cancelled", "{sign}");
-        ensure!(started.elapsed() < AT_ONCE + Duration::from_secs(1), "{sign} took {:?}", started.elapsed());
+        ensure!(started.elapsed() < AT_ONCE, "{sign} took {:?}", started.elapsed());
     }
     assert_eq!(agent.client.turn(&session, &script(&[json!([{"text": "still here"}])])).await?, "end_turn");
     house.leave(agent).await

@@ -267,7 +267,7 @@ async fn wrong_tokens_run_into_a_wall_that_the_right_one_passes() {
 
 #[tokio::test]
 async fn requests_are_rationed_per_token() {
-    let variables = [("GANDER_LIMITS_REQUEST_BURST", "2"), ("GANDER_LIMITS_REQUESTS_PER_SECOND", "0")];
+    let variables = [("GANDER_LIMITS_LOCAL_REQUEST_BURST", "2"), ("GANDER_LIMITS_LOCAL_REQUESTS_PER_SECOND", "0")];
     let server = Server::start(ROUTES, &variables).await;
     let mut statuses = Vec::new();
     for _ in 0..3 {

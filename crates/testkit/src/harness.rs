@@ -8,16 +8,16 @@ mod transcript;
 
 use std::ffi::OsString;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use gander_domain::Entry;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 
 pub use agent::{Agent, Background, script};
 pub use client::{Client, Refusal};
@@ -43,6 +43,8 @@ pub struct Launch {
 #[derive(Debug)]
 pub struct Server {
     child: Child,
+    /// Held so that it may print.
+    _stdout: BufReader<ChildStdout>,
     /// Where it serves HTTP.
     pub address: SocketAddr,
     /// How it was started.
@@ -114,20 +116,24 @@ impl Launch {
 
     /// Starts a server and waits until it is healthy.
     pub async fn serve(&self) -> anyhow::Result<Server> {
-        let address = free_port().context("no free port")?;
         let log = std::fs::File::options().create(true).append(true).open(self.data.join("serve.log"))?;
         let started = Instant::now();
-        let mut command = self.command(["serve", "--listen", &address.to_string()]);
-        let mut child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        // The system picks the port and the server says which: a port that was only looked for may be gone again.
+        let mut command = self.command(["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
+        let mut stdout = BufReader::new(child.stdout.take().context("no stdout")?);
+        let address = tokio::time::timeout(PATIENCE, announced(&mut stdout)).await.context("no address in time")?;
+        let Some(address) = address? else {
+            let (status, log) = (child.wait().await?, std::fs::read_to_string(self.data.join("serve.log")));
+            bail!("the server ended before it listened, {status}: {}", log.unwrap_or_default());
+        };
         while !healthy(address).await {
-            if let Some(status) = child.try_wait()? {
-                let log = std::fs::read_to_string(self.data.join("serve.log")).unwrap_or_default();
-                bail!("the server ended before it was healthy, {status}: {log}");
-            }
+            ensure!(child.try_wait()?.is_none(), "the server ended before it was healthy");
             ensure!(started.elapsed() < PATIENCE, "the server is not healthy after {PATIENCE:?}");
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
-        Ok(Server { child, address, launch: self.clone(), healthy_after: started.elapsed() })
+        let healthy_after = started.elapsed();
+        Ok(Server { child, _stdout: stdout, address, launch: self.clone(), healthy_after })
     }
 }
 
@@ -178,8 +184,15 @@ pub fn workspace(root: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-fn free_port() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+/// Where a server says it listens. `None` if it says nothing.
+async fn announced(stdout: &mut BufReader<ChildStdout>) -> anyhow::Result<Option<SocketAddr>> {
+    let mut lines = stdout.lines();
+    while let Some(line) = lines.next_line().await? {
+        if let Some((_, address)) = line.split_once("http://") {
+            return Ok(Some(address.trim().parse().with_context(|| line.clone())?));
+        }
+    }
+    Ok(None)
 }
 
 async fn healthy(address: SocketAddr) -> bool {

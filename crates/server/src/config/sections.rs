@@ -225,10 +225,14 @@ pub struct Limits {
     pub header_time: Span,
     /// Time for a body.
     pub body_time: Span,
-    /// Requests per token, in the long run.
+    /// Requests per token from elsewhere, in the long run.
     pub requests_per_second: u32,
-    /// Requests per token, at once.
+    /// Requests per token from elsewhere, at once.
     pub request_burst: u32,
+    /// Requests per token from this machine, in the long run.
+    pub local_requests_per_second: u32,
+    /// Requests per token from this machine, at once.
+    pub local_request_burst: u32,
     /// Wrong tokens per address.
     pub bad_tokens_per_minute: u32,
     /// Connections at once.

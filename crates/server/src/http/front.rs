@@ -15,6 +15,7 @@ use super::accept::Address;
 use super::body;
 use super::error::{self, later, problem};
 use super::host::Stranger;
+use super::quota::Origin;
 use super::routes::{Access, Route};
 use super::site::Site;
 use crate::config::Door;
@@ -51,7 +52,7 @@ async fn admit(site: &Site, request: Request, next: Next) -> Response {
 pub(super) async fn enter(site: Arc<Site>, route: &'static Route, mut request: Request, next: Next) -> Response {
     let identified = match route.access {
         Access::Public => None,
-        Access::Door(door, scope) if site.lets_in(door, &request) => Some(visitor(&site, scope)),
+        Access::Door(door, scope) if site.lets_in(door, &request) => Some(visitor(&site, &request, scope)),
         Access::Token(scope) | Access::Door(_, scope) => Some(identify(&site, &request, scope)),
     };
     match identified.transpose() {
@@ -123,18 +124,19 @@ fn identify(site: &Site, request: &Request, scope: Scope) -> Result<Identity, Bo
         let peer = Address::of(request).peer.ip();
         return Err(Box::new(if site.quotas.bad_try(peer, now) { error::unauthorized() } else { too_many(60) }));
     };
-    permit(site, identity, scope)
+    permit(site, request, identity, scope)
 }
 
 /// Whoever comes in by an open door without a token.
-fn visitor(site: &Site, scope: Scope) -> Result<Identity, Box<Response>> {
+fn visitor(site: &Site, request: &Request, scope: Scope) -> Result<Identity, Box<Response>> {
     let mut identity = Identity::owner();
     identity.scopes.remove(&Scope::Admin);
-    permit(site, identity, scope)
+    permit(site, request, identity, scope)
 }
 
-fn permit(site: &Site, identity: Identity, scope: Scope) -> Result<Identity, Box<Response>> {
-    if !site.quotas.take(&identity.principal, Instant::now()) {
+fn permit(site: &Site, request: &Request, identity: Identity, scope: Scope) -> Result<Identity, Box<Response>> {
+    let from = Origin::of(Address::of(request).peer.ip());
+    if !site.quotas.take(&identity.principal, from, Instant::now()) {
         return Err(Box::new(too_many(1)));
     }
     if !identity.may(scope) {

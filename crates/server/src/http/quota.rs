@@ -16,11 +16,37 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// All counters.
 #[derive(Debug)]
 pub(super) struct Quotas {
+    remote: Rate,
+    local: Rate,
+    bad_per_minute: u32,
+    buckets: Mutex<HashMap<(Principal, Origin), Bucket>>,
+    bad: Mutex<HashMap<IpAddr, BadTries>>,
+}
+
+/// Where a request comes from: a program on this machine may ask more often than one elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Origin {
+    Here,
+    Elsewhere,
+}
+
+impl Origin {
+    pub(super) fn of(address: IpAddr) -> Self {
+        if address.to_canonical().is_loopback() { Self::Here } else { Self::Elsewhere }
+    }
+}
+
+/// How fast a bucket fills, and what it holds.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
     per_second: f64,
     burst: f64,
-    bad_per_minute: u32,
-    buckets: Mutex<HashMap<Principal, Bucket>>,
-    bad: Mutex<HashMap<IpAddr, BadTries>>,
+}
+
+impl Rate {
+    fn new(per_second: u32, burst: u32) -> Self {
+        Self { per_second: f64::from(per_second), burst: f64::from(burst) }
+    }
 }
 
 #[derive(Debug)]
@@ -38,8 +64,8 @@ struct BadTries {
 impl Quotas {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
-            per_second: f64::from(limits.requests_per_second),
-            burst: f64::from(limits.request_burst),
+            remote: Rate::new(limits.requests_per_second, limits.request_burst),
+            local: Rate::new(limits.local_requests_per_second, limits.local_request_burst),
             bad_per_minute: limits.bad_tokens_per_minute,
             buckets: Mutex::default(),
             bad: Mutex::default(),
@@ -47,12 +73,16 @@ impl Quotas {
     }
 
     /// Takes one request from the principal's bucket. False if it is empty.
-    pub(super) fn take(&self, principal: &Principal, now: Instant) -> bool {
+    pub(super) fn take(&self, principal: &Principal, from: Origin, now: Instant) -> bool {
+        let Rate { per_second, burst } = match from {
+            Origin::Here => self.local,
+            Origin::Elsewhere => self.remote,
+        };
         let mut buckets = lock(&self.buckets);
-        let bucket = buckets.entry(principal.clone()).or_insert(Bucket { left: self.burst, at: now });
-        let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * self.per_second;
+        let bucket = buckets.entry((principal.clone(), from)).or_insert(Bucket { left: burst, at: now });
+        let filled = bucket.left + now.duration_since(bucket.at).as_secs_f64() * per_second;
         bucket.at = now;
-        bucket.left = filled.min(self.burst);
+        bucket.left = filled.min(burst);
         if bucket.left < 1.0 {
             return false;
         }
@@ -95,18 +125,29 @@ mod tests {
     use super::*;
 
     fn quotas() -> Quotas {
-        Quotas { per_second: 10.0, burst: 3.0, bad_per_minute: 2, buckets: Mutex::default(), bad: Mutex::default() }
+        let (remote, local) = (Rate::new(10, 3), Rate::new(10, 4));
+        Quotas { remote, local, bad_per_minute: 2, buckets: Mutex::default(), bad: Mutex::default() }
     }
 
     #[test]
     fn a_bucket_empties_and_fills_up_for_each_principal_alone() {
         let (quotas, now) = (quotas(), Instant::now());
         let (ann, bob) = (Principal::named("ann"), Principal::named("bob"));
-        let taken: Vec<bool> = (0..4).map(|_| quotas.take(&ann, now)).collect();
+        let taken: Vec<bool> = (0..4).map(|_| quotas.take(&ann, Origin::Elsewhere, now)).collect();
         assert_eq!(taken, [true, true, true, false]);
-        assert!(quotas.take(&bob, now));
+        assert!(quotas.take(&bob, Origin::Elsewhere, now));
         let later = now + Duration::from_millis(100);
-        assert_eq!((quotas.take(&ann, later), quotas.take(&ann, later)), (true, false));
+        assert_eq!((quotas.take(&ann, Origin::Elsewhere, later), quotas.take(&ann, Origin::Elsewhere, later)), (true, false));
+    }
+
+    #[test]
+    fn a_program_on_this_machine_has_a_bucket_of_its_own() {
+        let (quotas, now, ann) = (quotas(), Instant::now(), Principal::named("ann"));
+        let is_here = |address: &str| Origin::of(address.parse().unwrap()) == Origin::Here;
+        assert_eq!(["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.1"].map(is_here), [true, true, true, false]);
+        let taken: Vec<bool> = (0..5).map(|_| quotas.take(&ann, Origin::Here, now)).collect();
+        assert_eq!(taken, [true, true, true, true, false]);
+        assert!(quotas.take(&ann, Origin::Elsewhere, now));
     }
 
     #[test]

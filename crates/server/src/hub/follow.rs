@@ -7,7 +7,7 @@ use gander_domain::{Entry, Seq, SessionId};
 use crate::log::{Form, Fresh, Limit, Next, Store, StoreError, Tail};
 
 /// What one look into the store takes: with what it becomes on the wire, a reader that stops costs less than 256 KiB.
-const PIECE: Limit = Limit { entries: 256, bytes: 48 * 1024 };
+const PIECE: Limit = Limit { entries: 256, bytes: 32 * 1024 };
 
 /// A reader's place in a session's log. It holds no entries: a slow reader costs nothing.
 pub struct Follower {
@@ -77,6 +77,7 @@ impl Follower {
                     }
                 }
                 Next::Ended => return Ok(None),
+                Next::Failed(reason) => return Err(StoreError::ReadOnly(reason)),
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::clock::{self, SystemIds};
 use crate::log::StoreError;
 
 /// Reports in flight from a back-end. Each may hold many deltas.
-const REPORTS: usize = 2;
+const REPORTS: usize = 3;
 
 /// Orders in flight to a back-end: far more than one turn can cause.
 const ORDERS: usize = 1_024;
@@ -77,6 +77,13 @@ impl Stays {
             Some(running) => Heard::Silence(running),
             None => std::future::pending().await,
         }
+    }
+
+    /// The reports that are there already.
+    pub(super) fn ready(&mut self) -> Option<Heard> {
+        let running = self.running.as_mut()?;
+        let reports: Vec<Report> = std::iter::from_fn(|| running.reports.try_recv().ok()).take(REPORTS_AT_ONCE).collect();
+        (!reports.is_empty()).then_some(Heard::Reports(running.run, reports))
     }
 
     /// When a cancelled back-end has had its time.

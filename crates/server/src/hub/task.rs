@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::{Accepted, Command, Now, Session, SessionId, SessionView};
+use gander_domain::{Accepted, Command, Now, Order, Session, SessionId, SessionView};
 use tokio::sync::{mpsc, oneshot};
 
 use super::commit::Commits;
@@ -153,11 +153,34 @@ impl Live {
 
     /// Takes the machine's effects, sends what may go now, and writes what is new.
     pub(super) async fn settle(&mut self) -> Result<(), StoreError> {
+        let begun = self.carry_out().await?;
+        if begun && !self.commits.in_flight() {
+            self.hear_at_once().await?;
+        }
+        self.commits.start(&self.hub.store, self.machine.view());
+        Ok(())
+    }
+
+    /// Takes the machine's effects and sends what may go now. True if that began a run.
+    async fn carry_out(&mut self) -> Result<bool, StoreError> {
         let at_once = self.commits.take(&mut self.machine, self.stays.context_mut());
+        let begun = at_once.iter().any(|order| matches!(order, Order::Begin { .. }));
         for order in at_once {
             self.dispatch(order).await?;
         }
-        self.commits.start(&self.hub.store, self.machine.view());
+        Ok(begun)
+    }
+
+    /// A back-end that knows its answer at once is heard before the first append, which then holds the whole run:
+    /// one commit instead of two, and one sync to wait for.
+    async fn hear_at_once(&mut self) -> Result<(), StoreError> {
+        tokio::task::yield_now().await;
+        while self.commits.has_room()
+            && let Some(heard) = self.stays.ready()
+        {
+            self.reported(heard).await;
+            self.carry_out().await?;
+        }
         Ok(())
     }
 

@@ -23,6 +23,8 @@ pub enum Next {
     Behind,
     /// The session was deleted, or the store closed.
     Ended,
+    /// What was to follow could not be stored: who waits for it waits in vain. The reason.
+    Failed(String),
 }
 
 /// Committed entries that follow a place, shared and not copied.
@@ -79,7 +81,8 @@ impl Drop for Tail {
     fn drop(&mut self) {
         let mut map = lock(&self.feeds.map);
         // Ours and the map's: nobody else follows, and nobody can begin to while the map is locked.
-        if Arc::strong_count(&self.feed) == 2 {
+        let is_listed = map.get(&self.session).is_some_and(|feed| Arc::ptr_eq(feed, &self.feed));
+        if is_listed && Arc::strong_count(&self.feed) == 2 {
             map.remove(&self.session);
         }
     }
@@ -111,6 +114,15 @@ impl Feeds {
     pub(super) fn end(&self, session: SessionId) {
         if let Some(feed) = lock(&self.map).get(&session) {
             feed.end();
+        }
+    }
+
+    /// What the session wrote last is not stored. Who follows it is told; who comes later begins anew.
+    pub(super) fn fail(&self, session: SessionId, reason: &str) {
+        let feed = lock(&self.map).remove(&session);
+        if let Some(feed) = feed {
+            lock(&feed.ring).failed = Some(reason.to_owned());
+            feed.wake.notify_waiters();
         }
     }
 
@@ -150,6 +162,7 @@ struct Ring {
     bytes: usize,
     quiet: bool,
     ended: bool,
+    failed: Option<String>,
 }
 
 impl Ring {
@@ -169,7 +182,7 @@ impl Ring {
             return Some(Next::Ended);
         }
         if self.head <= after {
-            return None;
+            return self.failed.clone().map(Next::Failed);
         }
         let start = self.batches.partition_point(|(batch, _)| batch.last().is_none_or(|entry| entry.seq <= after));
         let batches: Vec<_> = self.batches.range(start..).map(|(batch, _)| Arc::clone(batch)).collect();

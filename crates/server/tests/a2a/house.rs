@@ -34,9 +34,7 @@ impl House {
         let root = tempfile::tempdir()?;
         let mut launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), root.path())
             .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
-            .with("GANDER_A2A_AGENT", "tck")
-            .with("GANDER_LIMITS_REQUESTS_PER_SECOND", "100000")
-            .with("GANDER_LIMITS_REQUEST_BURST", "100000");
+            .with("GANDER_A2A_AGENT", "tck");
         for (name, value) in variables {
             launch = launch.with(name, value);
         }

@@ -53,14 +53,9 @@ impl House {
     }
 
     async fn open(root: tempfile::TempDir, launch: Launch, upstream: Option<Upstream>) -> anyhow::Result<Self> {
-        let limits = [
-            ("GANDER_LIMITS_REQUESTS_PER_SECOND", "100000"),
-            ("GANDER_LIMITS_REQUEST_BURST", "100000"),
-            ("GANDER_LIMITS_STREAMS", "5000"),
-        ];
-        let set: Vec<String> = launch.variables.iter().map(|(name, _)| name.clone()).collect();
-        let unset = limits.into_iter().filter(|(name, _)| !set.iter().any(|set| set == name));
-        let launch = unset.fold(launch, |launch, (name, value)| launch.with(name, value));
+        let streams = "GANDER_LIMITS_STREAMS";
+        let is_set = launch.variables.iter().any(|(name, _)| name == streams);
+        let launch = if is_set { launch } else { launch.with(streams, "5000") };
         let server = launch.serve().await?;
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
         let door = Door { address: server.address, token, query: "" };

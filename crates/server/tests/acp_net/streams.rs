@@ -177,9 +177,7 @@ async fn a_load_that_is_cut_goes_on_and_is_answered_once() -> anyhow::Result<()>
     for word in 1..=3 {
         author.turn(&session, &Pace { deltas: 500, word, ..Pace::default() }.marker()).await?;
     }
-    let mut loader = house.client(Transport::Unix).await?;
-    loader.load(&session, &house.folder).await?;
-    let expected = Transcript::of(&loader.seen, &session);
+    let expected = whole(&house, &session).await?;
     for budget in [1, 400, 2_000, 9_000] {
         let mut visitor = Visitor::enter(&house.door).await?;
         let ids = [("Acp-Connection-Id", visitor.connection.clone()), ("Acp-Session-Id", session.clone())];
@@ -218,6 +216,51 @@ async fn a_load_that_is_cut_goes_on_and_is_answered_once() -> anyhow::Result<()>
         }
     }
     Ok(())
+}
+
+/// More than the system holds between two ends of a connection, so that the load is certainly under way.
+const LONG: Pace = Pace { deltas: 2_000, size: 4_000, between_ms: 0, first_ms: 0, word: 0 };
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_under_way_when_the_server_is_killed_goes_on_in_the_next_and_is_answered_once() -> anyhow::Result<()> {
+    let mut house = House::paced().await?;
+    let mut author = house.client(Transport::Unix).await?;
+    let session = author.new_session(&house.folder).await?;
+    author.turn(&session, &LONG.marker()).await?;
+    let expected = whole(&house, &session).await?;
+    for budget in [0, 500_000] {
+        let mut visitor = Visitor::enter(&house.door).await?;
+        let (connection, named) = (visitor.connection.clone(), session.clone());
+        let ids = [("Acp-Connection-Id", connection.as_str()), ("Acp-Session-Id", named.as_str())];
+        let mut stream = house.door.events(&ids, budget).await?;
+        let id = visitor.post("session/load", json!({"sessionId": session, "cwd": house.folder})).await?;
+        let mut seen = Vec::new();
+        let mut last = None;
+        while let Some(event) = stream.next().await? {
+            ensure!(!answers(id)(&event.json()), "answered before the end of the history");
+            seen.push(event.json());
+            last = event.id.or(last);
+        }
+        house = house.restart().await?;
+        let header = last.as_deref().map(|last| ("Last-Event-ID", last));
+        let mut stream = house.door.events(&[&ids[..], header.as_slice()].concat(), usize::MAX).await?;
+        assert_eq!(stream.status(), 200, "{}", stream.head);
+        seen.extend(until(&mut stream, answers(id)).await.with_context(|| format!("budget {budget}"))?);
+        ensure!(Transcript::of(&seen, &session) == expected, "budget {budget}: something else was told");
+        // The stream goes on as it would have.
+        visitor.door = house.door.clone();
+        let next = visitor.post("session/set_mode", json!({"sessionId": session, "modeId": "no such mode"})).await?;
+        let after = until(&mut stream, answers(next)).await?;
+        ensure!(!after.iter().any(answers(id)), "answered twice");
+    }
+    Ok(())
+}
+
+/// What somebody is told who loads a session.
+async fn whole(house: &House, session: &str) -> anyhow::Result<Transcript> {
+    let mut loader = house.client(Transport::Unix).await?;
+    loader.load(session, &house.folder).await?;
+    Ok(Transcript::of(&loader.seen, session))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -42,8 +42,6 @@ impl House {
             ("HOME".to_owned(), root.path().display().to_string()),
             ("GANDER_MODEL".to_owned(), "demo/demo".to_owned()),
             ("GANDER_SERVER_CONFORMANCE_AGENTS".to_owned(), "true".to_owned()),
-            ("GANDER_LIMITS_REQUESTS_PER_SECOND".to_owned(), "100000".to_owned()),
-            ("GANDER_LIMITS_REQUEST_BURST".to_owned(), "100000".to_owned()),
         ];
         all.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };

@@ -55,7 +55,7 @@ async fn follow(store: &impl Store, tail: &Tail, session: SessionId, until: Seq)
             Next::Behind => {
                 seen.extend(store.read(session, place, Limit::default(), Form::Exact).await.unwrap());
             }
-            Next::Ended => panic!("the session goes on"),
+            Next::Ended | Next::Failed(_) => panic!("the session goes on"),
         }
     }
     seen
@@ -74,7 +74,7 @@ pub async fn what_is_shown_can_be_read(harness: &impl Harness) {
             let shown: Vec<Entry> = match next {
                 Next::Live(fresh) => fresh.iter().cloned().collect(),
                 Next::Behind => read.clone(),
-                Next::Ended => panic!("the session goes on"),
+                Next::Ended | Next::Failed(_) => panic!("the session goes on"),
             };
             assert_eq!(read[..shown.len()], shown);
             place = shown.last().unwrap().seq;

@@ -4,23 +4,47 @@ use agent_client_protocol_schema::ProtocolVersion;
 use serde_json::{Map, Value, json};
 
 use super::schema::{
-    AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodAgent, Implementation, InitializeResponse,
-    LogoutCapabilities, McpCapabilities, PromptCapabilities, SessionAdditionalDirectoriesCapabilities,
-    SessionArchiveCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
-    SessionForkCapabilities, SessionListCapabilities, SessionResumeCapabilities, SessionStatusCapabilities,
-    SessionTitleCapabilities,
+    self, AgentAuthCapabilities, AgentCapabilities, InitializeResponse, LogoutCapabilities, McpCapabilities,
+    PromptCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionListCapabilities,
+    SessionResumeCapabilities,
 };
 use super::types::Profile;
 
+/// What every version says in the same words, each in its own types: who this is, how to log in, and what can be done
+/// with a session.
+macro_rules! same_in_every_version {
+    ($schema:ident) => {
+        fn info(profile: &Profile) -> $schema::Implementation {
+            let info = $schema::Implementation::new(profile.name.clone(), profile.version.clone());
+            info.title(profile.title.clone())
+        }
+
+        fn logins(profile: &Profile) -> Vec<$schema::AuthMethod> {
+            let login = |id: &str, name: &str| $schema::AuthMethodAgent::new(id.to_owned(), name.to_owned());
+            profile.logins.iter().map(|of| $schema::AuthMethod::Agent(login(&of.id, &of.name))).collect()
+        }
+
+        fn sessions() -> $schema::SessionCapabilities {
+            $schema::SessionCapabilities::new()
+                .delete($schema::SessionDeleteCapabilities::new())
+                .fork($schema::SessionForkCapabilities::new())
+                .title($schema::SessionTitleCapabilities::new())
+                .archive($schema::SessionArchiveCapabilities::new())
+                .status($schema::SessionStatusCapabilities::new())
+                .additional_directories($schema::SessionAdditionalDirectoriesCapabilities::new())
+        }
+    };
+}
+
+pub(super) use same_in_every_version;
+same_in_every_version!(schema);
+
 /// The answer to `initialize`.
 pub(super) fn response(profile: &Profile) -> InitializeResponse {
-    let info = Implementation::new(profile.name.clone(), profile.version.clone());
-    let logins = profile.logins.iter();
-    let logins = logins.map(|login| AuthMethod::Agent(AuthMethodAgent::new(login.id.clone(), login.name.clone())));
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities(profile))
-        .auth_methods(logins.collect())
-        .agent_info(info.title(profile.title.clone()))
+        .auth_methods(logins(profile))
+        .agent_info(info(profile))
         .meta(extensions())
 }
 
@@ -32,21 +56,15 @@ fn capabilities(profile: &Profile) -> AgentCapabilities {
         .load_session(true)
         .prompt_capabilities(prompt)
         .mcp_capabilities(mcp)
-        .session_capabilities(sessions())
+        .session_capabilities(sessions_of_this_version())
         .auth(AgentAuthCapabilities::new().logout(logout))
 }
 
-fn sessions() -> SessionCapabilities {
-    SessionCapabilities::new()
+fn sessions_of_this_version() -> SessionCapabilities {
+    sessions()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
         .close(SessionCloseCapabilities::new())
-        .delete(SessionDeleteCapabilities::new())
-        .fork(SessionForkCapabilities::new())
-        .title(SessionTitleCapabilities::new())
-        .archive(SessionArchiveCapabilities::new())
-        .status(SessionStatusCapabilities::new())
-        .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
 }
 
 /// `_session/steering`, told as other agents tell it.

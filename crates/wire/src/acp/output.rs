@@ -168,28 +168,23 @@ fn prompt_with_meta(message: &Message, meta: &schema::Meta) -> Vec<Update<'stati
 
 /// What of a whole message was not streamed before: all of a person's, the tail of the agent's.
 fn rest_of_message<'a>(view: &SessionView, message: &'a Message) -> Vec<Update<'a>> {
-    let open = view.run.as_ref().and_then(|run| run.open.as_ref()).filter(|open| open.id == message.id);
-    let shown = |index: usize| open.and_then(|open| open.parts.get(index));
+    let run = view.run.as_ref().filter(|run| run.open.as_ref().is_some_and(|open| open.id == message.id));
+    let shown = |index: usize| run.and_then(|run| run.grown.get(index)).copied().unwrap_or(0);
     let parts = message.parts.iter().enumerate();
     parts.filter_map(|(index, part)| part_update(message, index, part, shown(index))).collect()
 }
 
-fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: Option<&Part>) -> Option<Update<'a>> {
+/// What is left of a part of which so many bytes were shown. A message only ever grows, so they are its first ones.
+fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: usize) -> Option<Update<'a>> {
     let text = |voice, text: &'a str| {
         let part = u32::try_from(index).unwrap_or(u32::MAX);
         let chunk = Chunk { voice, message: message.id, part, text: text.into() };
         (!text.is_empty()).then_some(Update::Text(chunk))
     };
-    match (part, shown) {
-        (Part::Text { text: whole }, Some(Part::Text { text: shown })) => {
-            text(speaker(message.role), whole.strip_prefix(shown.as_str())?)
-        }
-        (Part::Thought { text: whole }, Some(Part::Thought { text: shown })) => {
-            text(Voice::Thought, whole.strip_prefix(shown.as_str())?)
-        }
-        (Part::Text { text: whole }, _) => text(speaker(message.role), whole),
-        (Part::Thought { text: whole }, _) => text(Voice::Thought, whole),
-        (Part::Image { .. } | Part::Audio { .. } | Part::Link { .. } | Part::Resource { .. } | Part::Unknown(_), _) => {
+    match part {
+        Part::Text { text: whole } => text(speaker(message.role), whole.get(shown..)?),
+        Part::Thought { text: whole } => text(Voice::Thought, whole.get(shown..)?),
+        Part::Image { .. } | Part::Audio { .. } | Part::Link { .. } | Part::Resource { .. } | Part::Unknown(_) => {
             let chunk =
                 schema::ContentChunk::new(block(part)?).message_id(schema::MessageId::new(message.id.to_string()));
             Some(other(match message.role {
@@ -197,7 +192,7 @@ fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: Optio
                 Role::Agent | Role::Tool => SessionUpdate::AgentMessageChunk(chunk),
             }))
         }
-        (Part::ToolUse { .. } | Part::ToolResult { .. }, _) => None, // told by the tool events
+        Part::ToolUse { .. } | Part::ToolResult { .. } => None, // told by the tool events
     }
 }
 
@@ -330,7 +325,7 @@ fn whole_message(message: &Message) -> impl Iterator<Item = Update<'_>> {
         | Part::Audio { .. }
         | Part::Link { .. }
         | Part::Resource { .. }
-        | Part::Unknown(_) => part_update(message, index, part, None),
+        | Part::Unknown(_) => part_update(message, index, part, 0),
     })
 }
 

@@ -63,6 +63,16 @@ impl Outbox {
         self.translated = 0;
     }
 
+    /// Moves everything that waits to the end of `bytes`. Buffers are exchanged where that saves copying.
+    pub fn move_to(&mut self, bytes: &mut Vec<u8>) {
+        if bytes.is_empty() {
+            std::mem::swap(&mut self.bytes, bytes);
+        } else {
+            bytes.extend_from_slice(&self.bytes);
+        }
+        self.clear();
+    }
+
     /// Puts what was added since the last time into other words; what has none is dropped.
     pub fn translate(&mut self, mut words: impl FnMut(Place, &[u8]) -> Option<Vec<u8>>) {
         let start = self.translated.checked_sub(1).map_or(0, |last| self.frames[last].end);

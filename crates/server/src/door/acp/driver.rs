@@ -1,10 +1,13 @@
 //! Drives a client over a pair of byte streams, whatever frames its messages.
 
 use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use gander_wire::jsonrpc::Outbox;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +69,6 @@ impl Client {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,
     {
-        let mut input = Vec::with_capacity(READ);
         let mut sending = Sending::default();
         let mut beats = F::BEAT.map(beats);
         let mut ends = false;
@@ -94,12 +96,10 @@ impl Client {
                     return sending.finish(writer).await;
                 }
                 () = beat(&mut beats) => framing.beat(self.stage()),
-                read = reader.read_buf(&mut input), if listens => {
+                read = read(reader, framing), if listens => {
                     if read? == 0 {
                         return self.last_word(framing, sending, writer).await;
                     }
-                    framing.push(&input);
-                    input.clear();
                     self.receive(framing).await;
                 }
             }
@@ -208,6 +208,19 @@ impl Sending {
         *self = Self::default();
         Ok(())
     }
+}
+
+/// Reads what is there into the framing; gives how much it was. Only while something is read is there a buffer for it:
+/// most clients are silent most of the time.
+async fn read<F: Framing, R: AsyncRead + Unpin>(reader: &mut R, framing: &mut F) -> io::Result<usize> {
+    std::future::poll_fn(|context| {
+        let mut bytes = [MaybeUninit::uninit(); READ];
+        let mut buffer = ReadBuf::uninit(&mut bytes);
+        std::task::ready!(Pin::new(&mut *reader).poll_read(context, &mut buffer))?;
+        framing.push(buffer.filled());
+        Poll::Ready(Ok(buffer.filled().len()))
+    })
+    .await
 }
 
 fn beats(every: Duration) -> Interval {

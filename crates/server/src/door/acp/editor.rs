@@ -20,7 +20,8 @@ type Answer = Result<HostAnswer, WireError>;
 /// A call on its way to the client's connection.
 pub(super) struct HostAsk {
     session: SessionId,
-    call: HostCall,
+    /// Apart, as every client has room for many of them and most never send one.
+    call: Box<HostCall>,
     reply: oneshot::Sender<Answer>,
 }
 
@@ -51,7 +52,7 @@ impl HostAsk {
 impl Asks {
     /// Sends a call; what the client does not offer fails at once.
     pub(super) fn send(&mut self, ask: HostAsk, connection: &mut Connection) {
-        match connection.call_host(ask.session, ask.call) {
+        match connection.call_host(ask.session, *ask.call) {
             Ok(id) => drop(self.replies.insert(id, ask.reply)),
             Err(error) => drop(ask.reply.send(Err(error))),
         }
@@ -105,7 +106,7 @@ impl EditorHost {
 
     async fn call_patiently(&self, call: HostCall) -> Result<HostAnswer, HostError> {
         let (reply, answer) = oneshot::channel();
-        let ask = HostAsk { session: self.session, call, reply };
+        let ask = HostAsk { session: self.session, call: Box::new(call), reply };
         self.calls.send(ask).await.map_err(|_| failed("the editor is gone"))?;
         let answer = answer.await.map_err(|_| failed("the editor is gone"))?;
         answer.map_err(|error| failed(&error.to_string()))

@@ -65,8 +65,7 @@ impl Framing for Lines {
     }
 
     fn pack(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(outbox.bytes());
-        outbox.clear();
+        outbox.move_to(bytes);
     }
 
     fn beat(&mut self, _stage: Stage) {}

@@ -35,11 +35,11 @@ pub use self::websocket::accept_key;
 use super::Desk;
 use crate::app::Peer;
 use crate::config::Keys;
-use crate::log::Form;
+use crate::log::{Form, StoreError};
 use crate::token::{Identity, Scope};
 
 /// While more than this waits to be written, nothing new is asked for: entries stay in the log, input in its pipe.
-const UNSENT: usize = 32 * 1024;
+const UNSENT: usize = 16 * 1024;
 
 /// Requests of one client that are being carried out at once.
 const AT_ONCE: usize = 128;
@@ -138,6 +138,12 @@ impl Client {
         }
     }
 
+    /// The log of a session can be written or read no further.
+    fn broken(&mut self, session: SessionId, error: &StoreError) {
+        self.follows.remove(session);
+        self.connection.broken(session, &unavailable(error));
+    }
+
     /// Carries out what the client wants.
     async fn settle(&mut self) {
         while let Some(intent) = self.connection.poll() {
@@ -155,7 +161,8 @@ impl Client {
                     self.follows.go_on(session, follower);
                 }
             }
-            Ok(None) | Err(_) => self.lose(session),
+            Ok(None) => self.lose(session),
+            Err(error) => self.broken(session, &error),
         }
     }
 

@@ -82,6 +82,14 @@ impl Shared {
         drop(pending.reply.send(Ok(Committed { head: pending.head })));
     }
 
+    /// Tells who sent it that it is not stored; and who follows that it will not come, if nothing can be stored.
+    pub(super) fn refuse(&self, pending: Pending, error: StoreError) {
+        if let StoreError::ReadOnly(reason) = &error {
+            self.feeds.fail(pending.append.session, reason);
+        }
+        drop(pending.reply.send(Err(error)));
+    }
+
     pub(super) fn publish(&self, append: Append, size: usize) {
         self.feeds.publish(append.session, seeded(append.entries), size);
     }

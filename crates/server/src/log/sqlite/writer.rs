@@ -130,7 +130,7 @@ impl Writer {
         for mut pending in batch {
             match self.admit(&mut pending).await {
                 Ok(()) => admitted.push(pending),
-                Err(error) => answer(pending.reply, Err(error)),
+                Err(error) => self.shared.refuse(pending, error),
             }
         }
         if admitted.is_empty() {
@@ -155,7 +155,7 @@ impl Writer {
         }
         for pending in batch {
             let error = self.reason(&pending, failure).await;
-            answer(pending.reply, Err(error));
+            self.shared.refuse(pending, error);
         }
     }
 

@@ -91,12 +91,24 @@ impl Attachment {
         self.view.as_ref()
     }
 
+    /// What was told need not be kept: a message may be long, and its readers many.
+    pub(super) fn forget_text(&mut self) {
+        if let Some(view) = &mut self.view {
+            view.forget_text();
+        }
+    }
+
     pub(super) fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
     pub(super) fn is_replaying(&self) -> bool {
         self.replay.is_some()
+    }
+
+    /// The request that is answered once the history is told.
+    pub(super) fn loads(&self) -> Option<&RequestId> {
+        self.replay.as_ref()?.responder.as_ref().map(Responder::id)
     }
 
     /// Takes the responder of this load, so that the replay goes on in silence.

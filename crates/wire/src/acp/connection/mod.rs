@@ -174,6 +174,9 @@ impl Connection {
         let mut feed = Feed::new(attachment, &mut self.peer, &mut self.prompts, abilities).of(self.name.as_deref());
         entries.iter().for_each(|entry| feed.entry(entry));
         feed.flush();
+        if !abilities.v2 {
+            attachment.forget_text(); // version 2 tells it again to those who join
+        }
         if !attachment.is_replaying() {
             self.release(session);
         }

@@ -248,6 +248,11 @@ impl Connection {
         self.leave(session, &Err(error::unknown_session(&session.to_string())));
     }
 
+    /// A session cannot be followed any further: its prompts fail, and it may be opened anew.
+    pub fn broken(&mut self, session: SessionId, refusal: &Refusal) {
+        self.leave(session, &Err(error::refusal(refusal)));
+    }
+
     /// What can be chosen in a session has changed.
     pub fn catalog_changed(&mut self, session: SessionId, catalog: Arc<Catalog>) {
         if let Some(attachment) = self.sessions.get_mut(&session) {

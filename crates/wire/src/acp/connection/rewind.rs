@@ -42,6 +42,17 @@ impl Connection {
         from
     }
 
+    /// The request whose history is being told.
+    pub fn load_under_way(&self, session: SessionId) -> Option<&RequestId> {
+        self.sessions.get(&session)?.loads()
+    }
+
+    /// Tells the history of a session for a request that came before this connection was restored.
+    pub fn load_again(&mut self, request: RequestId, now: &SessionView, catalog: Arc<Catalog>) {
+        let responder = Some(Responder::again(request));
+        self.sessions.insert(now.session, Attachment::replaying(now, catalog, responder));
+    }
+
     /// What a prompt leaves in the log, so that its answer finds back here.
     pub(super) fn marked(&self, meta: Option<Value>, request: &RequestId) -> Option<Value> {
         let Some(name) = &self.name else { return meta };

@@ -2,26 +2,24 @@
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v2::{
-    AgentCapabilities, AuthMethod, AuthMethodAgent, Implementation, InitializeResponse, McpCapabilities,
-    McpHttpCapabilities, McpStdioCapabilities, PromptAudioCapabilities, PromptCapabilities,
-    PromptEmbeddedContextCapabilities, PromptImageCapabilities, SessionAdditionalDirectoriesCapabilities,
-    SessionArchiveCapabilities, SessionCapabilities, SessionDeleteCapabilities, SessionForkCapabilities,
-    SessionStatusCapabilities, SessionTitleCapabilities,
+    self, AgentCapabilities, InitializeResponse, McpCapabilities, McpHttpCapabilities, McpStdioCapabilities,
+    PromptAudioCapabilities, PromptCapabilities, PromptEmbeddedContextCapabilities, PromptImageCapabilities,
+    SessionCapabilities,
 };
 
+use crate::acp::hello::same_in_every_version;
 use crate::acp::types::Profile;
+
+same_in_every_version!(v2);
 
 /// The answer to `initialize`.
 pub(in crate::acp) fn response(profile: &Profile) -> InitializeResponse {
-    let info = Implementation::new(profile.name.clone(), profile.version.clone()).title(profile.title.clone());
-    let logins = profile.logins.iter();
-    let logins = logins.map(|login| AuthMethod::Agent(AuthMethodAgent::new(login.id.clone(), login.name.clone())));
-    InitializeResponse::new(ProtocolVersion::V2, info)
-        .capabilities(AgentCapabilities::new().session(sessions(profile)))
-        .auth_methods(logins.collect())
+    InitializeResponse::new(ProtocolVersion::V2, info(profile))
+        .capabilities(AgentCapabilities::new().session(sessions_of(profile)))
+        .auth_methods(logins(profile))
 }
 
-fn sessions(profile: &Profile) -> SessionCapabilities {
+fn sessions_of(profile: &Profile) -> SessionCapabilities {
     let prompt = PromptCapabilities::new()
         .image(profile.image.then(PromptImageCapabilities::new))
         .audio(profile.audio.then(PromptAudioCapabilities::new))
@@ -29,13 +27,5 @@ fn sessions(profile: &Profile) -> SessionCapabilities {
     let mcp = McpCapabilities::new()
         .stdio(profile.mcp_stdio.then(McpStdioCapabilities::new))
         .http(profile.mcp_http.then(McpHttpCapabilities::new));
-    SessionCapabilities::new()
-        .prompt(prompt)
-        .mcp(mcp)
-        .delete(SessionDeleteCapabilities::new())
-        .fork(SessionForkCapabilities::new())
-        .title(SessionTitleCapabilities::new())
-        .archive(SessionArchiveCapabilities::new())
-        .status(SessionStatusCapabilities::new())
-        .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+    sessions().prompt(prompt).mcp(mcp)
 }

@@ -131,6 +131,7 @@ impl Actor {
         if let Some(head) = actor.client.connection.view(reserved).map(|view| view.head) {
             actor.opened(reserved, head).await; // the introduction brought it along
         }
+        actor.load_again().await;
         Some(actor)
     }
 
@@ -256,8 +257,12 @@ impl Actor {
                     Some(_) | None => client.follows.remove(session),
                 }
             }
-            Ok(None) | Err(_) => {
+            Ok(None) => {
                 self.client.lose(session);
+                self.detach();
+            }
+            Err(error) => {
+                self.client.broken(session, &error);
                 self.detach();
             }
         }
@@ -364,7 +369,8 @@ impl Actor {
         lane.paused = None;
         if after == Seq::ZERO {
             lane.stand(Position { seq: 0, index: 0, answer: answer + 1 });
-            if let Err(error) = self.record.write(&[Fact::Loads { n: answer + 1, session }]).await {
+            let request = self.client.connection.load_under_way(session).map(|request| serde_json::json!(request));
+            if let Err(error) = self.record.write(&[Fact::Loads { n: answer + 1, session, request }]).await {
                 tracing::error!(%error, "a load is not kept");
             }
         } else if was_attached {

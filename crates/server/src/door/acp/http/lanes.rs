@@ -251,6 +251,11 @@ struct Envelope<'a> {
     _params: Option<IgnoredAny>,
 }
 
+/// The request that a message answers, if it answers one.
+pub(super) fn answered(message: &[u8]) -> Option<RequestId> {
+    Kind::of(message).answered().cloned()
+}
+
 impl Kind {
     fn of(message: &[u8]) -> Self {
         if !message.starts_with(WITH_ID) {

@@ -84,7 +84,7 @@ impl Actor {
                     return Err(Unopened::Truncated);
                 }
                 // The history that it was to be told anew, it has seen nothing of.
-                let anew = self.record.loads.get(&session).is_some_and(|load| answer < *load);
+                let anew = self.record.loads.get(&session).is_some_and(|load| answer < load.n);
                 Ok(if anew { Position { answer, ..Position::default() } } else { id.position })
             }
             From::Number(_) => Err(Unopened::Truncated),
@@ -109,6 +109,31 @@ impl Actor {
         }
         self.client.follows.add(session, follower);
         Ok(())
+    }
+
+    /// Loads that no answer was given to before a restart begin anew: the history is told, then the request answered.
+    pub(super) async fn load_again(&mut self) {
+        let open = self.record.loads.iter().filter_map(|(session, load)| Some((*session, load.n, load.request.clone()?)));
+        for (session, n, request) in open.collect::<Vec<_>>() {
+            let hub = &self.client.desk.hub;
+            let view = match hub.store().head(session).await {
+                Ok(head) => hub.view_at(session, head).await,
+                Err(error) => Err(error.into()),
+            };
+            let began = match view {
+                Ok(view) => {
+                    self.client.connection.load_again(request, &view, (self.client.desk.catalog)());
+                    let known = Position { seq: 0, index: 0, answer: n };
+                    let lane = self.lanes.sessions.entry(session).or_default();
+                    (lane.given, lane.had) = (known, known);
+                    self.rewind(session, known).await
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = began {
+                tracing::warn!(%error, "a load that was under way is not answered");
+            }
+        }
     }
 
     /// What a session was before an entry, or before the run that the entry belongs to. `None` before the first.

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use gander_domain::{Principal, Seq, SessionId, Timestamp};
 use gander_wire::acp::Dialect;
+use gander_wire::jsonrpc::RequestId;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
+use super::lanes::answered;
 use crate::clock;
 use crate::door::acp::Manner;
 use crate::log::{ScopeAppend, ScopeEntry, Store, StoreError, Sync};
@@ -50,8 +53,13 @@ pub(super) enum Fact {
         after: (u64, u32),
         message: String,
     },
-    /// From here on this session's stream tells its history again.
-    Loads { n: u64, session: SessionId },
+    /// From here on this session's stream tells its history again, then answers this request.
+    Loads {
+        n: u64,
+        session: SessionId,
+        #[serde(default)]
+        request: Option<Value>,
+    },
     /// It is still in use.
     Seen,
 }
@@ -81,8 +89,17 @@ pub(super) struct Record {
     written: Timestamp,
     /// Entries whose message went out on the connection's own stream.
     pub(super) told: HashSet<(SessionId, Seq)>,
-    /// Where each session's history was begun anew.
-    pub(super) loads: HashMap<SessionId, u64>,
+    /// The last load of each session.
+    pub(super) loads: HashMap<SessionId, Load>,
+}
+
+/// A history that was begun anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    /// Its number among the messages.
+    pub(super) n: u64,
+    /// The request that is not answered yet.
+    pub(super) request: Option<RequestId>,
 }
 
 impl Record {
@@ -150,16 +167,29 @@ impl Record {
 
     fn fold(&mut self, fact: &Fact) {
         match fact {
-            Fact::Said { n, entry, .. } => {
+            Fact::Said { n, entry, message, .. } => {
                 self.last = *n;
                 self.told.extend(entry);
+                self.answered(message);
             }
-            Fact::Loads { n, session } => {
+            Fact::Loads { n, session, request } => {
                 self.last = *n;
-                self.loads.insert(*session, *n);
+                let request = request.clone().and_then(|request| serde_json::from_value(request).ok());
+                self.loads.insert(*session, Load { n: *n, request });
             }
             Fact::Began { .. } | Fact::Speaks { .. } | Fact::Seen => {}
         }
+    }
+
+    /// A load whose answer was said is over.
+    fn answered(&mut self, message: &str) {
+        let open = self.loads.values_mut().filter(|load| load.request.is_some());
+        let mut open = open.peekable();
+        if open.peek().is_none() {
+            return;
+        }
+        let answered = answered(message.as_bytes());
+        open.filter(|load| load.request == answered).for_each(|load| load.request = None);
     }
 
     async fn read(&self) -> Result<Vec<ScopeEntry>, StoreError> {
