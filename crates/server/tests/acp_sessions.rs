@@ -204,7 +204,11 @@ async fn a_session_that_is_open_already_can_be_resumed_and_is_told_nothing_twice
     let resumed = client.call("session/resume", resume.clone()).await.unwrap();
     assert!(resumed["configOptions"].is_array(), "{resumed}");
     let kinds = client.seen.iter().filter_map(|message| message["params"]["update"]["sessionUpdate"].as_str());
-    assert!(kinds.clone().all(|kind| kind != "agent_message_chunk"), "history was told: {:?}", kinds.collect::<Vec<_>>());
+    assert!(
+        kinds.clone().all(|kind| kind != "agent_message_chunk"),
+        "history was told: {:?}",
+        kinds.collect::<Vec<_>>()
+    );
     assert_eq!(heard(&mut client, &session, "two").await, "two");
     // In the middle of a turn, too: what came and what comes is told once.
     client.seen.clear();

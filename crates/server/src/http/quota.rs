@@ -137,7 +137,10 @@ mod tests {
         assert_eq!(taken, [true, true, true, false]);
         assert!(quotas.take(&bob, Origin::Elsewhere, now));
         let later = now + Duration::from_millis(100);
-        assert_eq!((quotas.take(&ann, Origin::Elsewhere, later), quotas.take(&ann, Origin::Elsewhere, later)), (true, false));
+        assert_eq!(
+            (quotas.take(&ann, Origin::Elsewhere, later), quotas.take(&ann, Origin::Elsewhere, later)),
+            (true, false)
+        );
     }
 
     #[test]

@@ -82,7 +82,8 @@ impl Stays {
     /// The reports that are there already.
     pub(super) fn ready(&mut self) -> Option<Heard> {
         let running = self.running.as_mut()?;
-        let reports: Vec<Report> = std::iter::from_fn(|| running.reports.try_recv().ok()).take(REPORTS_AT_ONCE).collect();
+        let reports: Vec<Report> =
+            std::iter::from_fn(|| running.reports.try_recv().ok()).take(REPORTS_AT_ONCE).collect();
         (!reports.is_empty()).then_some(Heard::Reports(running.run, reports))
     }
 

@@ -113,7 +113,8 @@ impl Actor {
 
     /// Loads that no answer was given to before a restart begin anew: the history is told, then the request answered.
     pub(super) async fn load_again(&mut self) {
-        let open = self.record.loads.iter().filter_map(|(session, load)| Some((*session, load.n, load.request.clone()?)));
+        let open =
+            self.record.loads.iter().filter_map(|(session, load)| Some((*session, load.n, load.request.clone()?)));
         for (session, n, request) in open.collect::<Vec<_>>() {
             let hub = &self.client.desk.hub;
             let view = match hub.store().head(session).await {
