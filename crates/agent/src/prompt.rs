@@ -28,6 +28,8 @@ pub struct Scene<'a> {
     pub hints: &'a str,
     /// The skills that can be loaded, a line each; may be empty.
     pub skills: &'a str,
+    /// What it was prepared for; may be empty.
+    pub task: &'a str,
 }
 
 const WHO: &str = "\
@@ -53,6 +55,9 @@ pub fn prompt(scene: &Scene<'_>) -> String {
     if !scene.tools.is_empty() {
         sections.push(WORK.to_owned());
         sections.push(format!("# Permission\n{}", permission(scene.policy)));
+    }
+    if !scene.task.is_empty() {
+        sections.push(format!("# Your task\n{}", scene.task));
     }
     sections.push(surroundings(scene));
     if !scene.servers.is_empty() && !scene.tools.is_empty() {
@@ -124,6 +129,7 @@ mod tests {
             servers: &[("git".to_owned(), "Call status first.\n".to_owned())],
             hints: "Tests run with `just test`.\n",
             skills: "- release: how a release is made",
+            task: "This session follows a recipe.",
         };
         let prompt = prompt(&scene);
         let changing = prompt.strip_prefix(WHO).expect("it begins with who it is").replace(WORK, "(work)");
@@ -137,6 +143,9 @@ mod tests {
 
             # Permission
             You may only look. Every call that would change something is refused, so do not try.
+
+            # Your task
+            This session follows a recipe.
 
             # Where you are
             - Workspace: /home/ada/engine

@@ -15,6 +15,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::artifacts::Artifacts;
 use crate::backend::agents::{Agent, Agents};
@@ -30,7 +31,9 @@ use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
 use crate::models::Models;
+use crate::recipes::Recipes;
 use crate::sandbox;
+use crate::schedules::{self, Schedules};
 use crate::state::Shared;
 use crate::token::owner_token;
 use crate::trust::Trust;
@@ -66,6 +69,8 @@ pub struct App {
     models: Arc<Models>,
     push: Push,
     signer: Option<Signer>,
+    /// Cancelled when nothing new begins by the clock.
+    clock: CancellationToken,
     controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
 }
 
@@ -80,7 +85,9 @@ impl App {
         let pins = PinStore::load(Arc::clone(&store)).await?;
         let extensions = Arc::new(extensions(&config, pins, sandbox.clone()));
         let trust = Trust::load(Arc::clone(&store)).await?;
-        let kept = Kept { grants, trust, extensions };
+        let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
+        let schedules = Arc::new(schedules(&config, &store).await?);
+        let kept = Kept { grants, trust, extensions, recipes, schedules };
         let native = native(&config, &models, &kept, sandbox);
         let tools = native.toolbox.specs();
         let agents = Arc::new(agents(&config, native, &store)?);
@@ -89,7 +96,8 @@ impl App {
         let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
         let push = Push::load(desk.hub.clone(), config.sections.a2a.push_allow.clone()).await?;
         let signer = Signer::load(&config)?;
-        let app = Self { config, store, desk, models, push, signer, controls: Mutex::new(Some(controls)) };
+        let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
+        let app = Self { config, store, desk, models, push, signer, clock, controls };
         app.pick_up();
         Ok(Arc::new(app))
     }
@@ -97,6 +105,7 @@ impl App {
     /// Neither open runs nor providers that have to be looked for delay the first answer.
     fn pick_up(&self) {
         let (hub, models) = (self.desk.hub.clone(), Arc::clone(&self.models));
+        tokio::spawn(schedules::keep(Arc::clone(&self.desk), self.clock.clone()));
         hub.tidy();
         tokio::spawn(async move {
             match hub.recover().await {
@@ -145,7 +154,7 @@ impl App {
 
     /// True if nothing runs and nothing is due.
     pub fn idle(&self) -> bool {
-        self.desk.hub.active() == 0 && self.push.is_idle()
+        self.desk.hub.active() == 0 && self.push.is_idle() && self.desk.schedules.is_idle()
     }
 
     /// The settings it was started with.
@@ -155,6 +164,7 @@ impl App {
 
     /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
     pub async fn drain(&self) {
+        self.clock.cancel();
         self.desk.hub.drain(GRACE).await;
         self.push.stop();
         if let Err(error) = self.store.close().await {
@@ -220,6 +230,14 @@ struct Kept {
     grants: Grants,
     trust: Trust,
     extensions: Arc<Extensions>,
+    recipes: Arc<Recipes>,
+    schedules: Arc<Schedules>,
+}
+
+async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
+    let section = &config.sections.schedules;
+    let zone = schedules::zone(section.zone.as_deref()).context("schedules.zone")?;
+    Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
 }
 
 fn extensions(config: &Config, pins: PinStore, sandbox: Sandbox) -> Extensions {
@@ -269,6 +287,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) 
         trust: kept.trust.clone(),
         extensions: Arc::clone(&kept.extensions),
         own: config.own.clone(),
+        recipes: Arc::clone(&kept.recipes),
     }
 }
 
@@ -320,6 +339,8 @@ fn desk(
         grants: kept.grants,
         trust: kept.trust,
         extensions: kept.extensions,
+        recipes: kept.recipes,
+        schedules: kept.schedules,
         remote_commands: config.sections.server.allow_remote_commands,
         agents,
         settings,

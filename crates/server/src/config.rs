@@ -31,7 +31,7 @@ pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::{ConfigError, settings_file};
 pub use sections::{
     A2aSection, DaemonSection, Door, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
-    SandboxSection, Sections, ServerSection, ToolsSection,
+    SandboxSection, SchedulesSection, Sections, ServerSection, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting};
 pub use units::{Bytes, Span};

@@ -7,8 +7,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,6 +45,8 @@ pub struct Counts {
     pub requests: AtomicU64,
     /// Deltas written.
     pub deltas: AtomicU64,
+    /// The body of the last request for a completion.
+    pub last: Mutex<String>,
 }
 
 impl Default for Pace {
@@ -184,6 +186,7 @@ async fn answer(stream: &mut TcpStream, request: &Request, counts: &Counts) -> i
         return whole(stream, 404, r#"{"error":{"message":"not found"}}"#).await;
     }
     let number = counts.requests.fetch_add(1, Ordering::Relaxed);
+    counts.last.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&request.body);
     let pace = Pace::of(&request.body);
     if pace.first_ms > 0 {
         tokio::time::sleep(Duration::from_millis(pace.first_ms)).await;

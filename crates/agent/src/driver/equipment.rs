@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gander_domain::{Context, Ids};
 
+use super::guests::Guest;
 use super::hands::{GrantBook, Hands, Offers, Workbench};
 use crate::AgentSettings;
 use crate::mcp::Servers;
@@ -13,7 +14,7 @@ use crate::notes::{Notes, skills};
 use crate::permission::Rule;
 use crate::prompt::{Scene, prompt};
 use crate::tools::{Host, Toolbox, Workspace};
-use crate::turn::Setup;
+use crate::turn::{Goal, Setup};
 
 /// What one run is driven with.
 pub struct Equipment {
@@ -27,6 +28,8 @@ pub struct Equipment {
     pub servers: Arc<Servers>,
     /// The system prompt.
     pub system: String,
+    /// What must hold before a run may end.
+    pub goal: Option<Goal>,
     /// Where ids come from.
     pub ids: Box<dyn Ids + Send>,
 }
@@ -49,6 +52,19 @@ pub struct Surroundings {
     pub today: String,
     /// What people wrote for agents.
     pub notes: Notes,
+    /// What it works towards.
+    pub task: Task,
+}
+
+/// What a run works towards, if somebody prepared it.
+#[derive(Clone, Default)]
+pub struct Task {
+    /// What it is told for the whole session; may be empty.
+    pub instructions: String,
+    /// What must hold before it may end.
+    pub goal: Option<Goal>,
+    /// The server's own tools.
+    pub guests: Vec<Arc<dyn Guest>>,
 }
 
 impl Equipment {
@@ -60,10 +76,19 @@ impl Equipment {
         context: &Context,
         ids: Box<dyn Ids + Send>,
     ) -> Self {
-        let Surroundings { toolbox, servers, workspace, host, rules, grants, today, notes } = surroundings;
+        let Surroundings { toolbox, servers, workspace, host, rules, grants, today, notes, task } = surroundings;
         let mode = modes::mode(&context.settings.mode);
         let offers: Offers = Box::new(move |tools| mode.offers(tools));
-        let hands = Workbench { toolbox, servers: Arc::clone(&servers), offers, workspace, host, rules, grants };
+        let hands = Workbench {
+            toolbox,
+            servers: Arc::clone(&servers),
+            offers,
+            workspace,
+            host,
+            rules,
+            grants,
+            guests: task.guests,
+        };
         let system = prompt(&Scene {
             workspace: &context.workspace,
             folders: &context.folders,
@@ -75,8 +100,9 @@ impl Equipment {
             servers: &servers.instructions(),
             hints: &notes.hints,
             skills: &skills::listing(&notes.skills),
+            task: &task.instructions,
         });
-        Self { settings, model, hands: Arc::new(hands), servers, system, ids }
+        Self { settings, model, hands: Arc::new(hands), servers, system, goal: task.goal, ids }
     }
 
     pub(super) fn setup(&self) -> Setup {
@@ -86,6 +112,7 @@ impl Equipment {
             system: self.system.clone(),
             tools: self.hands.tools(),
             judge: self.hands.clone(),
+            goal: self.goal.clone(),
         }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::guests::Guest;
 use crate::mcp::Servers;
 use crate::model::ToolSpec;
 use crate::permission::{self, Grant, Place, Rule, Verdict};
@@ -42,6 +43,8 @@ pub struct Workbench {
     pub rules: Arc<[Rule]>,
     /// What people decided for good.
     pub grants: Arc<dyn GrantBook>,
+    /// The server's own tools.
+    pub guests: Vec<Arc<dyn Guest>>,
 }
 
 /// Picks some of the tools.
@@ -76,13 +79,21 @@ impl GrantBook for Grants {
 #[async_trait]
 impl Hands for Workbench {
     fn tools(&self) -> Arc<[ToolSpec]> {
-        let all = self.toolbox.specs().iter().cloned().chain(self.servers.specs()).collect();
-        (self.offers)(&all)
+        let lent = |needed: bool| self.guests.iter().filter(move |guest| guest.needed() == needed);
+        let built_in = self.toolbox.specs();
+        let all = built_in.iter().cloned().chain(self.servers.specs());
+        let all = all.chain(lent(false).flat_map(|guest| guest.specs())).collect();
+        (self.offers)(&all).iter().cloned().chain(lent(true).flat_map(|guest| guest.specs())).collect()
     }
 
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
         if let Some(result) = self.servers.run(call, signals.clone(), cancel.clone()).await {
             return result;
+        }
+        for guest in &self.guests {
+            if let Some(result) = guest.run(call, &signals, &cancel).await {
+                return result;
+            }
         }
         let (workspace, host) = (self.workspace.clone(), self.host.clone());
         self.toolbox.run(call, &ToolContext { workspace, host, signals, cancel }).await
@@ -96,7 +107,8 @@ impl Judge for Workbench {
             return Judgement::Bad(ToolResult::text(ToolEnd::Failed, unknown(name, &offered)));
         }
         let built_in = || self.toolbox.describe(id, name, arguments.clone(), &self.workspace);
-        let call = match self.servers.describe(id, name, arguments).unwrap_or_else(built_in) {
+        let lent = || self.guests.iter().find_map(|guest| guest.describe(id, name, arguments));
+        let call = match self.servers.describe(id, name, arguments).or_else(lent).unwrap_or_else(built_in) {
             Ok(call) => call,
             Err(result) => return Judgement::Bad(result),
         };

@@ -2,6 +2,7 @@
 
 mod equipment;
 mod feed;
+mod guests;
 mod hands;
 mod held;
 mod orders;
@@ -24,7 +25,8 @@ use feed::Feed;
 use held::Held;
 use tasks::Tasks;
 
-pub use equipment::{Equipment, Surroundings};
+pub use equipment::{Equipment, Surroundings, Task};
+pub use guests::Guest;
 pub use hands::{GrantBook, Grants, Hands, Workbench};
 pub use orders::Orders;
 

@@ -23,6 +23,8 @@ pub struct Own {
     pub notes: Vec<PathBuf>,
     /// Folders of skills.
     pub skills: Vec<PathBuf>,
+    /// Folders of recipes.
+    pub recipes: Vec<PathBuf>,
 }
 
 /// What was found.
@@ -77,7 +79,7 @@ mod tests {
         std::fs::write(own.join("AGENTS.md"), "be brief").unwrap();
         std::fs::write(top.join("AGENTS.md"), "use just").unwrap();
         std::fs::write(inner.join(".goosehints"), "this is the inner crate").unwrap();
-        let own = Own { notes: vec![own], skills: Vec::new() };
+        let own = Own { notes: vec![own], ..Own::default() };
         let notes = Notes::read(&own, &inner, &FILES.map(str::to_owned));
         let order = ["be brief", "use just", "inner crate"].map(|text| notes.hints.find(text).unwrap());
         assert!(order.is_sorted(), "{}", notes.hints);

@@ -12,7 +12,7 @@ use super::{Grant, Place, Rule, Scope, Stand, canonical, fingerprint, is_protect
 pub(super) enum Matter {
     /// Looking at files.
     Look { paths: Vec<PathBuf> },
-    /// Noting something down, or loading a skill.
+    /// Noting something down, loading a skill, giving a result, using a recipe.
     Note,
     /// Changing a file.
     Change { path: PathBuf },
@@ -36,7 +36,9 @@ impl Matter {
         let mut paths: Vec<PathBuf> = call.locations.iter().map(|location| PathBuf::from(&location.path)).collect();
         match call.name.as_str() {
             "read" | "list" | "grep" if !paths.is_empty() => Some(Self::Look { paths }),
-            "plan" | "skill" => Some(Self::Note),
+            "plan" | "skill" | "final_output" => Some(Self::Note),
+            // Its own calls are asked about. What has two underscores is of an MCP server.
+            name if name.starts_with("recipe_") && !name.contains("__") => Some(Self::Note),
             "write" | "edit" if paths.len() == 1 => paths.pop().map(|path| Self::Change { path }),
             "shell" => {
                 let line = text("command")?;
@@ -137,7 +139,7 @@ impl Matter {
     ) -> Result<&'static str, String> {
         let anything = policy == Policy::Auto;
         match self {
-            Self::Note => Ok("it only notes something down or loads a skill"),
+            Self::Note => Ok("it only notes something down, or loads what is prepared"),
             Self::Look { paths } => look(paths, anything || rules.iter().any(|rule| rule.is_exact()), place),
             Self::Change { path } => change(path, policy, rules, place),
             _ if anything => Ok("the policy is auto"),

@@ -121,7 +121,7 @@ fn sub_recipes(recipe: &Recipe) -> Result<(), Flaw> {
     for (place, sub) in recipe.sub_recipes.iter().enumerate() {
         let field = |name: &str| format!("sub_recipes[{place}].{name}");
         let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-        if sub.name.is_empty() || sub.name.len() > 50 || !sub.name.chars().all(plain) {
+        if sub.name.is_empty() || sub.name.len() > 50 || !sub.name.chars().all(plain) || sub.name.contains("__") {
             return Err(Flaw::new(field("name"), format!("it is not of letters, digits, _ and -: {:?}", sub.name)));
         }
         if !names.insert(sub.name.as_str()) {

@@ -3,7 +3,9 @@
 mod check;
 mod fill;
 mod link;
+mod output;
 mod read;
+mod task;
 mod template;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use serde_json::Value;
 pub use check::hidden;
 pub use fill::{Values, Ways, fill};
 pub use link::{decode, encode};
-pub use read::{from_value, parse};
+pub use read::{from_value, parse, parse_whole, yaml};
 
 /// A recipe, read and found to be in order. Texts may hold `{{ parameter }}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,7 +70,7 @@ pub struct Parameter {
     #[serde(default)]
     pub description: String,
     /// What holds if nobody gives it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "read::scalar", skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// What can be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +227,12 @@ impl Recipe {
     pub fn words(&self) -> String {
         let said = [self.instructions.as_deref(), self.prompt.as_deref()];
         said.into_iter().flatten().map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The parameters that nobody gives a value.
+    pub fn missing(&self, given: &Values) -> Vec<&str> {
+        let open = self.parameters.iter().filter(|known| known.default.is_none() && !given.contains_key(&known.key));
+        open.map(|parameter| parameter.key.as_str()).collect()
     }
 
     /// The form that the result must have.

@@ -1,6 +1,6 @@
 //! From YAML or JSON to a recipe, with errors that name the field.
 
-use serde::de::DeserializeOwned;
+use serde::de::{Deserialize as _, DeserializeOwned, Deserializer};
 use serde_json::{Map, Value};
 
 use super::{Flaw, Recipe, check};
@@ -13,15 +13,27 @@ const MOST: usize = 100;
 
 /// Reads a recipe from the text of a file.
 pub fn parse(text: &str) -> Result<Recipe, Flaw> {
+    parse_whole(text).map(|(_, recipe)| recipe)
+}
+
+/// A recipe as the text of a file.
+pub fn yaml(value: &Value) -> Result<String, Flaw> {
+    serde_saphyr::to_string(value).map_err(|error| Flaw::new("recipe", error.to_string()))
+}
+
+/// The same, with everything that the file says.
+pub fn parse_whole(text: &str) -> Result<(Value, Recipe), Flaw> {
     if text.len() > LARGEST {
         return Err(Flaw::new("recipe", format!("it is larger than {LARGEST} bytes: {}", text.len())));
     }
     let json = text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten();
-    let value = match json {
+    let value: Value = match json {
         Some(value) => value,
-        None => serde_saphyr::from_str(text).map_err(|error| Flaw::new("recipe", unreadable(&error.to_string())))?,
+        None => serde_saphyr::from_str_with_options(text, plain())
+            .map_err(|error| Flaw::new("recipe", unreadable(&error.to_string())))?,
     };
-    from_value(value)
+    let recipe = from_value(Value::clone(&value))?;
+    Ok((value, recipe))
 }
 
 /// Reads a recipe that came as JSON.
@@ -84,6 +96,21 @@ impl Fields {
         };
         items.iter().enumerate().map(item).collect()
     }
+}
+
+/// A text, or a number or a truth in place of one: `default: 3` is written as often as `default: "3"`.
+pub(super) fn scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    match Option::<Value>::deserialize(deserializer)? {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(plain @ (Value::Bool(_) | Value::Number(_))) => Ok(Some(plain.to_string())),
+        Some(Value::Array(_) | Value::Object(_)) => Err(serde::de::Error::custom("default: it is not a text")),
+    }
+}
+
+/// Words such as `yes` and `no` are texts, as in goose.
+fn plain() -> serde_saphyr::Options {
+    serde_saphyr::options! { strict_booleans: true }
 }
 
 /// The first line says what and where; a `{{` that is not quoted is the usual reason.

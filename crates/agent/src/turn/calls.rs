@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use gander_domain::context::{PendingCall, Stage};
 use gander_domain::{
-    Answer, Event, Gate, Ids, Message, Part, Question, QuestionId, Report, Role, ToolCall, ToolCallId, ToolEnd,
-    ToolKind, ToolResult,
+    Answer, Event, Gate, Ids, Message, MessageId, Part, Question, QuestionId, Report, Role, ToolCall, ToolCallId,
+    ToolEnd, ToolKind, ToolResult,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::answer::agent;
 use super::judge::Judgement;
 use super::{Effect, Phase, Turn};
 
@@ -31,6 +32,18 @@ impl Turn {
                 Stage::Started => self.run_again(&pending),
             }
         }
+    }
+
+    /// Makes a call as if the model had made it: it is written down, asked about and answered like any other.
+    pub(super) fn call_itself(&mut self, name: &str, arguments: Value, ids: &mut dyn Ids) {
+        let message = MessageId::make(ids);
+        let part = Part::ToolUse { call: ToolCallId::make(ids), name: name.to_owned(), arguments };
+        self.report(Report::MessageStarted { message });
+        self.report(Report::MessageDone { tail: vec![part.clone()], native: None, interrupted: false });
+        self.fold(Event::MessageDone { message: agent(message, vec![part]) });
+        self.phase = Phase::Tools;
+        self.pick_up_calls(ids);
+        self.settle(ids);
     }
 
     pub(super) fn only_people_can_go_on(&self) -> bool {
@@ -148,13 +161,13 @@ impl Turn {
         }
     }
 
-    pub(super) fn tool_done(&mut self, call: ToolCallId, result: ToolResult) {
+    pub(super) fn tool_done(&mut self, call: ToolCallId, result: ToolResult, ids: &mut dyn Ids) {
         if !self.is_running(call) {
             return;
         }
         self.report(Report::ToolDone { call, result: result.clone() });
         self.fold(Event::ToolDone { call, result });
-        self.settle();
+        self.settle(ids);
     }
 
     pub(super) fn answered(&mut self, id: QuestionId, answer: Answer, ids: &mut dyn Ids) {
@@ -166,7 +179,7 @@ impl Turn {
         let Some((pending, question)) = asked else { return };
         self.fold(Event::QuestionAnswered { question: id, answer: answer.clone() });
         self.follow(&pending, &question, &answer, ids);
-        self.settle();
+        self.settle(ids);
     }
 
     fn is_running(&self, call: ToolCallId) -> bool {

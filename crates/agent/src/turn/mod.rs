@@ -2,6 +2,7 @@
 
 mod answer;
 mod calls;
+mod goal;
 mod judge;
 mod model;
 mod room;
@@ -20,8 +21,10 @@ use crate::compact;
 use crate::model::{ModelError, ModelEvent, ModelInfo, Request, ToolSpec};
 
 use answer::Draft;
+use goal::Step;
 use room::Summary;
 
+pub use goal::{Goal, OUTPUT};
 pub use judge::{Judge, Judgement};
 
 /// One run of the native agent: takes in what happened, says what to do.
@@ -65,6 +68,8 @@ pub struct Setup {
     pub tools: Arc<[ToolSpec]>,
     /// Describes calls and knows what may run.
     pub judge: Arc<dyn Judge>,
+    /// What must hold before it may end.
+    pub goal: Option<Goal>,
 }
 
 /// Something that happened.
@@ -176,7 +181,7 @@ impl Turn {
             Input::RunTool(call) => self.run_tool(call),
             Input::ToolShows(call, content) => self.tool_said(call, Report::ToolUpdated { call, content }),
             Input::ToolPlans(call, plan) => self.tool_said(call, Report::PlanSet(plan)),
-            Input::ToolDone(call, result) => self.tool_done(call, result),
+            Input::ToolDone(call, result) => self.tool_done(call, result, ids),
             Input::Answered(question, answer) => self.answered(question, answer, ids),
             Input::Steer(message) => self.steer(message),
             Input::Held(question) => self.hold(question),
@@ -207,25 +212,36 @@ impl Turn {
             self.report(Report::Titled(crate::title::title(&first_words(&self.context.messages))));
         }
         self.phase = Phase::Tools;
-        if is_answered(&self.context) {
+        if is_answered(&self.context) && self.setup.goal.is_none() {
             return self.end(Outcome::Completed { stop: StopReason::EndTurn });
         }
         if self.is_asked_for_room() {
             return self.make_room_as_asked();
         }
         self.pick_up_calls(ids);
-        self.settle();
+        self.settle(ids);
     }
 
     /// Goes on when no call is without a result; parks when only people can go on.
-    fn settle(&mut self) {
+    fn settle(&mut self, ids: &mut dyn Ids) {
         if !matches!(self.phase, Phase::Tools) {
             return;
         }
         if self.context.pending.is_empty() {
-            self.advance();
+            self.go_on(ids);
         } else if self.only_people_can_go_on() {
             self.park();
+        }
+    }
+
+    /// The next step towards the goal; without one it is the model's turn.
+    fn go_on(&mut self, ids: &mut dyn Ids) {
+        let Some(goal) = &self.setup.goal else { return self.advance() };
+        match goal.step(&self.context.messages[self.context.run_from()..]) {
+            Step::Model => self.advance(),
+            Step::Call(name, arguments) => self.call_itself(name, arguments, ids),
+            Step::End => self.end(Outcome::Completed { stop: StopReason::EndTurn }),
+            Step::Fail(reason, message) => self.end(Outcome::failed(reason, message)),
         }
     }
 

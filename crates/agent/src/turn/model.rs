@@ -88,7 +88,7 @@ impl Turn {
     fn after(&mut self, stop: ModelStop, empty: bool, ids: &mut dyn Ids) {
         if !self.context.pending.is_empty() {
             self.pick_up_calls(ids);
-            return self.settle();
+            return self.settle(ids);
         }
         match stop {
             ModelStop::Refusal => self.end(Outcome::Completed { stop: StopReason::Refusal }),
@@ -98,7 +98,10 @@ impl Turn {
                 if empty {
                     self.notice(Severity::Warning, "the model gave an empty answer", None);
                 }
-                self.end(Outcome::Completed { stop: StopReason::EndTurn });
+                match self.setup.goal {
+                    Some(_) => self.go_on(ids),
+                    None => self.end(Outcome::Completed { stop: StopReason::EndTurn }),
+                }
             }
         }
     }

@@ -205,6 +205,7 @@ impl Bench {
             dropped: Arc::new(Notify::new()),
         });
         let equipment = Equipment {
+            goal: None,
             settings: AgentSettings { retry_after_ms: 1, ..AgentSettings::default() },
             model: model.clone(),
             hands: hands.clone(),

@@ -35,6 +35,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
         workspace,
         rules: Arc::new([]),
         grants: Arc::new(Grants::default()),
+        guests: Vec::new(),
     }
 }
 

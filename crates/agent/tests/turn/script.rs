@@ -112,6 +112,7 @@ pub fn setup() -> Setup {
         system: "be good".into(),
         tools: ["look", "write", "danger", "forbidden"].map(tool).into(),
         judge: Arc::new(Names::default()),
+        goal: None,
     }
 }
 

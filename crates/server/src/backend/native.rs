@@ -19,6 +19,7 @@ use super::{Backend, Beginning, Lent, Stay};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
 use crate::models::Models;
+use crate::recipes::{Followed, Recipes};
 use crate::trust::Trust;
 
 /// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
@@ -44,6 +45,14 @@ pub struct Native {
     pub extensions: Arc<Extensions>,
     /// Where the person keeps notes and skills of their own.
     pub own: Own,
+    /// Which sessions follow which recipe.
+    pub recipes: Arc<Recipes>,
+}
+
+/// What was written down for a run before it began.
+struct Prepared {
+    notes: Notes,
+    followed: Option<Followed>,
 }
 
 #[async_trait]
@@ -57,14 +66,23 @@ impl Backend for Native {
         }
         let servers = self.extensions.of(&stay.view);
         let first = stay.beginning == Beginning::Fresh && stay.view.ended.is_empty();
+        let session = stay.view.session;
         let Stay { context, lent, orders, reports, stop, .. } = stay;
         let mut orders = Orders::from(orders);
         settle(&servers, &mut orders, &stop).await;
+        let followed = match self.recipes.of(session).await {
+            Ok(followed) => followed,
+            Err(error) => {
+                tracing::error!(%error, "a session's recipe could not be read");
+                let outcome = Outcome::failed("recipe", "the session's recipe could not be read");
+                return drop(reports.send(Report::Ended(outcome)).await);
+            }
+        };
         let notes = self.notes(&context).await;
         if first {
             tell(&reports, &notes.warnings).await;
         }
-        match self.equip(&context, &lent, servers, notes).await {
+        match self.equip(&context, &lent, servers, Prepared { notes, followed }).await {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
@@ -88,7 +106,7 @@ impl Native {
         context: &Context,
         lent: &Lent,
         servers: Arc<Servers>,
-        notes: Notes,
+        prepared: Prepared,
     ) -> Result<Equipment, Outcome> {
         let model = self.models.of(context.settings.model.as_deref(), lent.keys.as_ref()).await;
         let model = model.map_err(|error| Outcome::failed("model", error.to_string()))?;
@@ -103,10 +121,13 @@ impl Native {
             rules: Arc::clone(&self.rules),
             grants: Arc::clone(&self.grants),
             today: jiff::Timestamp::now().strftime("%F").to_string(),
-            notes,
+            notes: prepared.notes,
+            task: prepared.followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default(),
         };
         let ids = Box::new(SystemIds);
-        Ok(Equipment::new(self.settings.clone(), model, surroundings, context, ids))
+        let limit = prepared.followed.and_then(|followed| followed.recipe.settings?.max_turns);
+        let settings = AgentSettings { max_turns: limit.unwrap_or(self.settings.max_turns), ..self.settings.clone() };
+        Ok(Equipment::new(settings, model, surroundings, context, ids))
     }
 }
 

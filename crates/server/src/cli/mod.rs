@@ -11,7 +11,9 @@ mod fence;
 mod goose;
 mod grants;
 mod options;
+mod recipes;
 mod run;
+mod schedule;
 mod screen;
 mod serve;
 mod sessions;
@@ -109,6 +111,8 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
         Command::Acp { standalone, .. } => acp::run(context, standalone),
         Command::Run(options) => block_on(run::run(context, options)),
         Command::Sessions { command } => block_on(sessions::run(context, command)),
+        Command::Recipes { command } => block_on(recipes::run(context, command)),
+        Command::Schedule { command } => block_on(schedule::run(context, command)),
         Command::Token { command } => token::run(&context, command),
         Command::Grants { command } => block_on(grants::run(context, command)),
         Command::Trust(options) => block_on(trust::run(context, options)),
@@ -144,6 +148,8 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
             (None, None)
         }
         Command::Sessions { .. }
+        | Command::Recipes { .. }
+        | Command::Schedule { .. }
         | Command::Token { .. }
         | Command::Grants { .. }
         | Command::Trust(_)

@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gander_agent::sandbox::HELPER;
 
+use super::recipes::RecipesCommand;
+use super::schedule::ScheduleCommand;
 use crate::token::Scope;
 
 const EXAMPLES: &str = "\
@@ -98,6 +100,7 @@ Examples:
   git diff | gander run -                     the prompt from stdin
   gander run --continue \"go on\"               the last session of this folder
   gander run --policy auto_edit \"fix the tests\"
+  gander run --recipe release.yaml --param version=1.2
   gander run --json \"hi\" | jq -r 'select(.type == \"text\").text'
 
 The answer goes to stdout; thoughts, tools and questions go to stderr.
@@ -111,6 +114,22 @@ Exit status: 0 done, 1 failed, 2 wrong usage or settings,
     Sessions {
         #[command(subcommand)]
         command: SessionsCommand,
+    },
+    /// List, show and check recipes: sessions that are prepared beforehand
+    Recipes {
+        #[command(subcommand)]
+        command: RecipesCommand,
+    },
+    /// Run recipes by the clock
+    #[command(after_help = "\
+Examples:
+  gander schedule add morning --cron \"0 7 * * 1-5\" --zone Europe/Berlin --recipe news.yaml --param topic=rust
+  gander schedule list
+
+Schedules run in the server, which stays in the background while there are any.")]
+    Schedule {
+        #[command(subcommand)]
+        command: ScheduleCommand,
     },
     /// Print the server's token, or manage tokens of others
     Token {
@@ -185,7 +204,14 @@ pub(super) struct MannerOptions {
 #[derive(Debug, Args)]
 pub(super) struct RunOptions {
     /// What to ask; `-` reads it from stdin
-    pub(super) prompt: String,
+    #[arg(required_unless_present = "recipe")]
+    pub(super) prompt: Option<String>,
+    /// Follow this recipe: a file, a name from `gander recipes list`, or a link
+    #[arg(long, value_name = "RECIPE")]
+    pub(super) recipe: Option<String>,
+    /// Fills in a parameter of the recipe
+    #[arg(long = "param", value_name = "KEY=VALUE", requires = "recipe")]
+    pub(super) params: Vec<String>,
     /// Go on in this session, wherever it began
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub(super) session: Option<String>,

@@ -16,16 +16,20 @@ use super::ask::{self, Person};
 use super::client::{self, Standalone};
 use super::options::RunOptions;
 use super::screen::{Piece, Screen};
-use super::{Context, Exit, events};
+use super::{Context, Exit, events, recipes};
 use crate::output::{Output, Tone, reveal};
 
 /// How often a run that stands before the prompt is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result<Exit> {
-    let prompt = prompt(&options.prompt)?;
+    let asked = options.prompt.as_deref().map(prompt).transpose()?;
     let cwd = folder(options.cwd.as_deref())?;
     let config = &context.config;
+    let found = match &options.recipe {
+        Some(name) => Some(recipes::find(config, &cwd, name).await?),
+        None => None,
+    };
     let standalone = match options.standalone {
         true => Some(Standalone::start(config).await?),
         false => None,
@@ -36,6 +40,13 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
     };
     let session = open(&mut connection, &options, &cwd).await?;
     configure(&mut connection, &session, &options).await?;
+    let begun = match &found {
+        Some(found) => recipes::begin(&context, &mut connection, &session, found, &options.params).await?,
+        None => None,
+    };
+    let prompt: Vec<String> = begun.into_iter().chain(asked).collect();
+    ensure!(!prompt.is_empty(), "the recipe asks nothing: say what to do");
+    let prompt = prompt.join("\n\n");
     let mut turn = Turn::new(connection, session, prompt, &context, options.json);
     let exit = turn.run().await;
     if let Some(standalone) = standalone {

@@ -55,6 +55,9 @@ impl Screen {
                 }
                 let title = self.titles.get(&id).cloned().unwrap_or_default();
                 match update.fields.status {
+                    Some(ToolCallStatus::Completed) if title == "Result" && update.fields.raw_output.is_some() => {
+                        self.result(update.fields.raw_output.as_ref())
+                    }
                     Some(ToolCallStatus::Completed) => self.line(Tone::Good, &format!("✓ {title}")),
                     Some(ToolCallStatus::Failed) => self.line(Tone::Bad, &format!("✗ {title}")),
                     _ => Vec::new(),
@@ -74,6 +77,14 @@ impl Screen {
             },
             Heard::Title(_) | Heard::Mode(_) | Heard::Usage { .. } => Vec::new(),
         }
+    }
+
+    /// The result of a recipe is the answer.
+    fn result(&mut self, result: Option<&serde_json::Value>) -> Vec<Piece> {
+        let mut pieces = self.close();
+        let text = result.and_then(|result| serde_json::to_string_pretty(result).ok()).unwrap_or_default();
+        pieces.push(Piece::Out(format!("{text}\n")));
+        pieces
     }
 
     /// A line of its own around the answer.

@@ -202,6 +202,7 @@ fn own(environment: &Environment) -> Own {
     Own {
         notes: [folder("goose"), folder("gander")].concat(),
         skills: folder("gander/skills").into_iter().chain(agents).collect(),
+        recipes: [folder("gander/recipes"), folder("goose/recipes")].concat(),
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::{Bytes, Span};
 use crate::door::acp::Manner;
+use crate::schedules::Missed;
 
 /// All sections.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub struct Sections {
     pub sandbox: SandboxSection,
     /// What happens after a crash.
     pub recovery: RecoverySection,
+    /// What runs by the clock.
+    pub schedules: SchedulesSection,
     /// The background server.
     pub daemon: DaemonSection,
     /// How ACP clients are spoken to.
@@ -130,6 +133,16 @@ pub enum OnRestart {
     Resume,
     /// End it as failed.
     Fail,
+}
+
+/// What runs by the clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulesSection {
+    /// The time zone of whoever names none; absent: the machine's.
+    #[serde(default)]
+    pub zone: Option<String>,
+    /// What happens to a time at which no server ran.
+    pub missed: Missed,
 }
 
 /// The background server.

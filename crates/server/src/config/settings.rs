@@ -113,6 +113,16 @@ pub const SETTINGS: &[Setting] = &[
         "A run whose last sign of life is older than this is not resumed but failed.",
     ),
     value("recovery.max_times", "3", "How often one run is resumed before it is failed."),
+    unset(
+        "schedules.zone",
+        r#""Europe/Berlin""#,
+        "The time zone of schedules whose maker names none. Not set: the machine's.",
+    ),
+    value(
+        "schedules.missed",
+        r#""run""#,
+        "What happens to times at which no server ran: run (once for all of them, when the server is back) or skip.",
+    ),
     value("daemon.idle", r#""10m""#, "How long the background server stays when nobody is attached and nothing runs."),
     unset(
         "acp.dialect",

@@ -25,6 +25,8 @@ use crate::extensions::Extensions;
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::models::Models;
+use crate::recipes::Recipes;
+use crate::schedules::Schedules;
 use crate::state::Shared;
 use crate::trust::Trust;
 
@@ -50,6 +52,10 @@ pub struct Desk {
     pub trust: Trust,
     /// The MCP servers of sessions.
     pub extensions: Arc<Extensions>,
+    /// Which sessions follow which recipe.
+    pub recipes: Arc<Recipes>,
+    /// What runs by the clock.
+    pub schedules: Arc<Schedules>,
     /// May clients on the network name programs to start?
     pub remote_commands: bool,
     /// Who can serve a session.

@@ -93,6 +93,11 @@ impl Extensions {
         }
     }
 
+    /// True if the owner configured one of this name.
+    pub fn is_configured(&self, name: &str) -> bool {
+        self.configured.iter().any(|spec| spec.name == name)
+    }
+
     /// True if the session has any servers.
     pub fn has(&self, session: SessionId) -> bool {
         self.known(session).is_some()

@@ -5,3 +5,4 @@ mod bad;
 mod chat;
 mod house;
 mod routes;
+mod schedules;

@@ -38,7 +38,8 @@ const SESSION: [&str; 27] = [
 
 fn recipe() -> Value {
     json!({"version": "1.0.0", "title": "Say Hi", "description": "says hi", "instructions": "Greet {{ who }}.",
-           "prompt": "go", "settings": {"goose_provider": "demo", "goose_model": "demo"}})
+           "prompt": "go", "settings": {"goose_provider": "demo", "goose_model": "demo"},
+           "parameters": [{"key": "who", "input_type": "string", "requirement": "required", "description": "whom"}]})
 }
 
 fn exported() -> String {
@@ -219,7 +220,8 @@ async fn recipes_are_kept_linked_and_started() {
         assert_eq!(filled["recipe"]["instructions"], "Greet Anna.");
         house.reply(json!({"session_id": id, "user_message": said("help")})).await;
         let first = house.conversation(id).await[0].clone();
-        assert_eq!(first["content"][0]["text"], "recipe:Say Hi\nGreet Anna.", "{first}");
+        assert_eq!(first["content"][0]["text"], "help", "{first}");
+        assert_eq!(house.get(&format!("/sessions/{id}")).await.1["name"], "Say Hi");
     }
     assert_eq!(house.post("/recipes/delete", json!({"id": "say-hi"})).await.0, 204);
     assert_eq!(house.post("/recipes/delete", json!({"id": "say-hi"})).await.0, 404);
@@ -273,7 +275,7 @@ async fn what_is_small_and_what_is_not_here() {
     for path in ["/tunnel/status", "/dictation/config", "/local-inference/models", "/diagnostics/x"] {
         assert_eq!(house.get(path).await.0, 501, "{path}");
     }
-    for path in ["/schedule/create", "/agent/call_tool", "/recipes/to-yaml", "/sessions/import/nostr"] {
+    for path in ["/agent/call_tool", "/sessions/import/nostr"] {
         assert_eq!(house.post(path, json!({})).await.0, 501, "{path}");
     }
     assert_eq!(house.get("/gateway/status").await.0, 404);

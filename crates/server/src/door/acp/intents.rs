@@ -15,6 +15,7 @@ use crate::backend::Lent;
 use crate::door::{Desk, goose};
 use crate::hub::{Ack, HubError};
 use crate::log::{Card, CardState, StoreError};
+use crate::recipes;
 
 /// Something that was carried out beside the connection.
 pub(super) enum Done {
@@ -136,15 +137,17 @@ impl Client {
         }
     }
 
-    /// Prompts of a session's MCP servers are commands, as soon as the servers are there.
+    /// Recipes with a slash, and prompts of a session's MCP servers as soon as the servers are there, are commands.
     fn offer_prompts(&mut self, session: SessionId) {
-        let extensions = Arc::clone(&self.desk.extensions);
-        if extensions.has(session) {
-            self.work.spawn(async move {
-                let offers = extensions.prompts(session).await.iter().map(mcp::offer).collect();
-                Done::Offered { session, offers }
-            });
-        }
+        let (desk, principal) = (Arc::clone(&self.desk), self.peer.principal.clone());
+        self.work.spawn(async move {
+            let slashes = desk.recipes.slashes(&principal).await.unwrap_or_default();
+            let mut offers: Vec<Offer> = slashes.iter().map(recipes::Slash::offer).collect();
+            if desk.extensions.has(session) {
+                offers.extend(desk.extensions.prompts(session).await.iter().map(mcp::offer));
+            }
+            Done::Offered { session, offers }
+        });
     }
 
     /// Tells the client what became of something.
@@ -201,6 +204,7 @@ async fn permitted(
     let Some((workspace, folders)) = open else { return own(desk, peer, session).await.map(|_| command) };
     match command {
         Command::Prompt { run, origin, parts, if_busy, meta } => {
+            let parts = recipes::expanded(&desk.recipes, &peer.principal, &workspace, parts).await?;
             let parts = desk.extensions.expanded(session, parts).await.map_err(Refusal::BadParams)?;
             let parts = links::read(&workspace, &folders, parts).await;
             Ok(Command::Prompt { run, origin, parts, if_busy, meta })

@@ -15,6 +15,7 @@ use crate::clock::SystemIds;
 use crate::door::Desk;
 use crate::door::acp::refusal;
 use crate::hub::Ack;
+use crate::recipes;
 
 /// The name of this door in the log.
 pub const DOOR: &str = "goose";
@@ -86,7 +87,7 @@ pub async fn ask(desk: &Desk, peer: &Peer, ask: Ask) -> Result<Asked, Wrong> {
         command(desk, session, Command::Configure { patch: SettingsPatch { mode: Some(mode), ..Default::default() } })
             .await?;
     }
-    let parts = with_recipe(desk, &view, prompt.parts).await?;
+    let parts = recipes::expanded(&desk.recipes, &peer.principal, &view.workspace, prompt.parts).await?;
     let head = desk.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
     let view = desk.hub.view_at(session, head).await.map_err(|error| refusal(session, &error))?;
     let command = Command::Prompt { run, origin: origin(peer), parts, if_busy, meta: None };
@@ -165,24 +166,4 @@ fn is_clear(parts: &[Part]) -> bool {
 fn known_mode(desk: &Desk, mode: &str) -> Option<String> {
     let mode = if mode == "plan" { "planner" } else { mode };
     (desk.catalog)().modes.iter().find(|known| known.id == mode).map(|known| known.id.clone())
-}
-
-/// The first prompt of a session that was made from a recipe brings the recipe's instructions along.
-async fn with_recipe(desk: &Desk, view: &SessionView, parts: Vec<Part>) -> Result<Vec<Part>, Refusal> {
-    if view.messages > 0 {
-        return Ok(parts);
-    }
-    let object = sessions::object(desk, view).await?;
-    let recipe = super::recipes::filled(&object["recipe"], &object["user_recipe_values"]);
-    let Some(instructions) = recipe["instructions"].as_str().filter(|text| !text.trim().is_empty()) else {
-        return Ok(parts);
-    };
-    let title = recipe["title"].as_str().unwrap_or("recipe");
-    let told = Part::Resource {
-        uri: format!("recipe:{title}"),
-        mime: Some("text/markdown".to_owned()),
-        text: Some(instructions.to_owned()),
-        blob: None,
-    };
-    Ok(std::iter::once(told).chain(parts).collect())
 }

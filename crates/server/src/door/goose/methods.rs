@@ -8,12 +8,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::book::Shelf;
-use super::{config, providers, sessions};
+use super::{config, prepared, providers, sessions};
 use crate::app::Peer;
 use crate::door::Desk;
-use crate::door::acp::refusal;
+use crate::door::acp::{refusal, unavailable};
 use crate::hub::Ack;
 use crate::models::Provider;
+use crate::recipes::Slash;
 
 /// Preferences that goose's pages keep at the server.
 const PREFERENCES: [&str; 5] = [
@@ -31,13 +32,15 @@ pub async fn call(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result
         Some("session" | "working_dir" | "elicitation") => about_session(desk, peer, name, params).await,
         Some("config" | "defaults" | "preferences") => about_settings(desk, peer, name, params).await,
         Some("providers") => about_providers(desk, name, params),
+        Some("recipes") => prepared::about_recipes(desk, peer, name, params).await,
+        Some("schedules") => prepared::about_schedules(desk, peer, name, params).await,
         Some(_) | None => match name {
             "tools/list" | "tools" => {
                 let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
                 Ok(json!({ "tools": providers::tools(desk, &view.settings) }))
             }
             "extensions/available" => Ok(json!({ "extensions": [config::built_in()] })),
-            "slash-commands/list" => Ok(json!({ "availableCommands": commands() })),
+            "slash-commands/list" => Ok(json!({ "availableCommands": all_commands(desk, peer).await? })),
             "sources/list" => Ok(json!({ "sources": [] })),
             "apps/list" => Ok(json!({ "apps": [] })),
             _ => Err(unknown(name)),
@@ -52,6 +55,16 @@ pub fn commands() -> Vec<Value> {
         command("clear", "Start over with an empty conversation in the same workspace"),
         command("title", "Give this session a title"),
     ]
+}
+
+/// The same, and the recipes that somebody calls by a slash.
+async fn all_commands(desk: &Desk, peer: &Peer) -> Result<Vec<Value>, Refusal> {
+    let slashes = desk.recipes.slashes(&peer.principal).await.map_err(|error| unavailable(&error))?;
+    let recipe = |slash: &Slash| {
+        let kind = json!({ "commandType": "Recipe" });
+        json!({ "name": slash.name, "description": slash.recipe.description, "_meta": kind })
+    };
+    Ok(commands().into_iter().chain(slashes.iter().map(recipe)).collect())
 }
 
 #[derive(Deserialize)]
@@ -248,11 +261,11 @@ async fn command_own(desk: &Desk, peer: &Peer, session: SessionId, command: Comm
     done.map(|_| json!({})).map_err(|error| refusal(session, &error))
 }
 
-fn unknown(name: &str) -> Refusal {
+pub(super) fn unknown(name: &str) -> Refusal {
     Refusal::UnknownMethod(format!("_goose/unstable/{name}"))
 }
 
 /// An id that we cannot have made is the id of no session.
-fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
     serde_json::from_value(params).map_err(|error| Refusal::BadParams(error.to_string()))
 }

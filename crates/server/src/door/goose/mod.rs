@@ -4,6 +4,7 @@ mod book;
 pub mod chat;
 pub mod config;
 mod methods;
+mod prepared;
 pub mod providers;
 pub mod recipes;
 pub mod sessions;

@@ -1,71 +1,141 @@
-//! Recipes: sessions that are prepared beforehand.
+//! Recipes as goose's clients keep them: saved under an id, listed, given a slash command, made from a conversation.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
+use gander_agent::recipe::{self, Recipe, Values};
+use gander_domain::SessionView;
 use gander_wire::acp::Refusal;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use super::book::{Book, Shelf};
+use super::{config, sessions};
+use crate::app::Peer;
+use crate::clock;
+use crate::door::Desk;
+use crate::door::acp::unavailable;
+use crate::recipes::apply::flawed;
+
+/// Longer ids name nothing.
+const LONGEST_ID: usize = 128;
+
+/// Commands that are ours.
+const OWN: [&str; 3] = ["clear", "title", "compact"];
 
 /// A recipe that can be used.
-pub fn check(recipe: &Value) -> Result<&Map<String, Value>, Refusal> {
-    let bad = |text: &str| Refusal::BadParams(format!("not a recipe: {text}"));
-    let object = recipe.as_object().ok_or_else(|| bad("no object"))?;
-    for key in ["title", "description"] {
-        let given = object.get(key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
-        given.then_some(()).ok_or_else(|| bad(&format!("{key} is missing")))?;
-    }
-    let says = |key: &str| object.get(key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
-    if says("instructions") || says("prompt") { Ok(object) } else { Err(bad("neither instructions nor prompt")) }
+pub fn check(value: &Value) -> Result<Recipe, Refusal> {
+    recipe::from_value(value.clone()).map_err(|flaw| flawed(&flaw))
 }
 
-/// A recipe as the text of a link.
-pub fn encode(recipe: &Value) -> String {
-    URL_SAFE_NO_PAD.encode(recipe.to_string())
+/// The recipe in a text, as it was written.
+pub fn parse(content: &str) -> Result<Value, Refusal> {
+    recipe::parse_whole(content).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
 }
 
-/// The recipe in a link.
+/// The recipe in a link, as it was written.
 pub fn decode(link: &str) -> Result<Value, Refusal> {
-    let bad = || Refusal::BadParams("not a link to a recipe".to_owned());
-    let text = link.rsplit_once("config=").map_or(link, |(_, config)| config).trim();
-    let bytes = URL_SAFE_NO_PAD.decode(text).or_else(|_| URL_SAFE.decode(text)).map_err(|_| bad())?;
-    let recipe: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
-    check(&recipe)?;
-    Ok(recipe)
+    recipe::decode(link).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
 }
 
-/// True if a recipe hides text from people.
-pub fn hides_text(recipe: &Value) -> bool {
-    let hidden = |letter: char| matches!(letter, '\u{E0000}'..='\u{E007F}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2064}');
-    recipe.to_string().chars().any(hidden)
+/// A recipe as the text of a file.
+pub fn yaml(value: &Value) -> Result<String, Refusal> {
+    check(value)?;
+    recipe::yaml(value).map_err(|flaw| flawed(&flaw))
 }
 
-/// The recipe with `{{ key }}` replaced by values.
-pub fn filled(recipe: &Value, values: &Value) -> Value {
-    let Some(values) = values.as_object() else { return recipe.clone() };
-    match recipe {
-        Value::String(text) => Value::String(values.iter().fold(text.clone(), |text, (key, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            text.replace(&format!("{{{{ {key} }}}}"), &value).replace(&format!("{{{{{key}}}}}"), &value)
-        })),
-        Value::Array(items) => items.iter().map(|item| filled(item, &Value::Object(values.clone()))).collect(),
-        Value::Object(fields) => {
-            let values = Value::Object(values.clone());
-            fields.iter().map(|(key, value)| (key.clone(), filled(value, &values))).collect()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => recipe.clone(),
+/// Everything that somebody saved, by id.
+pub async fn manifests(desk: &Desk, peer: &Peer) -> Result<Vec<Value>, Refusal> {
+    let saved = config::saved(desk, peer, Shelf::Recipe).await?;
+    let slashes = config::saved(desk, peer, Shelf::Slash).await?;
+    let cron = |id: &str| desk.schedules.get(&peer.principal, id).map(|state| state.job.cron);
+    let manifest = |(id, saved): (&String, &Value)| {
+        json!({
+            "id": id, "recipe": saved["recipe"], "file_path": format!("{id}.json"),
+            "last_modified": saved["last_modified"], "schedule_cron": cron(id), "slash_command": slashes.get(id),
+        })
+    };
+    Ok(saved.iter().map(manifest).collect())
+}
+
+/// The saved recipe of this id.
+pub async fn saved(desk: &Desk, peer: &Peer, id: &str) -> Result<Option<Value>, Refusal> {
+    let saved = config::saved(desk, peer, Shelf::Recipe).await?.remove(id);
+    Ok(saved.map(|saved| saved["recipe"].clone()))
+}
+
+/// Saves a recipe; gives its id.
+pub async fn save(desk: &Desk, peer: &Peer, recipe: Value, id: Option<String>) -> Result<String, Refusal> {
+    let title = check(&recipe)?.title;
+    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| slug(&title));
+    if id.len() > LONGEST_ID || id.contains(['/', '\\', '\0']) || id.starts_with('.') {
+        return Err(Refusal::BadParams(format!("id must be a plain name of at most {LONGEST_ID} bytes")));
     }
+    let at = gander_wire::goose::session::time(clock::now());
+    let book = Book::of(&**desk.hub.store(), &peer.principal);
+    let kept = json!({ "recipe": recipe, "last_modified": at });
+    book.put(Shelf::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
+    desk.recipes.changed(&peer.principal);
+    Ok(id)
 }
 
-/// A recipe that begins as this conversation did.
-pub fn from_conversation(name: &str, messages: &[Value], author: Option<&Value>) -> Option<Value> {
+/// Forgets a recipe and its slash command; false if there is none.
+pub async fn delete(desk: &Desk, peer: &Peer, id: &str) -> Result<bool, Refusal> {
+    config::forget(desk, peer, Shelf::Slash, id).await?;
+    let forgotten = config::forget(desk, peer, Shelf::Recipe, id).await?;
+    desk.recipes.changed(&peer.principal);
+    Ok(forgotten)
+}
+
+/// Gives a recipe a slash command, or takes it away; false if there is no such recipe.
+pub async fn set_slash(desk: &Desk, peer: &Peer, id: &str, name: Option<&str>) -> Result<bool, Refusal> {
+    if saved(desk, peer, id).await?.is_none() {
+        return Ok(false);
+    }
+    match name.map(|name| name.trim().trim_start_matches('/')).filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+            if OWN.contains(&name) || name.len() > 64 || !name.chars().all(plain) {
+                return Err(Refusal::BadParams(format!("not a name for a slash command: {name:?}")));
+            }
+            config::save(desk, peer, Shelf::Slash, id, json!(name)).await?;
+        }
+        None => drop(config::forget(desk, peer, Shelf::Slash, id).await?),
+    }
+    desk.recipes.changed(&peer.principal);
+    Ok(true)
+}
+
+/// Values that a client gives as JSON.
+pub fn values(given: &serde_json::Map<String, Value>) -> Values {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    given.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// The text with `{{ key }}` replaced by values, for prompts that somebody kept.
+pub fn filled(text: &Value, values: &Value) -> Value {
+    let (Some(text), Some(values)) = (text.as_str(), values.as_object()) else { return text.clone() };
+    Value::String(values.iter().fold(text.to_owned(), |text, (key, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.replace(&format!("{{{{ {key} }}}}"), &value).replace(&format!("{{{{{key}}}}}"), &value)
+    }))
+}
+
+/// A recipe that begins as a session did; none if nothing was said in it.
+pub async fn of_session(desk: &Desk, view: &SessionView, author: Option<&Value>) -> Result<Option<Value>, Refusal> {
+    let messages = sessions::transcript(desk, view.session).await?.messages();
+    Ok(from_conversation(view.title.as_deref().unwrap_or("Untitled"), &messages, author))
+}
+
+fn from_conversation(name: &str, messages: &[Value], author: Option<&Value>) -> Option<Value> {
     let said = |message: &Value| -> Option<String> {
         let texts: Vec<&str> =
             message["content"].as_array()?.iter().filter_map(|piece| piece["text"].as_str()).collect();
         (message["role"] == "user" && !texts.is_empty()).then(|| texts.join("\n"))
     };
-    let prompts: Vec<String> = messages.iter().filter_map(said).collect();
+    // What people said is no template.
+    let plain = |text: &String| text.replace("{{", "{ {").replace("{%", "{ %").replace("{#", "{ #");
+    let prompts: Vec<String> = messages.iter().filter_map(said).map(|text| plain(&text)).collect();
     let first = prompts.first()?;
     let mut recipe = json!({
-        "version": "1.0.0", "title": name, "description": first.lines().next().unwrap_or(name), "prompt": first,
+        "version": "1.0.0", "title": plain(&name.to_owned()), "prompt": first,
+        "description": first.lines().next().filter(|line| !line.trim().is_empty()).unwrap_or(name),
         "activities": prompts.iter().skip(1).take(8).collect::<Vec<_>>(), "extensions": [],
     });
     if let Some(author) = author.filter(|author| author.is_object()) {
@@ -74,31 +144,12 @@ pub fn from_conversation(name: &str, messages: &[Value], author: Option<&Value>)
     Some(recipe)
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_link_holds_the_whole_recipe() {
-        let recipe = json!({"title": "T", "description": "d", "prompt": "go {{ where }} – ü"});
-        assert_eq!(decode(&encode(&recipe)).unwrap(), recipe);
-        assert_eq!(decode(&format!("goose://recipe?config={}", encode(&recipe))).unwrap(), recipe);
-        for bad in ["", "%%%", "e30", "bnVsbA"] {
-            assert!(decode(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn values_fill_a_recipe_everywhere() {
-        let recipe = json!({"prompt": "go {{ where }}", "activities": ["{{where}} twice {{ n }}"], "x": 1});
-        let filled = filled(&recipe, &json!({"where": "home", "n": 2}));
-        assert_eq!(filled, json!({"prompt": "go home", "activities": ["home twice 2"], "x": 1}));
-    }
-
-    #[test]
-    fn hidden_text_is_found() {
-        assert!(hides_text(&json!({"title": "a\u{E0041}"})));
-        assert!(!hides_text(&json!({"title": "ä, 漢字"})));
-    }
+/// A name that can stand in an address.
+fn slug(title: &str) -> String {
+    let letters =
+        title.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' });
+    let words: Vec<String> =
+        letters.collect::<String>().split('-').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    let slug = words.join("-");
+    if slug.is_empty() { "recipe".to_owned() } else { slug.chars().take(60).collect() }
 }

@@ -4,7 +4,8 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query};
 use axum::response::{Html, IntoResponse};
 use bytes::Bytes;
-use gander_domain::{Birth, Command, SessionId, SettingsPatch};
+use gander_agent::recipe::{Recipe, Values};
+use gander_domain::{Birth, Command, SessionId, SessionView, SettingsPatch};
 use gander_wire::goose::mode;
 use http::StatusCode;
 use serde::Deserialize;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{Answer, Caller, Fault, bad, empty, json_answer, no_session, read};
 use crate::clock::SystemIds;
 use crate::door::goose::{Book, Shelf, chat, config, preset, providers, recipes, sessions};
+use crate::recipes::{Wish, apply};
 
 /// Longer names name nothing.
 const LONGEST_NAME: usize = 200;
@@ -36,7 +38,7 @@ pub(super) async fn start(caller: Caller, body: Bytes) -> Answer {
         (_, None, Some(link)) => Some(recipes::decode(&link)?),
         (_, None, None) => None,
     };
-    recipe.as_ref().map(recipes::check).transpose()?;
+    let checked = recipe.as_ref().map(recipes::check).transpose()?;
     let session = SessionId::make(&mut SystemIds);
     let folder = match &working_dir {
         Some(folder) => desk.workspaces.named(folder),
@@ -44,9 +46,6 @@ pub(super) async fn start(caller: Caller, body: Bytes) -> Answer {
     };
     let mut settings = desk.settings.clone();
     preset(desk, &caller.peer, &mut settings).await?;
-    if let Some(model) = recipe.as_ref().and_then(|recipe| recipe_model(&caller, recipe)) {
-        settings.model = Some(model);
-    }
     let mut kept = Map::new();
     kept.extend(recipe.map(|recipe| ("recipe".to_owned(), recipe)));
     if let Some(extensions) = extension_overrides {
@@ -64,6 +63,7 @@ pub(super) async fn start(caller: Caller, body: Bytes) -> Answer {
     };
     let view = desk.hub.create(birth, Vec::new()).await;
     let view = view.map_err(|error| Fault::from(crate::door::acp::refusal(session, &error)))?;
+    let view = follow(&caller, view, checked).await?;
     json_answer(Value::Object(sessions::object(desk, &view).await?))
 }
 
@@ -246,13 +246,24 @@ async fn configure(caller: &Caller, session: SessionId, patch: SettingsPatch) ->
 }
 
 async fn saved_recipe(caller: &Caller, id: &str) -> Result<Value, Fault> {
-    let saved = config::saved(caller.desk(), &caller.peer, Shelf::Recipe).await?.remove(id);
-    saved.map(|saved| saved["recipe"].clone()).ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, "Recipe not found"))
+    recipes::saved(caller.desk(), &caller.peer, id)
+        .await?
+        .ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, "Recipe not found"))
 }
 
-fn recipe_model(caller: &Caller, recipe: &Value) -> Option<String> {
-    let settings = &recipe["settings"];
-    config::model_of(caller.desk(), settings["goose_provider"].as_str()?, settings["goose_model"].as_str())
+/// A recipe without open parameters is in force at once; another one when its values come.
+async fn follow(caller: &Caller, view: SessionView, recipe: Option<Recipe>) -> Result<SessionView, Fault> {
+    let (desk, peer) = (caller.desk(), &caller.peer);
+    let Some(recipe) = recipe else { return Ok(view) };
+    if recipe.missing(&Values::new()).is_empty() {
+        let session = view.session;
+        if let Err(refusal) = apply(desk, peer, &view, Wish { recipe, ..Wish::default() }).await {
+            // Nobody heard of it yet.
+            desk.hub.delete(session).await.map_err(|error| Fault::from(crate::door::acp::refusal(session, &error)))?;
+            return Err(refusal.into());
+        }
+    }
+    Ok(sessions::own(desk, peer, view.session).await?)
 }
 
 /// Extensions that a client brought along: the built-in tools are there, nothing else is started from here.

@@ -5,6 +5,7 @@ mod agent;
 mod chat;
 mod config;
 mod recipes;
+mod schedule;
 mod sessions;
 mod stream;
 
@@ -106,10 +107,18 @@ pub(super) const ROUTES: &[Route] = &[
     Route::post("/recipes/delete", PROMPT, SMALL, |verb| on(verb, recipes::delete)),
     Route::post("/recipes/parse", READ, SMALL, |verb| on(verb, recipes::parse)),
     Route::post("/recipes/slash-command", PROMPT, SMALL, |verb| on(verb, recipes::slash_command)),
-    Route::get("/schedule/list", READ, |verb| on(verb, absent::no_schedules)),
-    Route::post("/schedule/create", PROMPT, SMALL, ABSENT),
-    Route::post("/recipes/schedule", PROMPT, SMALL, ABSENT),
-    Route::post("/recipes/to-yaml", READ, SMALL, ABSENT),
+    Route::post("/recipes/schedule", PROMPT, SMALL, |verb| on(verb, recipes::schedule)),
+    Route::post("/recipes/to-yaml", READ, SMALL, |verb| on(verb, recipes::to_yaml)),
+    Route::get("/schedule/list", READ, |verb| on(verb, schedule::list)),
+    Route::post("/schedule/create", PROMPT, SMALL, |verb| on(verb, schedule::create)),
+    put("/schedule/{id}", PROMPT, |verb| on(verb, schedule::update)),
+    delete("/schedule/delete/{id}", PROMPT, |verb| on(verb, schedule::delete)),
+    Route::post("/schedule/{id}/run_now", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::run_now)),
+    Route::post("/schedule/{id}/pause", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::pause)),
+    Route::post("/schedule/{id}/unpause", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::unpause)),
+    Route::post("/schedule/{id}/kill", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::kill)),
+    Route::get("/schedule/{id}/inspect", READ, |verb| on(verb, schedule::inspect)),
+    Route::get("/schedule/{id}/sessions", READ, |verb| on(verb, schedule::sessions)),
     Route::post("/agent/call_tool", PROMPT, SMALL, ABSENT),
     Route::post("/agent/read_resource", READ, SMALL, ABSENT),
     Route::post("/agent/set_container", PROMPT, SMALL, ABSENT),

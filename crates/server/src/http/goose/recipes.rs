@@ -1,4 +1,4 @@
-//! Recipes: kept, linked, looked through.
+//! Recipes: kept, linked, looked through, given a time.
 
 use axum::response::IntoResponse;
 use bytes::Bytes;
@@ -7,12 +7,9 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Caller, Fault, bad, empty, json_answer, no_session, read};
-use crate::clock;
-use crate::door::goose::{Book, Shelf, config, recipes, sessions};
-
-/// Longer ids name nothing.
-const LONGEST_ID: usize = 128;
+use super::{Answer, Caller, Fault, empty, json_answer, no_session, read};
+use crate::door::goose::{recipes, sessions};
+use crate::schedules::call::{self, Plan, Wrong};
 
 #[derive(Deserialize)]
 struct WithRecipe {
@@ -35,9 +32,7 @@ pub(super) async fn create(caller: Caller, body: Bytes) -> Answer {
     let Create { session_id, author } = read(&body)?;
     let session: SessionId = session_id.parse().map_err(|_| no_session())?;
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    let messages = sessions::transcript(caller.desk(), session).await?.messages();
-    let title = view.title.unwrap_or_else(|| "Untitled".to_owned());
-    match recipes::from_conversation(&title, &messages, author.as_ref()) {
+    match recipes::of_session(caller.desk(), &view, author.as_ref()).await? {
         Some(recipe) => json_answer(json!({ "recipe": recipe, "error": null })),
         None => json_answer(json!({ "recipe": null, "error": "the session has no messages" })),
     }
@@ -47,7 +42,7 @@ pub(super) async fn create(caller: Caller, body: Bytes) -> Answer {
 pub(super) async fn encode(_caller: Caller, body: Bytes) -> Answer {
     let WithRecipe { recipe, .. } = read(&body)?;
     recipes::check(&recipe)?;
-    json_answer(json!({ "deeplink": recipes::encode(&recipe) }))
+    json_answer(json!({ "deeplink": gander_agent::recipe::encode(&recipe) }))
 }
 
 /// `POST /recipes/decode`.
@@ -59,37 +54,25 @@ pub(super) async fn decode(_caller: Caller, body: Bytes) -> Answer {
     json_answer(json!({ "recipe": recipes::decode(&read::<Decode>(&body)?.deeplink)? }))
 }
 
-/// `POST /recipes/scan`: hidden text only.
+/// `POST /recipes/scan`: hidden text, and programs that would be started.
 pub(super) async fn scan(_caller: Caller, body: Bytes) -> Answer {
     let WithRecipe { recipe, .. } = read(&body)?;
-    json_answer(json!({ "has_security_warnings": recipes::hides_text(&recipe) }))
+    let extensions = recipe["extensions"].as_array().into_iter().flatten();
+    let programs = extensions.filter(|extension| extension["type"] == "stdio").count();
+    let commands = recipe["retry"]["checks"].as_array().map_or(0, Vec::len);
+    let hidden = gander_agent::recipe::hidden(&recipe).is_some();
+    json_answer(json!({ "has_security_warnings": hidden || programs + commands > 0 }))
 }
 
 /// `GET /recipes/list`.
 pub(super) async fn list(caller: Caller) -> Answer {
-    let saved = config::saved(caller.desk(), &caller.peer, Shelf::Recipe).await?;
-    let slashes = config::saved(caller.desk(), &caller.peer, Shelf::Slash).await?;
-    let manifest = |(id, saved): (&String, &Value)| {
-        json!({
-            "id": id, "recipe": saved["recipe"], "file_path": format!("{id}.json"),
-            "last_modified": saved["last_modified"], "schedule_cron": null, "slash_command": slashes.get(id),
-        })
-    };
-    json_answer(json!({ "manifests": saved.iter().map(manifest).collect::<Vec<_>>() }))
+    json_answer(json!({ "manifests": recipes::manifests(caller.desk(), &caller.peer).await? }))
 }
 
 /// `POST /recipes/save`.
 pub(super) async fn save(caller: Caller, body: Bytes) -> Answer {
     let WithRecipe { recipe, id } = read(&body)?;
-    let title = recipes::check(&recipe)?["title"].as_str().unwrap_or_default();
-    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| slug(title));
-    if id.len() > LONGEST_ID {
-        return Err(bad(format!("id is longer than {LONGEST_ID} bytes")));
-    }
-    let at = gander_wire::goose::session::time(clock::now());
-    let book = Book::of(&**caller.desk().hub.store(), &caller.peer.principal);
-    let kept = book.put(Shelf::Recipe, &id, json!({ "recipe": recipe, "last_modified": at })).await;
-    kept.map_err(|_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "the store failed"))?;
+    let id = recipes::save(caller.desk(), &caller.peer, recipe, id).await?;
     let file = format!("{id}.json");
     json_answer(json!({ "id": id, "file_name": file, "file_path": file }))
 }
@@ -97,23 +80,25 @@ pub(super) async fn save(caller: Caller, body: Bytes) -> Answer {
 /// `POST /recipes/delete`.
 pub(super) async fn delete(caller: Caller, body: Bytes) -> Answer {
     let Identified { id } = read(&body)?;
-    config::forget(caller.desk(), &caller.peer, Shelf::Slash, &id).await?;
-    match config::forget(caller.desk(), &caller.peer, Shelf::Recipe, &id).await? {
+    match recipes::delete(caller.desk(), &caller.peer, &id).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(Fault::new(StatusCode::NOT_FOUND, "Recipe not found")),
+        false => Err(missing()),
     }
 }
 
-/// `POST /recipes/parse`: JSON, which is YAML too.
+/// `POST /recipes/parse`: YAML or JSON.
 pub(super) async fn parse(_caller: Caller, body: Bytes) -> Answer {
     #[derive(Deserialize)]
     struct Parse {
         content: String,
     }
-    let recipe: Value = serde_json::from_str(&read::<Parse>(&body)?.content)
-        .map_err(|error| bad(format!("only recipes in JSON can be read: {error}")))?;
-    recipes::check(&recipe)?;
-    json_answer(json!({ "recipe": recipe }))
+    json_answer(json!({ "recipe": recipes::parse(&read::<Parse>(&body)?.content)? }))
+}
+
+/// `POST /recipes/to-yaml`.
+pub(super) async fn to_yaml(_caller: Caller, body: Bytes) -> Answer {
+    let WithRecipe { recipe, .. } = read(&body)?;
+    json_answer(json!({ "yaml": recipes::yaml(&recipe)? }))
 }
 
 /// `POST /recipes/slash-command`.
@@ -124,22 +109,44 @@ pub(super) async fn slash_command(caller: Caller, body: Bytes) -> Answer {
         slash_command: Option<String>,
     }
     let Slash { id, slash_command } = read(&body)?;
-    if !config::saved(caller.desk(), &caller.peer, Shelf::Recipe).await?.contains_key(&id) {
-        return Err(Fault::new(StatusCode::NOT_FOUND, "Recipe not found"));
+    match recipes::set_slash(caller.desk(), &caller.peer, &id, slash_command.as_deref()).await? {
+        true => empty(),
+        false => Err(missing()),
     }
-    match slash_command.filter(|command| !command.trim().is_empty()) {
-        Some(command) => config::save(caller.desk(), &caller.peer, Shelf::Slash, &id, json!(command)).await?,
-        None => config::forget(caller.desk(), &caller.peer, Shelf::Slash, &id).await.map(drop)?,
+}
+
+/// `POST /recipes/schedule`: gives a saved recipe a time, another time, or none.
+pub(super) async fn schedule(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Schedule {
+        id: String,
+        cron_schedule: Option<String>,
+    }
+    let Schedule { id, cron_schedule } = read(&body)?;
+    let (desk, peer) = (caller.desk(), &caller.peer);
+    let recipe = recipes::saved(desk, peer, &id).await?.ok_or_else(missing)?;
+    match (cron_schedule.filter(|cron| !cron.trim().is_empty()), desk.schedules.get(&peer.principal, &id)) {
+        (Some(cron), Some(_)) => drop(call::update(desk, peer, &id, &cron).await?),
+        (Some(cron), None) => {
+            let source = Some(format!("{id}.json"));
+            drop(call::create(desk, peer, Plan { id, cron, recipe, source, ..Plan::default() }).await?);
+        }
+        (None, Some(_)) => call::delete(desk, peer, &id).await?,
+        (None, None) => {}
     }
     empty()
 }
 
-/// A name that can stand in an address.
-fn slug(title: &str) -> String {
-    let letters =
-        title.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' });
-    let words: Vec<String> =
-        letters.collect::<String>().split('-').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    let slug = words.join("-");
-    if slug.is_empty() { "recipe".to_owned() } else { slug.chars().take(60).collect() }
+impl From<Wrong> for Fault {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Missing(_) => Self::new(StatusCode::NOT_FOUND, wrong.to_string()),
+            Wrong::Taken(_) => Self::new(StatusCode::CONFLICT, wrong.to_string()),
+            Wrong::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+fn missing() -> Fault {
+    Fault::new(StatusCode::NOT_FOUND, "Recipe not found")
 }

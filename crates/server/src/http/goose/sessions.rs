@@ -16,6 +16,7 @@ use super::{Answer, Caller, Fault, Named, bad, empty, json_answer, read};
 use crate::clock::SystemIds;
 use crate::door::goose::{Book, Shelf, chat, config, recipes, sessions};
 use crate::log::{Card, SessionQuery};
+use crate::recipes::{Wish, apply};
 
 /// Sessions in one list: more would help nobody.
 const MOST: usize = 1_000;
@@ -113,7 +114,9 @@ pub(super) async fn recipe_values(caller: Caller, Named(session): Named, body: B
     let kept = json!({ "user_recipe_values": values });
     let put = book.put(Shelf::Session, &session.to_string(), kept).await;
     put.map_err(|_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "the store failed"))?;
-    json_answer(json!({ "recipe": recipes::filled(&object["recipe"], &values) }))
+    let given = recipes::values(values.as_object().unwrap_or(&serde_json::Map::new()));
+    let wish = Wish { recipe: recipes::check(&object["recipe"])?, values: given, ..Wish::default() };
+    json_answer(json!({ "recipe": apply(desk, peer, &view, wish).await?.recipe }))
 }
 
 /// `GET /sessions/{id}/export`: a JSON string that holds JSON.
@@ -180,9 +183,7 @@ pub(super) async fn add_message(caller: Caller, Named(session): Named, body: Byt
 /// `POST /sessions/{id}/recipe`: a recipe that begins as the conversation did.
 pub(super) async fn recipe(caller: Caller, Named(session): Named) -> Answer {
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    let messages = sessions::transcript(caller.desk(), session).await?.messages();
-    let title = view.title.unwrap_or_else(|| "Untitled".to_owned());
-    let recipe = recipes::from_conversation(&title, &messages, None);
+    let recipe = recipes::of_session(caller.desk(), &view, None).await?;
     let recipe = recipe.ok_or_else(|| Fault::new(StatusCode::PRECONDITION_FAILED, "the session has no messages"))?;
     json_answer(json!({ "recipe": recipe, "error": null }))
 }

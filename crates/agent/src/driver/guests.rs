@@ -1,0 +1,31 @@
+//! Tools of the server's own making: neither built in nor of an MCP server.
+
+use async_trait::async_trait;
+use gander_domain::{ToolCall, ToolCallId, ToolResult};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::ToolSpec;
+use crate::tools::Signal;
+
+/// Tools that the server lends to one session's runs.
+#[async_trait]
+pub trait Guest: Send + Sync {
+    /// What they are.
+    fn specs(&self) -> Vec<ToolSpec>;
+
+    /// Whether a mode may leave them out. What a task needs is there in every mode.
+    fn needed(&self) -> bool;
+
+    /// Checks a call and describes it; `None` if it is of another tool.
+    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>>;
+
+    /// Runs a call that was described before; `None` if it is of another tool.
+    async fn run(
+        &self,
+        call: &ToolCall,
+        signals: &mpsc::Sender<Signal>,
+        cancel: &CancellationToken,
+    ) -> Option<ToolResult>;
+}

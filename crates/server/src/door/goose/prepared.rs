@@ -1,0 +1,143 @@
+//! goose's extension methods about what is prepared: recipes and schedules. Our own command line uses them too.
+
+use gander_domain::SessionId;
+use gander_wire::acp::Refusal;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::methods::{read, unknown};
+use super::{recipes, sessions};
+use crate::app::Peer;
+use crate::door::Desk;
+use crate::recipes::{Wish, apply};
+use crate::schedules::call::{self, Plan, Wrong};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    recipe: Value,
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default, alias = "deepLink")]
+    deeplink: Option<String>,
+    #[serde(default)]
+    slash_command: Option<String>,
+    #[serde(default)]
+    session_id: Option<SessionId>,
+}
+
+/// `recipes/…`.
+pub(super) async fn about_recipes(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Refusal> {
+    if name == "recipes/apply" {
+        return follow(desk, peer, params).await;
+    }
+    let Given { id, recipe, content, deeplink, slash_command, session_id } = read(params)?;
+    let named = || id.as_deref().ok_or_else(|| Refusal::BadParams("id is missing".to_owned()));
+    let known = |found: bool| match found {
+        true => Ok(json!({})),
+        false => Err(Refusal::BadParams(format!("no such recipe: {}", id.as_deref().unwrap_or_default()))),
+    };
+    match name {
+        "recipes/list" => Ok(json!({ "manifests": recipes::manifests(desk, peer).await? })),
+        "recipes/read" => {
+            let saved = recipes::saved(desk, peer, named()?).await?;
+            known(saved.is_some()).map(|_| json!({ "recipe": saved }))
+        }
+        "recipes/save" => Ok(json!({ "id": recipes::save(desk, peer, recipe, id.clone()).await? })),
+        "recipes/delete" => known(recipes::delete(desk, peer, named()?).await?),
+        "recipes/parse" => Ok(json!({ "recipe": recipes::parse(content.as_deref().unwrap_or_default())? })),
+        "recipes/encode" => {
+            recipes::check(&recipe)?;
+            Ok(json!({ "deeplink": gander_agent::recipe::encode(&recipe) }))
+        }
+        "recipes/decode" => Ok(json!({ "recipe": recipes::decode(deeplink.as_deref().unwrap_or_default())? })),
+        "recipes/to-yaml" => Ok(json!({ "yaml": recipes::yaml(&recipe)? })),
+        "recipes/slash-command" => known(recipes::set_slash(desk, peer, named()?, slash_command.as_deref()).await?),
+        "recipes/create" => {
+            let session = session_id.ok_or_else(|| Refusal::BadParams("sessionId is missing".to_owned()))?;
+            let view = sessions::own(desk, peer, session).await?;
+            Ok(json!({ "recipe": recipes::of_session(desk, &view, None).await? }))
+        }
+        _ => Err(unknown(name)),
+    }
+}
+
+/// A session begins to follow a recipe. A folder is believed of local clients only.
+async fn follow(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Follow {
+        session_id: SessionId,
+        recipe: Value,
+        #[serde(default)]
+        values: Map<String, Value>,
+        #[serde(default)]
+        folder: Option<String>,
+        #[serde(default)]
+        approved: Vec<String>,
+    }
+    let Follow { session_id, recipe, values, folder, approved } = read(params)?;
+    let view = sessions::own(desk, peer, session_id).await?;
+    let folder = folder.filter(|_| peer.local);
+    let wish = Wish { recipe: recipes::check(&recipe)?, values: recipes::values(&values), folder, approved };
+    let begun = apply(desk, peer, &view, wish).await?;
+    Ok(json!({ "prompt": begun.prompt, "recipe": begun.recipe, "absent": begun.absent }))
+}
+
+/// `schedules/…`.
+pub(super) async fn about_schedules(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Refusal> {
+    scheduled(desk, peer, name, params).await.map_err(|wrong| match wrong {
+        Wrong::Missing(_) | Wrong::Taken(_) => Refusal::BadParams(wrong.to_string()),
+        Wrong::Refused(refusal) => refusal,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Scheduled {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    cron: String,
+    #[serde(default)]
+    zone: Option<String>,
+    #[serde(default)]
+    recipe: Value,
+    #[serde(default)]
+    values: Map<String, Value>,
+    #[serde(default)]
+    working_dir: Option<String>,
+    #[serde(default)]
+    folder: Option<String>,
+    #[serde(default)]
+    source: Option<String>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+async fn scheduled(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Wrong> {
+    let Scheduled { id, cron, zone, recipe, values, working_dir, folder, source, limit } = read(params)?;
+    match name {
+        "schedules/list" => Ok(json!({ "jobs": call::list(desk, peer).await })),
+        "schedules/create" => {
+            let (values, folder) = (recipes::values(&values), folder.filter(|_| peer.local));
+            let plan = Plan { id, cron, zone, recipe, values, workspace: working_dir, folder, source };
+            call::create(desk, peer, plan).await
+        }
+        "schedules/read" => call::show(desk, peer, &id).await,
+        "schedules/update" => call::update(desk, peer, &id, &cron).await,
+        "schedules/delete" => call::delete(desk, peer, &id).await.map(|()| json!({})),
+        "schedules/pause" => call::pause(desk, peer, &id, true).await.map(|()| json!({})),
+        "schedules/unpause" => call::pause(desk, peer, &id, false).await.map(|()| json!({})),
+        "schedules/run-now" => Ok(json!({ "sessionId": call::run_now(desk, peer, &id).await? })),
+        "schedules/kill" => Ok(json!({ "killed": call::kill(desk, peer, &id).await? })),
+        "schedules/inspect" => call::inspect(desk, peer, &id).await,
+        "schedules/sessions" => {
+            Ok(json!({ "sessions": call::sessions_of(desk, peer, &id, limit.unwrap_or(50)).await? }))
+        }
+        _ => Err(unknown(name).into()),
+    }
+}

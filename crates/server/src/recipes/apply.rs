@@ -1,0 +1,82 @@
+//! A session begins to follow a recipe.
+
+use gander_agent::recipe::{Flaw, Recipe, Values};
+use gander_domain::{Command, SessionView, SettingsPatch};
+use gander_wire::acp::Refusal;
+
+use super::{Followed, extensions, ready};
+use crate::app::Peer;
+use crate::door::Desk;
+use crate::door::acp::{refusal, unavailable};
+use crate::door::goose::config::model_of;
+use crate::hub::Ack;
+
+/// What somebody wants.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// What is filled in.
+    pub values: Values,
+    /// Its folder, if it came from a file.
+    pub folder: Option<String>,
+    /// Extensions whose programs its user agreed to.
+    pub approved: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Begun {
+    /// The recipe, filled in.
+    pub recipe: Recipe,
+    /// What is asked first, if the recipe says.
+    pub prompt: Option<String>,
+    /// Extensions that are not to be had here.
+    pub absent: Vec<String>,
+}
+
+/// Makes a session follow a recipe: its instructions and limits hold for every run from now on.
+pub async fn apply(desk: &Desk, peer: &Peer, view: &SessionView, wish: Wish) -> Result<Begun, Refusal> {
+    let Wish { recipe, values, folder, approved } = wish;
+    let recipe = ready(&recipe, &values, &view.workspace, folder.as_deref()).map_err(|flaw| flawed(&flaw))?;
+    let wanted = extensions::wanted(desk, peer, &recipe, &approved)?;
+    let patch = settings(desk, &recipe)?;
+    desk.recipes
+        .follow(view.session, &Followed { recipe: recipe.clone(), folder })
+        .await
+        .map_err(|error| unavailable(&error))?;
+    if !wanted.specs.is_empty() {
+        desk.extensions.bring(view, wanted.specs);
+    }
+    let title = view.title.is_none().then(|| Command::SetTitle { title: title(&recipe) });
+    let configure = (patch != SettingsPatch::default()).then_some(Command::Configure { patch });
+    for command in configure.into_iter().chain(title) {
+        let done = desk.hub.command(view.session, command, Ack::Synced).await;
+        done.map_err(|error| refusal(view.session, &error))?;
+    }
+    let prompt = recipe.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
+    Ok(Begun { recipe, prompt, absent: wanted.absent })
+}
+
+/// A flaw as every door tells it.
+pub fn flawed(flaw: &Flaw) -> Refusal {
+    Refusal::BadParams(format!("not a recipe that can be used, {flaw}"))
+}
+
+/// The model that a recipe wants. One that nobody here knows is refused: another would do something else.
+fn settings(desk: &Desk, recipe: &Recipe) -> Result<SettingsPatch, Refusal> {
+    let wanted = recipe.settings.clone().unwrap_or_default();
+    let model = match (wanted.goose_provider, wanted.goose_model) {
+        (Some(provider), model) => Some(model_of(desk, &provider, model.as_deref()).ok_or_else(|| {
+            Refusal::BadParams(format!("settings.goose_provider: no such provider here: {provider}"))
+        })?),
+        (None, Some(model)) if model.contains('/') => Some(model),
+        (None, Some(_) | None) => None,
+    };
+    Ok(SettingsPatch { model, ..SettingsPatch::default() })
+}
+
+fn title(recipe: &Recipe) -> String {
+    let line: String = recipe.title.chars().filter(|letter| !letter.is_control()).take(200).collect();
+    if line.trim().is_empty() { "Recipe".to_owned() } else { line.trim().to_owned() }
+}

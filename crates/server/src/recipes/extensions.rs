@@ -1,0 +1,71 @@
+//! The MCP servers that a recipe names. It starts no program that its user did not agree to.
+
+use std::path::PathBuf;
+
+use gander_agent::mcp::{Reach, Spec, Transport};
+use gander_agent::recipe::{Extension, Recipe};
+use gander_agent::tools::Guard;
+use gander_wire::acp::Refusal;
+use serde_json::Value;
+
+use crate::app::Peer;
+use crate::door::Desk;
+
+/// What goose calls the tools that are built in here.
+const BUILT_IN: [&str; 6] = ["developer", "todo", "skills", "apps", "summon", "analyze"];
+
+/// Servers to bring along, and the names of those that are not to be had here.
+pub(super) struct Wanted {
+    pub(super) specs: Vec<Spec>,
+    pub(super) absent: Vec<String>,
+}
+
+/// What a recipe's extensions mean. The owner's own servers are there for every session already.
+pub(super) fn wanted(desk: &Desk, peer: &Peer, recipe: &Recipe, approved: &[String]) -> Result<Wanted, Refusal> {
+    let mut wanted = Wanted { specs: Vec::new(), absent: Vec::new() };
+    for extension in &recipe.extensions {
+        let name = extension.name.as_str();
+        if desk.extensions.is_configured(name) || (BUILT_IN.contains(&name) && extension.cmd.is_none()) {
+            continue;
+        }
+        match extension.kind.as_str() {
+            "stdio" if peer.local && approved.iter().any(|approved| approved == name) => {
+                wanted.specs.push(program(extension));
+            }
+            "stdio" => {
+                let text = format!(
+                    "a recipe starts no program unasked: put it into the settings as [extensions.{name}], or run the recipe \
+                     with `gander run --recipe`, which asks: {name}"
+                );
+                return Err(Refusal::BadParams(text));
+            }
+            "streamable_http" => wanted.specs.push(address(extension, peer.local || desk.remote_commands)),
+            _ => wanted.absent.push(name.to_owned()),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Its environment holds what the recipe says and none of the owner's keys.
+fn program(extension: &Extension) -> Spec {
+    let transport = Transport::Stdio {
+        command: PathBuf::from(extension.cmd.clone().unwrap_or_default()),
+        args: extension.args.clone(),
+        env: pairs(extension.more.get("envs")),
+    };
+    Spec { name: extension.name.clone(), transport, patience: Spec::PATIENCE }
+}
+
+fn address(extension: &Extension, anywhere: bool) -> Spec {
+    let transport = Transport::Http {
+        url: extension.uri.clone().unwrap_or_default(),
+        headers: pairs(extension.more.get("headers")),
+        reach: if anywhere { Reach::Anywhere } else { Reach::Guarded(Guard::default()) },
+    };
+    Spec { name: extension.name.clone(), transport, patience: Spec::PATIENCE }
+}
+
+fn pairs(fields: Option<&Value>) -> Vec<(String, String)> {
+    let fields = fields.and_then(Value::as_object).into_iter().flatten();
+    fields.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+}

@@ -1,0 +1,202 @@
+//! What can be done with schedules, for the command line and for goose's clients: one answer for all doors.
+
+use gander_agent::recipe::{Values, from_value};
+use gander_domain::{Command, RunOrigin};
+use gander_wire::acp::Refusal;
+use gander_wire::goose::session::time;
+use serde_json::{Value, json};
+
+use super::run::{is_running, start};
+use super::{Job, MOST, State, clock};
+use crate::app::Peer;
+use crate::door::Desk;
+use crate::door::acp::{refusal, unavailable};
+use crate::door::goose::sessions;
+use crate::hub::Ack;
+use crate::recipes::apply::flawed;
+
+/// Why a schedule is not made, changed or run.
+#[derive(Debug, thiserror::Error)]
+pub enum Wrong {
+    /// There is none of this name.
+    #[error("no such schedule: {0}")]
+    Missing(String),
+    /// There is one of this name.
+    #[error("there is a schedule of this name: {0}")]
+    Taken(String),
+    /// Anything else.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// A schedule as somebody wants it.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Its name.
+    pub id: String,
+    /// When.
+    pub cron: String,
+    /// In which time zone; absent: the server's.
+    pub zone: Option<String>,
+    /// What it runs.
+    pub recipe: Value,
+    /// What is filled in.
+    pub values: Values,
+    /// Where it works.
+    pub workspace: Option<String>,
+    /// The recipe's folder.
+    pub folder: Option<String>,
+    /// Where the recipe came from, for people.
+    pub source: Option<String>,
+}
+
+/// Makes a schedule. What could not run is refused now, not at night.
+pub async fn create(desk: &Desk, peer: &Peer, plan: Plan) -> Result<Value, Wrong> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ' ');
+    if plan.id.is_empty() || plan.id.len() > 100 || !plan.id.chars().all(plain) {
+        return Err(bad("id must have 1 to 100 letters, digits, dots, blanks, _ and -"));
+    }
+    if desk.schedules.get(&peer.principal, &plan.id).is_some() {
+        return Err(Wrong::Taken(plan.id));
+    }
+    if desk.schedules.list(&peer.principal).len() >= MOST {
+        return Err(bad(&format!("there are {MOST} schedules already")));
+    }
+    let recipe = from_value(plan.recipe.clone()).map_err(|flaw| flawed(&flaw))?;
+    let zone = match &plan.zone {
+        Some(zone) => clock::zone(Some(zone)).map_err(|error| bad(&error.to_string()))?,
+        None => desk.schedules.zone().to_owned(),
+    };
+    clock::after(&plan.cron, &zone, crate::clock::now()).map_err(|error| bad(&error.to_string()))?;
+    let workspace = plan.workspace.as_deref().map(|folder| desk.workspaces.named(folder)).transpose();
+    let workspace = workspace.map_err(|error| Refusal::BadWorkspace(error.to_string()))?;
+    let here = workspace.as_deref().unwrap_or("/");
+    crate::recipes::ready(&recipe, &plan.values, here, plan.folder.as_deref()).map_err(|flaw| flawed(&flaw))?;
+    let job = Job {
+        source: plan.source.unwrap_or_else(|| format!("{}.json", plan.id)),
+        id: plan.id,
+        owner: peer.principal.clone(),
+        cron: plan.cron,
+        zone,
+        recipe: plan.recipe,
+        values: plan.values,
+        workspace,
+        folder: plan.folder,
+        paused: false,
+        since: crate::clock::now(),
+    };
+    put(desk, job.clone()).await?;
+    show(desk, peer, &job.id).await
+}
+
+/// Somebody's schedules.
+pub async fn list(desk: &Desk, peer: &Peer) -> Vec<Value> {
+    let mut jobs = Vec::new();
+    for state in desk.schedules.list(&peer.principal) {
+        jobs.push(shown(desk, &state).await);
+    }
+    jobs
+}
+
+/// One of them.
+pub async fn show(desk: &Desk, peer: &Peer, id: &str) -> Result<Value, Wrong> {
+    Ok(shown(desk, &known(desk, peer, id)?).await)
+}
+
+/// Gives it another time.
+pub async fn update(desk: &Desk, peer: &Peer, id: &str, cron: &str) -> Result<Value, Wrong> {
+    let State { job, .. } = known(desk, peer, id)?;
+    clock::after(cron, &job.zone, crate::clock::now()).map_err(|error| bad(&error.to_string()))?;
+    put(desk, Job { cron: cron.to_owned(), since: crate::clock::now(), ..job }).await?;
+    show(desk, peer, id).await
+}
+
+/// Lets it rest, or wakes it.
+pub async fn pause(desk: &Desk, peer: &Peer, id: &str, paused: bool) -> Result<(), Wrong> {
+    let State { job, .. } = known(desk, peer, id)?;
+    put(desk, Job { paused, since: crate::clock::now(), ..job }).await
+}
+
+/// Forgets it. Its sessions stay.
+pub async fn delete(desk: &Desk, peer: &Peer, id: &str) -> Result<(), Wrong> {
+    let removed = desk.schedules.remove(&peer.principal, id).await;
+    match removed.map_err(|error| unavailable(&error))? {
+        true => Ok(()),
+        false => Err(Wrong::Missing(id.to_owned())),
+    }
+}
+
+/// Runs it now; gives its session.
+pub async fn run_now(desk: &Desk, peer: &Peer, id: &str) -> Result<String, Wrong> {
+    known(desk, peer, id)?;
+    Ok(start(desk, &peer.principal, id).await?.to_string())
+}
+
+/// Stops what it runs; false if it does not run.
+pub async fn kill(desk: &Desk, peer: &Peer, id: &str) -> Result<bool, Wrong> {
+    let Some((_, session)) = known(desk, peer, id)?.last() else { return Ok(false) };
+    if !is_running(desk, session).await {
+        return Ok(false);
+    }
+    let origin = RunOrigin { by: peer.principal.clone(), door: "schedule".to_owned() };
+    let cancelled = desk.hub.command(session, Command::Cancel { run: None, origin }, Ack::Synced).await;
+    cancelled.map_err(|error| refusal(session, &error))?;
+    Ok(true)
+}
+
+/// What it runs now, if anything.
+pub async fn inspect(desk: &Desk, peer: &Peer, id: &str) -> Result<Value, Wrong> {
+    let state = known(desk, peer, id)?;
+    let Some((at, session)) = state.last() else { return Ok(json!({})) };
+    if !is_running(desk, session).await {
+        return Ok(json!({}));
+    }
+    let seconds = (crate::clock::now().micros() - at.micros()) / 1_000_000;
+    Ok(json!({ "sessionId": session, "processStartTime": time(at), "runningDurationSeconds": seconds }))
+}
+
+/// Its last sessions, the latest first.
+pub async fn sessions_of(desk: &Desk, peer: &Peer, id: &str, limit: usize) -> Result<Vec<Value>, Wrong> {
+    let state = known(desk, peer, id)?;
+    let mut listed = Vec::new();
+    for (_, session) in state.runs.iter().rev().take(limit) {
+        // One that was deleted, or never began, is not listed.
+        let Ok(view) = sessions::own(desk, peer, *session).await else { continue };
+        listed.push(json!({
+            "id": view.session, "name": view.title.as_deref().unwrap_or(id), "createdAt": time(view.created_at),
+            "workingDir": view.workspace, "scheduleId": id, "messageCount": view.messages,
+            "inputTokens": view.last_usage.as_ref().map(|usage| usage.input),
+            "outputTokens": view.last_usage.as_ref().map(|usage| usage.output),
+            "accumulatedInputTokens": view.spent.input, "accumulatedOutputTokens": view.spent.output,
+            "accumulatedTotalTokens": view.spent.input + view.spent.output,
+        }));
+    }
+    Ok(listed)
+}
+
+async fn shown(desk: &Desk, state: &State) -> Value {
+    let State { job, trouble, .. } = state;
+    let running = match state.last() {
+        Some((at, session)) if is_running(desk, session).await => Some((at, session)),
+        Some(_) | None => None,
+    };
+    json!({
+        "id": job.id, "source": job.source, "cron": job.cron, "paused": job.paused, "zone": job.zone,
+        "last_run": state.last().map(|(at, _)| time(at)), "next_run": state.next().map(time),
+        "currently_running": running.is_some(), "current_session_id": running.map(|(_, session)| session),
+        "process_start_time": running.map(|(at, _)| time(at)), "recipe_base_dir": job.folder,
+        "working_dir": job.workspace, "trouble": trouble,
+    })
+}
+
+fn known(desk: &Desk, peer: &Peer, id: &str) -> Result<State, Wrong> {
+    desk.schedules.get(&peer.principal, id).ok_or_else(|| Wrong::Missing(id.to_owned()))
+}
+
+async fn put(desk: &Desk, job: Job) -> Result<(), Wrong> {
+    Ok(desk.schedules.put(job).await.map_err(|error| unavailable(&error))?)
+}
+
+fn bad(text: &str) -> Wrong {
+    Wrong::Refused(Refusal::BadParams(text.to_owned()))
+}

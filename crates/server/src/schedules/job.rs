@@ -1,0 +1,129 @@
+//! One schedule, and the fold of what happened to it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use gander_agent::recipe::Values;
+use gander_domain::{Principal, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::clock;
+
+/// Runs that a schedule remembers.
+const REMEMBERED: usize = 100;
+
+/// What happens to a time at which no server ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missed {
+    /// All of them together are made up for once.
+    Run,
+    /// They are gone.
+    Skip,
+}
+
+/// One schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its name, one of its owner's.
+    pub id: String,
+    /// Whose it is: its sessions are theirs.
+    pub owner: Principal,
+    /// When, as cron says it.
+    pub cron: String,
+    /// In which time zone.
+    pub zone: String,
+    /// What it runs.
+    pub recipe: Value,
+    /// What is filled in.
+    #[serde(default)]
+    pub values: Values,
+    /// The folder it works in; absent: a private one each time.
+    #[serde(default)]
+    pub workspace: Option<String>,
+    /// The recipe's folder, if it came from a file.
+    #[serde(default)]
+    pub folder: Option<String>,
+    /// Where the recipe came from, for people.
+    pub source: String,
+    /// Does it rest?
+    #[serde(default)]
+    pub paused: bool,
+    /// When it was made or changed: earlier times do not count.
+    pub since: Timestamp,
+}
+
+/// A schedule and what happened to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// The schedule.
+    pub job: Job,
+    /// Times before this one are done with.
+    pub counted_from: Timestamp,
+    /// Its last runs, the latest last.
+    pub runs: VecDeque<(Timestamp, SessionId)>,
+    /// Why its last try went wrong, while this server lives.
+    pub trouble: Option<String>,
+}
+
+/// Whose, and which.
+pub(super) type Key = (Principal, String);
+
+/// What happened.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Fact {
+    Put {
+        job: Box<Job>,
+    },
+    Removed {
+        owner: Principal,
+        id: String,
+    },
+    Ran {
+        owner: Principal,
+        id: String,
+        at: Timestamp,
+        session: SessionId,
+    },
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+impl State {
+    /// When it is due next; never, if it rests.
+    pub fn next(&self) -> Option<Timestamp> {
+        if self.job.paused {
+            return None;
+        }
+        clock::after(&self.job.cron, &self.job.zone, self.counted_from).ok()
+    }
+
+    /// The session of its last run.
+    pub fn last(&self) -> Option<(Timestamp, SessionId)> {
+        self.runs.back().copied()
+    }
+}
+
+/// Takes in a fact.
+pub(super) fn apply(jobs: &mut BTreeMap<Key, State>, fact: Fact) {
+    match fact {
+        Fact::Put { job } => {
+            let key = (job.owner.clone(), job.id.clone());
+            let runs = jobs.remove(&key).map(|old| old.runs).unwrap_or_default();
+            let counted_from = job.since;
+            jobs.insert(key, State { job: *job, counted_from, runs, trouble: None });
+        }
+        Fact::Removed { owner, id } => drop(jobs.remove(&(owner, id))),
+        Fact::Ran { owner, id, at, session } => {
+            let Some(state) = jobs.get_mut(&(owner, id)) else { return };
+            state.counted_from = state.counted_from.max(at);
+            state.trouble = None;
+            state.runs.push_back((at, session));
+            if state.runs.len() > REMEMBERED {
+                state.runs.pop_front();
+            }
+        }
+        Fact::Unknown(_) => {}
+    }
+}

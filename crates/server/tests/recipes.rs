@@ -1,0 +1,249 @@
+//! Notes, skills, recipes and schedules at the real binary.
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use anyhow::{Context, ensure};
+use gander_testkit::harness::{Background, Launch, binary, eventually, processes_naming, script, workspace};
+use gander_testkit::upstream::Upstream;
+use serde_json::{Value, json};
+
+const GANDER: &str = env!("CARGO_BIN_EXE_gander");
+
+struct House {
+    root: tempfile::TempDir,
+    work: PathBuf,
+    _background: Background,
+}
+
+impl House {
+    fn open() -> anyhow::Result<Self> {
+        let root = tempfile::tempdir()?;
+        let work = workspace(root.path())?;
+        std::fs::create_dir_all(root.path().join("data"))?;
+        let background = Background(root.path().join("data"));
+        Ok(Self { root, work, _background: background })
+    }
+
+    fn demo(&self) -> Launch {
+        Launch::demo(binary(GANDER), self.root.path().join("data"))
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<String> {
+        let path = self.work.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        std::fs::write(&path, text)?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+
+    fn recipe(&self, name: &str, more: Value) -> anyhow::Result<String> {
+        let mut recipe = json!({"version": "1.0.0", "title": "T", "description": "d", "prompt": "text"});
+        if let (Some(fields), Value::Object(more)) = (recipe.as_object_mut(), more) {
+            fields.extend(more);
+        }
+        self.write(name, &recipe.to_string())
+    }
+
+    async fn run(&self, launch: &Launch, arguments: &[&str]) -> anyhow::Result<(bool, String, String)> {
+        let output = launch.run(arguments).await?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok((output.status.success(), text(&output.stdout), text(&output.stderr)))
+    }
+}
+
+#[tokio::test]
+async fn what_people_wrote_reaches_the_model() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let upstream = Upstream::start().await?;
+    let launch = Launch::openai(binary(GANDER), house.root.path().join("data"), &upstream.base_url());
+    house.write("AGENTS.md", "Notes: say ALPHA. See @docs/more.md")?;
+    house.write("docs/more.md", "and GAMMA\u{e0041}")?;
+    house.write(
+        ".agents/skills/tidy/SKILL.md",
+        "---\nname: tidy\ndescription: how DELTA is tidied\n---\nUse a broom.\n",
+    )?;
+    let recipe = "title: Greeter\ndescription: greets\ninstructions: Greet {{ who }} as BETA.\n\
+        prompt: 'say hello to {{ who }} [[n=2]]'\nsettings: {max_turns: 3}\n\
+        parameters: [{key: who, input_type: string, requirement: required, description: whom}]\n";
+    let recipe = house.write("greet.yaml", recipe)?;
+    let work = house.work.to_string_lossy().into_owned();
+    let (ok, out, err) =
+        house.run(&launch, &["run", "--cwd", &work, "--recipe", &recipe, "--param", "who=Ada", "and more"]).await?;
+    ensure!(ok && out.contains('~'), "{out} {err}");
+    ensure!(err.contains("hidden characters were taken out"), "{err}");
+    let asked = upstream.counts().last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for word in ["say ALPHA", "and GAMMA\\n", "tidy: how DELTA", "Greet Ada as BETA", "say hello to Ada", "and more"] {
+        ensure!(asked.contains(word), "{word} is not in {asked}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_result_must_have_its_form() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let steps = [
+        json!([{"text": "done"}]),
+        json!([{"text": "never said: the turn reminds by itself"}]),
+        json!([{"tool": "final_output", "args": {"n": "seven"}}]),
+        json!([{"tool": "final_output", "args": {"n": 7}}]),
+    ];
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let more = json!({"prompt": script(&steps), "response": {"json_schema": schema}});
+    let recipe = house.recipe("seven.json", more)?;
+    let (ok, out, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    ensure!(ok && out.contains("\"n\": 7") && !out.contains("never said"), "{out} {err}");
+    let stubborn = [json!([{"text": "done"}])];
+    let more = json!({"prompt": script(&stubborn), "response": {"json_schema": schema}});
+    let recipe = house.recipe("stubborn.json", more)?;
+    let (ok, _, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    ensure!(!ok && err.contains("did not give a result of the form"), "{err}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn checks_ask_and_make_it_go_on() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let work = house.work.to_string_lossy().into_owned();
+    let steps = [
+        json!([{"text": "done"}]),
+        json!([{"text": "a check"}]),
+        json!([{"tool": "shell", "args": {"command": "touch made.txt"}}]),
+        json!([{"text": "now it is"}]),
+    ];
+    let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f made.txt"}]});
+    let recipe = house.recipe("make.json", json!({"prompt": script(&steps), "retry": retry}))?;
+    let (ok, out, err) = house.run(&house.demo(), &["run", "--cwd", &work, "--recipe", &recipe]).await?;
+    ensure!(ok && out.contains("now it is") && house.work.join("made.txt").exists(), "{out} {err}");
+
+    let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f never.txt"}],
+        "on_failure": "touch failed.txt"});
+    let recipe = house.recipe("never.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": retry}))?;
+    let (ok, _, err) = house.run(&house.demo(), &["run", "--cwd", &work, "--recipe", &recipe]).await?;
+    ensure!(!ok && err.contains("a check fails still, after 1 more tries: test -f never.txt"), "{err}");
+    ensure!(house.work.join("failed.txt").exists(), "{err}");
+
+    let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "touch asked.txt"}]});
+    let recipe = house.recipe("asks.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": retry}))?;
+    let (ok, _, err) =
+        house.run(&house.demo(), &["run", "--policy", "ask", "--cwd", &work, "--recipe", &recipe]).await?;
+    ensure!(!ok && err.contains("a check was not allowed to run: touch asked.txt"), "{err}");
+    ensure!(!house.work.join("asked.txt").exists(), "it ran unasked");
+    Ok(())
+}
+
+#[tokio::test]
+async fn hostile_recipes_are_refused_with_a_reason() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let parameter = json!([{"key": "f", "input_type": "file", "requirement": "required", "description": "f"}]);
+    let text = json!([{"key": "f", "input_type": "string", "requirement": "required", "description": "f"}]);
+    let check = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f {{ f }}"}]});
+    let program = json!([{"type": "stdio", "name": "evil", "cmd": "touch", "args": ["evil.txt"]}]);
+    let cases = [
+        ("hidden.json", json!({"instructions": "a\u{e0041}b"}), "x", "no reader sees"),
+        ("huge.json", json!({"instructions": "x".repeat(300 << 10)}), "x", "larger than"),
+        ("out.json", json!({"sub_recipes": [{"name": "s", "path": "../../x.yaml"}]}), "x", "leads out"),
+        (
+            "file.json",
+            json!({"prompt": "{{ f }}", "parameters": parameter}),
+            "../../etc/passwd",
+            "outside the workspace",
+        ),
+        ("env.json", json!({"prompt": "{{ f }}", "parameters": parameter}), ".env", "may hold secrets"),
+        (
+            "inject.json",
+            json!({"prompt": "{{ f }}", "parameters": text, "retry": check}),
+            "x; touch evil.txt",
+            "cannot stand",
+        ),
+        (
+            "program.json",
+            json!({"extensions": program, "parameters": text, "prompt": "{{ f }}"}),
+            "x",
+            "would start programs",
+        ),
+    ];
+    house.write(".env", "KEY=hush")?;
+    let work = house.work.to_string_lossy().into_owned();
+    for (name, more, value, reason) in cases {
+        let recipe = house.recipe(name, more)?;
+        let param = format!("f={value}");
+        let (ok, out, err) =
+            house.run(&house.demo(), &["run", "--cwd", &work, "--recipe", &recipe, "--param", &param]).await?;
+        ensure!(!ok && err.contains(reason), "{name}: {out} {err}");
+    }
+    ensure!(!house.work.join("evil.txt").exists(), "something ran");
+    let (ok, out, _) = house.run(&house.demo(), &["recipes", "validate", &format!("{work}/out.json")]).await?;
+    ensure!(!ok && out.contains("sub_recipes[0].path"), "{out}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_saved_recipe_is_a_slash_command() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let parameters = json!([{"key": "what", "input_type": "string", "requirement": "required", "description": "w"}]);
+    let more = json!({"prompt": "[[script:[[{\"text\":\"you said {{ what }}\"}]]]]", "parameters": parameters});
+    let recipe = house.recipe("say.json", more)?;
+    let launch = house.demo();
+    launch.stdout(&["recipes", "save", &recipe, "--slash", "say"]).await?;
+    ensure!(launch.stdout(&["recipes", "list"]).await?.contains("t\tT\td\t/say"), "it is listed");
+    ensure!(launch.stdout(&["run", "/say big words"]).await?.contains("you said big words"), "it is said");
+    let mut agent = launch.editor(&[]).await?;
+    let session = agent.client.new_session(&house.work).await?;
+    let offered = |told: &Value| told["params"]["update"]["availableCommands"].to_string().contains("\"say\"");
+    agent.client.until(offered).await?;
+    ensure!(agent.client.turn(&session, "/say hello").await? == "end_turn", "it is a prompt");
+    launch.stdout(&["recipes", "delete", "t"]).await?;
+    ensure!(!launch.stdout(&["recipes", "list"]).await?.contains("/say"), "it is gone");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_schedule_outlives_its_server() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let recipe = house.recipe("tick.json", json!({}))?;
+    let launch = house.demo();
+    let server = launch.serve().await?;
+    let work = house.work.to_string_lossy().into_owned();
+    let add = ["schedule", "add", "tick", "--cron", "* * * * * *", "--zone", "Europe/Berlin", "--recipe", &recipe];
+    launch.stdout(&[&add[..], &["--cwd", &work]].concat()).await?;
+    let sessions =
+        || async { launch.stdout(&["schedule", "sessions", "tick"]).await.unwrap_or_default().lines().count() };
+    eventually("it runs by itself", || async { sessions().await >= 1 }).await?;
+    launch.stdout(&["schedule", "pause", "tick"]).await?;
+    server.kill().await?;
+    let _server = launch.serve().await?;
+    let job: Value = serde_json::from_str(launch.stdout(&["schedule", "list", "--json"]).await?.trim())?;
+    ensure!(job["paused"] == true && job["zone"] == "Europe/Berlin" && job["last_run"].is_string(), "{job}");
+    eventually("what it began is over", || async {
+        let job = launch.stdout(&["schedule", "show", "tick"]).await.unwrap_or_default();
+        job.contains("\"currently_running\": false")
+    })
+    .await?;
+    let before = sessions().await;
+    let session = launch.stdout(&["schedule", "run", "tick"]).await?;
+    eventually("it ran again", || async { sessions().await > before }).await?;
+    let log = launch.export(session.trim()).await?;
+    ensure!(
+        log.iter().any(|entry| serde_json::to_string(entry).is_ok_and(|line| line.contains("\"schedule\""))),
+        "{log:?}"
+    );
+    launch.stdout(&["schedule", "unpause", "tick"]).await?;
+    let before = sessions().await;
+    eventually("the clock goes on", || async { sessions().await > before }).await?;
+    launch.stdout(&["schedule", "remove", "tick"]).await?;
+    ensure!(launch.stdout(&["schedule", "list"]).await?.is_empty(), "it is gone");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_background_server_stays_for_a_schedule() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let recipe = house.recipe("year.json", json!({}))?;
+    let launch = house.demo().with("GANDER_DAEMON_IDLE", "1s");
+    launch.stdout(&["schedule", "add", "new-year", "--cron", "0 0 1 1 *", "--recipe", &recipe]).await?;
+    let first = processes_naming(&launch.data).first().map(|process| process.0).context("it runs")?;
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    ensure!(processes_naming(&launch.data).iter().any(|process| process.0 == first), "it left");
+    launch.stdout(&["schedule", "remove", "new-year"]).await?;
+    eventually("nobody needs it", || async { processes_naming(&launch.data).is_empty() }).await
+}
