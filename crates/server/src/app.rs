@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::apps::Apps;
 use crate::artifacts::Artifacts;
 use crate::backend::agents::{Agent, Agents};
 use crate::backend::conformance;
@@ -87,7 +88,8 @@ impl App {
         let trust = Trust::load(Arc::clone(&store)).await?;
         let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
         let schedules = Arc::new(schedules(&config, &store).await?);
-        let kept = Kept { grants, trust, extensions, recipes, schedules };
+        let apps = Apps::new(Artifacts::new(Arc::clone(&store)));
+        let kept = Kept { grants, trust, extensions, recipes, schedules, apps };
         let native = native(&config, &models, &kept, sandbox);
         let tools = native.toolbox.specs();
         let agents = Arc::new(agents(&config, native, &store)?);
@@ -232,6 +234,7 @@ struct Kept {
     extensions: Arc<Extensions>,
     recipes: Arc<Recipes>,
     schedules: Arc<Schedules>,
+    apps: Apps,
 }
 
 async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
@@ -288,6 +291,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) 
         extensions: Arc::clone(&kept.extensions),
         own: config.own.clone(),
         recipes: Arc::clone(&kept.recipes),
+        apps: kept.apps.clone(),
     }
 }
 
@@ -341,6 +345,7 @@ fn desk(
         extensions: kept.extensions,
         recipes: kept.recipes,
         schedules: kept.schedules,
+        apps: kept.apps,
         remote_commands: config.sections.server.allow_remote_commands,
         agents,
         settings,

@@ -1,6 +1,7 @@
 //! The gander server: one data directory, one log, every door.
 
 pub mod app;
+pub mod apps;
 pub mod artifacts;
 pub mod backend;
 pub mod cli;

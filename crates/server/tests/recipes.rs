@@ -198,6 +198,37 @@ async fn a_saved_recipe_is_a_slash_command() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let launch = house.demo();
+    let page = "<html><head><title>Clock</title></head><body>ten</body></html>";
+    let edits = json!([{"old": "ten", "new": "eleven"}]);
+    let steps = [
+        json!([{"tool": "app_create", "args": {"name": "Clock", "description": "tells the time", "html": page}}]),
+        json!([{"tool": "app_update", "args": {"name": "Clock", "edits": edits}}]),
+        json!([{"tool": "app_create", "args": {"name": "Clock", "html": page}}, {"tool": "app_read", "args": {"name": "None"}}]),
+        json!([{"tool": "app_list", "args": {}}]),
+    ];
+    let out = launch.stdout(&["run", &script(&steps)]).await?;
+    ensure!(out.contains("there is an app of this name: Clock") && out.contains("no such app: None"), "{out}");
+    ensure!(out.contains("- Clock (version 1): tells the time"), "{out}");
+    let listed: Value = serde_json::from_str(launch.stdout(&["apps", "list", "--json"]).await?.trim())?;
+    ensure!(listed["name"] == "Clock" && listed["version"] == 1, "{listed}");
+    let file = house.work.join("clock.html").to_string_lossy().into_owned();
+    launch.stdout(&["apps", "export", "Clock", "-o", &file]).await?;
+    ensure!(std::fs::read_to_string(&file)?.contains("eleven"), "the latest version");
+    launch.stdout(&["apps", "delete", "Clock"]).await?;
+    ensure!(launch.stdout(&["apps", "list"]).await?.is_empty(), "it is gone");
+    ensure!(launch.stdout(&["apps", "import", &file]).await?.trim() == "Clock", "it came back");
+    let refused = [json!([{"tool": "app_create", "args": {"name": "../x", "html": "<p>"}}])];
+    let out = launch.stdout(&["run", &script(&refused)]).await?;
+    ensure!(out.contains("an app's name has"), "{out}");
+    let out = launch.stdout(&["run", "--policy", "read_only", &script(&steps[1..2])]).await?;
+    ensure!(out.contains("was not allowed"), "{out}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_schedule_outlives_its_server() -> anyhow::Result<()> {
     let house = House::open()?;
     let recipe = house.recipe("tick.json", json!({}))?;

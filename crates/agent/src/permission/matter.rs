@@ -14,6 +14,8 @@ pub(super) enum Matter {
     Look { paths: Vec<PathBuf> },
     /// Noting something down, loading a skill, giving a result, using a recipe.
     Note,
+    /// Changing what the server keeps for its owner, in versions.
+    Keep,
     /// Changing a file.
     Change { path: PathBuf },
     /// Running a line.
@@ -36,7 +38,8 @@ impl Matter {
         let mut paths: Vec<PathBuf> = call.locations.iter().map(|location| PathBuf::from(&location.path)).collect();
         match call.name.as_str() {
             "read" | "list" | "grep" if !paths.is_empty() => Some(Self::Look { paths }),
-            "plan" | "skill" | "final_output" => Some(Self::Note),
+            "plan" | "skill" | "final_output" | "app_list" | "app_read" => Some(Self::Note),
+            "app_create" | "app_update" => Some(Self::Keep),
             // Its own calls are asked about. What has two underscores is of an MCP server.
             name if name.starts_with("recipe_") && !name.contains("__") => Some(Self::Note),
             "write" | "edit" if paths.len() == 1 => paths.pop().map(|path| Self::Change { path }),
@@ -62,7 +65,7 @@ impl Matter {
     pub(super) fn only_looks(&self) -> bool {
         match self {
             Self::Look { .. } | Self::Note => true,
-            Self::Change { .. } | Self::Run { .. } | Self::Reach { .. } | Self::Strange { .. } => false,
+            Self::Keep | Self::Change { .. } | Self::Run { .. } | Self::Reach { .. } | Self::Strange { .. } => false,
         }
     }
 
@@ -73,7 +76,7 @@ impl Matter {
             Self::Run { line, .. } => odd(line),
             Self::Change { path } => odd(&path.to_string_lossy()),
             Self::Reach { given, .. } => odd(given),
-            Self::Look { .. } | Self::Note | Self::Strange { .. } => false,
+            Self::Look { .. } | Self::Note | Self::Keep | Self::Strange { .. } => false,
         };
         hidden.then_some("it holds control or hidden characters")
     }
@@ -82,7 +85,7 @@ impl Matter {
     pub(super) fn subjects(&self, call: &ToolCall, place: &Place) -> Vec<String> {
         match self {
             Self::Look { paths } => paths.iter().flat_map(|path| path_names(path, place)).collect(),
-            Self::Note => vec![],
+            Self::Note | Self::Keep => vec![],
             Self::Change { path } => path_names(path, place),
             Self::Run { line, script, .. } => script.commands.iter().map(Simple::text).chain([line.clone()]).collect(),
             Self::Reach { url, host, .. } => vec![url.clone(), host.clone()],
@@ -97,7 +100,7 @@ impl Matter {
                 [path] => Some(Scope::Look { path: path.clone() }),
                 _ => None,
             },
-            Self::Note => None,
+            Self::Note | Self::Keep => None,
             Self::Change { path } => Some(Scope::Change { path: path.clone() }),
             // Neither the command alone nor the network alone was shown.
             Self::Run { network: Some(fingerprint), .. } => {
@@ -120,7 +123,12 @@ impl Matter {
             Self::Run { cwd, script, .. } => {
                 script.commands.iter().map(|command| command_scope(command, cwd)).collect()
             }
-            Self::Look { .. } | Self::Note | Self::Change { .. } | Self::Reach { .. } | Self::Strange { .. } => vec![],
+            Self::Look { .. }
+            | Self::Note
+            | Self::Keep
+            | Self::Change { .. }
+            | Self::Reach { .. }
+            | Self::Strange { .. } => vec![],
         }
     }
 
@@ -140,6 +148,7 @@ impl Matter {
         let anything = policy == Policy::Auto;
         match self {
             Self::Note => Ok("it only notes something down, or loads what is prepared"),
+            Self::Keep => Ok("it only changes what the server keeps, and older versions stay"),
             Self::Look { paths } => look(paths, anything || rules.iter().any(|rule| rule.is_exact()), place),
             Self::Change { path } => change(path, policy, rules, place),
             _ if anything => Ok("the policy is auto"),

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Backend, Beginning, Lent, Stay};
+use crate::apps::{AppTools, Apps};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
 use crate::models::Models;
@@ -47,12 +48,15 @@ pub struct Native {
     pub own: Own,
     /// Which sessions follow which recipe.
     pub recipes: Arc<Recipes>,
+    /// Everybody's apps.
+    pub apps: Apps,
 }
 
 /// What was written down for a run before it began.
 struct Prepared {
     notes: Notes,
     followed: Option<Followed>,
+    apps: AppTools,
 }
 
 #[async_trait]
@@ -67,6 +71,7 @@ impl Backend for Native {
         let servers = self.extensions.of(&stay.view);
         let first = stay.beginning == Beginning::Fresh && stay.view.ended.is_empty();
         let session = stay.view.session;
+        let apps = AppTools { apps: self.apps.clone(), principal: stay.view.owner.clone() };
         let Stay { context, lent, orders, reports, stop, .. } = stay;
         let mut orders = Orders::from(orders);
         settle(&servers, &mut orders, &stop).await;
@@ -82,7 +87,7 @@ impl Backend for Native {
         if first {
             tell(&reports, &notes.warnings).await;
         }
-        match self.equip(&context, &lent, servers, Prepared { notes, followed }).await {
+        match self.equip(&context, &lent, servers, Prepared { notes, followed, apps }).await {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
@@ -113,6 +118,9 @@ impl Native {
         let workspace = Arc::new(open(context)?);
         let host = lent.host.clone();
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
+        let Prepared { notes, followed, apps } = prepared;
+        let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
+        task.guests.push(Arc::new(apps));
         let surroundings = Surroundings {
             toolbox: Arc::clone(&self.toolbox),
             servers,
@@ -121,11 +129,11 @@ impl Native {
             rules: Arc::clone(&self.rules),
             grants: Arc::clone(&self.grants),
             today: jiff::Timestamp::now().strftime("%F").to_string(),
-            notes: prepared.notes,
-            task: prepared.followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default(),
+            notes,
+            task,
         };
         let ids = Box::new(SystemIds);
-        let limit = prepared.followed.and_then(|followed| followed.recipe.settings?.max_turns);
+        let limit = followed.and_then(|followed| followed.recipe.settings?.max_turns);
         let settings = AgentSettings { max_turns: limit.unwrap_or(self.settings.max_turns), ..self.settings.clone() };
         Ok(Equipment::new(settings, model, surroundings, context, ids))
     }

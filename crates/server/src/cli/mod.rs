@@ -1,6 +1,7 @@
 //! The command line: what can be said, and one file per command that does it.
 
 mod acp;
+mod apps;
 mod ask;
 mod client;
 mod config;
@@ -111,6 +112,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
         Command::Acp { standalone, .. } => acp::run(context, standalone),
         Command::Run(options) => block_on(run::run(context, options)),
         Command::Sessions { command } => block_on(sessions::run(context, command)),
+        Command::Apps { command } => block_on(apps::run(context, command)),
         Command::Recipes { command } => block_on(recipes::run(context, command)),
         Command::Schedule { command } => block_on(schedule::run(context, command)),
         Command::Token { command } => token::run(&context, command),
@@ -148,6 +150,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
             (None, None)
         }
         Command::Sessions { .. }
+        | Command::Apps { .. }
         | Command::Recipes { .. }
         | Command::Schedule { .. }
         | Command::Token { .. }

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gander_agent::sandbox::HELPER;
 
+use super::apps::AppsCommand;
 use super::recipes::RecipesCommand;
 use super::schedule::ScheduleCommand;
 use crate::token::Scope;
@@ -119,6 +120,11 @@ Exit status: 0 done, 1 failed, 2 wrong usage or settings,
     Recipes {
         #[command(subcommand)]
         command: RecipesCommand,
+    },
+    /// List, export, import and delete apps: small web pages that agents made
+    Apps {
+        #[command(subcommand)]
+        command: AppsCommand,
     },
     /// Run recipes by the clock
     #[command(after_help = "\

@@ -19,6 +19,7 @@ use serde_json::Value;
 pub use clients::{Clients, Presence};
 pub use workspace::{BadWorkspace, Workspaces};
 
+use crate::apps::Apps;
 use crate::artifacts::Artifacts;
 use crate::backend::agents::Agents;
 use crate::extensions::Extensions;
@@ -52,6 +53,8 @@ pub struct Desk {
     pub trust: Trust,
     /// The MCP servers of sessions.
     pub extensions: Arc<Extensions>,
+    /// Everybody's apps.
+    pub apps: Apps,
     /// Which sessions follow which recipe.
     pub recipes: Arc<Recipes>,
     /// What runs by the clock.

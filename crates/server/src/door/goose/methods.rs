@@ -32,6 +32,7 @@ pub async fn call(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result
         Some("session" | "working_dir" | "elicitation") => about_session(desk, peer, name, params).await,
         Some("config" | "defaults" | "preferences") => about_settings(desk, peer, name, params).await,
         Some("providers") => about_providers(desk, name, params),
+        Some("apps") => prepared::about_apps(desk, peer, name, params).await,
         Some("recipes") => prepared::about_recipes(desk, peer, name, params).await,
         Some("schedules") => prepared::about_schedules(desk, peer, name, params).await,
         Some(_) | None => match name {
@@ -42,7 +43,6 @@ pub async fn call(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result
             "extensions/available" => Ok(json!({ "extensions": [config::built_in()] })),
             "slash-commands/list" => Ok(json!({ "availableCommands": all_commands(desk, peer).await? })),
             "sources/list" => Ok(json!({ "sources": [] })),
-            "apps/list" => Ok(json!({ "apps": [] })),
             _ => Err(unknown(name)),
         },
     }

@@ -1,4 +1,4 @@
-//! goose's extension methods about what is prepared: recipes and schedules. Our own command line uses them too.
+//! goose's extension methods about what is prepared: recipes, schedules and apps. Our own command line uses them too.
 
 use gander_domain::SessionId;
 use gander_wire::acp::Refusal;
@@ -8,7 +8,10 @@ use serde_json::{Map, Value, json};
 use super::methods::{read, unknown};
 use super::{recipes, sessions};
 use crate::app::Peer;
+use crate::apps::{AppError, Summary};
+use crate::artifacts::ArtifactError;
 use crate::door::Desk;
+use crate::door::acp::unavailable;
 use crate::recipes::{Wish, apply};
 use crate::schedules::call::{self, Plan, Wrong};
 
@@ -85,6 +88,37 @@ async fn follow(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusa
     let wish = Wish { recipe: recipes::check(&recipe)?, values: recipes::values(&values), folder, approved };
     let begun = apply(desk, peer, &view, wish).await?;
     Ok(json!({ "prompt": begun.prompt, "recipe": begun.recipe, "absent": begun.absent }))
+}
+
+/// `apps/…`.
+pub(super) async fn about_apps(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        html: String,
+        #[serde(default)]
+        version: Option<u64>,
+    }
+    let Named { name: app, html, version } = read(params)?;
+    let (apps, principal) = (&desk.apps, &peer.principal);
+    let done = match name {
+        "apps/list" => apps
+            .list(principal)
+            .await
+            .map(|apps| json!({ "apps": apps.iter().map(Summary::shown).collect::<Vec<_>>() })),
+        "apps/export" => apps.read(principal, &app, version).await.map(|(_, html)| json!({ "html": html })),
+        "apps/import" => apps.import(principal, html).await.map(|name| json!({ "name": name })),
+        "apps/delete" => apps.delete(principal, &app).await.map(|()| json!({})),
+        _ => return Err(unknown(name)),
+    };
+    done.map_err(|error| match error {
+        AppError::Kept(ArtifactError::Store(error)) => unavailable(&error),
+        AppError::Kept(_) | AppError::BadName(_) | AppError::BadPage(_) | AppError::Missing(_) | AppError::Taken(_) => {
+            Refusal::BadParams(error.to_string())
+        }
+    })
 }
 
 /// `schedules/…`.

@@ -1,8 +1,7 @@
 //! The agent of a session: started, told what to use, asked what it can do.
 
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query};
-use axum::response::{Html, IntoResponse};
 use bytes::Bytes;
 use gander_agent::recipe::{Recipe, Values};
 use gander_domain::{Birth, Command, SessionId, SessionView, SettingsPatch};
@@ -13,11 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Caller, Fault, bad, empty, json_answer, no_session, read};
 use crate::clock::SystemIds;
-use crate::door::goose::{Book, Shelf, chat, config, preset, providers, recipes, sessions};
+use crate::door::goose::{chat, config, preset, providers, recipes, sessions};
 use crate::recipes::{Wish, apply};
-
-/// Longer names name nothing.
-const LONGEST_NAME: usize = 200;
 
 /// `POST /agent/start`.
 pub(super) async fn start(caller: Caller, body: Bytes) -> Answer {
@@ -185,50 +181,6 @@ pub(super) async fn remove_extension(caller: Caller, body: Bytes) -> Answer {
         "developer" => Err(Fault::new(StatusCode::NOT_IMPLEMENTED, "the built-in tools stay: choose another mode")),
         _ => empty(), // it is not there
     }
-}
-
-/// `GET /agent/list_apps`.
-pub(super) async fn list_apps(caller: Caller) -> Answer {
-    let apps = config::saved(caller.desk(), &caller.peer, Shelf::App).await?;
-    let apps: Vec<Value> = apps
-        .iter()
-        .map(|(name, html)| {
-            json!({
-                "uri": format!("ui://apps/{name}"), "name": name, "description": null,
-                "mimeType": "text/html;profile=mcp-app", "text": html, "mcpServers": ["apps"],
-            })
-        })
-        .collect();
-    json_answer(json!({ "apps": apps }))
-}
-
-/// `GET /agent/export_app/{name}`.
-pub(super) async fn export_app(caller: Caller, Path(name): Path<String>) -> Answer {
-    let apps = config::saved(caller.desk(), &caller.peer, Shelf::App).await?;
-    let html = apps.get(&name).and_then(Value::as_str);
-    let html = html.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("no such app: {name}")))?;
-    // The page is somebody's program: it must not run as one of ours.
-    let mut response = Html(html.to_owned()).into_response();
-    let policy = http::HeaderValue::from_static("sandbox");
-    response.headers_mut().insert(http::header::CONTENT_SECURITY_POLICY, policy);
-    Ok(response)
-}
-
-/// `POST /agent/import_app`.
-pub(super) async fn import_app(caller: Caller, body: Bytes) -> Answer {
-    #[derive(Deserialize)]
-    struct Import {
-        html: String,
-    }
-    let Import { html } = read(&body)?;
-    let between = |open: &str, close: &str| Some(html.split_once(open)?.1.split_once(close)?.0.trim().to_owned());
-    let name = between("<title>", "</title>").filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
-    let name = name.ok_or_else(|| bad("the page has no title to name it by"))?;
-    let book = Book::of(&**caller.desk().hub.store(), &caller.peer.principal);
-    let kept = book.put(Shelf::App, &name, Value::String(html)).await;
-    kept.map_err(|_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "the store failed"))?;
-    let message = format!("App '{name}' imported");
-    Ok((StatusCode::CREATED, axum::Json(json!({ "name": name, "message": message }))).into_response())
 }
 
 fn named(body: &Bytes) -> Result<SessionId, Fault> {

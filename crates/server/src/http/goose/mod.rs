@@ -2,6 +2,7 @@
 
 mod absent;
 mod agent;
+mod apps;
 mod chat;
 mod config;
 mod recipes;
@@ -75,9 +76,9 @@ pub(super) const ROUTES: &[Route] = &[
     Route::post("/agent/add_extension", PROMPT, SMALL, |verb| on(verb, agent::add_extension)),
     Route::post("/agent/extensions", PROMPT, SMALL, |verb| on(verb, agent::add_extension)),
     Route::post("/agent/remove_extension", PROMPT, SMALL, |verb| on(verb, agent::remove_extension)),
-    Route::get("/agent/list_apps", READ, |verb| on(verb, agent::list_apps)),
-    Route::get("/agent/export_app/{name}", READ, |verb| on(verb, agent::export_app)),
-    Route::post("/agent/import_app", PROMPT, LARGE, |verb| on(verb, agent::import_app)),
+    Route::get("/agent/list_apps", READ, |verb| on(verb, apps::list)),
+    Route::get("/agent/export_app/{name}", READ, |verb| on(verb, apps::export)),
+    Route::post("/agent/import_app", PROMPT, LARGE, |verb| on(verb, apps::import)),
     Route::get("/agent/prompts", READ, |verb| on(verb, config::prompts)),
     Route::post("/agent/prompts", PROMPT, SMALL, |verb| on(verb, config::use_prompt)),
     Route::get("/config", READ, |verb| on(verb, config::all)),
