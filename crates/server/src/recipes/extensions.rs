@@ -53,7 +53,7 @@ fn program(extension: &Extension) -> Spec {
         args: extension.args.clone(),
         env: pairs(extension.more.get("envs")),
     };
-    Spec { name: extension.name.clone(), transport, patience: Spec::PATIENCE }
+    Spec::new(extension.name.clone(), transport)
 }
 
 fn address(extension: &Extension, anywhere: bool) -> Spec {
@@ -62,7 +62,7 @@ fn address(extension: &Extension, anywhere: bool) -> Spec {
         headers: pairs(extension.more.get("headers")),
         reach: if anywhere { Reach::Anywhere } else { Reach::Guarded(Guard::default()) },
     };
-    Spec { name: extension.name.clone(), transport, patience: Spec::PATIENCE }
+    Spec::new(extension.name.clone(), transport)
 }
 
 fn pairs(fields: Option<&Value>) -> Vec<(String, String)> {
