@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
@@ -38,9 +37,6 @@ use crate::schedules::{self, Schedules};
 use crate::state::Shared;
 use crate::token::owner_token;
 use crate::trust::Trust;
-
-/// How long runs may go on while the server stops. Systems kill after 30 seconds.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// Who is at the other end of a line-delimited connection.
 #[derive(Clone, Debug)]
@@ -167,7 +163,7 @@ impl App {
     /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
     pub async fn drain(&self) {
         self.clock.cancel();
-        self.desk.hub.drain(GRACE).await;
+        self.desk.hub.drain(self.config.grace).await;
         self.push.stop();
         if let Err(error) = self.store.close().await {
             tracing::error!(%error, "the log did not close");
@@ -203,7 +199,7 @@ fn agents(config: &Config, native: Native, store: &Arc<dyn Store>) -> anyhow::Re
         Some(native) => native,
         None => remote_agent(remote.next().context("there is no agent")?, store)?,
     };
-    let mut agents = Agents::new(first);
+    let mut agents = if config.native { Agents::new(first) } else { Agents::only(first) };
     for agent in remote {
         agents.add(remote_agent(agent, store)?)?;
     }

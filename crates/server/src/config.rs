@@ -9,6 +9,7 @@ mod file;
 mod goose;
 mod keys;
 mod load;
+mod proxy;
 mod sections;
 mod settings;
 mod units;
@@ -16,6 +17,7 @@ mod units;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use gander_agent::mcp::Spec;
 use gander_agent::model::{Catalogue, CatalogueError};
@@ -29,6 +31,7 @@ pub use agents::{RemoteAgent, RemoteKind, is_web_address};
 pub use default_file::default_file;
 pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::{ConfigError, settings_file};
+pub use proxy::{ProxyError, ProxyFlags, goose_of, proxied};
 pub use sections::{
     A2aSection, DaemonSection, Door, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
     SandboxSection, SchedulesSection, Sections, ServerSection, ToolsSection,
@@ -49,6 +52,10 @@ pub struct Config {
     pub agents: Vec<RemoteAgent>,
     /// Is the built-in agent there, before all others?
     pub native: bool,
+    /// How long runs may go on while the server stops.
+    pub grace: Duration,
+    /// Is every connection encrypted, with a certificate of our own?
+    pub tls: bool,
     /// What commands of tools find in their environment.
     pub tool_environment: tools::Environment,
     /// Where the person keeps notes for agents and skills of their own.

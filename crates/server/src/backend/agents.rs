@@ -5,12 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gander_domain::{AgentManifest, Outcome, Report, SessionView, Settings};
 
-use super::{Backend, Stay};
+use super::{Backend, Holding, Stay};
 
 /// All agents. The first serves whoever names none.
 pub struct Agents {
     first: Agent,
     others: Vec<Agent>,
+    /// The first answers to every name.
+    any_name: bool,
 }
 
 /// One agent.
@@ -37,7 +39,12 @@ impl Agent {
 impl Agents {
     /// With one agent, the default.
     pub fn new(first: Agent) -> Self {
-        Self { first, others: Vec::new() }
+        Self { first, others: Vec::new(), any_name: false }
+    }
+
+    /// One agent that answers to every name.
+    pub fn only(agent: Agent) -> Self {
+        Self { any_name: true, ..Self::new(agent) }
     }
 
     /// One more.
@@ -72,7 +79,8 @@ impl Agents {
     }
 
     fn find(&self, name: &str) -> Option<&Agent> {
-        std::iter::once(&self.first).chain(&self.others).find(|agent| agent.manifest.name == name)
+        let mut agents = std::iter::once(&self.first).chain(&self.others);
+        agents.find(|agent| agent.manifest.name == name).or_else(|| self.any_name.then_some(&self.first))
     }
 }
 
@@ -98,5 +106,16 @@ impl Backend for Agents {
         if let Some(agent) = self.find(&view.settings.agent) {
             agent.backend.closing(view).await;
         }
+    }
+
+    async fn holdings(&self, view: &SessionView) -> Vec<String> {
+        match self.find(&view.settings.agent) {
+            Some(agent) => agent.backend.holdings(view).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
+        self.find(&view.settings.agent)?.backend.holding(view, name).await
     }
 }

@@ -29,6 +29,25 @@ pub trait Backend: Send + Sync + 'static {
 
     /// A session of this agent is about to be deleted.
     async fn closing(&self, _view: &SessionView) {}
+
+    /// Names of what the agent itself keeps for a session, beside our artifacts.
+    async fn holdings(&self, _view: &SessionView) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// One of them, if there is one of this name.
+    async fn holding(&self, _view: &SessionView, _name: &str) -> Option<Holding> {
+        None
+    }
+}
+
+/// Something that an agent elsewhere keeps for a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// Its media type.
+    pub mime: String,
+    /// What it says.
+    pub text: String,
 }
 
 /// What a back-end gets for one stay of a run.

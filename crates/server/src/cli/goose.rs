@@ -53,6 +53,9 @@ struct Listening {
     /// Listen on other than loopback addresses without TLS
     #[arg(long)]
     insecure_plain: bool,
+    /// Encrypt with a certificate of our own, whose fingerprint is printed [environment: GOOSE_TLS=true]
+    #[arg(long)]
+    tls: bool,
     /// Extensions to switch on; the built-in tools always are
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     with_builtin: Vec<String>,
@@ -95,8 +98,11 @@ impl Listening {
         let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
         let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host };
         let listen = format!("{host}:{}", port.unwrap_or(usual));
+        let tls = self.tls || environment.get("GOOSE_TLS").is_some_and(|said| ["true", "1"].contains(&said));
         let words = ["gander", "serve", "--listen", &listen].map(str::to_owned);
-        words.into_iter().chain(self.insecure_plain.then(|| "--insecure-plain".to_owned())).collect()
+        let flags = [(self.insecure_plain, "--insecure-plain"), (tls, "--tls-self-signed")];
+        let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, flag)| flag.to_owned());
+        words.into_iter().chain(flags).collect()
     }
 }
 

@@ -12,6 +12,7 @@ mod fence;
 mod goose;
 mod grants;
 mod options;
+mod proxy;
 mod recipes;
 mod run;
 mod schedule;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use crate::config::{Config, ConfigError, Environment, FlagValue, Flags, Origin};
+use crate::config::{Config, ConfigError, Environment, FlagValue, Flags, Origin, ProxyError};
 use crate::output::Output;
 use crate::trace;
 
@@ -73,7 +74,8 @@ pub fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
             output.failure(&error);
-            if error.is::<ConfigError>() { Exit::Usage } else { Exit::Failed }
+            let usage = error.is::<ConfigError>() || error.is::<ProxyError>();
+            if usage { Exit::Usage } else { Exit::Failed }
         }
     };
     exit.into()
@@ -93,9 +95,14 @@ fn start(cli: Cli, settings: Vec<FlagValue>, environment: &Environment, output: 
     }
     let values = settings.into_iter().chain(flag_values(&mut command)).collect();
     let flags = Flags { config: cli.shared.config, data: cli.shared.data, values };
-    let config = Config { helper: std::env::current_exe().ok(), ..Config::load(&flags, environment)? };
+    let mut config = Config { helper: std::env::current_exe().ok(), ..Config::load(&flags, environment)? };
+    config.tls = matches!(command, Command::Serve { tls_self_signed: true, .. });
+    if let Command::Proxy { command } = &command {
+        config = proxy::configure(config, command, environment)?;
+    }
     // A short command says nothing of its own accord.
-    let quiet = config.origin("log.filter") == Origin::Default && !matches!(command, Command::Serve { .. });
+    let quiet = config.origin("log.filter") == Origin::Default
+        && !matches!(command, Command::Serve { .. } | Command::Proxy { .. });
     trace::start(if quiet { "error" } else { &config.sections.log.filter }, output.error_style());
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -117,6 +124,7 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<Exit> {
         Command::Schedule { command } => block_on(schedule::run(context, command)),
         Command::Token { command } => token::run(&context, command),
         Command::Grants { command } => block_on(grants::run(context, command)),
+        Command::Proxy { .. } => block_on(proxy::run(context)),
         Command::Trust(options) => block_on(trust::run(context, options)),
         Command::Extensions { command } => block_on(extensions::run(context, command)),
         Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
@@ -157,6 +165,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
         | Command::Grants { .. }
         | Command::Trust(_)
         | Command::Extensions { .. }
+        | Command::Proxy { .. }
         | Command::Doctor { .. }
         | Command::Config { .. }
         | Command::Completions { .. }

@@ -70,6 +70,9 @@ Anything but a loopback address needs --insecure-plain, or better: a proxy with 
         /// Doors that need no token on this machine: acp-rest, a2a, adk
         #[arg(long, value_name = "DOORS", value_delimiter = ',')]
         open: Vec<String>,
+        /// Encrypt with a certificate of our own, and print its fingerprint for goose's clients to pin
+        #[arg(long)]
+        tls_self_signed: bool,
         /// Offer agents with known behaviour, for checking clients
         #[arg(long)]
         conformance_agents: bool,
@@ -160,6 +163,11 @@ Until then a project's agents, extensions and rules are only text.")]
     Extensions {
         #[command(subcommand)]
         command: ExtensionsCommand,
+    },
+    /// Serve one protocol in front of a server that speaks another
+    Proxy {
+        #[command(subcommand)]
+        command: ProxyCommand,
     },
     /// Explain what is in force and where it came from
     Doctor {
@@ -376,6 +384,57 @@ pub(super) enum ExtensionsCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ProxyCommand {
+    /// An ADK server whose agent is a running goose
+    #[command(after_help = "\
+Examples:
+  GOOSE_SECRET_KEY=… gander proxy adk --goose http://127.0.0.1:3000
+  curl -X POST http://127.0.0.1:8080/apps/goose/users/me/sessions -d '{}' -H 'content-type: application/json'
+
+Every app name is goose. Which session of goose stands behind which one here is kept
+in the data directory, by default a folder of its own beside that of `gander serve`.")]
+    Adk(AdkProxyOptions),
+}
+
+/// Options of `gander proxy adk`.
+#[derive(Debug, Args)]
+pub(super) struct AdkProxyOptions {
+    /// Where goose is: a goosed, a `goose serve` or another gander [environment: GOOSE_BASE_URL; default: http://127.0.0.1:3000]
+    #[arg(long, value_name = "URL")]
+    pub(super) goose: Option<String>,
+    /// What goose wants as X-Secret-Key; better in the environment, where others cannot read it [environment: GOOSE_SECRET_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(super) secret_key: Option<String>,
+    /// Where to listen; a port alone is on this machine [environment: LISTEN_ADDR; default: :8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) listen: Option<String>,
+    /// The folder of goose's sessions [environment: WORKING_DIR; default: .]
+    #[arg(long, value_name = "DIR")]
+    pub(super) working_dir: Option<String>,
+    /// How long goose may be silent [environment: REQUEST_TIMEOUT; default: 5m]
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
+    /// What clients have to send, as X-API-Key or as a bearer token [environment: PROXY_API_KEY; default: nothing]
+    #[arg(long, value_name = "KEY")]
+    pub(super) api_key: Option<String>,
+    /// What goose speaks [default: found out]
+    #[arg(long, value_enum)]
+    pub(super) protocol: Option<ProtocolName>,
+    /// A client that disconnects leaves goose working
+    #[arg(long)]
+    pub(super) keep_running: bool,
+}
+
+/// What goose speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProtocolName {
+    /// goosed until 1.39, and gander
+    Rest,
+    /// `goose serve`
+    Acp,
 }
 
 #[derive(Debug, Subcommand)]

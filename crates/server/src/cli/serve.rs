@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// For a person: in the foreground, on TCP too.
 pub(super) async fn foreground(context: Context, insecure_plain: bool) -> anyhow::Result<Exit> {
     let address = context.config.sections.server.listen;
-    if !address.ip().is_loopback() && !insecure_plain {
+    if !address.ip().is_loopback() && !insecure_plain && !context.config.tls {
         let why = "others could read the token and everything else on the way, as there is no TLS here";
         let how = "put a proxy with TLS in front of a loopback address, or say --insecure-plain";
         context.output.note(&format!("gander: refusing to listen on {address}: {why}\n{how}"));
@@ -27,7 +27,7 @@ pub(super) async fn foreground(context: Context, insecure_plain: bool) -> anyhow
     while started.elapsed() < TAKE_OVER {
         match Server::start(context.config.clone(), Start::Foreground(address)).await {
             Ok(server) => {
-                announce(&context, &server.listens())?;
+                announce(&context, &server.listens(), server.fingerprint())?;
                 return Ok(after(server.run(signals).await));
             }
             Err(ServerError::Taken(_)) => {}
@@ -72,7 +72,7 @@ async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyh
     if !flags.is_empty() {
         output.note(&format!("gander: that server keeps its own settings, not heard: {}", flags.join(" ")));
     }
-    announce(context, &welcome.listens)?;
+    announce(context, &welcome.listens, None)?;
     let mut byte = [0u8; 1];
     tokio::select! {
         () = signals.next() => Ok(Exit::Done),
@@ -92,14 +92,14 @@ fn unheard(origin: &Origin) -> Option<&'static str> {
 }
 
 /// The line that says where is the last one: whoever waits for it finds everything ready.
-fn announce(context: &Context, listens: &[SocketAddr]) -> anyhow::Result<()> {
+fn announce(context: &Context, listens: &[SocketAddr], fingerprint: Option<&str>) -> anyhow::Result<()> {
     let Context { config, output } = context;
     let (out, err) = (output.style(), output.error_style());
     let row =
         |name: &str, value: &str| output.note(&format!("  {}{value}", err.paint(Tone::Dim, &format!("{name:<8}"))));
     row("data", &config.paths.data().display().to_string());
     row("token", "printed by: gander token");
-    if listens.iter().any(|address| !address.ip().is_loopback()) {
+    if fingerprint.is_none() && listens.iter().any(|address| !address.ip().is_loopback()) {
         row("warning", &err.paint(Tone::Warn, "not encrypted: whoever can read the network reads the token"));
     }
     if !config.sections.server.open.is_empty() {
@@ -107,14 +107,18 @@ fn announce(context: &Context, listens: &[SocketAddr]) -> anyhow::Result<()> {
         let open = format!("every program on this machine may prompt, without a token, at: {}", doors.join(", "));
         row("warning", &err.paint(Tone::Warn, &open));
     }
+    if let Some(fingerprint) = fingerprint {
+        output.line(&format!("GOOSED_CERT_FINGERPRINT={fingerprint}"))?;
+    }
     for address in listens {
-        let url = out.paint(Tone::Bold, &format!("http://{address}"));
+        let scheme = if fingerprint.is_some() { "https" } else { "http" };
+        let url = out.paint(Tone::Bold, &format!("{scheme}://{address}"));
         output.line(&format!("gander {} listening on {url}", crate::VERSION))?;
     }
     Ok(())
 }
 
-fn after(end: End) -> Exit {
+pub(super) fn after(end: End) -> Exit {
     match end {
         End::Asked | End::Idle => Exit::Done,
         End::AtOnce => Exit::Failed,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use toml::Value;
 
 use super::{Environment, Span};
-use crate::backend::goosed::Remote;
+use crate::backend::goosed::{Protocol, Remote};
 
 /// An agent that another server runs.
 #[derive(Clone, Debug)]
@@ -46,12 +46,20 @@ struct Entry {
     working_dir: Option<String>,
     mode: Option<String>,
     timeout: Option<Span>,
+    protocol: Option<Speaks>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     Goosed,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Speaks {
+    Rest,
+    Acp,
 }
 
 impl std::fmt::Debug for Entry {
@@ -96,6 +104,10 @@ impl FileAgent {
                 remote.folder = entry.working_dir;
                 remote.mode = entry.mode;
                 remote.timeout = entry.timeout.map_or(remote.timeout, |span| span.0);
+                remote.protocol = entry.protocol.map(|speaks| match speaks {
+                    Speaks::Rest => Protocol::Rest,
+                    Speaks::Acp => Protocol::Acp,
+                });
                 RemoteKind::Goosed(remote)
             }
         };

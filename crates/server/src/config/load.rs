@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gander_agent::notes::Own;
 use toml::{Table, Value};
@@ -11,6 +12,9 @@ use super::goose;
 use super::settings::{self, SETTINGS, Setting};
 use super::{Config, Environment, Flags, Keys, Origin, PROVIDER_VARIABLES, Sections};
 use crate::paths::{Paths, PathsError};
+
+/// How long runs may go on while the server stops. Systems kill after 30 seconds.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +113,8 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
         agents: from_file.agents.into_iter().map(|agent| agent.agent(environment)).collect(),
         native: true,
+        grace: GRACE,
+        tls: false,
         keys,
         sections,
         tool_environment: environment.for_tools(),

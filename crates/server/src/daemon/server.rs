@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::{controls, door};
 use crate::app::App;
 use crate::config::Config;
-use crate::http::{self, ROUTES, Site};
+use crate::http::{self, ROUTES, SelfSigned, Site, TlsError};
 use crate::paths::{Lock, Paths, PathsError};
 use crate::token::{TokenError, Tokens};
 
@@ -76,6 +76,9 @@ pub enum ServerError {
     /// The token.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// The certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The application.
     #[error("{0:#}")]
     App(anyhow::Error),
@@ -93,6 +96,7 @@ pub struct Server {
     pub(super) stop: CancellationToken,
     pub(super) doors: TaskTracker,
     site: Arc<Site>,
+    tls: Option<SelfSigned>,
     router: Router,
     listens: Mutex<Vec<SocketAddr>>,
     idle: Duration,
@@ -111,6 +115,7 @@ impl Server {
             Start::Foreground(address) => Some(bind(private_enough(address, &config)?)?),
             Start::Background => None,
         };
+        let tls = config.tls.then(|| SelfSigned::open(&paths)).transpose()?;
         let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
         let app = App::start(config.clone()).await.map_err(ServerError::App)?;
         let site = Site::new(app.clone(), &config, tokens);
@@ -124,6 +129,7 @@ impl Server {
             doors: TaskTracker::new(),
             router: http::router(ROUTES, &site),
             site,
+            tls,
             listens: Mutex::default(),
             idle: config.sections.daemon.idle.0,
             socket,
@@ -142,6 +148,11 @@ impl Server {
     /// Where it listens on TCP.
     pub fn listens(&self) -> Vec<SocketAddr> {
         self.addresses().clone()
+    }
+
+    /// What clients pin, if connections are encrypted.
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.tls.as_ref().map(|tls| tls.fingerprint.as_str())
     }
 
     /// Listens on TCP until the guard is dropped.
@@ -187,7 +198,8 @@ impl Server {
         self.addresses().push(address);
         let server = self.clone();
         self.doors.spawn(async move {
-            http::serve(tcp, server.site.clone(), server.router.clone(), stop).await;
+            let tls = server.tls.as_ref().map(|tls| tls.acceptor.clone());
+            http::serve_with(tcp, tls, server.site.clone(), server.router.clone(), stop).await;
             server.addresses().retain(|listening| *listening != address);
         });
         Ok(address)

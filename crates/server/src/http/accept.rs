@@ -12,8 +12,10 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustix::net::sockopt;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -56,6 +58,17 @@ pub(super) struct Seat {
 
 /// Accepts connections until it is told to stop, then lets the last answers out.
 pub async fn serve(listener: TcpListener, site: Arc<Site>, router: Router, stop: CancellationToken) {
+    serve_with(listener, None, site, router, stop).await;
+}
+
+/// The same, encrypted if there is something to encrypt with.
+pub async fn serve_with(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    site: Arc<Site>,
+    router: Router,
+    stop: CancellationToken,
+) {
     let builder = Arc::new(builder(&site));
     let places = Arc::new(Semaphore::new(places(site.limits.connections)));
     let connections = TaskTracker::new();
@@ -72,7 +85,10 @@ pub async fn serve(listener: TcpListener, site: Arc<Site>, router: Router, stop:
         let Some((stream, address)) = prepare(accepted).await else { continue };
         let seat = Seat { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
         let connection = Connection { site: site.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
-        connections.spawn(connection.run(stream, router.clone(), stop.clone()));
+        match tls.clone() {
+            None => drop(connections.spawn(connection.run(stream, router.clone(), stop.clone()))),
+            Some(tls) => drop(connections.spawn(connection.run_tls(tls, stream, router.clone(), stop.clone()))),
+        }
     }
     drop(listener);
     connections.close();
@@ -89,7 +105,19 @@ struct Connection {
 }
 
 impl Connection {
-    async fn run(self, stream: TcpStream, router: Router, stop: CancellationToken) {
+    /// Whoever does not finish the handshake in time is no client.
+    async fn run_tls(self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
+        match tokio::time::timeout(self.site.limits.header_time.0, tls.accept(stream)).await {
+            Ok(Ok(stream)) => self.run(stream, router, stop).await,
+            Ok(Err(error)) => tracing::debug!(%error, "no handshake"),
+            Err(_) => tracing::debug!("no handshake in time"),
+        }
+    }
+
+    async fn run<S>(self, stream: S, router: Router, stop: CancellationToken)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         self.site.connections.fetch_add(1, Ordering::Relaxed);
         let spoke = Arc::new(AtomicBool::new(false));
         let (address, heard, seat) = (self.address, spoke.clone(), self.seat.clone());

@@ -21,7 +21,8 @@ use super::site::Site;
 use crate::config::Door;
 use crate::token::{Identity, Scope};
 
-const SECRET_KEY: HeaderName = HeaderName::from_static("x-secret-key");
+/// Headers that hold nothing but a token: goose's, and the one of many REST clients.
+const SECRETS: [HeaderName; 2] = [HeaderName::from_static("x-secret-key"), HeaderName::from_static("x-api-key")];
 
 /// Around everything: whoever is not meant gets no further than this.
 pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
@@ -150,7 +151,9 @@ impl Site {
     /// True if the owner opened this door, and somebody on this machine brings no token of any kind.
     fn lets_in(&self, door: Door, request: &Request) -> bool {
         let Address { peer, local } = Address::of(request);
-        let named = request.headers().contains_key(header::AUTHORIZATION) || request.headers().contains_key(SECRET_KEY);
+        let headers = request.headers();
+        let named =
+            headers.contains_key(header::AUTHORIZATION) || SECRETS.iter().any(|name| headers.contains_key(name));
         self.open.contains(&door) && !named && peer.ip().is_loopback() && local.ip().is_loopback()
     }
 }
@@ -162,7 +165,7 @@ fn too_many(seconds: u64) -> Response {
 /// The one token of a request. Two are none: nobody could say which of them counted.
 fn credential(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get_all(header::AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
-    let secret = headers.get_all(SECRET_KEY).iter().map(|value| value.to_str().ok());
+    let secret = SECRETS.into_iter().flat_map(|name| headers.get_all(name)).map(|value| value.to_str().ok());
     let mut all = bearer.chain(secret);
     match (all.next(), all.next()) {
         (Some(token), None) => token.filter(|token| !token.is_empty()),

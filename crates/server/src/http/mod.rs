@@ -15,8 +15,10 @@ mod routes;
 mod site;
 mod sse;
 mod streams;
+mod tls;
 
-pub use accept::{Address, serve};
+pub use accept::{Address, serve, serve_with};
 pub use error::problem;
 pub use routes::{Access, Payload, ROUTES, Route, Serve, Size, Verb, router};
 pub use site::Site;
+pub use tls::{SelfSigned, TlsError};

@@ -101,6 +101,11 @@ impl Hub {
         &self.inner.store
     }
 
+    /// What runs the agents.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.inner.backend
+    }
+
     /// Begins a session; it is stored when this returns.
     pub async fn create(&self, birth: Birth, aliases: Vec<Alias>) -> Result<SessionView, HubError> {
         self.inner.refuse_new_work()?;

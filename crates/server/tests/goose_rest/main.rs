@@ -6,3 +6,4 @@ mod chat;
 mod house;
 mod routes;
 mod schedules;
+mod shapes;

@@ -156,7 +156,7 @@ async fn settings_are_kept_and_hold_for_new_sessions() {
     assert_eq!(house.post("/config/remove", json!({"key": "GOOSE_MODE"})).await.0, 200);
     assert_eq!(house.post("/config/remove", json!({"key": "GOOSE_MODE"})).await.0, 404);
     let secret = json!({"key": "OPENAI_API_KEY", "value": "sk-1", "is_secret": true});
-    assert_eq!(house.post("/config/upsert", secret).await.0, 501, "a key is not stored");
+    assert_eq!(house.post("/config/upsert", secret).await.0, 403, "a key is not stored");
     assert_eq!(house.ok("/config/read", json!({"key": "OPENAI_API_KEY", "is_secret": true})).await, Value::Null);
 }
 

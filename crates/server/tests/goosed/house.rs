@@ -93,6 +93,10 @@ pub fn hub(url: &str, key: &str, store: Arc<dyn Store>) -> Hub {
     remote.key = Some(key.to_owned().into());
     remote.pause = Duration::from_millis(5);
     remote.timeout = Duration::from_secs(30);
+    hub_of(remote, store)
+}
+
+pub fn hub_of(remote: Remote, store: Arc<dyn Store>) -> Hub {
     let agent = Goosed::new("goose", remote.clone(), Arc::clone(&store)).unwrap();
     let agents = Agents::new(Agent::new(remote.manifest("goose"), Arc::new(agent)));
     Hub::new(store, Arc::new(agents), Recovery::default())

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
+mod gander;
 mod house;
 mod sessions;
 mod turns;

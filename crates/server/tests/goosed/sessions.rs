@@ -143,6 +143,23 @@ async fn the_provider_is_told_what_the_prompt_wants_and_only_when_that_changes()
 }
 
 #[tokio::test]
+async fn what_goose_keeps_for_a_session_can_be_read() {
+    let house = House::open().await;
+    let session = house.session(1).await;
+    let view = house.hub.view(session).await.unwrap();
+    let backend = house.hub.backend();
+    assert_eq!(backend.holdings(&view).await, ["goose-session.json"]);
+    let export = backend.holding(&view, "goose-session.json").await.unwrap();
+    let file: serde_json::Value = serde_json::from_str(&export.text).unwrap();
+    assert_eq!((export.mime.as_str(), &file["id"]), ("application/json", &json!("20261116_1")));
+    let resource = backend.holding(&view, "resource:apps:ui://clock").await.unwrap();
+    assert_eq!((resource.mime.as_str(), resource.text.as_str()), ("text/plain", r#"resource "ui://clock""#));
+    let asked = json!({"session_id": "20261116_1", "extension_name": "apps", "uri": "ui://clock"});
+    assert_eq!(house.goose.heard("POST /agent/read_resource"), [asked]);
+    assert_eq!(backend.holding(&view, "anything").await, None);
+}
+
+#[tokio::test]
 async fn a_run_that_was_under_way_at_a_crash_is_said_to_be_interrupted() {
     let mut house = House::open().await;
     let session = house.session(1).await;

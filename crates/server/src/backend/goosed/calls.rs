@@ -64,6 +64,11 @@ impl Calls {
         value(self.send(path, request).await?).await
     }
 
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Trouble> {
+        let request = || self.http.get(format!("{}{path}", self.base)).timeout(self.timeout);
+        value(self.send(path, request).await?).await
+    }
+
     /// `/reply`: the answer streams, however long that takes.
     pub(super) async fn stream(&self, body: &Value) -> Result<Response, Trouble> {
         let request = || {

@@ -1,11 +1,15 @@
 //! A running goosed as a back-end: its sessions are ours, its turns are told as reports.
+//!
+//! Goose had REST until 1.39 and has ACP since 1.35: which of them a server speaks is found out, unless it is said.
 
+mod acp;
 mod calls;
+mod holdings;
 mod mapping;
 mod rest;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,7 +21,7 @@ use serde_json::Value;
 
 use self::calls::Calls;
 use self::mapping::Mapping;
-use super::{Backend, Beginning, Stay};
+use super::{Backend, Beginning, Holding, Stay};
 use crate::log::Store;
 
 /// How long a goosed may take to hear of a session's begin or end: whoever makes or deletes it waits.
@@ -39,8 +43,19 @@ pub struct Remote {
     pub folder: Option<String>,
     /// What may run unasked there, in goose's words; absent: as it is set.
     pub mode: Option<String>,
+    /// What it speaks; absent: found out.
+    pub protocol: Option<Protocol>,
     /// The first pause before a request is sent again.
     pub pause: Duration,
+}
+
+/// What a goose speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// goosed until 1.39, and another server of our kind.
+    Rest,
+    /// `goose serve`.
+    Acp,
 }
 
 /// An agent that a goosed runs.
@@ -49,6 +64,7 @@ pub struct Goosed {
     remote: Remote,
     calls: Calls,
     store: Arc<dyn Store>,
+    speaks: OnceLock<Protocol>,
     awake: Mutex<HashMap<SessionId, Awake>>,
 }
 
@@ -65,7 +81,7 @@ impl Remote {
     /// A goosed at this address, with the usual patience.
     pub fn new(url: impl Into<String>) -> Self {
         let (timeout, pause) = (Duration::from_secs(300), Duration::from_secs(1));
-        Self { url: url.into(), key: None, timeout, folder: None, mode: None, pause }
+        Self { url: url.into(), key: None, timeout, folder: None, mode: None, protocol: None, pause }
     }
 
     /// What the agent behind it is called and offers.
@@ -81,11 +97,40 @@ impl Goosed {
     /// The agent of this name, at that goosed. Nothing is sent yet.
     pub fn new(name: &str, remote: Remote, store: Arc<dyn Store>) -> Result<Self, Trouble> {
         let calls = Calls::new(&remote)?;
-        Ok(Self { name: name.to_owned(), remote, calls, store, awake: Mutex::default() })
+        Ok(Self { name: name.to_owned(), remote, calls, store, speaks: OnceLock::new(), awake: Mutex::default() })
     }
 
     fn mapping<'a>(&'a self, view: &'a SessionView) -> Mapping<'a> {
         Mapping { store: &*self.store, agent: &self.name, view }
+    }
+
+    /// What goose speaks. One that has no list of sessions has no REST.
+    async fn protocol(&self) -> Result<Protocol, Trouble> {
+        if let Some(protocol) = self.remote.protocol.or_else(|| self.speaks.get().copied()) {
+            return Ok(protocol);
+        }
+        let protocol = match self.calls.get("/sessions").await {
+            Ok(_) => Protocol::Rest,
+            Err(Trouble::NotFound) => Protocol::Acp,
+            Err(trouble) => return Err(trouble),
+        };
+        Ok(*self.speaks.get_or_init(|| protocol))
+    }
+
+    /// Begins the goose session behind ours.
+    async fn begin(&self, view: &SessionView) -> Result<String, Trouble> {
+        match self.protocol().await? {
+            Protocol::Rest => self.start(view).await,
+            Protocol::Acp => acp::start(self, view).await,
+        }
+    }
+
+    /// Ends the goose session behind ours.
+    async fn end(&self, theirs: &str) -> Result<(), Trouble> {
+        match self.protocol().await? {
+            Protocol::Rest => self.calls.post("/agent/stop", &request::stop(theirs)).await.map(drop),
+            Protocol::Acp => acp::close(self, theirs).await,
+        }
     }
 
     /// The goose session behind ours, ready for a prompt: started if there is none, else resumed once.
@@ -167,23 +212,37 @@ impl Backend for Goosed {
             drop(stay.reports.send(Report::Ended(Outcome::failed("interrupted", why))).await);
             return;
         }
-        rest::drive(self, stay).await;
+        match self.protocol().await {
+            Ok(Protocol::Rest) => rest::drive(self, stay).await,
+            Ok(Protocol::Acp) => acp::drive(self, stay).await,
+            Err(trouble) => {
+                let outcome = Outcome::failed(trouble.reason(), trouble.to_string());
+                drop(stay.reports.send(Report::Ended(outcome)).await);
+            }
+        }
     }
 
     /// A goosed that is not there now may be at the first prompt.
     async fn opened(&self, view: &SessionView) {
-        match tokio::time::timeout(COURTESY, self.start(view)).await {
+        match tokio::time::timeout(COURTESY, self.begin(view)).await {
             Ok(Ok(theirs)) => tracing::debug!(session = %view.session, theirs, "goose session started"),
             Ok(Err(error)) => tracing::warn!(%error, "goose session not started yet"),
             Err(_) => tracing::warn!("goose session not started yet: no answer"),
         }
     }
 
+    async fn holdings(&self, view: &SessionView) -> Vec<String> {
+        self.names(view).await
+    }
+
+    async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
+        holdings::readable(self.read(view, name).await)
+    }
+
     async fn closing(&self, view: &SessionView) {
         let Ok(Some(theirs)) = self.mapping(view).find().await else { return };
-        let body = request::stop(&theirs);
-        match tokio::time::timeout(COURTESY, self.calls.post("/agent/stop", &body)).await {
-            Ok(Ok(_) | Err(Trouble::NotFound)) => {}
+        match tokio::time::timeout(COURTESY, self.end(&theirs)).await {
+            Ok(Ok(()) | Err(Trouble::NotFound)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "goose session not stopped"),
             Err(_) => tracing::warn!("goose session not stopped: no answer"),
         }

@@ -51,7 +51,7 @@ pub(super) async fn upsert(caller: Caller, body: Bytes) -> Answer {
     let Key { key, is_secret, value } = read(&body)?;
     if is_secret {
         let why = "keys come from the environment or the settings file, not over the network";
-        return Err(Fault::new(StatusCode::NOT_IMPLEMENTED, format!("{why}: {key}")));
+        return Err(Fault::new(StatusCode::FORBIDDEN, format!("{why}: {key}")));
     }
     config::save(caller.desk(), &caller.peer, Shelf::Config, &key, value).await?;
     json_answer(json!(format!("Upserted key {key}")))
@@ -82,7 +82,7 @@ pub(super) async fn providers(caller: Caller) -> Answer {
 /// `GET /config/providers/{name}/models`.
 pub(super) async fn models(caller: Caller, Path(name): Path<String>) -> Answer {
     let provider = provider(&caller, &name)?;
-    json_answer(provider.models.iter().map(|model| json!(model.model)).collect())
+    json_answer(provider.models.iter().map(info).collect())
 }
 
 /// `POST /config/providers/{name}/model-info`.

@@ -2,6 +2,7 @@
 
 mod request;
 mod told;
+mod turn;
 
 use std::collections::VecDeque;
 
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 pub use self::request::Request;
 pub use self::told::{CallId, Heard, Permission, Told};
+pub use self::turn::Turn;
 use super::schema::{
     ClientCapabilities, ClientSessionCapabilities, ContentBlock, Implementation, InitializeRequest, NoticeCapabilities,
     RequestPermissionRequest, SessionNotification, StopReason,

@@ -96,7 +96,7 @@ pub fn elicited(id: &str, data: &Value, at: Timestamp) -> Value {
 
 /// `POST /action-required/tool-confirmation`, and `/confirm` before 1.16.
 pub fn confirmation(session: &str, id: &str, action: &str) -> Value {
-    json!({ "id": id, "principalType": "Tool", "action": action, "sessionId": session, "session_id": session })
+    json!({ "id": id, "principalType": "Tool", "action": action, "sessionId": session })
 }
 
 /// What an answer means to goose.

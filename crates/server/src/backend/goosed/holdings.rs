@@ -1,0 +1,91 @@
+//! What a goose keeps for a session and others may read: its own file of the session, and resources of its extensions.
+
+use gander_domain::SessionView;
+use gander_wire::goose::client::Trouble;
+use serde_json::json;
+
+use super::{Goosed, Protocol, acp};
+use crate::backend::Holding;
+
+/// The session as goose exports it.
+const EXPORT: &str = "goose-session.json";
+
+/// What stands before an extension's name and the address of its resource.
+const RESOURCE: &str = "resource:";
+
+impl Goosed {
+    /// The names of what can be listed. Resources are known to their extensions alone.
+    pub(super) async fn names(&self, view: &SessionView) -> Vec<String> {
+        match self.mapping(view).find().await {
+            Ok(Some(_)) => vec![EXPORT.to_owned()],
+            Ok(None) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// The one of this name; nothing if goose has no such thing.
+    pub(super) async fn read(&self, view: &SessionView, name: &str) -> Result<Option<Holding>, Trouble> {
+        let Some(theirs) = self.mapping(view).find().await? else { return Ok(None) };
+        let resource = name.strip_prefix(RESOURCE).and_then(|rest| rest.split_once(':'));
+        let found = match (name == EXPORT, resource) {
+            (true, _) => self.export(&theirs).await,
+            (false, Some((extension, uri))) => self.resource(&theirs, extension, uri).await,
+            (false, None) => return Ok(None),
+        };
+        match found {
+            Ok(holding) => Ok(Some(holding)),
+            Err(Trouble::NotFound) => Ok(None),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// A JSON text, which goose wraps into a JSON string.
+    async fn export(&self, theirs: &str) -> Result<Holding, Trouble> {
+        let answer = match self.protocol().await? {
+            Protocol::Rest => self.calls.get(&format!("/sessions/{theirs}/export")).await?,
+            Protocol::Acp => {
+                let answer = acp::call(self, "_goose/unstable/session/export", json!({ "sessionId": theirs })).await?;
+                answer.get("data").cloned().unwrap_or(answer)
+            }
+        };
+        let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+        Ok(Holding { mime: "application/json".to_owned(), text })
+    }
+
+    async fn resource(&self, theirs: &str, extension: &str, uri: &str) -> Result<Holding, Trouble> {
+        let answer = match self.protocol().await? {
+            Protocol::Rest => {
+                let body = json!({ "session_id": theirs, "extension_name": extension, "uri": uri });
+                self.calls.post("/agent/read_resource", &body).await?
+            }
+            Protocol::Acp => {
+                let params = json!({ "sessionId": theirs, "extensionName": extension, "uri": uri });
+                let answer = acp::call(self, "_goose/unstable/resources/read", params).await?;
+                answer.pointer("/result/contents/0").or_else(|| answer.get("result")).cloned().unwrap_or(answer)
+            }
+        };
+        let text = |key: &str| answer[key].as_str().map(str::to_owned);
+        let unreadable = || Trouble::Unreadable("a resource without a text".to_owned());
+        let mime = text("mimeType").unwrap_or_else(|| "text/plain".to_owned());
+        Ok(Holding { mime, text: text("text").ok_or_else(unreadable)? })
+    }
+}
+
+/// What goose says about a thing that cannot be read goes to the log alone.
+pub(super) fn readable(read: Result<Option<Holding>, Trouble>) -> Option<Holding> {
+    read.unwrap_or_else(|trouble| {
+        tracing::warn!(%trouble, "goose did not give a thing of a session");
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_hold_colons() {
+        let name = "resource:apps:ui://clock/page";
+        let rest = name.strip_prefix(RESOURCE).and_then(|rest| rest.split_once(':'));
+        assert_eq!(rest, Some(("apps", "ui://clock/page")));
+    }
+}

@@ -1,0 +1,118 @@
+//! Another server of our own kind as the goose behind an agent, over goose's REST and over ACP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
+use gander_server::app::App;
+use gander_server::backend::goosed::{Protocol, Remote};
+use gander_server::config::{Config, Environment, Flags};
+use gander_server::http::{ROUTES, Site, router, serve};
+use gander_server::log::MemoryStore;
+use gander_server::token::{self, Tokens};
+use gander_testkit::goosed;
+use secrecy::ExposeSecret as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::house::{House, hub_of, outcome, said};
+
+const BOTH: [Protocol; 2] = [Protocol::Rest, Protocol::Acp];
+
+struct Other {
+    url: String,
+    token: String,
+    work: String,
+    _stop: DropGuard,
+    _root: tempfile::TempDir,
+}
+
+async fn other(policy: &str) -> Other {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path().join("work");
+    std::fs::create_dir_all(&work).unwrap();
+    let pairs =
+        [("HOME", root.path().to_str().unwrap()), ("GANDER_MODEL", "demo/demo"), ("GANDER_PERMISSIONS_POLICY", policy)];
+    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
+    let config = Config::load(&flags, &Environment::from_pairs(pairs)).unwrap();
+    config.paths.create().unwrap();
+    let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
+    let app = App::start(config.clone()).await.unwrap();
+    let site = Site::new(app, &config, Tokens::open(&config.paths).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let stop = CancellationToken::new();
+    tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
+    Other { url, token, work: work.to_str().unwrap().to_owned(), _stop: stop.drop_guard(), _root: root }
+}
+
+/// A house whose goose is that other server.
+async fn house(other: &Other, protocol: Option<Protocol>) -> House {
+    let mut remote = Remote::new(&other.url);
+    remote.key = Some(other.token.clone().into());
+    remote.folder = Some(other.work.clone());
+    remote.timeout = Duration::from_secs(30);
+    remote.protocol = protocol;
+    let store = Arc::new(MemoryStore::new());
+    let hub = hub_of(remote, Arc::clone(&store) as _);
+    House { goose: goosed::Goosed::start(None).await.unwrap(), store, hub }
+}
+
+const DONE: Outcome = Outcome::Completed { stop: StopReason::EndTurn };
+
+#[tokio::test]
+async fn words_and_history_go_both_ways() {
+    for protocol in BOTH.map(Some).into_iter().chain([None]) {
+        let other = other("auto").await;
+        let house = house(&other, protocol).await;
+        let session = house.session(1).await;
+        let events = house.run(session, 1, r#"[[script:[[{"text":"hello"}]]]]"#).await;
+        assert_eq!((said(&events), outcome(&events)), (vec!["hello".to_owned()], &DONE), "{protocol:?}");
+        let events = house.run(session, 2, r#"[[script:[[{"text":"again"}]]]]"#).await;
+        assert_eq!(said(&events), ["again"], "{protocol:?}");
+        house.hub.delete(session).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_tool_over_there_asks_here() {
+    for protocol in BOTH {
+        for (kind, end, exists) in
+            [(ChoiceKind::AllowOnce, ToolEnd::Completed, true), (ChoiceKind::RejectOnce, ToolEnd::Failed, false)]
+        {
+            let other = other("ask").await;
+            let house = house(&other, Some(protocol)).await;
+            let session = house.session(1).await;
+            let script = r#"[[script:[[{"tool":"shell","args":{"command":"touch made"}}],[{"text":"then"}]]]]"#;
+            let run = house.prompt(session, 1, vec![Part::text(script)], None).await;
+            house.until(session, run, |event| matches!(event, Event::QuestionAsked { .. })).await;
+            house.answer(session, kind).await;
+            let events = house.until(session, run, |event| matches!(event, Event::RunEnded { .. })).await;
+            assert_eq!(outcome(&events), &DONE, "{protocol:?} {kind:?}");
+            let ends: Vec<ToolEnd> = events
+                .iter()
+                .filter_map(|event| match event {
+                    Event::ToolDone { result, .. } => Some(result.end),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(ends, [end], "{protocol:?} {kind:?}");
+            let made = std::path::Path::new(&other.work).join("made").exists();
+            assert_eq!(made, exists, "{protocol:?} {kind:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_said_as_such_whatever_is_spoken() {
+    for protocol in BOTH {
+        let mut other = other("auto").await;
+        other.token = "wrong".to_owned();
+        let house = house(&other, Some(protocol)).await;
+        let session = house.session(1).await;
+        let events = house.run(session, 1, "hi").await;
+        assert_eq!(outcome(&events), &Outcome::failed("unauthorized", "Goose authentication failed"), "{protocol:?}");
+    }
+}

@@ -1,0 +1,308 @@
+//! One turn of an agent elsewhere: its updates and questions in, reports out. No IO.
+
+use std::collections::HashMap;
+
+use gander_domain::{
+    Ask, Choice, ChoiceKind, Delta, Gate, Growth, Ids, Location, MessageId, Notice, Outcome, Part, Plan, PlanItem,
+    Question, QuestionId, QuestionOrigin, Reply, Report, Severity, StopReason, ToolCall, ToolCallId, ToolContent,
+    ToolEnd, ToolKind, ToolResult, Usage,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::acp::content;
+use crate::acp::schema::{
+    self, ContentBlock, ContentChunk, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest,
+    SelectedPermissionOutcome, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate,
+};
+use crate::acp::types::Profile;
+
+/// One turn of an agent elsewhere.
+#[derive(Debug, Default)]
+pub struct Turn {
+    model: String,
+    /// The message that grows, by the agent's id for it.
+    open: Option<Option<String>>,
+    calls: HashMap<String, Call>,
+}
+
+#[derive(Debug)]
+struct Call {
+    call: ToolCall,
+    stage: Stage,
+    content: Vec<ToolContent>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Wanted, and not yet known whether it asks first.
+    Fresh,
+    /// A person is asked.
+    Asked(QuestionId),
+    /// It runs.
+    Started,
+    /// It is over.
+    Done,
+}
+
+impl Turn {
+    /// A turn that this model answers.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self { model: model.into(), ..Self::default() }
+    }
+
+    /// Takes in what happened in the session.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
+    pub fn update(&mut self, update: SessionUpdate, ids: &mut dyn Ids) -> Vec<Report> {
+        let mut reports = Vec::new();
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => self.grow(Growth::Text, chunk, ids, &mut reports),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.grow(Growth::Thought, chunk, ids, &mut reports),
+            SessionUpdate::ToolCall(call) => self.called(call, ids, &mut reports),
+            SessionUpdate::ToolCallUpdate(update) => self.changed(update, ids, &mut reports),
+            SessionUpdate::Plan(plan) => reports.push(Report::PlanSet(self::plan(&plan))),
+            SessionUpdate::SessionInfoUpdate(info) => {
+                let title = json!(info)["title"].as_str().map(|title| Report::Titled(title.to_owned()));
+                reports.extend(title);
+            }
+            SessionUpdate::Notice(notice) => {
+                let said = json!(notice);
+                let title = ["title", "message"].iter().find_map(|key| said[*key].as_str()).unwrap_or_default();
+                let notice = Notice { severity: Severity::Info, title: title.to_owned(), detail: None };
+                reports.push(Report::Noticed(notice));
+            }
+            // our own prompt, and what only matters to somebody who looks at the agent's own settings
+            _ => {}
+        }
+        reports
+    }
+
+    /// The agent asks whether it may.
+    pub fn permission(&mut self, request: &RequestPermissionRequest, ids: &mut dyn Ids) -> (QuestionId, Vec<Report>) {
+        let (mut reports, theirs) = (Vec::new(), request.tool_call.tool_call_id.to_string());
+        if !self.calls.contains_key(&theirs) {
+            let fields = json!(request.tool_call);
+            let title = fields["title"].as_str().unwrap_or("tool").to_owned();
+            let call = schema::ToolCall::new(theirs.clone(), title).raw_input(fields.get("rawInput").cloned());
+            self.called(call, ids, &mut reports);
+        }
+        let id = QuestionId::make(ids);
+        let Some(known) = self.calls.get_mut(&theirs) else { return (id, reports) };
+        let choices = request.options.iter().map(|option| Choice {
+            id: option.option_id.to_string(),
+            name: option.name.clone(),
+            kind: same(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
+        });
+        let ask = Ask::Choose { choices: choices.collect() };
+        let call = Some(known.call.id);
+        let title = known.call.title.clone();
+        let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None };
+        reports.push(match known.stage {
+            Stage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: Gate::Ask(question) },
+            Stage::Asked(_) | Stage::Started | Stage::Done => Report::Asked(question),
+        });
+        known.stage = Stage::Asked(id);
+        (id, reports)
+    }
+
+    /// The agent wants a form filled in.
+    pub fn form(&mut self, message: &str, schema: Value, ids: &mut dyn Ids) -> (QuestionId, Report) {
+        let (id, title, origin) = (QuestionId::make(ids), message.to_owned(), QuestionOrigin::Held);
+        (id, Report::Asked(Question { id, call: None, title, ask: Ask::Form { schema }, origin, fingerprint: None }))
+    }
+
+    /// What the agent is answered, and what is to be reported.
+    pub fn answered(&mut self, question: QuestionId, reply: &Reply) -> (RequestPermissionOutcome, Option<Report>) {
+        let asked = self.calls.values_mut().find(|call| call.stage == Stage::Asked(question));
+        let ready = asked.filter(|_| reply.allows()).map(|call| {
+            call.stage = Stage::Started;
+            Report::ToolReady { call: call.call.id }
+        });
+        let outcome = match reply {
+            Reply::Chosen { choice, .. } => {
+                RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(choice.clone()))
+            }
+            Reply::Filled { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
+                RequestPermissionOutcome::Cancelled
+            }
+        };
+        (outcome, ready)
+    }
+
+    /// The turn is over.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
+    pub fn ended(&mut self, response: &PromptResponse) -> Vec<Report> {
+        let mut reports = self.close(false);
+        if let Some(usage) = &response.usage {
+            reports.push(Report::UsageAdded(Usage {
+                model: self.model.clone(),
+                input: usage.input_tokens,
+                output: usage.output_tokens,
+                cached: usage.cached_read_tokens.unwrap_or(0),
+                thinking: usage.thought_tokens.unwrap_or(0),
+                ..Usage::default()
+            }));
+        }
+        let outcome = match response.stop_reason {
+            schema::StopReason::MaxTokens => Outcome::Completed { stop: StopReason::MaxTokens },
+            schema::StopReason::MaxTurnRequests => Outcome::Completed { stop: StopReason::MaxTurns },
+            schema::StopReason::Refusal => Outcome::Completed { stop: StopReason::Refusal },
+            schema::StopReason::Cancelled => Outcome::Cancelled,
+            _ => Outcome::Completed { stop: StopReason::EndTurn },
+        };
+        reports.push(Report::Ended(outcome));
+        reports
+    }
+
+    /// The agent failed, or is gone: what it said stays.
+    pub fn failed(&mut self, reason: &str, message: &str) -> Vec<Report> {
+        let mut reports = self.close(true);
+        reports.push(Report::Ended(Outcome::failed(reason, message)));
+        reports
+    }
+
+    fn close(&mut self, interrupted: bool) -> Vec<Report> {
+        let mut reports = Vec::new();
+        self.let_run(&mut reports);
+        if self.open.take().is_some() {
+            reports.push(Report::MessageDone { tail: Vec::new(), native: None, interrupted });
+        }
+        reports
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
+    fn grow(&mut self, growth: Growth, chunk: ContentChunk, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+        self.let_run(reports);
+        let id = chunk.message_id.as_ref().map(ToString::to_string);
+        if self.open.as_ref().is_some_and(|open| *open != id) {
+            reports.push(Report::MessageDone { tail: Vec::new(), native: None, interrupted: false });
+            self.open = None;
+        }
+        if self.open.is_none() {
+            reports.push(Report::MessageStarted { message: MessageId::make(ids) });
+            self.open = Some(id);
+        }
+        match chunk.content {
+            ContentBlock::Text(text) => reports.push(Report::Deltas(vec![Delta { growth, text: text.text }])),
+            other => {
+                self.open = None;
+                reports.push(Report::MessageDone { tail: vec![part(other)], native: None, interrupted: false });
+            }
+        }
+    }
+
+    /// Calls that did not ask run already.
+    fn let_run(&mut self, reports: &mut Vec<Report>) {
+        for call in self.calls.values_mut().filter(|call| call.stage == Stage::Fresh) {
+            call.stage = Stage::Started;
+            reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
+        }
+    }
+
+    fn called(&mut self, told: schema::ToolCall, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+        let theirs = told.tool_call_id.to_string();
+        if self.calls.contains_key(&theirs) {
+            return;
+        }
+        let id = theirs.parse().unwrap_or_else(|_| ToolCallId::make(ids));
+        let call = ToolCall {
+            id,
+            name: told.name.clone().unwrap_or_else(|| told.title.clone()),
+            title: told.title,
+            kind: same(&told.kind).unwrap_or(ToolKind::Other),
+            arguments: told.raw_input.filter(Value::is_object).unwrap_or_else(|| json!({})),
+            locations: told.locations.iter().map(location).collect(),
+            idempotent: false,
+        };
+        if self.open.take().is_none() {
+            reports.push(Report::MessageStarted { message: MessageId::make(ids) });
+        }
+        let tail = vec![Part::ToolUse { call: id, name: call.name.clone(), arguments: call.arguments.clone() }];
+        reports.push(Report::MessageDone { tail, native: None, interrupted: false });
+        let content = told.content.into_iter().map(shown).collect();
+        self.calls.insert(theirs.clone(), Call { call, stage: Stage::Fresh, content });
+        if told.status != ToolCallStatus::Pending {
+            self.settled(&theirs, told.status, told.raw_output, reports);
+        }
+    }
+
+    fn changed(&mut self, update: ToolCallUpdate, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+        let theirs = update.tool_call_id.to_string();
+        let fields = update.fields;
+        if !self.calls.contains_key(&theirs) {
+            let title = fields.title.clone().unwrap_or_else(|| "tool".to_owned());
+            let call = schema::ToolCall::new(theirs.clone(), title).raw_input(fields.raw_input.clone());
+            self.called(call, ids, reports);
+        }
+        if let (Some(call), Some(content)) = (self.calls.get_mut(&theirs), fields.content) {
+            call.content = content.into_iter().map(shown).collect();
+            if call.stage == Stage::Started && fields.status.is_none() {
+                reports.push(Report::ToolUpdated { call: call.call.id, content: call.content.clone() });
+            }
+        }
+        if let Some(status) = fields.status {
+            self.settled(&theirs, status, fields.raw_output, reports);
+        }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
+    fn settled(&mut self, theirs: &str, status: ToolCallStatus, raw: Option<Value>, reports: &mut Vec<Report>) {
+        let Some(call) = self.calls.get_mut(theirs) else { return };
+        let end = match status {
+            ToolCallStatus::Completed => ToolEnd::Completed,
+            ToolCallStatus::Failed => ToolEnd::Failed,
+            _ if status == ToolCallStatus::InProgress && call.stage == Stage::Fresh => {
+                call.stage = Stage::Started;
+                return reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
+            }
+            _ => return,
+        };
+        if call.stage == Stage::Fresh {
+            reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
+        }
+        if call.stage != Stage::Done {
+            call.stage = Stage::Done;
+            let result = ToolResult { end, content: std::mem::take(&mut call.content), raw };
+            reports.push(Report::ToolDone { call: call.call.id, result });
+        }
+    }
+}
+
+/// A block as a part; what cannot be checked is kept as it came.
+fn part(block: ContentBlock) -> Part {
+    let raw = json!(block);
+    let profile = Profile { image: true, audio: true, ..Profile::default() };
+    let read = content::parts(vec![block], &profile).ok().and_then(|mut parts| parts.pop());
+    read.unwrap_or(Part::Unknown(raw))
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
+fn shown(content: ToolCallContent) -> ToolContent {
+    match content {
+        ToolCallContent::Content(content) => ToolContent::Part { part: part(content.content) },
+        ToolCallContent::Diff(diff) => {
+            let path = diff.path.to_string_lossy().into_owned();
+            ToolContent::Diff { path, old: diff.old_text, new: diff.new_text }
+        }
+        other => ToolContent::Part { part: Part::Unknown(json!(other)) },
+    }
+}
+
+fn location(location: &schema::ToolCallLocation) -> Location {
+    Location { path: location.path.to_string_lossy().into_owned(), line: location.line }
+}
+
+fn plan(told: &schema::Plan) -> Plan {
+    let item = |entry: &schema::PlanEntry| PlanItem {
+        text: entry.content.clone(),
+        priority: same(&entry.priority).unwrap_or_default(),
+        status: same(&entry.status).unwrap_or_default(),
+    };
+    Plan { items: told.entries.iter().map(item).collect() }
+}
+
+/// The protocol's word for something that we call the same.
+fn same<T: DeserializeOwned>(word: &impl Serialize) -> Option<T> {
+    serde_json::from_value(json!(word)).ok()
+}
