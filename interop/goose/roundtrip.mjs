@@ -1,50 +1,16 @@
 // The real goose and gander exchange sessions over files and REST.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+
+import { host, model } from "./model.mjs";
 
 const [gander, goose] = process.argv.slice(2);
 const root = mkdtempSync(join(tmpdir(), "gander-roundtrip-"));
 const work = join(root, "work");
 mkdirSync(work);
 
-/** A model that calls the shell once and then tells what it said. */
-const model = createServer((request, response) => {
-  let body = "";
-  request.on("data", (chunk) => (body += chunk));
-  request.on("end", () => {
-    const { messages = [], tools = [], stream } = body ? JSON.parse(body) : {};
-    const chunk = (delta, finish_reason = null, usage) => {
-      const choice = { index: 0, delta, finish_reason };
-      const data = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "mock", choices: [choice], usage };
-      response.write(`data: ${JSON.stringify(data)}\n\n`);
-    };
-    if (!stream) {
-      const message = { role: "assistant", content: "A title" };
-      const choices = [{ index: 0, message, finish_reason: "stop" }];
-      response.setHeader("content-type", "application/json");
-      response.end(JSON.stringify({ id: "c", object: "chat.completion", created: 1, model: "mock", choices }));
-      return;
-    }
-    response.setHeader("content-type", "text/event-stream");
-    const shell = tools.map((tool) => tool.function.name).find((name) => name.endsWith("shell"));
-    const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
-    if (shell && !messages.some((message) => message.role === "tool")) {
-      const call = { index: 0, id: "call_1", type: "function" };
-      chunk({ role: "assistant", content: "Let me look. " });
-      chunk({ tool_calls: [{ ...call, function: { name: shell, arguments: '{"command":"echo marco"}' } }] });
-      chunk({}, "tool_calls", usage);
-    } else {
-      ["It says ", "marco", "."].forEach((content) => chunk({ content }));
-      chunk({}, "stop", usage);
-    }
-    response.end("data: [DONE]\n\n");
-  });
-});
-await new Promise((resolve) => model.listen(0, "127.0.0.1", resolve));
-const host = `http://127.0.0.1:${model.address().port}`;
 const secret = "goose-and-gander";
 const env = {
   PATH: process.env.PATH, HOME: root, GOOSE_PATH_ROOT: join(root, "goose"), GOOSE_PROVIDER: "openai", GOOSE_MODEL: "mock",
