@@ -1,11 +1,16 @@
 """Describes goose's REST as this server serves it, for a program that makes up requests. Prints OpenAPI.
 
-Our own table: the paths and the fields of their bodies, with their types. Routes that answer 501 on purpose are not in it.
+    describe.py SESSION
+
+Our own table: the paths and the fields of their bodies, with their types. Routes that answer 501 on purpose are not in it. Half of
+the ids are that of a real session.
 """
 
 import json
+import sys
 
 TEXT = {"type": "string"}
+SESSION = {"anyOf": [{"type": "string", "enum": [sys.argv[1]]}, TEXT]}
 FLAG = {"type": "boolean"}
 NUMBER = {"type": "integer"}
 OBJECT = {"type": "object"}
@@ -44,11 +49,11 @@ MESSAGES = {"type": "array", "items": MESSAGE}
 
 # method, path, fields of the body (a star is required) or of the query
 ROUTES = [
-    ("post", "/reply", {"user_message*": MESSAGE, "session_id*": TEXT, "override_conversation": MESSAGES, "mode": TEXT}),
+    ("post", "/reply", {"user_message*": MESSAGE, "session_id*": SESSION, "override_conversation": MESSAGES, "mode": TEXT}),
     ("post", "/sessions/{id}/reply", {"request_id*": TEXT, "user_message*": MESSAGE, "override_conversation": MESSAGES}),
     ("post", "/sessions/{id}/cancel", {"request_id*": TEXT}),
-    ("post", "/action-required/tool-confirmation", {"id*": TEXT, "action*": TEXT, "sessionId*": TEXT}),
-    ("post", "/confirm", {"request_id*": TEXT, "session_id*": TEXT, "approved*": FLAG}),
+    ("post", "/action-required/tool-confirmation", {"id*": TEXT, "action*": TEXT, "sessionId*": SESSION}),
+    ("post", "/confirm", {"request_id*": TEXT, "session_id*": SESSION, "approved*": FLAG}),
     ("get", "/sessions", {}),
     ("get", "/sessions/search", {"query*": TEXT, "limit": NUMBER, "after_date": TEXT, "before_date": TEXT}),
     ("get", "/sessions/insights", {}),
@@ -62,18 +67,18 @@ ROUTES = [
     ("post", "/sessions/{id}/messages", {"message": MESSAGE}),
     ("post", "/agent/start", {"working_dir*": TEXT, "recipe": OBJECT, "recipe_id": TEXT, "recipe_deeplink": TEXT,
                               "extension_overrides": LIST}),
-    ("post", "/agent/resume", {"session_id*": TEXT, "load_model_and_extensions*": FLAG}),
-    ("post", "/agent/restart", {"session_id*": TEXT}),
-    ("post", "/agent/stop", {"session_id*": TEXT}),
-    ("post", "/agent/update_provider", {"session_id*": TEXT, "provider*": TEXT, "model": TEXT, "context_limit": NUMBER,
+    ("post", "/agent/resume", {"session_id*": SESSION, "load_model_and_extensions*": FLAG}),
+    ("post", "/agent/restart", {"session_id*": SESSION}),
+    ("post", "/agent/stop", {"session_id*": SESSION}),
+    ("post", "/agent/update_provider", {"session_id*": SESSION, "provider*": TEXT, "model": TEXT, "context_limit": NUMBER,
                                         "request_params": OBJECT}),
-    ("post", "/agent/update_session", {"session_id*": TEXT, "goose_mode": TEXT}),
-    ("post", "/agent/update_from_session", {"session_id*": TEXT}),
-    ("get", "/agent/tools", {"session_id*": TEXT, "extension_name": TEXT}),
-    ("get", "/agent/list_apps", {"session_id": TEXT}),
+    ("post", "/agent/update_session", {"session_id*": SESSION, "goose_mode": TEXT}),
+    ("post", "/agent/update_from_session", {"session_id*": SESSION}),
+    ("get", "/agent/tools", {"session_id*": SESSION, "extension_name": TEXT}),
+    ("get", "/agent/list_apps", {"session_id": SESSION}),
     ("get", "/agent/export_app/{name}", {}),
     ("post", "/agent/import_app", {"html*": TEXT}),
-    ("get", "/agent/prompts", {"session_id": TEXT}),
+    ("get", "/agent/prompts", {"session_id": SESSION}),
     ("get", "/config", {}),
     ("post", "/config/read", {"key*": TEXT, "is_secret*": FLAG}),
     ("post", "/config/upsert", {"key*": TEXT, "value*": {}, "is_secret*": FLAG}),
@@ -104,7 +109,7 @@ ROUTES = [
 def operation(method, path, fields):
     """One route, with what it takes."""
     parameters = [
-        {"name": name.strip("{}"), "in": "path", "required": True, "schema": TEXT}
+        {"name": name.strip("{}"), "in": "path", "required": True, "schema": SESSION if name == "{id}" else TEXT}
         for name in path.split("/")
         if name.startswith("{")
     ]

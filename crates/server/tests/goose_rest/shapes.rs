@@ -3,6 +3,7 @@
 //! The facts are our own reading of goose 1.35's API. With `GANDER_GOOSE_OPENAPI=FILE` the official description is held
 //! against the same answers.
 
+use gander_testkit::conformance::Witness;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -177,9 +178,13 @@ async fn every_documented_route_answers_in_its_documented_shape() {
     let id = started["id"].as_str().unwrap();
     house.reply(json!({"session_id": id, "user_message": said("hello")})).await;
     let (_, file) = house.get(&format!("/sessions/{id}/export")).await;
-    let official = official();
+    let (official, mut witness) = (official(), Witness::of("goose REST"));
+    witness.lists("route", ["POST /reply"]);
+    witness.shows("route", "POST /reply", "HTTP");
     let cases = sessions(id, file.as_str().unwrap()).into_iter().chain(agent(id, &house.work())).chain(settings());
     for Case { method, path, body, status, shape } in cases {
+        let route = format!("{method} {}", path.split('?').next().unwrap_or(&path).replace(id, "{id}"));
+        witness.lists("route", [&route]);
         let request = house.request(method.clone(), &path);
         let response = match &body {
             Some(body) => request.json(body).send().await.unwrap(),
@@ -190,6 +195,7 @@ async fn every_documented_route_answers_in_its_documented_shape() {
         assert_eq!(found, status, "{method} {path}: {text}");
         let value: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         assert_eq!(misfit(shape, &value), None, "{method} {path}");
+        witness.shows("route", &route, "HTTP");
         if let Some(document) = &official {
             validate(document, shape, &value, &format!("{method} {path}"));
         }
@@ -232,4 +238,37 @@ fn validate(document: &Value, shape: &str, value: &Value, case: &str) {
     let wrong: Vec<String> =
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(wrong.is_empty(), "{case}: {wrong:#?}");
+}
+
+/// What goosed had and nothing here stands behind.
+const ABSENT: [(Method, &str); 12] = [
+    (Method::POST, "/agent/set_container"),
+    (Method::POST, "/config/custom-providers"),
+    (Method::POST, "/sessions/import/nostr"),
+    (Method::GET, "/diagnostics/x"),
+    (Method::GET, "/tunnel/status"),
+    (Method::POST, "/tunnel/start"),
+    (Method::POST, "/tunnel/stop"),
+    (Method::GET, "/dictation/config"),
+    (Method::GET, "/dictation/models"),
+    (Method::POST, "/dictation/transcribe"),
+    (Method::GET, "/local-inference/models"),
+    (Method::GET, "/local-inference/search"),
+];
+
+#[tokio::test]
+async fn what_is_not_offered_is_refused_honestly() {
+    let house = House::open().await;
+    let mut witness = Witness::of("goose REST");
+    for (method, path) in ABSENT {
+        let request = house.request(method.clone(), path);
+        let request = if method == Method::POST { request.json(&json!({})) } else { request };
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status().as_u16(), 501, "{method} {path}");
+        let said: Value = response.json().await.unwrap();
+        assert!(said["message"].is_string(), "{method} {path}: {said}");
+        let route = format!("{method} {path}");
+        witness.lists("route", [&route]);
+        witness.refuses("route", &route, "501 with a sentence");
+    }
 }

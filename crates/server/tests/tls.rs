@@ -1,0 +1,59 @@
+//! TLS with a certificate of our own making: pinned by its fingerprint, the same after a restart.
+
+#![allow(clippy::unwrap_used)]
+
+use gander_server::app::App;
+use gander_server::config::{Config, Environment, Flags};
+use gander_server::http::{ROUTES, SelfSigned, Site, router, serve_with};
+use gander_server::token::Tokens;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+fn config(root: &std::path::Path) -> Config {
+    let pairs = [("HOME", root.to_str().unwrap()), ("GANDER_MODEL", "demo/demo")];
+    let environment = Environment::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let flags = Flags { data: Some(root.join("data")), ..Flags::default() };
+    let config = Config::load(&flags, &environment).unwrap();
+    config.paths.create().unwrap();
+    config
+}
+
+#[tokio::test]
+async fn whoever_pins_the_certificate_is_served() {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let root = tempfile::tempdir().unwrap();
+    let config = config(root.path());
+    let tls = SelfSigned::open(&config.paths).unwrap();
+    let app = App::start(config.clone()).await.unwrap();
+    let site = Site::new(app, &config, Tokens::open(&config.paths).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (routes, stop) = (router(ROUTES, &site), CancellationToken::new());
+    tokio::spawn(serve_with(listener, Some(tls.acceptor.clone()), site, routes, stop.clone()));
+    let certificate = std::fs::read(config.paths.data().join("tls.cert.der")).unwrap();
+    let pinned = reqwest::Certificate::from_der(&certificate).unwrap();
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([pinned]).build().unwrap();
+    let answer = client.get(format!("https://localhost:{port}/status")).send().await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.text().await.unwrap().as_str()), (200, "ok"));
+    // Somebody who trusts nobody in particular is not.
+    let stranger = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    assert!(stranger.get(format!("https://localhost:{port}/status")).send().await.is_err());
+    // Who does not encrypt, or says nothing at all, does not keep others out.
+    let plain = reqwest::Client::builder().no_proxy().build().unwrap();
+    assert!(plain.get(format!("http://localhost:{port}/status")).send().await.is_err());
+    let _silent = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let again = client.get(format!("https://localhost:{port}/status")).send().await.unwrap();
+    assert_eq!(again.status().as_u16(), 200);
+    stop.cancel();
+}
+
+#[test]
+fn the_certificate_is_made_once() {
+    let root = tempfile::tempdir().unwrap();
+    let config = config(root.path());
+    let first = SelfSigned::open(&config.paths).unwrap().fingerprint;
+    assert_eq!(SelfSigned::open(&config.paths).unwrap().fingerprint, first);
+    assert_eq!((first.len(), first.matches(':').count()), (95, 31), "{first}");
+    let key = std::fs::metadata(config.paths.data().join("tls.key.der")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o077, 0);
+}
