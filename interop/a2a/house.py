@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -71,9 +72,10 @@ def wait(port, process):
 
 
 def case(name, check):
-    """Prints one verdict."""
+    """Prints one verdict; whatever else is printed meanwhile is an aside."""
     try:
-        check()
+        with contextlib.redirect_stdout(sys.stderr):
+            check()
         print("pass", name, flush=True)
     except Exception as error:  # a client's errors are of any kind
         print("fail", name, f"{type(error).__name__}: {error}".replace("\n", " ")[:300], flush=True)

@@ -7,6 +7,7 @@ A failure's name is NAME:METHOD/path:code:what, where what is the schema that wa
 
 import glob
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def run(document, path, url, folder):
     command = [SCHEMATHESIS, "run", path, "--url", url, "--checks", "all", "--max-examples", "25", "--continue-on-failure"]
     command += ["--report", "ndjson", "--report-dir", folder, "--generation-deterministic", "--no-color"]
     command += ["--phases", PHASES, "--max-time", "150", "--request-timeout", "30"]
-    subprocess.run(command, stdout=sys.stderr, check=False)
+    # It keeps notes where it is started.
+    subprocess.run(command, stdout=sys.stderr, check=False, cwd=folder)
     events = [json.loads(line) for line in open(glob.glob(f"{folder}/*.ndjson")[0])]
     found, cases = {}, 0
     for event in events:
@@ -60,6 +62,7 @@ def run(document, path, url, folder):
 
 for argument in DOCUMENTS:
     document, _, path = argument.partition("=")
+    path = os.path.abspath(path)
     settings = {"GANDER_SERVER_OPEN": '["acp-rest"]', "GANDER_SERVER_CONFORMANCE_AGENTS": "false"}
     with house.server(GANDER, GANDER_A2A_AGENT="gander", **settings) as url, tempfile.TemporaryDirectory() as folder:
         run(document, path, url, folder)

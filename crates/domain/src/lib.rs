@@ -13,6 +13,7 @@ pub mod id;
 pub mod message;
 pub mod question;
 pub mod session;
+pub mod spoken;
 pub mod state;
 pub mod tool;
 pub mod view;
@@ -29,6 +30,7 @@ pub use id::{Ids, MessageId, Principal, QuestionId, RunId, SessionId, Timestamp,
 pub use message::{Delta, Growth, Message, Native, Part, Role};
 pub use question::{Answer, Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
 pub use session::{Birth, Effect, Now, Recovery, Session, When};
+pub use spoken::Spoken;
 pub use state::{STATE_LIMIT, State, StateScope};
 pub use tool::{Location, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult};
 pub use view::{Activity, SessionView};

@@ -1,7 +1,9 @@
 //! A server with the agent that the kits ask for, and requests to it in every binding.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
+use gander_testkit::conformance::Witness;
 use gander_testkit::harness::{Launch, PATIENCE, Server, binary};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ pub(crate) struct House {
     pub(crate) server: Server,
     pub(crate) token: String,
     pub(crate) client: Client,
+    witness: Mutex<Witness>,
     root: tempfile::TempDir,
 }
 
@@ -42,15 +45,15 @@ impl House {
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
         rustls::crypto::ring::default_provider().install_default().ok();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build()?;
-        Ok(Self { server, token, client, root })
+        Ok(Self { server, token, client, witness: Mutex::new(Witness::of("a2a")), root })
     }
 
     /// Kills the server and starts another on the same data.
     pub(crate) async fn restart(self) -> anyhow::Result<Self> {
-        let Self { server, token, client, root } = self;
+        let Self { server, token, client, witness, root } = self;
         let launch = server.launch.clone();
         server.kill().await?;
-        Ok(Self { server: launch.serve().await?, token, client, root })
+        Ok(Self { server: launch.serve().await?, token, client, witness, root })
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -66,7 +69,20 @@ impl House {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let response = self.request(Method::POST, "/a2a").header("A2A-Version", "1.0").json(&body).send().await?;
         assert_eq!(response.status(), 200);
-        Ok(response.json().await?)
+        let answer = response.json().await?;
+        self.heard(&answer);
+        Ok(answer)
+    }
+
+    /// Notes which states and errors an answer shows.
+    fn heard(&self, answer: &Value) {
+        let mut witness = self.witness.lock().unwrap();
+        if let Some(code) = answer["error"]["code"].as_i64() {
+            witness.shows("error", &code.to_string(), "JSON-RPC");
+        }
+        for task in [&answer["result"], &answer["result"]["task"]] {
+            witness.shows("state", task["status"]["state"].as_str().unwrap_or_default(), "JSON-RPC");
+        }
     }
 
     /// What a call of 1.0 gives, which must not be an error.
@@ -144,12 +160,16 @@ pub(crate) fn said(binding: Binding, id: &str, text: &str) -> Value {
 /// The events of a stream: their ids and what they say, to its end.
 pub(crate) async fn events(response: Response) -> anyhow::Result<Vec<(Option<String>, Value)>> {
     assert_eq!(response.status(), 200);
+    let mut witness = Witness::of("a2a");
     let text = tokio::time::timeout(Duration::from_secs(60), response.text()).await??;
     let blocks = text.split("\n\n").filter(|block| block.contains("data: "));
     blocks
         .map(|block| {
             let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
-            let data = serde_json::from_str(field("data: ").unwrap_or_default())?;
+            let data: Value = serde_json::from_str(field("data: ").unwrap_or_default())?;
+            let event = data.get("result").unwrap_or(&data);
+            event.as_object().into_iter().flatten().for_each(|(kind, _)| witness.shows("event", kind, "stream"));
+            witness.shows("state", event["statusUpdate"]["status"]["state"].as_str().unwrap_or_default(), "stream");
             Ok((field("id: ").map(str::to_owned), data))
         })
         .collect()

@@ -6,6 +6,8 @@ mod cards;
 mod doors;
 mod errors;
 mod house;
+mod json;
+mod operations;
 mod push;
 mod rows;
 mod streams;

@@ -1,6 +1,7 @@
 //! What is refused, and how.
 
 use gander_server::token::{self, Scope};
+use gander_testkit::conformance::Witness;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -54,6 +55,8 @@ async fn a_failed_run_is_an_answer_and_says_why() {
         let stream = house.post("/runs", &new(agent, "x", "stream")).await;
         assert_eq!(stream.kinds(), ["run.created", "run.in-progress", "run.failed"], "{agent}");
     }
+    let why = "kept for a stream that breaks off: a failed run is told as such, for both SDKs give up at this event";
+    Witness::of("acp_rest").refuses("event", "error", why);
 }
 
 #[tokio::test]

@@ -1,22 +1,26 @@
 //! A server in this process with agents of known behaviour, and a client for it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use gander_server::app::App;
 use gander_server::config::{Config, Environment, Flags};
 use gander_server::http::{ROUTES, Site, router, serve};
 use gander_server::token::{self, Tokens};
+use gander_testkit::conformance::Witness;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::witness;
 
 pub struct House {
     pub address: SocketAddr,
     pub config: Config,
     pub token: String,
     client: reqwest::Client,
+    witness: Mutex<Witness>,
     _stop: DropGuard,
     root: tempfile::TempDir,
 }
@@ -55,7 +59,8 @@ impl House {
         let stop = CancellationToken::new();
         tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { address, config, token, client, _stop: stop.drop_guard(), root }
+        let witness = Mutex::new(Witness::of("acp_rest"));
+        Self { address, config, token, client, witness, _stop: stop.drop_guard(), root }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -81,10 +86,25 @@ impl House {
         self.send(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
     }
 
+    /// Any bytes that claim to be of this type.
+    pub async fn post_bytes(&self, path: &str, kind: &str, body: Vec<u8>) -> Answer {
+        let request = self.client.post(self.url(path)).bearer_auth(&self.token).header("content-type", kind);
+        self.send(request.body(body)).await
+    }
+
     async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
-        let response = request.send().await.unwrap();
+        let request = request.build().unwrap();
+        let (method, path) = (request.method().to_string(), request.url().path().to_owned());
+        let body = request.body().and_then(|body| serde_json::from_slice::<Value>(body.as_bytes()?).ok());
+        let response = self.client.execute(request).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Answer { status, text: response.text().await.unwrap(), headers }
+        let text = response.text().await.unwrap();
+        let mut witness = self.witness.lock().unwrap();
+        witness::heard(&mut witness, &method, &path, status, &text);
+        if let Some(mode) = body.as_ref().and_then(|body| body["mode"].as_str()).filter(|_| status < 300) {
+            witness.shows("mode", mode, "HTTP");
+        }
+        Answer { status, text, headers }
     }
 
     pub async fn run(&self, agent: &str, text: &str) -> Value {

@@ -6,7 +6,9 @@
 mod binary;
 mod errors;
 mod house;
+mod json;
 mod kill;
 mod routes;
 mod rows;
 mod sessions;
+mod witness;

@@ -56,6 +56,8 @@ async fn the_native_agent_is_served_too_and_its_figures_come_from_the_log() {
     let run = house.run("gander", "hello").await;
     assert_eq!(run["status"], "completed", "{run}");
     assert!(!said(&run).concat().is_empty(), "{run}");
+    let told = house.post("/runs", &new("gander", "hello", "stream")).await.kinds();
+    assert!(told.contains(&"generic".to_owned()), "what only we have: {told:?}");
     let other = House::open().await;
     other.run("echo", "hi").await;
     other.run("failer", "hi").await;

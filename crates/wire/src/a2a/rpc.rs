@@ -6,6 +6,9 @@ use super::error::{Error, Kind};
 use super::input::{self, Method};
 use super::{Dialect, Request};
 
+/// A longer id is never repeated.
+const LONGEST_ID: usize = 256;
+
 /// A request with its envelope taken off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Envelope {
@@ -99,6 +102,9 @@ pub fn unsupported(version: &str) -> Error {
 fn head(object: &mut Map<String, Value>) -> Result<(Value, String), Box<(Value, Error)>> {
     let id = match object.remove("id") {
         None | Some(Value::Null) => Value::Null,
+        Some(Value::String(id)) if id.len() > LONGEST_ID => {
+            return Err(Box::new((Value::Null, invalid("an id has at most 256 bytes"))));
+        }
         Some(id @ Value::String(_)) => id,
         Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Value::Number(number),
         Some(_) => return Err(Box::new((Value::Null, invalid("an id is a string or an integer")))),

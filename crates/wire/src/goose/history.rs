@@ -1,7 +1,8 @@
 //! The fold of a session's log into goose's conversation.
 
 use gander_domain::{
-    Command, Entry, Event, Message as Said, MessageId, Part, Question, ResetReason, Role, Seq, Timestamp, ToolCall,
+    Command, Entry, Event, Message as Said, MessageId, Part, Question, ResetReason, Role, Seq, Spoken, Timestamp,
+    ToolCall,
 };
 use serde_json::Value;
 
@@ -14,14 +15,6 @@ pub struct Transcript {
     said: Vec<Spoken>,
     open: Vec<(Timestamp, Question)>,
     calls: Vec<ToolCall>,
-}
-
-/// One message and where it stands in the log.
-#[derive(Clone, Debug)]
-struct Spoken {
-    seq: Seq,
-    at: Timestamp,
-    message: Said,
 }
 
 /// The conversation that a whole log tells.
@@ -50,7 +43,7 @@ impl Transcript {
             Event::QuestionAsked { question } => self.open.push((entry.at, question.clone())),
             Event::QuestionAnswered { question, .. } => self.open.retain(|(_, open)| open.id != *question),
             Event::RunEnded { .. } => self.calls.clear(),
-            Event::HistoryReset { keep_to, replacement, reason } => self.reset(entry, *keep_to, replacement, *reason),
+            Event::HistoryReset { .. } => Spoken::reset(&mut self.said, entry),
             Event::SessionCreated { .. }
             | Event::TitleSet { .. }
             | Event::SettingsChanged { .. }
@@ -78,7 +71,7 @@ impl Transcript {
             let call = self.calls.iter().find(|call| Some(call.id) == question.call);
             serde_json::to_value(asking(*at, question, call)).unwrap_or_default()
         });
-        self.said.iter().filter_map(Spoken::told).chain(asked).collect()
+        self.said.iter().filter_map(as_told).chain(asked).collect()
     }
 
     /// The first so many messages, as they are in the log.
@@ -88,12 +81,12 @@ impl Transcript {
 
     /// How many messages come before this second.
     pub fn before_second(&self, second: i64) -> usize {
-        self.said.iter().position(|spoken| spoken.created() >= second).unwrap_or(self.said.len())
+        self.said.iter().position(|spoken| created(spoken) >= second).unwrap_or(self.said.len())
     }
 
     /// How many messages come before the one with this id, if there is one.
     pub fn before_message(&self, id: &str) -> Option<usize> {
-        self.said.iter().position(|spoken| spoken.told().is_some_and(|told| told["id"] == id))
+        self.said.iter().position(|spoken| as_told(spoken).is_some_and(|told| told["id"] == id))
     }
 
     /// What goes back to the first so many messages. Those of a reset stand at one place and are said again.
@@ -107,37 +100,24 @@ impl Transcript {
     }
 
     fn say(&mut self, entry: &Entry, message: Said) {
-        self.said.push(Spoken { seq: entry.seq, at: entry.at, message });
-    }
-
-    /// After a compaction people still see everything.
-    fn reset(&mut self, entry: &Entry, keep_to: Seq, replacement: &[Said], reason: ResetReason) {
-        match reason {
-            ResetReason::Compacted => {}
-            ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
-                self.said.retain(|spoken| spoken.seq <= keep_to);
-                replacement.iter().for_each(|message| self.say(entry, message.clone()));
-            }
-        }
+        self.said.push(Spoken::only(entry, message));
     }
 }
 
-impl Spoken {
-    /// What goose itself wrote is given back as it was.
-    fn told(&self) -> Option<Value> {
-        match self.own() {
-            Some(own) => Some(own.clone()),
-            None => told(&self.message, self.at).and_then(|message| serde_json::to_value(message).ok()),
-        }
+/// What goose itself wrote is given back as it was.
+fn as_told(spoken: &Spoken) -> Option<Value> {
+    match own(spoken) {
+        Some(own) => Some(own.clone()),
+        None => told(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok()),
     }
+}
 
-    fn created(&self) -> i64 {
-        self.own().and_then(|own| own["created"].as_i64()).unwrap_or_else(|| seconds(self.at))
-    }
+fn created(spoken: &Spoken) -> i64 {
+    own(spoken).and_then(|own| own["created"].as_i64()).unwrap_or_else(|| seconds(spoken.at))
+}
 
-    fn own(&self) -> Option<&Value> {
-        self.message.native.as_ref().filter(|native| native.wire == NATIVE).map(|native| &native.items)
-    }
+fn own(spoken: &Spoken) -> Option<&Value> {
+    spoken.message.native.as_ref().filter(|native| native.wire == NATIVE).map(|native| &native.items)
 }
 
 /// A whole message, unless nothing is said in it.

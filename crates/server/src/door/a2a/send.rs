@@ -61,6 +61,9 @@ impl A2a {
         if name.len() > LONGEST_NAME {
             return Err(Error::field("message.contextId", "is too long"));
         }
+        if name.chars().any(char::is_control) {
+            return Err(Error::field("message.contextId", "has characters that nobody can see"));
+        }
         let session = match self.session(&caller.identity.principal, name).await? {
             Some(session) => session,
             None => match self.create(caller, Some(name), message, parts.clone(), ack).await {

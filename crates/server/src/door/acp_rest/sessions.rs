@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use gander_domain::{Entry, Event, Outcome, Principal, ResetReason, Role, Seq, SessionId, SessionView, Timestamp};
+use gander_domain::{Entry, Event, Outcome, Principal, Role, Seq, SessionId, SessionView, Spoken, Timestamp};
 use gander_wire::acp_rest::types::Time;
 use gander_wire::acp_rest::{DOOR, Message, Refusal, Session, part};
 use sha2::{Digest, Sha256};
@@ -38,13 +38,6 @@ pub(super) struct Reference {
     pub(super) seq: Seq,
     /// Which of the entry's messages.
     pub(super) index: u32,
-}
-
-/// A message of a session's history.
-pub(super) struct Kept {
-    pub(super) place: (Seq, u32),
-    pub(super) at: Timestamp,
-    pub(super) message: gander_domain::Message,
 }
 
 impl Resources {
@@ -108,7 +101,7 @@ impl AcpRest {
         if self.resources.forwarded {
             let until = Timestamp::from_micros(clock::now().micros() + GOOD_FOR);
             for kept in self.kept(view.session).await? {
-                let reference = Reference { session: view.session, seq: kept.place.0, index: kept.place.1 };
+                let reference = Reference { session: view.session, seq: kept.seq, index: kept.index };
                 history.push(format!("{}/resources/{}", base.0, self.resources.id(reference, until)));
             }
         }
@@ -124,24 +117,23 @@ impl AcpRest {
         Ok(shown(&agent, &kept))
     }
 
-    pub(super) async fn message(&self, reference: Reference) -> Option<Kept> {
+    pub(super) async fn message(&self, reference: Reference) -> Option<Spoken> {
         let Reference { session, seq, index } = reference;
         let (after, limit) = (Seq(seq.0.checked_sub(1)?), Limit { entries: 1, ..Limit::default() });
         let page = self.desk.hub.store().read(session, after, limit, Form::Joined).await.ok()?;
         let entry = page.first().filter(|entry| entry.seq == seq)?;
-        said(entry).nth(index as usize)
+        said(entry).find(|kept| kept.index == index)
     }
 
     /// What was said in runs that came to their end, since the history began.
-    pub(super) async fn kept(&self, session: SessionId) -> Result<Vec<Kept>, Refusal> {
+    pub(super) async fn kept(&self, session: SessionId) -> Result<Vec<Spoken>, Refusal> {
         let log = read_all(&**self.desk.hub.store(), session, Form::Joined).await.map_err(failed)?;
         let (mut kept, mut pending) = (Vec::new(), Vec::new());
         for entry in &log {
             match &entry.event {
-                Event::HistoryReset { reason: ResetReason::Compacted, .. } => {}
-                Event::HistoryReset { keep_to, .. } => {
-                    kept.retain(|kept: &Kept| kept.place.0 <= *keep_to);
-                    kept.extend(said(entry));
+                Event::HistoryReset { .. } => {
+                    Spoken::reset(&mut kept, entry);
+                    kept.retain(is_shown);
                 }
                 Event::RunEnded { outcome: Outcome::Completed { .. } } => kept.append(&mut pending),
                 Event::RunStarted { .. } | Event::RunEnded { .. } => pending.clear(),
@@ -179,28 +171,18 @@ impl AcpRest {
 }
 
 /// The messages of an entry that a client can be shown.
-fn said(entry: &Entry) -> impl Iterator<Item = Kept> + '_ {
-    let messages: &[gander_domain::Message] = if let Event::MessageDone { message } = &entry.event {
-        std::slice::from_ref(message)
-    } else if let Event::HistoryReset { replacement, .. } = &entry.event {
-        replacement
-    } else {
-        &[]
-    };
-    let visible = |message: &gander_domain::Message| {
-        message.role != Role::Tool
-            && !message.interrupted
-            && message.parts.iter().any(|part| part::message_part(part).is_some())
-    };
-    let kept = |(index, message): (usize, &gander_domain::Message)| Kept {
-        place: (entry.seq, index as u32),
-        at: entry.at,
-        message: message.clone(),
-    };
-    messages.iter().enumerate().map(kept).filter(move |kept| visible(&kept.message))
+fn said(entry: &Entry) -> impl Iterator<Item = Spoken> + '_ {
+    Spoken::of(entry).filter(is_shown)
 }
 
-fn shown(agent: &str, kept: &Kept) -> Message {
+fn is_shown(kept: &Spoken) -> bool {
+    let message = &kept.message;
+    message.role != Role::Tool
+        && !message.interrupted
+        && message.parts.iter().any(|part| part::message_part(part).is_some())
+}
+
+fn shown(agent: &str, kept: &Spoken) -> Message {
     let role = match kept.message.role {
         Role::User => "user".to_owned(),
         Role::Agent | Role::Tool => format!("agent/{agent}"),
