@@ -5,7 +5,8 @@ use crate::house::{House, new, said};
 #[tokio::test]
 async fn what_is_no_json_is_unreadable_and_the_next_run_works() {
     let house = House::open().await;
-    let text = |text: &str| format!(r#"{{"agent_name":"echo","input":[{{"parts":[{{"content":{text}}}]}}]}}"#).into_bytes();
+    let text =
+        |text: &str| format!(r#"{{"agent_name":"echo","input":[{{"parts":[{{"content":{text}}}]}}]}}"#).into_bytes();
     let many = (0..200_000).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(",");
     let invalid = |bytes: &[u8]| [&br#"{"agent_name":""#[..], bytes, &br#"","input":[]}"#[..]].concat();
     let cases: Vec<(&str, Vec<u8>)> = vec![

@@ -34,7 +34,8 @@ impl AcpRest {
         }
         let references: Vec<Option<Reference>> = addresses.iter().map(|address| self.own(address)).collect();
         if let Some(view) = session {
-            let places: Vec<_> = self.kept(view.session).await?.into_iter().map(|kept| (kept.seq, kept.index)).collect();
+            let places: Vec<_> =
+                self.kept(view.session).await?.into_iter().map(|kept| (kept.seq, kept.index)).collect();
             let same = |reference: &Option<Reference>, place: &(_, u32)| {
                 reference.is_some_and(|own| own.session == view.session && (own.seq, own.index) == *place)
             };
