@@ -26,7 +26,7 @@ use crate::config::{Config, Keys, OnRestart, RemoteAgent, RemoteKind, Sections};
 use crate::door::a2a::{Push, Signer};
 use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
-use crate::extensions::{Extensions, Ground, PinStore};
+use crate::extensions::{self, Extensions, Ground, PinStore};
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
@@ -37,6 +37,7 @@ use crate::schedules::{self, Schedules};
 use crate::state::Shared;
 use crate::token::owner_token;
 use crate::trust::Trust;
+use crate::vault::Vault;
 
 /// Who is at the other end of a line-delimited connection.
 #[derive(Clone, Debug)]
@@ -80,8 +81,10 @@ impl App {
         let grants = Grants::load(Arc::clone(&store)).await?;
         let sandbox = fences(&config);
         let pins = PinStore::load(Arc::clone(&store)).await?;
-        let extensions = Arc::new(extensions(&config, pins, sandbox.clone()));
         let trust = Trust::load(Arc::clone(&store)).await?;
+        let added = extensions::Kept::load(Arc::clone(&store), Vault::open(config.paths.secrets())?).await?;
+        let ground = ground(&config, pins, added, &trust, sandbox.clone());
+        let extensions = Arc::new(Extensions::new(config.extensions.clone(), ground));
         let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
         let schedules = Arc::new(schedules(&config, &store).await?);
         let apps = Apps::new(Artifacts::new(Arc::clone(&store)));
@@ -239,16 +242,18 @@ async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Sc
     Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
 }
 
-fn extensions(config: &Config, pins: PinStore, sandbox: Sandbox) -> Extensions {
-    let ground = Ground {
+fn ground(config: &Config, pins: PinStore, kept: extensions::Kept, trust: &Trust, sandbox: Sandbox) -> Ground {
+    Ground {
         environment: config.tool_environment.clone(),
         sandbox,
         network: sandbox::network(config.sections.sandbox.server_network),
         limits: config.sections.tools.limits(),
         redactor: Redactor::new(secrets(config)),
         pins: Arc::new(pins),
-    };
-    Extensions::new(config.extensions.clone(), ground)
+        kept,
+        trust: trust.clone(),
+        keys: config.keys.clone(),
+    }
 }
 
 /// Fences of this server. They are tried out beside: nobody waits for that but the first command.

@@ -26,6 +26,7 @@ pub mod state;
 pub mod token;
 pub mod trace;
 pub mod trust;
+pub mod vault;
 
 /// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

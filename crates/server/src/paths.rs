@@ -69,6 +69,11 @@ impl Paths {
         self.data.join("tokens.json")
     }
 
+    /// Secrets that must last.
+    pub fn secrets(&self) -> PathBuf {
+        self.data.join("secrets.json")
+    }
+
     /// Held by the one server of this directory.
     pub fn server_lock(&self) -> PathBuf {
         self.data.join("server.lock")

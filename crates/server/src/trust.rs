@@ -11,14 +11,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gander_domain::{Notice, SessionId, Severity, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::log::{Store, StoreError, append_fact, read_scope_all};
+use crate::paths::hex;
 
 /// The log's key.
 const SCOPE: &str = "trust";
 
 /// Where a project keeps its own settings.
 pub const PROJECT: &str = ".gander";
+
+/// The file in it that names programs to start.
+pub const PROGRAMS: &str = "extensions.toml";
 
 /// Sessions that are remembered as told about their folder.
 const REMEMBERED: usize = 10_000;
@@ -44,8 +49,15 @@ pub enum TrustError {
 pub struct Trust {
     store: Arc<dyn Store>,
     /// The same in memory: whoever asks cannot wait for a disk.
-    known: Arc<Mutex<BTreeMap<PathBuf, Timestamp>>>,
+    known: Arc<Mutex<BTreeMap<PathBuf, Since>>>,
     told: Arc<Mutex<HashSet<SessionId>>>,
+}
+
+/// When a folder was trusted, and what its programs were then.
+#[derive(Clone)]
+struct Since {
+    at: Timestamp,
+    programs: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -53,6 +65,8 @@ pub struct Trust {
 enum Fact {
     Trusted {
         folder: PathBuf,
+        #[serde(default)]
+        programs: String,
     },
     Revoked {
         folder: PathBuf,
@@ -67,7 +81,7 @@ impl Trust {
         let mut known = BTreeMap::new();
         for entry in read_scope_all(&*store, SCOPE).await? {
             match serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                Fact::Trusted { folder } => drop(known.insert(folder, entry.at)),
+                Fact::Trusted { folder, programs } => drop(known.insert(folder, Since { at: entry.at, programs })),
                 Fact::Revoked { folder } => drop(known.remove(&folder)),
                 Fact::Unknown(_) => {}
             }
@@ -80,12 +94,20 @@ impl Trust {
         folder.canonicalize().is_ok_and(|folder| lock(&self.known).contains_key(&folder))
     }
 
+    /// True if the programs that it names are also still those that were there when it was trusted.
+    pub fn trusted_with_programs(&self, folder: &Path) -> bool {
+        let Ok(folder) = folder.canonicalize() else { return false };
+        let since = lock(&self.known).get(&folder).cloned();
+        since.is_some_and(|since| since.programs == fingerprint(&folder))
+    }
+
     /// From now on they count; the folder as it is really called.
     pub async fn trust(&self, folder: &Path) -> Result<PathBuf, TrustError> {
         let real = folder.canonicalize().and_then(|real| std::fs::read_dir(&real).map(|_| real));
         let folder = real.map_err(|reason| TrustError::NoFolder { folder: folder.to_owned(), reason })?;
-        append_fact(&*self.store, SCOPE, &Fact::Trusted { folder: folder.clone() }).await?;
-        lock(&self.known).insert(folder.clone(), crate::clock::now());
+        let programs = fingerprint(&folder);
+        append_fact(&*self.store, SCOPE, &Fact::Trusted { folder: folder.clone(), programs: programs.clone() }).await?;
+        lock(&self.known).insert(folder.clone(), Since { at: crate::clock::now(), programs });
         Ok(folder)
     }
 
@@ -101,24 +123,37 @@ impl Trust {
 
     /// All trusted folders by name, and since when.
     pub fn list(&self) -> Vec<(PathBuf, Timestamp)> {
-        lock(&self.known).iter().map(|(folder, since)| (folder.clone(), *since)).collect()
+        lock(&self.known).iter().map(|(folder, since)| (folder.clone(), since.at)).collect()
     }
 
     /// What a session's people should know: their folder brings settings along that do not count. Said once.
     pub fn notice(&self, session: SessionId, folder: &Path) -> Option<Notice> {
-        if !folder.join(PROJECT).is_dir() || self.trusted(folder) {
-            return None;
-        }
+        let title = match (self.trusted(folder), self.trusted_with_programs(folder)) {
+            _ if !folder.join(PROJECT).is_dir() => return None,
+            (true, true) => return None,
+            (true, false) => {
+                format!("{PROJECT}/{PROGRAMS} changed since you trusted this folder: it is off until you do again")
+            }
+            (false, _) => {
+                format!("This folder brings settings of its own ({PROJECT}): they are off until you trust it")
+            }
+        };
         let mut told = lock(&self.told);
         if told.len() >= REMEMBERED {
             told.clear();
         }
         told.insert(session).then(|| Notice {
             severity: Severity::Info,
-            title: format!("This folder brings settings of its own ({PROJECT}): they are off until you trust it"),
+            title,
             detail: Some(format!("read them first, then: gander trust {}", folder.display())),
         })
     }
+}
+
+/// What the file that names programs holds now, in short; empty if there is none.
+fn fingerprint(folder: &Path) -> String {
+    let file = std::fs::read(folder.join(PROJECT).join(PROGRAMS));
+    file.map(|bytes| hex(&Sha256::digest(&bytes))).unwrap_or_default()
 }
 
 /// A panic while the lock was held leaves nothing half done here.
@@ -162,6 +197,9 @@ mod tests {
         std::fs::create_dir(root.path().join(PROJECT)).unwrap();
         assert!(trust.notice(one, root.path()).is_some() && trust.notice(one, root.path()).is_none());
         trust.trust(root.path()).await.unwrap();
-        assert!(trust.notice(other, root.path()).is_none());
+        assert!(trust.notice(other, root.path()).is_none() && trust.trusted_with_programs(root.path()));
+        std::fs::write(root.path().join(PROJECT).join(PROGRAMS), "[evil]\ncommand = \"rm\"").unwrap();
+        assert!(trust.trusted(root.path()) && !trust.trusted_with_programs(root.path()));
+        assert!(trust.notice(other, root.path()).is_some_and(|notice| notice.title.contains("changed")));
     }
 }

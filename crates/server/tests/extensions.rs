@@ -87,6 +87,52 @@ async fn one_that_fails_is_named_and_the_session_works() -> anyhow::Result<()> {
     }
 }
 
+#[tokio::test]
+async fn one_that_was_added_survives_a_restart_and_its_secrets_lie_apart() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let mut agent = house.launch.editor(&["--standalone"]).await?;
+    let session = house.session(&mut agent, &[]).await?;
+    let named = json!({"sessionId": session, "name": "script", "entry": entry("good")});
+    agent.client.call("_gander/extensions/add", named).await?;
+    house.is_ready(&mut agent, &session).await?;
+    agent.leave().await?;
+    let mut agent = house.launch.editor(&["--standalone"]).await?;
+    agent.client.load(&session, &house.folder).await?;
+    house.is_ready(&mut agent, &session).await?;
+    let removed = json!({"sessionId": session, "name": "script"});
+    agent.client.call("_gander/extensions/remove", removed.clone()).await?;
+    assert_eq!(house.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
+    ensure!(agent.client.call("_gander/extensions/remove", removed).await.is_err(), "it is gone already");
+    agent.leave().await?;
+    for file in std::fs::read_dir(&house.launch.data)? {
+        let path = file?.path();
+        let held = path.is_file() && String::from_utf8_lossy(&std::fs::read(&path)?).contains("hush-hush-hush");
+        ensure!(!held, "a secret is left in {}", path.display());
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let mut agent = house.launch.editor(&["--standalone"]).await?;
+    let file = house.folder.join(".gander/extensions.toml");
+    std::fs::create_dir_all(file.parent().context("it lies in a folder")?)?;
+    let written = toml::to_string(&json!({"script": entry("good")}))?;
+    std::fs::write(&file, &written)?;
+    let session = house.session(&mut agent, &[]).await?;
+    agent.client.turn(&session, &script(&[json!([{"text": "Hello."}])])).await?;
+    ensure!(shown(&agent, &session).contains("they are off until you trust it"), "nobody is told");
+    assert_eq!(house.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
+    agent.client.call("_gander/trust/add", json!({"folder": house.folder})).await?;
+    let session = house.session(&mut agent, &[]).await?;
+    house.is_ready(&mut agent, &session).await?;
+    std::fs::write(&file, written.replace("good", "dies"))?;
+    let session = house.session(&mut agent, &[]).await?;
+    assert_eq!(house.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
+    Ok(())
+}
+
 /// Name, state and reason of each.
 fn rows(listed: &Value) -> Vec<[String; 3]> {
     let rows = listed["extensions"].as_array().into_iter().flatten();
@@ -119,6 +165,24 @@ impl House {
         Ok(agent)
     }
 
+    async fn listed(&self, agent: &mut Agent, session: Option<&str>) -> anyhow::Result<Vec<[String; 3]>> {
+        Ok(rows(&agent.client.call("_gander/extensions/list", json!({"sessionId": session})).await?))
+    }
+
+    /// Until the scripted server works.
+    async fn is_ready(&self, agent: &mut Agent, session: &str) -> anyhow::Result<()> {
+        let expected = ["script", "ready", ""].map(str::to_owned);
+        let started = Instant::now();
+        loop {
+            let rows = self.listed(agent, Some(session)).await?;
+            if rows == [expected.clone()] {
+                return Ok(());
+            }
+            ensure!(started.elapsed() < Duration::from_secs(60), "{rows:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn session(&self, agent: &mut Agent, servers: &[Value]) -> anyhow::Result<String> {
         let made = agent.client.call("session/new", json!({"cwd": self.folder, "mcpServers": servers})).await?;
         Ok(made["sessionId"].as_str().context("no session id")?.to_owned())
@@ -130,6 +194,14 @@ fn scripted(temper: &str) -> Value {
     env.push(("SECRET".to_owned(), "hush-hush-hush".to_owned()));
     let env: Vec<Value> = env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     json!({"name": "script", "command": program, "args": args, "env": env})
+}
+
+/// The scripted server, as people write it down.
+fn entry(temper: &str) -> Value {
+    let (program, args, mut env) = command("server", temper);
+    env.push(("SECRET".to_owned(), "hush-hush-hush".to_owned()));
+    let env: serde_json::Map<String, Value> = env.into_iter().map(|(name, value)| (name, json!(value))).collect();
+    json!({"command": program, "args": args, "env": env})
 }
 
 fn shown(agent: &Agent, session: &str) -> String {

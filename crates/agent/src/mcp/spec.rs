@@ -107,12 +107,23 @@ impl Spec {
     }
 
     /// What must not appear in anything that is shown.
-    pub(super) fn secrets(&self) -> Vec<&str> {
+    pub(super) fn secrets(&self) -> Vec<String> {
         match &self.transport {
-            Transport::Stdio { env, .. } => env.iter().map(|(_, value)| value.as_str()).collect(),
-            Transport::Http { headers, .. } => headers.iter().map(|(_, value)| value.as_str()).collect(),
+            Transport::Stdio { env, .. } => env.iter().map(|(_, value)| value.clone()).collect(),
+            Transport::Http { url, headers, .. } => {
+                let headers = headers.iter().map(|(_, value)| value.clone());
+                headers.chain(carried(url)).collect()
+            }
         }
     }
+}
+
+/// What an address may carry that is for nobody's eyes: who calls, with which password, and what is asked for.
+fn carried(url: &str) -> Vec<String> {
+    let Ok(url) = reqwest::Url::parse(url) else { return vec![url.to_owned()] };
+    let named = [url.username(), url.password().unwrap_or_default(), url.query().unwrap_or_default()];
+    let values = url.query_pairs().map(|(_, value)| value.into_owned());
+    named.map(str::to_owned).into_iter().chain(values).filter(|text| !text.is_empty()).collect()
 }
 
 impl fmt::Debug for Spec {
@@ -147,5 +158,6 @@ mod tests {
         };
         let http = Spec::new("web".to_owned(), transport);
         assert_eq!(http.place(), "https://example.org/mcp");
+        assert_eq!(http.secrets(), ["hush", "user", "hush", "key=hush", "hush"]);
     }
 }

@@ -1,21 +1,58 @@
 //! `gander extensions`: which MCP servers there are, and how they are.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::options::ExtensionsCommand;
 use super::{Context, Exit, client};
+use crate::extensions::Entry;
 use crate::output::clean;
 
 pub(super) async fn run(context: Context, command: ExtensionsCommand) -> anyhow::Result<Exit> {
-    let ExtensionsCommand::List { session, json } = command;
     let cwd = std::env::current_dir()?;
+    let (method, params) = request(&command)?;
     let mut connection = client::connect(&context.config, &cwd).await?;
-    let answer = connection.call("_gander/extensions/list", &json!({ "sessionId": session })).await?;
+    let answer = connection.call(method, &params).await?;
+    let json = matches!(command, ExtensionsCommand::List { json: true, .. });
     for extension in answer["extensions"].as_array().into_iter().flatten() {
         let line = if json { extension.to_string() } else { row(extension) };
         context.output.line(&line)?;
     }
     Ok(Exit::Done)
+}
+
+fn request(command: &ExtensionsCommand) -> anyhow::Result<(&'static str, Value)> {
+    Ok(match command {
+        ExtensionsCommand::List { session, .. } => ("_gander/extensions/list", json!({ "sessionId": session })),
+        ExtensionsCommand::Remove { name, session } => {
+            ("_gander/extensions/remove", json!({ "sessionId": session, "name": name }))
+        }
+        ExtensionsCommand::Add { name, url, headers, env, network, no_sandbox, session, command } => {
+            let entry = Entry {
+                command: command.first().map(PathBuf::from),
+                args: command.iter().skip(1).cloned().collect(),
+                url: url.clone(),
+                headers: pairs(headers, ':')?,
+                env: pairs(env, '=')?,
+                network: *network,
+                sandbox: no_sandbox.then_some(false),
+                ..Entry::default()
+            };
+            ("_gander/extensions/add", json!({ "sessionId": session, "name": name, "entry": entry }))
+        }
+    })
+}
+
+/// Names and values, as they are given on the command line.
+fn pairs(texts: &[String], mark: char) -> anyhow::Result<BTreeMap<String, String>> {
+    let pair = |text: &String| {
+        let (name, value) = text.split_once(mark)?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    texts.iter().map(|text| pair(text).ok_or_else(|| anyhow!("there is no {mark} in it: {text}"))).collect()
 }
 
 fn row(extension: &Value) -> String {

@@ -159,7 +159,7 @@ Examples:
 
 Until then a project's agents, extensions and rules are only text.")]
     Trust(TrustOptions),
-    /// Show the MCP servers of the configuration or of a session
+    /// Add, remove and show MCP servers
     Extensions {
         #[command(subcommand)]
         command: ExtensionsCommand,
@@ -375,7 +375,46 @@ pub(super) struct TrustOptions {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ExtensionsCommand {
-    /// The configured MCP servers, or those of a session and how they are
+    /// Use an MCP server in every session, or in one
+    #[command(after_help = "\
+Examples:
+  gander extensions add files -- npx -y @modelcontextprotocol/server-filesystem ~/docs
+  gander extensions add tickets --url https://tickets.example/mcp --header \"Authorization: Bearer …\"
+  gander extensions add search --network --env API_KEY=… -- search-mcp")]
+    Add {
+        /// A name, which its tools begin with
+        name: String,
+        /// Its address, if it is no program
+        #[arg(long, value_name = "URL", conflicts_with = "command")]
+        url: Option<String>,
+        /// What every request carries, as \"Name: value\"
+        #[arg(long = "header", value_name = "HEADER")]
+        headers: Vec<String>,
+        /// What its program finds in its environment, as NAME=value
+        #[arg(long = "env", value_name = "NAME=VALUE")]
+        env: Vec<String>,
+        /// Its program may use the network
+        #[arg(long)]
+        network: bool,
+        /// Its program runs outside of the sandbox
+        #[arg(long)]
+        no_sandbox: bool,
+        /// Only in this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// The program and its arguments
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
+    /// Use one no longer, in every session or in one
+    Remove {
+        /// Its name
+        name: String,
+        /// Only in this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// The MCP servers of every session, or those of one and how they are
     List {
         /// Those of this session
         #[arg(long, value_name = "ID")]

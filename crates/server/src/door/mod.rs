@@ -4,6 +4,7 @@ pub mod a2a;
 pub mod acp;
 pub mod acp_rest;
 mod clients;
+pub mod extensions;
 pub mod goose;
 mod workspace;
 

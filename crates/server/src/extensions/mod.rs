@@ -1,19 +1,29 @@
 //! The MCP servers of sessions: those that clients bring along and those that the owner configured.
 
+mod entry;
+mod kept;
 mod pins;
+mod project;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_agent::mcp::{Circumstances, Condition, PromptSpec, Servers, Spec, Standing};
+use gander_agent::mcp::{Circumstances, Condition, PromptSpec, Reach, Servers, Spec, Standing};
 use gander_agent::sandbox::{Network, Sandbox};
-use gander_agent::tools::{Environment, Limits, Redactor};
+use gander_agent::tools::{Environment, Guard, Limits, Redactor};
 use gander_domain::{Part, SessionId, SessionView};
 use serde_json::{Value, json};
 
+pub use entry::Entry;
+pub use kept::{Kept, Range};
 pub use pins::PinStore;
+
+use crate::config::Keys;
+use crate::log::StoreError;
+use crate::trust::Trust;
+use kept::Added;
 
 /// How long a server may take from its start to its lists.
 const START: Duration = Duration::from_secs(30);
@@ -27,11 +37,11 @@ const EXPAND: Duration = Duration::from_secs(5);
 /// Sessions whose servers are kept in mind. Of more, those that sleep are forgotten first.
 const REMEMBERED: usize = 1_000;
 
-/// The MCP servers of all sessions. They live in memory alone, with the secrets that came with them.
+/// The MCP servers of all sessions. What clients bring along lives in memory alone, with the secrets that came with it.
 pub struct Extensions {
     configured: Vec<Spec>,
     ground: Ground,
-    sessions: Mutex<HashMap<SessionId, Entry>>,
+    sessions: Mutex<HashMap<SessionId, Place>>,
 }
 
 /// What all servers have in common.
@@ -48,9 +58,42 @@ pub struct Ground {
     pub redactor: Redactor,
     /// What tools were when they were first seen.
     pub pins: Arc<PinStore>,
+    /// What was added and taken away while the server ran.
+    pub kept: Kept,
+    /// Whose own servers count.
+    pub trust: Trust,
+    /// Keys that entries name.
+    pub keys: Keys,
 }
 
-struct Entry {
+/// What somebody who adds a server may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rights {
+    /// Name programs to start, and any address.
+    Programs,
+    /// Name public addresses.
+    Addresses,
+}
+
+/// Why a server was not added or taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtensionError {
+    /// It cannot be one.
+    #[error("{0}")]
+    Refused(String),
+    /// Somebody on the network named a program.
+    #[error("a client on the network may not start programs unless server.allow_remote_commands is true")]
+    Program,
+    /// There is none of this name.
+    #[error("no such extension: {0}")]
+    NoSuch(String),
+    /// It could not be written down.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+struct Place {
+    workspace: PathBuf,
     servers: Arc<Servers>,
     brought: Vec<Spec>,
 }
@@ -63,33 +106,71 @@ impl Extensions {
 
     /// A client opens a session and brings these along. They start in the background, and so do the owner's.
     pub fn bring(&self, view: &SessionView, specs: Vec<Spec>) {
-        if specs.is_empty() && self.configured.is_empty() {
-            return;
-        }
         let mut sessions = self.lock();
-        forget(&mut sessions);
-        let entry = sessions.entry(view.session).or_insert_with(|| self.entry(view));
-        if !specs.is_empty() {
-            entry.brought.retain(|old| specs.iter().all(|new| new.name != old.name));
-            entry.brought.extend(specs);
-            entry.servers.set(joined(&self.configured, &entry.brought));
-        }
-        entry.servers.wake();
+        let mut brought = sessions.get(&view.session).map(|place| place.brought.clone()).unwrap_or_default();
+        brought.retain(|old| specs.iter().all(|new| new.name != old.name));
+        brought.extend(specs);
+        self.settle(&mut sessions, view, brought).wake();
     }
 
     /// The servers of a session, for a run of it.
     pub fn of(&self, view: &SessionView) -> Arc<Servers> {
         let mut sessions = self.lock();
-        match sessions.get(&view.session) {
-            Some(entry) => Arc::clone(&entry.servers),
-            None if self.configured.is_empty() => Arc::default(),
-            None => {
-                forget(&mut sessions);
-                let entry = self.entry(view);
-                let servers = Arc::clone(&entry.servers);
-                sessions.insert(view.session, entry);
-                servers
+        let brought = sessions.get(&view.session).map(|place| place.brought.clone()).unwrap_or_default();
+        self.settle(&mut sessions, view, brought)
+    }
+
+    /// Which servers a session has now.
+    pub fn specs(&self, view: &SessionView) -> Vec<Spec> {
+        let brought = self.lock().get(&view.session).map(|place| place.brought.clone()).unwrap_or_default();
+        self.effective(view.session, Path::new(&view.workspace), &brought)
+    }
+
+    /// Which servers every session has.
+    pub fn everywhere(&self) -> Vec<Spec> {
+        let added = self.added(Range::Everywhere);
+        let used = |spec: &Spec| !self.ground.kept.is_off(Range::Everywhere, &spec.name);
+        joined([self.configured.clone().into_iter().filter(used).collect(), added])
+    }
+
+    /// Adds a server, or puts it in place of one of the same name. A name alone brings back one that was taken away.
+    pub async fn add(&self, range: Range, name: &str, entry: Entry, rights: Rights) -> Result<(), ExtensionError> {
+        let kept = &self.ground.kept;
+        if entry == Entry::default() && self.configured.iter().any(|spec| spec.name == name) {
+            kept.restore(range, name).await?;
+        } else {
+            let entry = entry.checked(name).map_err(ExtensionError::Refused)?;
+            let guarded = rights == Rights::Addresses;
+            if guarded && entry.command.is_some() {
+                return Err(ExtensionError::Program);
             }
+            kept.add(range, name, Added { entry, guarded }).await?;
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// Takes a server away, from this session or from all.
+    pub async fn remove(&self, range: Range, view: Option<&SessionView>, name: &str) -> Result<(), ExtensionError> {
+        let there = view.map_or_else(|| self.everywhere(), |view| self.specs(view));
+        if there.iter().all(|spec| spec.name != name) {
+            return Err(ExtensionError::NoSuch(name.to_owned()));
+        }
+        self.ground.kept.remove(range, name).await?;
+        if let Range::Session(session) = range
+            && let Some(place) = self.lock().get_mut(&session)
+        {
+            place.brought.retain(|spec| spec.name != name);
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// Sessions that are awake follow what has changed.
+    fn refresh(&self) {
+        for (session, place) in self.lock().iter() {
+            place.servers.set(self.effective(*session, &place.workspace, &place.brought));
+            place.servers.wake();
         }
     }
 
@@ -126,16 +207,46 @@ impl Extensions {
     /// How the servers of a session are; without one, which are configured.
     pub fn list(&self, session: Option<SessionId>) -> Value {
         let Some(session) = session else {
-            return self.configured.iter().map(|spec| json!({"name": spec.name, "place": spec.place()})).collect();
+            return self.everywhere().iter().map(|spec| json!({"name": spec.name, "place": spec.place()})).collect();
         };
         self.known(session).map_or_else(|| json!([]), |servers| servers.standing().into_iter().map(shown).collect())
     }
 
     fn known(&self, session: SessionId) -> Option<Arc<Servers>> {
-        self.lock().get(&session).map(|entry| Arc::clone(&entry.servers))
+        self.lock().get(&session).map(|place| Arc::clone(&place.servers))
     }
 
-    fn entry(&self, view: &SessionView) -> Entry {
+    /// The session's place, with the servers that it has by now.
+    fn settle(&self, sessions: &mut HashMap<SessionId, Place>, view: &SessionView, brought: Vec<Spec>) -> Arc<Servers> {
+        let specs = self.effective(view.session, Path::new(&view.workspace), &brought);
+        if specs.is_empty() && !sessions.contains_key(&view.session) {
+            return Arc::default();
+        }
+        forget(sessions);
+        let place = sessions.entry(view.session).or_insert_with(|| self.place(view));
+        place.brought = brought;
+        place.servers.set(specs);
+        Arc::clone(&place.servers)
+    }
+
+    /// The nearer, the stronger: the owner's, the project's, the client's, the session's own.
+    fn effective(&self, session: SessionId, workspace: &Path, brought: &[Spec]) -> Vec<Spec> {
+        let project = project::entries(&self.ground.trust, workspace);
+        let project = project.iter().filter_map(|(name, entry)| entry.spec(name, &Keys::default(), Reach::Anywhere));
+        let own = self.added(Range::Session(session));
+        let all = joined([self.everywhere(), project.collect(), brought.to_vec(), own]);
+        all.into_iter().filter(|spec| !self.ground.kept.is_off(Range::Session(session), &spec.name)).collect()
+    }
+
+    fn added(&self, range: Range) -> Vec<Spec> {
+        let spec = |(name, added): (String, Added)| {
+            let reach = if added.guarded { Reach::Guarded(Guard::default()) } else { Reach::Anywhere };
+            added.entry.spec(&name, &self.ground.keys, reach)
+        };
+        self.ground.kept.of(range).into_iter().filter_map(spec).collect()
+    }
+
+    fn place(&self, view: &SessionView) -> Place {
         let circumstances = Circumstances {
             workspace: PathBuf::from(&view.workspace),
             folders: view.folders.iter().map(PathBuf::from).collect(),
@@ -148,24 +259,31 @@ impl Extensions {
             start: START,
             idle: IDLE,
         };
-        Entry { servers: Arc::new(Servers::new(self.configured.clone(), circumstances)), brought: Vec::new() }
+        let servers = Arc::new(Servers::new(Vec::new(), circumstances));
+        Place { workspace: PathBuf::from(&view.workspace), servers, brought: Vec::new() }
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Place>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a client brings under a configured name is used instead.
-fn joined(configured: &[Spec], brought: &[Spec]) -> Vec<Spec> {
-    let kept = configured.iter().filter(|spec| brought.iter().all(|other| other.name != spec.name));
-    kept.chain(brought).cloned().collect()
+/// All of them, a later one in place of an earlier one of its name.
+fn joined<const N: usize>(sources: [Vec<Spec>; N]) -> Vec<Spec> {
+    let mut all: Vec<Spec> = Vec::new();
+    for spec in sources.into_iter().flatten() {
+        match all.iter_mut().find(|known| known.name == spec.name) {
+            Some(known) => *known = spec,
+            None => all.push(spec),
+        }
+    }
+    all
 }
 
-fn forget(sessions: &mut HashMap<SessionId, Entry>) {
+fn forget(sessions: &mut HashMap<SessionId, Place>) {
     if sessions.len() >= REMEMBERED {
-        sessions.retain(|_, entry| !entry.servers.are_asleep());
+        sessions.retain(|_, place| !place.servers.are_asleep());
     }
 }
 

@@ -137,6 +137,25 @@ async fn w13_a_socket_that_dies_in_a_turn_loses_nothing() -> anyhow::Result<()> 
     Ok(())
 }
 
+#[tokio::test]
+async fn c20_a_client_on_the_network_starts_no_program() -> anyhow::Result<()> {
+    let house = House::with("GANDER_LOG", "info").await?;
+    let made = house.folder.join("made");
+    let program = json!({"name": "evil", "command": "/bin/touch", "args": [made], "env": []});
+    let mut client = house.client(crate::house::Transport::Socket).await?;
+    let refused = client.call("session/new", json!({"cwd": house.folder, "mcpServers": [program]})).await;
+    let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    ensure!(refused.contains("-32602") && refused.contains("allow_remote_commands"), "{refused}");
+    let session = client.new_session(&house.folder).await?;
+    let added =
+        json!({"sessionId": session, "config": {"type": "stdio", "name": "evil", "cmd": "/bin/touch", "args": [made]}});
+    let refused = client.call("_goose/unstable/session/extensions/add", added).await;
+    let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    ensure!(refused.contains("allow_remote_commands"), "{refused}");
+    ensure!(!made.exists(), "a program was started");
+    Ok(())
+}
+
 /// The text of every test of the server.
 fn sources() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

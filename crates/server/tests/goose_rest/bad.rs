@@ -125,3 +125,27 @@ async fn only_a_token_opens_and_only_ones_own_sessions_are_there() {
     let url = format!("http://{}/sessions?token={}", house.address, house.token);
     assert_eq!(reqwest::get(url).await.unwrap().status(), 401, "H03");
 }
+
+#[tokio::test]
+async fn c24_nothing_is_half_imported() {
+    let house = House::open().await;
+    let before = house.get("/sessions").await.1["sessions"].as_array().unwrap().len();
+    let message = json!({"role": "user", "created": 1, "content": [{"type": "text", "text": "x"}]});
+    let strange = json!({"role": "wizard", "created": 1, "content": []});
+    let bad = [
+        (json!("not json"), 400),
+        (json!("[]"), 400),
+        (json!(json!({"name": "half", "conversation": [message, strange]}).to_string()), 400),
+        (json!(7), 422),
+        (json!("x".repeat(33 << 20)), 413),
+    ];
+    for (file, status) in bad {
+        let answer = house.post("/sessions/import", json!({"json": file})).await;
+        assert_eq!(answer.0, status, "{}", answer.1);
+    }
+    assert_eq!(house.get("/sessions").await.1["sessions"].as_array().unwrap().len(), before);
+    // A path as an id is only a text: the session gets an id of ours.
+    let file = json!({"id": "../x", "name": "kept", "conversation": [message]}).to_string();
+    let made = house.ok("/sessions/import", json!({"json": file})).await;
+    assert!(made["id"].as_str().unwrap().parse::<gander_domain::SessionId>().is_ok(), "{}", made["id"]);
+}

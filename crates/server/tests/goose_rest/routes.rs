@@ -139,8 +139,35 @@ async fn what_a_session_uses_can_be_changed() {
     assert_eq!(house.post("/agent/add_extension", builtin.clone()).await.0, 200);
     assert_eq!(house.post("/agent/extensions", builtin).await.0, 200);
     let program = json!({"session_id": id, "config": {"type": "stdio", "name": "x", "cmd": "sh"}});
-    assert_eq!(house.post("/agent/add_extension", program).await.0, 501);
+    assert_eq!(house.post("/agent/add_extension", program).await.0, 403);
     assert_eq!(house.post("/agent/remove_extension", json!({"session_id": id, "name": "x"})).await.0, 200);
+}
+
+#[tokio::test]
+async fn extensions_come_and_go() {
+    let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let started = house.ok("/agent/start", json!({"working_dir": house.work()})).await;
+    let id = started["id"].as_str().unwrap();
+    let files = json!({"type": "stdio", "name": "files", "cmd": "/no/such/program", "envs": {"KEY": "hush-hush-hush"}});
+    house.post("/agent/add_extension", json!({"session_id": id, "config": files})).await;
+    let names = |listed: Value| -> Vec<String> {
+        let all = listed["extensions"].as_array().unwrap().clone();
+        all.iter().map(|extension| extension["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let listed = house.get(&format!("/sessions/{id}/extensions")).await.1;
+    assert!(!listed.to_string().contains("hush-hush-hush"), "{listed}");
+    assert_eq!(names(listed), ["developer", "files"]);
+    assert_eq!(house.post("/agent/remove_extension", json!({"session_id": id, "name": "files"})).await.0, 200);
+    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), ["developer"]);
+    let web = json!({"name": "web", "enabled": true, "config": {"type": "streamable_http", "uri": "https://example.org/mcp"}});
+    assert_eq!(house.post("/config/extensions", web).await.0, 200);
+    assert_eq!(names(house.get("/config/extensions").await.1), ["developer", "web"]);
+    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), ["developer", "web"]);
+    assert_eq!(house.delete("/config/extensions/web").await.0, 200);
+    assert_eq!(house.delete("/config/extensions/web").await.0, 404);
+    assert_eq!(names(house.get("/config/extensions").await.1), ["developer"]);
+    let old = json!({"name": "old", "config": {"type": "sse", "uri": "https://example.org/sse"}});
+    assert_eq!(house.post("/config/extensions", old).await.0, 400);
 }
 
 #[tokio::test]

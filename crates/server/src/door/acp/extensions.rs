@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use super::intents::{own, refusal, unavailable};
 use crate::app::Peer;
 use crate::door::Desk;
+use crate::door::extensions as door;
 use crate::exchange;
+use crate::extensions::Entry;
 use crate::hub::Ack;
 use crate::trust::TrustError;
 
@@ -27,6 +29,8 @@ pub(super) async fn call(desk: &Desk, peer: &Peer, method: &str, params: Value) 
         "_gander/session/rename" => rename(desk, peer, params).await,
         "_gander/session/show" => show(desk, peer, &params).await,
         "_gander/extensions/list" => extensions(desk, peer, params).await,
+        "_gander/extensions/add" => add_extension(desk, peer, params).await,
+        "_gander/extensions/remove" => remove_extension(desk, peer, params).await,
         "_gander/grants/list" => grants(desk).await,
         "_gander/grants/revoke" => revoke(desk, params).await,
         "_gander/trust/list" => Ok(trusted(desk)),
@@ -119,6 +123,25 @@ async fn extensions(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Re
         own(desk, peer, session).await?;
     }
     Ok(json!({ "extensions": desk.extensions.list(session_id) }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Extension {
+    session_id: Option<SessionId>,
+    name: String,
+    #[serde(default)]
+    entry: Entry,
+}
+
+async fn add_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Extension { session_id, name, entry } = read(params)?;
+    door::add(desk, peer, session_id, &name, entry).await.map(|()| json!({}))
+}
+
+async fn remove_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Extension { session_id, name, .. } = read(params)?;
+    door::remove(desk, peer, session_id, &name).await.map(|()| json!({}))
 }
 
 async fn grants(desk: &Desk) -> Result<Value, Refusal> {

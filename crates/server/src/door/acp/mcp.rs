@@ -7,14 +7,10 @@ use gander_wire::acp::{Offer, Refusal};
 
 use crate::app::Peer;
 use crate::door::Desk;
+pub(super) use crate::door::extensions::may_start;
 
 /// Servers that one client may bring along.
 const MOST: usize = 32;
-
-/// True if this client may name programs to start.
-pub(super) fn may_start(desk: &Desk, peer: &Peer) -> bool {
-    peer.local || desk.remote_commands
-}
 
 /// The servers as we start them, or why not. Whoever may start programs may also reach any address.
 pub(super) fn specs(desk: &Desk, peer: &Peer, servers: &[McpServer]) -> Result<Vec<Spec>, Refusal> {

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::book::Shelf;
-use super::{config, prepared, providers, sessions};
+use super::{config, extensions, prepared, providers, sessions};
 use crate::app::Peer;
 use crate::door::Desk;
 use crate::door::acp::{refusal, unavailable};
@@ -40,7 +40,9 @@ pub async fn call(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result
                 let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
                 Ok(json!({ "tools": providers::tools(desk, &view.settings) }))
             }
-            "extensions/available" => Ok(json!({ "extensions": [config::built_in()] })),
+            "extensions/available" => Ok(json!({ "extensions": extensions::everywhere(desk) })),
+            "extensions/add" => add_extension(desk, peer, params).await,
+            "extensions/remove" => remove_extension(desk, peer, params).await,
             "slash-commands/list" => Ok(json!({ "availableCommands": all_commands(desk, peer).await? })),
             "sources/list" => Ok(json!({ "sources": [] })),
             _ => Err(unknown(name)),
@@ -90,13 +92,28 @@ async fn about_session(desk: &Desk, peer: &Peer, name: &str, params: Value) -> R
         "session/unarchive" => known(Command::Archive { archived: false }).await,
         "session/conversation/truncate" => truncate(desk, peer, params).await,
         "session/extensions/list" | "session/extensions" => {
-            sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
-            Ok(json!({ "extensions": [{ "extension": config::built_in(), "extensionKey": "developer" }] }))
+            let session = read::<Named>(params)?.session_id;
+            let view = sessions::own(desk, peer, session).await?;
+            let keyed = |config: Value| json!({ "extensionKey": extensions::name(&config), "extension": config });
+            Ok(json!({ "extensions": extensions::of_session(desk, &view).into_iter().map(keyed).collect::<Vec<_>>() }))
         }
+        "session/extensions/add" => add_extension(desk, peer, params).await,
+        "session/extensions/remove" => remove_extension(desk, peer, params).await,
         "session/working-dir/update" | "working_dir/update" => keep_folder(desk, peer, params).await,
         "elicitation/respond" => respond(desk, peer, params).await,
         _ => Err(unknown(name)),
     }
+}
+
+async fn add_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let session = read::<Named>(params.clone())?.session_id;
+    extensions::add(desk, peer, Some(session), &params["config"]).await.map(|()| json!({}))
+}
+
+async fn remove_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let session = read::<Named>(params.clone())?.session_id;
+    let name = params["name"].as_str().unwrap_or_default();
+    extensions::remove(desk, peer, Some(session), name).await.map(|()| json!({}))
 }
 
 async fn about_settings(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result<Value, Refusal> {
@@ -111,8 +128,19 @@ async fn about_settings(desk: &Desk, peer: &Peer, name: &str, params: Value) -> 
         }
         "config/remove" => config::forget(desk, peer, Shelf::Config, key()).await.map(|_| json!({})),
         "config/extensions/list" | "config/extensions" => {
-            let entry = json!({ "extension": config::built_in(), "enabled": true, "configKey": "developer" });
-            Ok(json!({ "extensions": [entry], "warnings": [] }))
+            let entry =
+                |config: Value| json!({ "configKey": extensions::name(&config), "extension": config, "enabled": true });
+            let entries: Vec<Value> = extensions::everywhere(desk).into_iter().map(entry).collect();
+            Ok(json!({ "extensions": entries, "warnings": [] }))
+        }
+        "config/extensions/add" => {
+            let mut config = params["extensionConfig"].clone();
+            config["name"] = params["name"].clone();
+            extensions::add(desk, peer, None, &config).await.map(|()| json!({}))
+        }
+        "config/extensions/remove" => {
+            let name = params["configKey"].as_str().unwrap_or_default();
+            extensions::remove(desk, peer, None, name).await.map(|()| json!({}))
         }
         "defaults/read" => config::defaults(desk, peer).await,
         "defaults/save" => {

@@ -3,6 +3,7 @@
 mod book;
 pub mod chat;
 pub mod config;
+pub mod extensions;
 mod methods;
 mod prepared;
 pub mod providers;

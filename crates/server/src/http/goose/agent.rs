@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Caller, Fault, bad, empty, json_answer, no_session, read};
 use crate::clock::SystemIds;
-use crate::door::goose::{chat, config, preset, providers, recipes, sessions};
+use crate::door::goose::{chat, config, extensions, preset, providers, recipes, sessions};
 use crate::recipes::{Wish, apply};
 
 /// `POST /agent/start`.
@@ -44,7 +44,9 @@ pub(super) async fn start(caller: Caller, body: Bytes) -> Answer {
     preset(desk, &caller.peer, &mut settings).await?;
     let mut kept = Map::new();
     kept.extend(recipe.map(|recipe| ("recipe".to_owned(), recipe)));
+    let wanted = extension_overrides.clone().unwrap_or_default();
     if let Some(extensions) = extension_overrides {
+        let extensions: Vec<Value> = extensions.into_iter().map(extensions::without_secrets).collect();
         let data = json!({ "enabled_extensions.v0": { "extensions": extensions } });
         kept.insert("extension_data".to_owned(), data);
     }
@@ -60,6 +62,12 @@ pub(super) async fn start(caller: Caller, body: Bytes) -> Answer {
     let view = desk.hub.create(birth, Vec::new()).await;
     let view = view.map_err(|error| Fault::from(crate::door::acp::refusal(session, &error)))?;
     let view = follow(&caller, view, checked).await?;
+    for extension in &wanted {
+        // The session is there without it too; `/agent/resume` tells which are.
+        if let Err(error) = extensions::add(desk, &caller.peer, Some(session), extension).await {
+            tracing::debug!(%error, "an extension is left out");
+        }
+    }
     json_answer(Value::Object(sessions::object(desk, &view).await?))
 }
 
@@ -68,7 +76,7 @@ pub(super) async fn resume(caller: Caller, body: Bytes) -> Answer {
     let session = named(&body)?;
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
     let object = sessions::whole(caller.desk(), &view).await?;
-    let results = extension_results(&object["extension_data"]);
+    let results = extension_results(&caller, &view, &object["extension_data"]);
     json_answer(json!({ "session": object, "extension_results": results }))
 }
 
@@ -76,7 +84,7 @@ pub(super) async fn resume(caller: Caller, body: Bytes) -> Answer {
 pub(super) async fn restart(caller: Caller, body: Bytes) -> Answer {
     let view = sessions::own(caller.desk(), &caller.peer, named(&body)?).await?;
     let object = sessions::object(caller.desk(), &view).await?;
-    json_answer(json!({ "extension_results": extension_results(&object["extension_data"]) }))
+    json_answer(json!({ "extension_results": extension_results(&caller, &view, &object["extension_data"]) }))
 }
 
 /// `POST /agent/stop`: whatever runs is cancelled; the session stays.
@@ -154,20 +162,16 @@ pub(super) struct OfSession {
     extension_name: Option<String>,
 }
 
-/// `POST /agent/add_extension`: the built-in tools are always there, others are not started from here.
+/// `POST /agent/add_extension`.
 pub(super) async fn add_extension(caller: Caller, body: Bytes) -> Answer {
     let said: Value = read(&body)?;
     let session = said["session_id"].as_str().and_then(|id| id.parse().ok()).ok_or_else(no_session)?;
     sessions::own(caller.desk(), &caller.peer, session).await?;
-    let config = said.get("config").unwrap_or(&said);
-    match config["name"].as_str() {
-        Some("developer") => empty(),
-        Some(name) => Err(Fault::new(StatusCode::NOT_IMPLEMENTED, format!("not started from here: {name}"))),
-        None => Err(Fault::new(StatusCode::UNPROCESSABLE_ENTITY, "missing field `name`")),
-    }
+    extensions::add(caller.desk(), &caller.peer, Some(session), said.get("config").unwrap_or(&said)).await?;
+    empty()
 }
 
-/// `POST /agent/remove_extension`.
+/// `POST /agent/remove_extension`. One that is not there is gone already.
 pub(super) async fn remove_extension(caller: Caller, body: Bytes) -> Answer {
     #[derive(Deserialize)]
     struct Remove {
@@ -176,11 +180,11 @@ pub(super) async fn remove_extension(caller: Caller, body: Bytes) -> Answer {
     }
     let Remove { session_id, name } = read(&body)?;
     let session = session_id.parse().map_err(|_| no_session())?;
-    sessions::own(caller.desk(), &caller.peer, session).await?;
-    match name.as_str() {
-        "developer" => Err(Fault::new(StatusCode::NOT_IMPLEMENTED, "the built-in tools stay: choose another mode")),
-        _ => empty(), // it is not there
+    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
+    if name == extensions::BUILT_IN || caller.desk().extensions.specs(&view).iter().any(|spec| spec.name == name) {
+        extensions::remove(caller.desk(), &caller.peer, Some(session), &name).await?;
     }
+    empty()
 }
 
 fn named(body: &Bytes) -> Result<SessionId, Fault> {
@@ -218,14 +222,15 @@ async fn follow(caller: &Caller, view: SessionView, recipe: Option<Recipe>) -> R
     Ok(sessions::own(desk, peer, view.session).await?)
 }
 
-/// Extensions that a client brought along: the built-in tools are there, nothing else is started from here.
-fn extension_results(data: &Value) -> Vec<Value> {
+/// Which of the extensions that a client wanted for its session are there.
+fn extension_results(caller: &Caller, view: &SessionView, data: &Value) -> Vec<Value> {
     let wanted = data["enabled_extensions.v0"]["extensions"].as_array().cloned().unwrap_or_default();
+    let there = extensions::of_session(caller.desk(), view);
     let result = |extension: &Value| {
-        let name = extension["name"].as_str().unwrap_or_default();
-        match name {
-            "developer" => json!({ "name": name, "success": true }),
-            _ => json!({ "name": name, "success": false, "error": "not started from here" }),
+        let name = extensions::name(extension);
+        match there.iter().any(|known| extensions::name(known) == name) {
+            true => json!({ "name": name, "success": true }),
+            false => json!({ "name": name, "success": false, "error": "not started from here" }),
         }
     };
     wanted.iter().map(result).collect()

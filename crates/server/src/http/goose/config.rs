@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Caller, Fault, bad, empty, json_answer, read};
-use crate::door::goose::{Shelf, commands, config, providers as shown};
+use crate::door::goose::{Shelf, commands, config, extensions, providers as shown};
 use crate::models::Provider;
 
 /// A model that says nothing of its window is shown with this one, as goose does.
@@ -67,10 +67,48 @@ pub(super) async fn remove(caller: Caller, body: Bytes) -> Answer {
 }
 
 /// `GET /config/extensions`.
-pub(super) async fn extensions(_caller: Caller) -> Answer {
-    let mut entry = config::built_in();
-    entry["enabled"] = json!(true);
-    json_answer(json!({ "extensions": [entry], "warnings": [] }))
+pub(super) async fn extensions(caller: Caller) -> Answer {
+    let enabled = |mut config: Value| {
+        config["enabled"] = json!(true);
+        config
+    };
+    let all: Vec<Value> = extensions::everywhere(caller.desk()).into_iter().map(enabled).collect();
+    json_answer(json!({ "extensions": all, "warnings": [] }))
+}
+
+/// `POST /config/extensions`.
+pub(super) async fn add_extension(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Add {
+        name: String,
+        #[serde(default)]
+        config: Value,
+        enabled: Option<bool>,
+    }
+    let Add { name, mut config, enabled } = read(&body)?;
+    if enabled == Some(false) {
+        return remove_named(&caller, &name).await;
+    }
+    if !config.is_object() {
+        config = json!({});
+    }
+    config["name"] = json!(name);
+    extensions::add(caller.desk(), &caller.peer, None, &config).await?;
+    json_answer(json!(format!("Extension '{name}' added")))
+}
+
+/// `DELETE /config/extensions/{name}`.
+pub(super) async fn remove_extension(caller: Caller, Path(name): Path<String>) -> Answer {
+    remove_named(&caller, &name).await
+}
+
+async fn remove_named(caller: &Caller, name: &str) -> Answer {
+    let there = extensions::everywhere(caller.desk());
+    if !there.iter().any(|known| extensions::name(known) == name) {
+        return Err(Fault::new(StatusCode::NOT_FOUND, format!("no such extension: {name}")));
+    }
+    extensions::remove(caller.desk(), &caller.peer, None, name).await?;
+    json_answer(json!(format!("Extension '{name}' removed")))
 }
 
 /// `GET /config/providers`.

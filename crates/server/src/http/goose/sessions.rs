@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Caller, Fault, Named, bad, empty, json_answer, read};
 use crate::clock::SystemIds;
-use crate::door::goose::{Book, Shelf, chat, config, recipes, sessions};
+use crate::door::goose::{Book, Shelf, chat, extensions, recipes, sessions};
 use crate::log::{Card, SessionQuery};
 use crate::recipes::{Wish, apply};
 
@@ -127,8 +127,8 @@ pub(super) async fn export(caller: Caller, Named(session): Named) -> Answer {
 
 /// `GET /sessions/{id}/extensions`.
 pub(super) async fn extensions(caller: Caller, Named(session): Named) -> Answer {
-    sessions::own(caller.desk(), &caller.peer, session).await?;
-    json_answer(json!({ "extensions": [config::built_in()] }))
+    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
+    json_answer(json!({ "extensions": extensions::of_session(caller.desk(), &view) }))
 }
 
 /// `POST /sessions/{id}/fork`: goes back, in this session or in a copy of it.

@@ -1,0 +1,56 @@
+//! MCP servers added and taken away while the server runs, for every door that has the notion.
+
+use gander_domain::{Principal, SessionId, SessionView};
+use gander_wire::acp::Refusal;
+
+use super::Desk;
+use super::acp::{refusal, unavailable};
+use crate::app::Peer;
+use crate::extensions::{Entry, ExtensionError, Range, Rights};
+
+/// True if this client may name programs to start.
+pub fn may_start(desk: &Desk, peer: &Peer) -> bool {
+    peer.local || desk.remote_commands
+}
+
+/// Adds a server to a session of this client's, or to all.
+pub async fn add(
+    desk: &Desk,
+    peer: &Peer,
+    session: Option<SessionId>,
+    name: &str,
+    entry: Entry,
+) -> Result<(), Refusal> {
+    let (range, view) = range(desk, peer, session).await?;
+    let rights = if may_start(desk, peer) { Rights::Programs } else { Rights::Addresses };
+    desk.extensions.add(range, name, entry, rights).await.map_err(|error| refused(&error))?;
+    // It starts at once, also where the session had none before.
+    view.iter().for_each(|view| desk.extensions.bring(view, Vec::new()));
+    Ok(())
+}
+
+/// Takes a server away from a session of this client's, or from all.
+pub async fn remove(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
+    let (range, view) = range(desk, peer, session).await?;
+    desk.extensions.remove(range, view.as_ref(), name).await.map_err(|error| refused(&error))
+}
+
+/// What every session has is the owner's to change.
+async fn range(desk: &Desk, peer: &Peer, session: Option<SessionId>) -> Result<(Range, Option<SessionView>), Refusal> {
+    let Some(session) = session else {
+        return match peer.principal == Principal::owner() {
+            true => Ok((Range::Everywhere, None)),
+            false => Err(Refusal::BadParams("only the owner changes what every session has".to_owned())),
+        };
+    };
+    let view = desk.hub.view_for(session, &peer.principal).await.map_err(|error| refusal(session, &error))?;
+    Ok((Range::Session(session), Some(view)))
+}
+
+fn refused(error: &ExtensionError) -> Refusal {
+    match error {
+        ExtensionError::Refused(_) | ExtensionError::NoSuch(_) => Refusal::BadParams(error.to_string()),
+        ExtensionError::Program => Refusal::Forbidden("server.allow_remote_commands".to_owned()),
+        ExtensionError::Store(error) => unavailable(error),
+    }
+}

@@ -1,0 +1,173 @@
+//! One MCP server as people write it down: in the settings file, in a project, or added while the server runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use gander_agent::mcp::{Confinement, Reach, Spec, Transport};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Keys, Span};
+
+/// One server. It may hold secrets.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Entry {
+    /// A program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<PathBuf>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What it finds in its environment.
+    pub env: BTreeMap<String, String>,
+    /// Names of keys that are handed on.
+    pub env_keys: Vec<String>,
+    /// Or an address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What every request carries.
+    pub headers: BTreeMap<String, String>,
+    /// How long one call may be silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// Its program may use the network.
+    pub network: bool,
+    /// Its program is fenced, unless this is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<bool>,
+    /// It is used, unless this is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+}
+
+impl Entry {
+    /// The same, if it can be one.
+    pub fn checked(self, name: &str) -> Result<Self, String> {
+        match (&self.command, &self.url) {
+            _ if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) => {
+                Err("an extension's name has 1 to 128 bytes on one line".to_owned())
+            }
+            (Some(_), None) => Ok(self),
+            (None, Some(url)) if is_address(url) => Ok(self),
+            (None, Some(_)) => Err(format!("an extension's url begins with http:// or https://: {name}")),
+            (Some(_), Some(_)) | (None, None) => Err(format!("an extension has either a command or a url: {name}")),
+        }
+    }
+
+    /// True if it should be read by its owner alone.
+    pub fn is_secret(&self) -> bool {
+        !self.env.is_empty() || !self.headers.is_empty()
+    }
+
+    /// As it is started; none if it is switched off.
+    pub fn spec(&self, name: &str, keys: &Keys, reach: Reach) -> Option<Spec> {
+        if self.enabled == Some(false) {
+            return None;
+        }
+        let transport = match &self.command {
+            Some(command) => {
+                let handed = self.env_keys.iter().filter_map(|key| Some((key.clone(), keys.get(key)?.to_owned())));
+                let env = handed.chain(self.env.clone()).collect();
+                Transport::Stdio { command: command.clone(), args: self.args.clone(), env }
+            }
+            None => Transport::Http {
+                url: self.url.clone().unwrap_or_default(),
+                headers: self.headers.clone().into_iter().collect(),
+                reach,
+            },
+        };
+        let confinement = match (self.sandbox, self.network) {
+            (Some(false), _) => Confinement::Free,
+            (_, true) => Confinement::Networked,
+            (_, false) => Confinement::Fenced,
+        };
+        let patience = self.timeout.map_or(Spec::PATIENCE, |span| span.0);
+        Some(Spec { patience, confinement, ..Spec::new(name.to_owned(), transport) })
+    }
+
+    /// Takes out what nobody else may read.
+    pub(super) fn without_secrets(mut self) -> (Self, Secrets) {
+        let url = self.url.clone().filter(|url| carries_secrets(url));
+        if url.is_some() {
+            self.url = Some(String::new());
+        }
+        let secrets = Secrets { env: std::mem::take(&mut self.env), headers: std::mem::take(&mut self.headers), url };
+        (self, secrets)
+    }
+
+    /// Puts it back.
+    pub(super) fn with_secrets(self, secrets: Secrets) -> Self {
+        let Secrets { env, headers, url } = secrets;
+        Self { env, headers, url: url.or(self.url), ..self }
+    }
+}
+
+/// What an entry holds that nobody else may read.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Secrets {
+    env: BTreeMap<String, String>,
+    headers: BTreeMap<String, String>,
+    url: Option<String>,
+}
+
+impl Secrets {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+fn is_address(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+fn carries_secrets(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| url.query().is_some() || !url.username().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn entry(text: &str) -> Result<Entry, String> {
+        let entry: Entry = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        entry.checked("files")
+    }
+
+    #[test]
+    fn a_program_or_an_address() {
+        let mut keys = Keys::default();
+        keys.set("TOKEN".to_owned(), "hush".to_owned());
+        let text = "command = \"npx\"\nargs = [\"-y\"]\nenv_keys = [\"TOKEN\", \"NONE\"]\ntimeout = \"5s\"";
+        let spec = entry(text).unwrap().spec("files", &keys, Reach::Anywhere).unwrap();
+        let Transport::Stdio { env, .. } = &spec.transport else { panic!("a program") };
+        assert_eq!(env, &[("TOKEN".to_owned(), "hush".to_owned())]);
+        assert_eq!((spec.place().as_str(), spec.patience.as_secs()), ("npx -y", 5));
+        let web = entry("url = \"https://example.org/mcp\"").unwrap().spec("web", &keys, Reach::Anywhere).unwrap();
+        assert_eq!(web.place(), "https://example.org/mcp");
+        assert!(entry("command = \"npx\"\nenabled = false").unwrap().spec("off", &keys, Reach::Anywhere).is_none());
+    }
+
+    #[test]
+    fn what_nobody_would_read_is_an_error() {
+        assert_eq!(entry("args = []").unwrap_err(), "an extension has either a command or a url: files");
+        assert!(entry("command = \"a\"\nurl = \"https://b\"").is_err());
+        assert!(entry("comand = \"a\"").unwrap_err().contains("unknown field"));
+        assert!(entry("url = \"file:///etc/passwd\"").is_err());
+    }
+
+    #[test]
+    fn secrets_are_taken_out_and_put_back() {
+        let whole = entry("url = \"https://example.org/mcp?key=hush\"\nheaders = { a = \"hush\" }").unwrap();
+        let (bare, secrets) = whole.clone().without_secrets();
+        assert!(!serde_json::to_string(&bare).unwrap().contains("hush"));
+        assert_eq!(bare.with_secrets(secrets), whole);
+    }
+}
