@@ -1,4 +1,7 @@
-"""Runs acplint against gander and prints one line per check. acplint speaks a dialect: see expected-failures."""
+"""Runs acplint against gander, in the words that gander finds for it and in forced dialects; one line per check.
+
+acplint speaks a dialect of its own: see expected-failures.
+"""
 
 import json
 import os
@@ -12,9 +15,14 @@ from pathlib import Path
 GANDER, LINTER = sys.argv[1], Path(sys.executable).with_name("acplint")
 
 
-def lint(data, work):
+# How gander is told to speak, and how the checks are called then.
+DIALECTS = {"": "", "agentkit.": " --dialect agentkit", "aptove.": " --dialect aptove"}
+
+
+def lint(data, work, flags):
     report = data.parent / "report.json"
-    command = [LINTER, "--agent", GANDER, "--agent-args", f"acp --data {data}", "--cwd", work, "--timeout", "60"]
+    arguments = f"acp --data {data}{flags}"
+    command = [LINTER, "--agent", GANDER, "--agent-args", arguments, "--cwd", work, "--timeout", "60"]
     env = {"PATH": os.environ["PATH"], "HOME": str(data.parent), "GANDER_MODEL": "demo/demo"}
     subprocess.run([*command, "--output", "json", "--output-file", report], env=env, check=False, timeout=250)
     return json.loads(report.read_text())["results"]
@@ -31,11 +39,11 @@ def end_background(data):
             pass  # it has just ended by itself
 
 
-def verdicts(results):
+def verdicts(prefix, results):
     """One verdict per check: a check that was done several times passes if it passed every time."""
     found = {}
     for result in results:
-        name = f"{result['category']}.{result['name']}"
+        name = f"{prefix}{result['category']}.{result['name']}"
         reason = (result["message"] or "no reason").replace("\n", " ")[:300]
         verdict = {"PASS": "pass", "SKIP": f"skip {name} {reason}"}.get(result["status"], f"fail {name} {reason}")
         if found.get(name, "pass") == "pass":
@@ -48,7 +56,8 @@ try:
     data, work = root / "data", root / "work"
     data.mkdir()
     work.mkdir()
-    print("\n".join(verdicts(lint(data, work))))
+    for prefix, flags in DIALECTS.items():
+        print("\n".join(verdicts(prefix, lint(data, work, flags))), flush=True)
 finally:
     end_background(root / "data")
     shutil.rmtree(root, ignore_errors=True)

@@ -27,6 +27,8 @@ pub(super) fn connect_options(path: &Path) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Normal)
         .busy_timeout(Duration::from_secs(10))
         .foreign_keys(false)
+        // Who reads goes through a log once, and the system has its pages anyway.
+        .pragma("cache_size", "-256")
         .disable_statement_logging()
 }
 
@@ -35,6 +37,7 @@ pub(super) async fn writer(path: &Path, max_pages: Option<u32>) -> Result<Sqlite
     let mut options = connect_options(path)
         // The writer checkpoints when it suits it; the file shrinks when it starts over.
         .pragma("wal_autocheckpoint", "0")
+        .pragma("cache_size", "-2048")
         .pragma("journal_size_limit", "16777216")
         .pragma("fullfsync", "1")
         .pragma("checkpoint_fullfsync", "1")

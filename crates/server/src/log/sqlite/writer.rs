@@ -214,7 +214,10 @@ impl Writer {
         }
         self.level = None;
         let level = match sync {
+            #[cfg(not(bug = "unsynced"))]
             Sync::Barrier => "PRAGMA synchronous = FULL",
+            #[cfg(bug = "unsynced")]
+            Sync::Barrier => "PRAGMA synchronous = NORMAL",
             Sync::Relaxed => "PRAGMA synchronous = NORMAL",
         };
         Script::new(level).run(&mut self.connection, Cached::No).await?;
