@@ -12,7 +12,9 @@ parameters = xllamacpp.CommonParams()
 parameters.model.path = str(next(package.glob("*.gguf")))
 parameters.n_ctx = 8192
 parameters.n_parallel = 1
-parameters.cpuparams.n_threads = 2
+# One thread waits for no other: on a busy machine that is faster than two.
+parameters.cpuparams.n_threads = 1
+parameters.cpuparams_batch.n_threads = 1
 parameters.hostnames = ["127.0.0.1"]
 parameters.port = 0
 server = xllamacpp.Server(parameters)

@@ -155,3 +155,93 @@ fn end(run: &[Arc<Message>], wanted: ToolCallId) -> Option<ToolEnd> {
         .filter_map(|part| if let Part::ToolResult { call, result } = part { Some((call, result.end)) } else { None })
         .find_map(|(call, end)| (*call == wanted).then_some(end))
 }
+
+#[cfg(test)]
+mod tests {
+    use gander_domain::{MessageId, ToolResult};
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// A run in short: `> text` is said to the agent, `text` by it, `tool {…}` is its call, and the sign behind it says
+    /// how that ended.
+    fn run(lines: &[&str]) -> Vec<Arc<Message>> {
+        let mut messages = Vec::new();
+        for (line, number) in lines.iter().zip(1_u128..) {
+            let id = MessageId::new(Uuid::from_u128(number));
+            let call = ToolCallId::new(Uuid::from_u128(number));
+            let mut say = |role, parts| {
+                messages.push(Arc::new(Message { id, role, parts, interrupted: false, native: None }));
+            };
+            match (line.strip_prefix("> "), line.split_once(" {")) {
+                (Some(text), _) => say(Role::User, vec![Part::text(text)]),
+                (None, Some((name, rest))) => {
+                    let (arguments, end) = rest.split_once("} ").expect("a call and its end");
+                    let arguments = serde_json::from_str(&format!("{{{arguments}}}")).expect("arguments");
+                    say(Role::Agent, vec![Part::ToolUse { call, name: name.to_owned(), arguments }]);
+                    let end = match end {
+                        "ok" => ToolEnd::Completed,
+                        "no" => ToolEnd::Rejected,
+                        _ => ToolEnd::Failed,
+                    };
+                    say(Role::Tool, vec![Part::ToolResult { call, result: ToolResult::text(end, "") }]);
+                }
+                (None, None) => say(Role::Agent, vec![Part::text(*line)]),
+            }
+        }
+        messages
+    }
+
+    fn checks(on_failure: Option<&str>) -> Goal {
+        let checks = ["one", "two"].map(|line| Goal::command(line, None)).to_vec();
+        let on_failure = on_failure.map(|line| Goal::command(line, None));
+        Goal { output: false, checks, on_failure, retries: 1 }
+    }
+
+    fn shell(line: &str) -> Step {
+        Step::Call(SHELL, Goal::command(line, None))
+    }
+
+    #[test]
+    fn checks_follow_each_other_and_a_failed_one_gives_the_model_its_turn() {
+        let (one, bad, two) =
+            (r#"shell {"command":"one"} ok"#, r#"shell {"command":"one"} bad"#, r#"shell {"command":"two"} ok"#);
+        let goal = checks(None);
+        let cases: [(&[&str], Step); 7] = [
+            (&["> go"], Step::Model),
+            (&["> go", r#"look {"at":1} ok"#], Step::Model),
+            (&["> go", "done"], shell("one")),
+            (&["> go", "done", one], shell("two")),
+            (&["> go", "done", one, two], Step::End),
+            (&["> go", "done", bad], Step::Model),
+            (&["> go", "done", bad, "again"], shell("one")),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(goal.step(&run(lines)), expected, "{lines:?}");
+        }
+        let still = goal.step(&run(&["> go", "done", bad, "again", bad]));
+        assert_eq!(still, Step::Fail("checks", "a check fails still, after 1 more tries: one".to_owned()));
+        let refused = goal.step(&run(&["> go", "done", r#"shell {"command":"one"} no"#]));
+        assert_eq!(refused, Step::Fail("checks", "a check was not allowed to run: one".to_owned()));
+        let tidied = r#"shell {"command":"tidy"} ok"#;
+        assert_eq!(checks(Some("tidy")).step(&run(&["> go", "done", bad])), shell("tidy"));
+        assert_eq!(checks(Some("tidy")).step(&run(&["> go", "done", bad, tidied])), Step::Model);
+    }
+
+    #[test]
+    fn a_result_is_reminded_of_and_ends_the_run() {
+        let goal = Goal { output: true, ..Goal::default() };
+        let (empty, wrong, right) =
+            ("final_output {} bad", r#"final_output {"n":"x"} bad"#, r#"final_output {"n":1} ok"#);
+        let remind = || Step::Call(OUTPUT, json!({}));
+        assert_eq!(goal.step(&run(&["> go", "done"])), remind());
+        assert_eq!(goal.step(&run(&["> go", "done", empty])), Step::Model);
+        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong])), Step::Model);
+        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong, right])), Step::End);
+        assert_eq!(goal.step(&run(&["> go", right])), Step::End);
+        let stubborn = ["> go", "done", empty, "done", empty, "done", empty, "done"];
+        assert!(matches!(goal.step(&run(&stubborn)), Step::Fail("response", _)));
+        let both = Goal { output: true, ..checks(None) };
+        assert_eq!(both.step(&run(&["> go", right])), shell("one"));
+    }
+}
