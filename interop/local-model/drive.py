@@ -189,11 +189,25 @@ def adk(house):
     check([part["text"] for event in partial for part in event["content"]["parts"] if part.get("text")])
 
 
+def has_adk(house):
+    """The Agent Development Kit's door is asked if there is one."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{house.port}/list-apps", headers={"authorization": f"Bearer {house.token}"}
+    )
+    try:
+        urllib.request.urlopen(request, timeout=60).read()
+        return True
+    except urllib.error.HTTPError:
+        print("not tried: adk (this server has no such door)", file=sys.stderr)
+        return False
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="gander-local-model-") as root:
         house = House(sys.argv[1], pathlib.Path(root))
         try:
-            for door in (acp_stdio, acp_http, acp_rest, a2a, goose, adk):
+            doors = [acp_stdio, acp_http, acp_rest, a2a, goose] + ([adk] if has_adk(house) else [])
+            for door in doors:
                 begun = time.monotonic()
                 try:
                     door(house)
