@@ -207,7 +207,7 @@ fn agents(config: &Config, native: Native, store: &Arc<dyn Store>) -> anyhow::Re
         agents.add(remote_agent(agent, store)?)?;
     }
     if config.sections.server.conformance_agents {
-        conformance::agents().into_iter().try_for_each(|agent| agents.add(agent))?;
+        conformance::agents(store).into_iter().try_for_each(|agent| agents.add(agent))?;
     }
     Ok(agents)
 }

@@ -33,8 +33,8 @@ pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use load::{ConfigError, settings_file};
 pub use proxy::{ProxyError, ProxyFlags, goose_of, proxied};
 pub use sections::{
-    A2aSection, DaemonSection, Door, Limits, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection,
-    SandboxSection, SchedulesSection, Sections, ServerSection, ToolsSection,
+    A2aSection, AdkSection, DaemonSection, Door, Limits, LogSection, ModelSection, OnLeave, OnRestart,
+    PermissionsSection, RecoverySection, SandboxSection, SchedulesSection, Sections, ServerSection, ToolsSection,
 };
 pub use settings::{SETTINGS, Setting};
 pub use units::{Bytes, Span};

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::state::{size, within};
-use gander_domain::{Principal, STATE_LIMIT, Seq, State, StateScope};
+use gander_domain::{Principal, STATE_LIMIT, Seq, SessionView, State, StateScope};
+use gander_wire::adk::DOOR;
 use serde_json::{Value, json};
 
 use crate::clock;
@@ -46,6 +47,14 @@ pub struct Shared {
 }
 
 impl Room {
+    /// The room of a session: where the ADK door sees it.
+    pub async fn of(store: &dyn Store, view: &SessionView, user: &str) -> Result<Self, StoreError> {
+        let names = store.aliases(view.session).await?;
+        let named = names.iter().find(|alias| alias.door == DOOR).and_then(|alias| alias.namespace.split_once('/'));
+        let (app, user) = named.unwrap_or((&view.settings.agent, user));
+        Ok(Self { principal: view.owner.clone(), app: app.to_owned(), user: user.to_owned() })
+    }
+
     fn scopes(&self) -> [(StateScope, String); 2] {
         let Self { principal, app, user } = self;
         [

@@ -146,12 +146,13 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
             more.extend(manners(manner));
             (model.clone(), None)
         }
-        Command::Serve { listen, open, conformance_agents, manner, .. } => {
+        Command::Serve { listen, open, adk_ui, conformance_agents, manner, .. } => {
             let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
             let agents = conformance_agents.then(|| "true".to_owned());
             more.extend([
                 value("server.listen", "--listen", listen.clone()),
                 value("server.open", "--open", open),
+                value("adk.ui", "--adk-ui", adk_ui.clone()),
                 value("server.conformance_agents", "--conformance-agents", agents),
             ]);
             more.extend(manners(manner));

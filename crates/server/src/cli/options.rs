@@ -73,6 +73,9 @@ Anything but a loopback address needs --insecure-plain, or better: a proxy with 
         /// Encrypt with a certificate of our own, and print its fingerprint for goose's clients to pin
         #[arg(long)]
         tls_self_signed: bool,
+        /// Serve an installed adk web page from this folder, under /dev-ui/
+        #[arg(long, value_name = "FOLDER")]
+        adk_ui: Option<String>,
         /// Offer agents with known behaviour, for checking clients
         #[arg(long)]
         conformance_agents: bool,

@@ -38,6 +38,8 @@ pub struct Sections {
     pub server: ServerSection,
     /// The A2A door.
     pub a2a: A2aSection,
+    /// The ADK door.
+    pub adk: AdkSection,
     /// How much is too much.
     pub limits: Limits,
     /// What is logged.
@@ -195,6 +197,30 @@ pub struct A2aSection {
     /// The file of the key that signs them; absent: one of our own making.
     #[serde(default)]
     pub signing_key: Option<String>,
+}
+
+/// The ADK door.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdkSection {
+    /// Under which user sessions of other doors are seen.
+    pub user: String,
+    /// What happens to a run whose client leaves.
+    pub on_leave: OnLeave,
+    /// Pieces that come within this time are sent as one.
+    pub join: Span,
+    /// The folder of an installed web page.
+    #[serde(default)]
+    pub ui: Option<PathBuf>,
+}
+
+/// What happens to a run whose client leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLeave {
+    /// It goes on.
+    Continue,
+    /// It is cancelled.
+    Cancel,
 }
 
 /// A protocol whose clients may be unable to send a token.

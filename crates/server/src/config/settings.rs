@@ -198,6 +198,22 @@ pub const SETTINGS: &[Setting] = &[
         r#""/etc/gander/a2a-key.pem""#,
         "The key that signs agent cards: a file with a private key on the curve P-256 (PKCS #8, PEM). Not set: one in the data directory.",
     ),
+    value("adk.user", r#""user""#, "The user under whom ADK clients see sessions that were made at other doors."),
+    value(
+        "adk.on_leave",
+        r#""continue""#,
+        "What happens to a run whose ADK client hangs up: continue, or cancel. What was said stays readable either way.",
+    ),
+    value(
+        "adk.join",
+        r#""30ms""#,
+        "Pieces of an answer that come within this time are sent to ADK clients as one: their page is slow with many. \"0s\" sends each alone.",
+    ),
+    unset(
+        "adk.ui",
+        r#""/opt/adk/browser""#,
+        "The folder of an installed adk web page (`browser` of google-adk or @google/adk-devtools), served under /dev-ui/.",
+    ),
     value("limits.body", r#""4 MiB""#, "Largest body of a request."),
     value("limits.prompt_body", r#""32 MiB""#, "Largest body of a request that carries a prompt."),
     value("limits.header_size", r#""32 KiB""#, "Largest header of a request, all lines together."),

@@ -3,6 +3,7 @@
 pub mod a2a;
 pub mod acp;
 pub mod acp_rest;
+pub mod adk;
 mod clients;
 pub mod extensions;
 pub mod goose;

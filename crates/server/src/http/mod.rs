@@ -4,6 +4,7 @@ mod a2a;
 mod accept;
 mod acp;
 mod acp_rest;
+mod adk;
 mod body;
 mod error;
 mod front;

@@ -9,7 +9,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::site::Site;
-use super::{a2a, acp, acp_rest, error, front, goose, own};
+use super::{a2a, acp, acp_rest, adk, error, front, goose, own};
 use crate::config::Door;
 use crate::token::Scope;
 
@@ -78,7 +78,7 @@ pub enum Size {
 }
 
 /// The tables, one per protocol.
-const TABLES: &[&[Route]] = &[own::ROUTES, acp::ROUTES, a2a::ROUTES, acp_rest::ROUTES, goose::ROUTES];
+const TABLES: &[&[Route]] = &[own::ROUTES, acp::ROUTES, a2a::ROUTES, acp_rest::ROUTES, goose::ROUTES, adk::ROUTES];
 
 /// Every route there is.
 pub const ROUTES: &[Route] = &joined::<{ count(TABLES) }>(TABLES);

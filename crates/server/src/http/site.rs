@@ -11,6 +11,7 @@ use super::quota::Quotas;
 use crate::app::App;
 use crate::config::{Config, Door, Limits};
 use crate::door::acp_rest::{AcpRest, Resources};
+use crate::door::adk::Adk;
 use crate::token::Tokens;
 
 /// What all handlers share.
@@ -30,6 +31,7 @@ pub struct Site {
     pub(super) a2a: crate::door::a2a::A2a,
     pub(super) cards: super::a2a::Cards,
     pub(super) acp_rest: AcpRest,
+    pub(super) adk: Adk,
     pub(super) streams: Arc<super::streams::Streams>,
     /// Cancelled when no new work is taken any more.
     pub(super) ending: CancellationToken,
@@ -48,6 +50,7 @@ impl Site {
             a2a: crate::door::a2a::A2a::new(Arc::clone(app.desk()), app.push().clone(), &config.sections.a2a),
             cards: super::a2a::Cards::new(config),
             acp_rest: acp_rest(&app, config, &tokens),
+            adk: Adk::new(Arc::clone(app.desk()), config.sections.adk.clone()),
             app,
             tokens,
             open: server.open.clone(),

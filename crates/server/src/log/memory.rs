@@ -5,7 +5,7 @@ mod state;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use gander_domain::{Entry, QuestionId, RunId, Seq, SessionId, Timestamp};
+use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 
 use self::state::State;
 use super::feed::Feeds;
@@ -123,6 +123,25 @@ impl Store for MemoryStore {
         let state = self.open()?;
         let of_session = state.aliases.iter().filter(|(_, target)| **target == session);
         Ok(of_session.map(|(alias, _)| alias.clone()).collect())
+    }
+
+    async fn named(
+        &self,
+        principal: &Principal,
+        door: &str,
+        namespace: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, SessionId)>, StoreError> {
+        let state = self.open()?;
+        let here = |alias: &Alias| {
+            alias.principal == *principal
+                && alias.door == door
+                && alias.namespace == namespace
+                && after.is_none_or(|after| alias.text.as_str() > after)
+        };
+        let found = state.aliases.iter().filter(|(alias, _)| here(alias));
+        Ok(found.take(limit as usize).map(|(alias, session)| (alias.text.clone(), *session)).collect())
     }
 
     async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError> {

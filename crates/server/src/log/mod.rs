@@ -103,6 +103,16 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// The names of a session.
     async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError>;
 
+    /// The names of one namespace and their sessions, by name, after one of them.
+    async fn named(
+        &self,
+        principal: &Principal,
+        door: &str,
+        namespace: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, SessionId)>, StoreError>;
+
     /// Names a session; [`StoreError::AliasTaken`] if the name means another one.
     async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError>;
 

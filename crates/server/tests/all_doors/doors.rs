@@ -110,9 +110,9 @@ impl Place {
 /// All texts in a value's members of this name.
 fn texts(value: &Value, name: &str) -> String {
     match value {
-        Value::Object(object) => object.iter().fold(String::new(), |all, (key, value)| match value {
-            Value::String(text) if key == name => all + text + "\n",
-            other => all + &texts(other, name),
+        Value::Object(object) => object.iter().fold(String::new(), |all, (key, value)| match value.as_str() {
+            Some(text) if key == name => all + text + "\n",
+            Some(_) | None => all + &texts(value, name),
         }),
         Value::Array(values) => values.iter().map(|value| texts(value, name)).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => String::new(),

@@ -2,6 +2,8 @@
 
 mod simple;
 mod tck;
+mod wire;
+mod wire_tools;
 
 use std::sync::Arc;
 
@@ -10,9 +12,10 @@ use gander_domain::{AgentManifest, Capability};
 use super::agents::Agent;
 use super::handler::{Handled, Handler};
 use crate::door::a2a::MERE_MESSAGES;
+use crate::log::Store;
 
 /// All of them: those that the Agent Communication Protocol's own test suite asks for, and some for measuring.
-pub fn agents() -> Vec<Agent> {
+pub fn agents(store: &Arc<dyn Store>) -> Vec<Agent> {
     vec![
         agent("echo", "Says what it was told", simple::Echo),
         agent("slow_echo", "Says what it was told, a second later", simple::SlowEcho),
@@ -31,6 +34,8 @@ pub fn agents() -> Vec<Agent> {
         agent("slow", "Says a word every fifth of a second, for ten minutes", simple::Slow),
         agent("rich", "Thinks, uses a tool, speaks and shows, each in its own form", simple::Rich),
         tck(),
+        scripted("wire", "A scripted agent for wire tests.", store),
+        scripted("resumable", "Resumable agent.", store),
     ]
 }
 
@@ -45,6 +50,13 @@ fn tck() -> Agent {
         ..AgentManifest::new("tck", "tck", "Does what the A2A kits ask for")
     };
     Agent::new(manifest, Arc::new(Handled(tck::Tck)))
+}
+
+/// The agents behind our captures of the Agent Development Kit.
+fn scripted(name: &str, description: &str, store: &Arc<dyn Store>) -> Agent {
+    let any = || vec!["*/*".to_owned()];
+    let manifest = AgentManifest { takes: any(), gives: any(), ..AgentManifest::new(name, name, description) };
+    Agent::new(manifest, Arc::new(wire::Wire { store: Arc::clone(store) }))
 }
 
 fn agent(name: &str, description: &str, handler: impl Handler) -> Agent {

@@ -105,6 +105,19 @@ pub(super) async fn aliases(pool: &SqlitePool, session: SessionId) -> Result<Vec
     Ok(rows.iter().map(alias).collect())
 }
 
+/// The names after one of them; no name is empty.
+pub(super) async fn named(
+    pool: &SqlitePool,
+    [principal, door, namespace, after]: [&str; 4],
+    limit: u32,
+) -> Result<Vec<(String, SessionId)>, StoreError> {
+    let query = "SELECT text, session FROM alias \
+         WHERE principal = ? AND door = ? AND namespace = ? AND text > ? ORDER BY text LIMIT ?";
+    let query = sqlx::query(query).bind(principal).bind(door).bind(namespace).bind(after).bind(limit);
+    let rows = query.fetch_all(pool).await.map_err(failed)?;
+    rows.iter().map(|row: &SqliteRow| Ok((row.get(0), session_id(row.get(1))?))).collect()
+}
+
 /// Every list statement in every form, for a test that looks at their plans.
 pub fn list_statements() -> Vec<String> {
     let key = PageKey { updated_at: Timestamp::default(), session: SessionId::new(::uuid::Uuid::nil()) };

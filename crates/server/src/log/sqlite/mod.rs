@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_domain::{Entry, QuestionId, RunId, Seq, SessionId, Timestamp};
+use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
 use tokio::sync::{mpsc, oneshot};
 
@@ -179,6 +179,17 @@ impl Store for SqliteStore {
 
     async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError> {
         list::aliases(&self.readers, session).await
+    }
+
+    async fn named(
+        &self,
+        principal: &Principal,
+        door: &str,
+        namespace: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, SessionId)>, StoreError> {
+        list::named(&self.readers, [principal.as_str(), door, namespace, after.unwrap_or_default()], limit).await
     }
 
     async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError> {

@@ -1,0 +1,118 @@
+//! Google's Agent Development Kit over REST: sessions of apps and users, runs, values, artifacts.
+//!
+//! An app is an agent. A user is a namespace inside whoever the token names. A session that another door made is
+//! seen under its agent and the user that the settings name.
+
+mod artifacts;
+mod runs;
+mod sessions;
+
+use std::fmt;
+use std::sync::Arc;
+
+use gander_domain::{AgentManifest, CommandError, RunOrigin};
+use gander_wire::adk::{DOOR, Refusal};
+
+pub use artifacts::Numbered;
+pub use runs::{Begun, Watched};
+pub use sessions::{Asked, Located};
+
+use super::Desk;
+use crate::config::AdkSection;
+use crate::hub::HubError;
+use crate::log::StoreError;
+use crate::state::{Room, StateError};
+use crate::token::Identity;
+
+/// This door.
+pub struct Adk {
+    desk: Arc<Desk>,
+    settings: AdkSection,
+}
+
+/// Whose sessions: an agent's, of one user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The agent.
+    pub app: String,
+    /// The user.
+    pub user: String,
+}
+
+impl Adk {
+    /// This door to these sessions.
+    pub fn new(desk: Arc<Desk>, settings: AdkSection) -> Self {
+        Self { desk, settings }
+    }
+
+    /// How this door is set.
+    pub fn settings(&self) -> &AdkSection {
+        &self.settings
+    }
+
+    /// The agents, by name.
+    pub fn apps(&self) -> Vec<&AgentManifest> {
+        let mut apps: Vec<&AgentManifest> = self.desk.agents.manifests().map(|manifest| &**manifest).collect();
+        apps.sort_by(|one, other| one.name.cmp(&other.name));
+        apps
+    }
+
+    /// The agent of this name.
+    pub fn app(&self, name: &str) -> Result<&AgentManifest, Refusal> {
+        if name.starts_with("__") {
+            return Err(Refusal::new(403, "there are no internal agents here"));
+        }
+        self.desk.agents.manifest(name).map(|manifest| &**manifest).ok_or_else(|| Refusal::no_app(name))
+    }
+
+    /// What this caller shares under this agent and user.
+    fn room(identity: &Identity, place: &Place) -> Room {
+        Room { principal: identity.principal.clone(), app: place.app.clone(), user: place.user.clone() }
+    }
+}
+
+impl fmt::Debug for Adk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adk").finish_non_exhaustive()
+    }
+}
+
+fn origin(identity: &Identity) -> RunOrigin {
+    RunOrigin { by: identity.principal.clone(), door: DOOR.to_owned() }
+}
+
+/// What a client is told of a refusal inside.
+fn refusal(error: &HubError) -> Refusal {
+    match error {
+        HubError::Refused(CommandError::QueueFull(_)) => Refusal::new(429, error.to_string()),
+        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_) | CommandError::StateFull(_)) => {
+            Refusal::new(422, error.to_string())
+        }
+        HubError::Refused(
+            CommandError::RunActive(_)
+            | CommandError::RunAwaiting(_)
+            | CommandError::NotRunning
+            | CommandError::NoSuchRun(_)
+            | CommandError::NoSuchQuestion(_)
+            | CommandError::NoSuchPlace(_),
+        ) => Refusal::new(409, error.to_string()),
+        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => Refusal::no_session(),
+        HubError::Draining => Refusal::new(503, error.to_string()),
+        HubError::Store(inside) => {
+            tracing::error!(error = %inside, "a request could not be served");
+            Refusal::new(500, "the store failed, see the server's log")
+        }
+        HubError::Gone(_) => Refusal::new(500, error.to_string()),
+    }
+}
+
+fn failed(error: StoreError) -> Refusal {
+    refusal(&HubError::Store(error))
+}
+
+fn not_kept(error: StateError) -> Refusal {
+    match error {
+        StateError::Full(_) => Refusal::new(422, error.to_string()),
+        StateError::Store(error) => failed(error),
+    }
+}

@@ -1,0 +1,305 @@
+//! Runs: begun with words or with answers, followed until they end or ask.
+
+use std::sync::Arc;
+
+use gander_domain::{
+    Ask, ChoiceKind, Command, Event as Fact, IfBusy, Part, Question, QuestionId, Reply, RunId, Seq, SessionId,
+    SessionView, ToolCallId,
+};
+use gander_wire::adk::part::FunctionResponse;
+use gander_wire::adk::{DOOR, Event, Refusal, RunRequest, Said, Stage, Telling, Tone};
+use serde_json::{Map, Value, json};
+
+use super::{Adk, Located, Place, failed, origin, refusal};
+use crate::clock::SystemIds;
+use crate::config::OnLeave;
+use crate::door::Desk;
+use crate::hub::{Ack, Batch, Follower, HubError};
+use crate::log::{Form, Limit, StoreError};
+use crate::token::Identity;
+
+/// What became of a request to run.
+pub enum Begun {
+    /// A run that can be followed.
+    Watching(Box<Watched>),
+    /// The answer was given before: there is nothing to tell.
+    Nothing,
+    /// An answer to what nobody asked.
+    Unknown(String),
+}
+
+/// A run that is being followed. Dropping it is leaving.
+pub struct Watched {
+    telling: Telling,
+    follower: Follower,
+    /// Just answered: until the log says so, the run only seems to ask.
+    answered: Vec<QuestionId>,
+    leaving: Leaving,
+}
+
+/// What answers mean.
+enum Meant {
+    Answer(QuestionId, Box<Command>),
+    /// It was answered before.
+    Late,
+    /// A call that is long over goes on with this.
+    Result(FunctionResponse),
+    Unknown(String),
+}
+
+impl Adk {
+    /// Begins a run, or goes on with the one that asked.
+    pub async fn begin(&self, identity: &Identity, request: RunRequest) -> Result<Begun, Refusal> {
+        let place = Place { app: request.address.app.clone(), user: request.address.user.clone() };
+        self.app(&place.app)?;
+        let name = request.address.session.clone();
+        let located = self.find(identity, place, &name).await.map_err(|error| match error.status {
+            404 => Refusal::new(404, format!("Session not found: {name}")),
+            _ => error,
+        })?;
+        match request.said.clone() {
+            Said::Parts(parts) => self.prompt(identity, &located, request, parts).await,
+            Said::Nothing => self.prompt(identity, &located, request, Vec::new()).await,
+            Said::Responses(responses) => self.respond(identity, &located, request, responses).await,
+        }
+    }
+
+    async fn prompt(
+        &self,
+        identity: &Identity,
+        located: &Located,
+        request: RunRequest,
+        parts: Vec<Part>,
+    ) -> Result<Begun, Refusal> {
+        let RunRequest { content, streaming, state_delta, custom_metadata, .. } = request;
+        let run = RunId::make(&mut SystemIds);
+        let mut note = Map::new();
+        match content.filter(|_| parts.is_empty() || worth_keeping(&parts)) {
+            Some(content) => drop(note.insert("content".to_owned(), content)),
+            None if parts.is_empty() => drop(note.insert("silent".to_owned(), json!(true))),
+            None => {}
+        }
+        if !state_delta.is_empty() {
+            note.insert("stateDelta".to_owned(), Value::Object(state_delta.clone()));
+            self.keep(identity, located, state_delta, Some(json!({ DOOR: { "run": run } }))).await?;
+        }
+        if !custom_metadata.is_empty() {
+            note.insert("customMetadata".to_owned(), Value::Object(custom_metadata));
+        }
+        // Without a message the agent goes on with what was said.
+        let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
+        let meta = Some(json!({ DOOR: note }));
+        let view = self.view(located.session).await?;
+        let follower = self.desk.hub.follow_live(located.session, view.head);
+        let command = Command::Prompt { run, origin: origin(identity), parts, if_busy: IfBusy::QueueOrSupersede, meta };
+        let leaving = self.leaving(identity, located.session, run);
+        self.desk.hub.command(located.session, command, Ack::Committed).await.map_err(|error| refusal(&error))?;
+        let telling = Telling::new(run, &view.settings.agent, tone(streaming));
+        Ok(Begun::Watching(Box::new(Watched { telling, follower, answered: Vec::new(), leaving })))
+    }
+
+    /// All answers are understood before the first one counts.
+    async fn respond(
+        &self,
+        identity: &Identity,
+        located: &Located,
+        request: RunRequest,
+        responses: Vec<FunctionResponse>,
+    ) -> Result<Begun, Refusal> {
+        let view = self.view(located.session).await?;
+        let (mut answers, mut results) = (Vec::new(), Vec::new());
+        for response in responses {
+            match self.meaning(identity, &view, response).await? {
+                Meant::Answer(question, command) => answers.push((question, *command)),
+                Meant::Late => {}
+                Meant::Result(response) => results.push(response),
+                Meant::Unknown(id) => return Ok(Begun::Unknown(id)),
+            }
+        }
+        match (&view.run, answers.is_empty(), results.is_empty()) {
+            (Some(_), false, _) => self.answer(identity, &view, answers, request.streaming).await,
+            (_, _, false) => {
+                let text = |result: &FunctionResponse| {
+                    let FunctionResponse { name, response, id } = result;
+                    Part::text(format!("The call {id} of {name} gave this in the end: {response}"))
+                };
+                let parts = results.iter().map(text).collect();
+                self.prompt(identity, located, request, parts).await
+            }
+            (_, _, true) => Ok(Begun::Nothing),
+        }
+    }
+
+    async fn meaning(
+        &self,
+        identity: &Identity,
+        view: &SessionView,
+        response: FunctionResponse,
+    ) -> Result<Meant, Refusal> {
+        let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
+            return Ok(Meant::Unknown(response.id));
+        };
+        if let Some(question) = view.run.as_ref().and_then(|run| run.question(id)) {
+            let meta = json!({ DOOR: { "response": response.response, "name": response.name } });
+            let reply = reply(question, &response.response)?;
+            let (origin, meta) = (origin(identity), Some(Box::new(meta)));
+            return Ok(Meant::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
+        }
+        let row = self.desk.hub.store().question(id).await.map_err(failed)?;
+        if row.is_some_and(|row| row.session == view.session) {
+            return Ok(Meant::Late);
+        }
+        let called = self.was_called(view.session, ToolCallId::new(id.uuid())).await?;
+        Ok(if called { Meant::Result(response) } else { Meant::Unknown(response.id) })
+    }
+
+    async fn answer(
+        &self,
+        identity: &Identity,
+        view: &SessionView,
+        answers: Vec<(QuestionId, Command)>,
+        streaming: bool,
+    ) -> Result<Begun, Refusal> {
+        let Some(active) = &view.run else { return Ok(Begun::Nothing) };
+        let mut telling = Telling::new(active.id, &view.settings.agent, tone(streaming));
+        let mut place = Seq(active.from.0.saturating_sub(1));
+        while place < view.head {
+            let page = self.desk.hub.store().read(view.session, place, Limit::default(), Form::Joined).await;
+            let page = page.map_err(failed)?;
+            let Some(last) = page.last() else { break };
+            place = last.seq;
+            page.iter().for_each(|entry| telling.tell(entry, &mut Vec::new()));
+        }
+        let follower = self.desk.hub.follow_live(view.session, place);
+        let leaving = self.leaving(identity, view.session, active.id);
+        let mut answered = Vec::new();
+        for (question, command) in answers {
+            match self.desk.hub.command(view.session, command, Ack::Committed).await {
+                Ok(_) => answered.push(question),
+                Err(HubError::Refused(gander_domain::CommandError::NoSuchQuestion(_))) => {} // somebody was faster
+                Err(error) => return Err(refusal(&error)),
+            }
+        }
+        if answered.is_empty() {
+            return Ok(Begun::Nothing);
+        }
+        Ok(Begun::Watching(Box::new(Watched { telling, follower, answered, leaving })))
+    }
+
+    async fn was_called(&self, session: SessionId, id: ToolCallId) -> Result<bool, Refusal> {
+        let mut place = Seq::ZERO;
+        loop {
+            let page = self.desk.hub.store().read(session, place, Limit::default(), Form::Joined).await;
+            let page = page.map_err(failed)?;
+            let Some(last) = page.last() else { return Ok(false) };
+            place = last.seq;
+            if page.iter().any(|entry| matches!(&entry.event, Fact::ToolCalled { call } if call.id == id)) {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn leaving(&self, identity: &Identity, session: SessionId, run: RunId) -> Leaving {
+        let cancels = self.settings.on_leave == OnLeave::Cancel;
+        Leaving { desk: Arc::clone(&self.desk), identity: identity.clone(), session, run, cancels, over: false }
+    }
+}
+
+impl Watched {
+    /// What happens next; an empty list is no end. `None` once everything is told.
+    pub async fn next(&mut self) -> Result<Option<Vec<Event>>, Refusal> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let gone = || refusal(&HubError::Gone(self.leaving.session));
+        let batch = self.follower.next().await;
+        let batch: Batch = batch.map_err(|error: StoreError| failed(error))?.ok_or_else(gone)?;
+        let mut events = Vec::new();
+        for entry in batch.iter() {
+            self.telling.tell(entry, &mut events);
+            if self.is_over() {
+                break;
+            }
+        }
+        self.leaving.over = self.is_over();
+        Ok(Some(events))
+    }
+
+    /// How far the run is.
+    pub fn stage(&self) -> &Stage {
+        self.telling.stage()
+    }
+
+    /// True if everything is told: the run ended, or it asks.
+    pub fn is_over(&self) -> bool {
+        match self.telling.stage() {
+            Stage::Ended(_) => true,
+            Stage::Asking => !self.answered.iter().any(|question| self.telling.asks(*question)),
+            Stage::Waiting | Stage::Running => false,
+        }
+    }
+}
+
+/// A client that goes before the end, where that is set to stop the run.
+struct Leaving {
+    desk: Arc<Desk>,
+    identity: Identity,
+    session: SessionId,
+    run: RunId,
+    cancels: bool,
+    over: bool,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.over || !self.cancels || self.desk.hub.is_draining() {
+            return;
+        }
+        let (desk, session) = (Arc::clone(&self.desk), self.session);
+        let command = Command::Cancel { run: Some(self.run), origin: origin(&self.identity) };
+        runtime.spawn(async move {
+            if let Err(error) = desk.hub.command(session, command, Ack::Committed).await {
+                tracing::debug!(%error, "nothing to cancel");
+            }
+        });
+    }
+}
+
+fn tone(streaming: bool) -> Tone {
+    if streaming { Tone::Pieces } else { Tone::Whole }
+}
+
+/// What our own parts cannot show again as it was sent.
+fn worth_keeping(parts: &[Part]) -> bool {
+    parts.iter().any(|part| !matches!(part, Part::Text { .. } | Part::Image { .. } | Part::Audio { .. }))
+        || parts.iter().any(|part| matches!(part, Part::Text { text } if text.starts_with("The call adk-")))
+}
+
+/// What an answer means to a question. Some clients wrap it into a text.
+fn reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
+    let unwrapped = response.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+    let response: &Value = unwrapped.as_ref().unwrap_or(response);
+    let confirmed = response.get("confirmed").and_then(Value::as_bool);
+    match &question.ask {
+        Ask::Choose { choices } => {
+            let named = response.get("choice").and_then(Value::as_str);
+            let yes = confirmed == Some(true);
+            let wanted = if yes { ChoiceKind::AllowOnce } else { ChoiceKind::RejectOnce };
+            let choice = choices.iter().find(|choice| match named {
+                Some(id) => choice.id == id,
+                None => choice.kind == wanted,
+            });
+            match choice {
+                Some(choice) => Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind }),
+                None if !yes && named.is_none() => Ok(Reply::Declined),
+                None => Err(Refusal::new(422, "the question offers no such answer")),
+            }
+        }
+        Ask::Form { .. } | Ask::Visit { .. } if confirmed == Some(false) => Ok(Reply::Declined),
+        Ask::Form { .. } | Ask::Visit { .. } => {
+            let content = response.get("payload").filter(|payload| !payload.is_null()).unwrap_or(response);
+            Ok(Reply::Filled { content: content.clone() })
+        }
+    }
+}

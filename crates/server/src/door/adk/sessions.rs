@@ -1,0 +1,270 @@
+//! Sessions: made, found, listed, changed, deleted.
+
+use gander_domain::state::within;
+use gander_domain::{Birth, Command, Message, MessageId, ResetReason, Seq, SessionId, SessionView, State, StateScope};
+use gander_wire::adk::types::seconds;
+use gander_wire::adk::{DOOR, LONGEST_ID, NewSession, Refusal, Session, output};
+use serde_json::{Value, json};
+
+use super::{Adk, Place, failed, not_kept, refusal};
+use crate::clock::SystemIds;
+use crate::hub::{Ack, HubError};
+use crate::log::{Alias, Form, SessionQuery, StoreError, read_all, sessions_of};
+use crate::token::Identity;
+
+/// Sessions of other doors that are looked at for one list.
+const FOREIGN: u32 = 1_000;
+
+/// Names read in one go.
+const PAGE: u32 = 500;
+
+/// A session that was found.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// Its id.
+    pub session: SessionId,
+    /// Where it was found.
+    pub place: Place,
+    /// How the client calls it.
+    pub name: String,
+}
+
+/// Which part of a list is wanted; everything if nothing is said.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// Skip so many.
+    pub offset: usize,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Newest first?
+    pub newest_first: bool,
+}
+
+impl Adk {
+    /// Makes a session, with its values and whatever was said elsewhere.
+    pub async fn create(&self, identity: &Identity, place: Place, new: NewSession) -> Result<Session, Refusal> {
+        self.check(identity, &place)?;
+        let settings = self.desk.agents.settings(&place.app, &self.desk.settings);
+        let settings = settings.ok_or_else(|| Refusal::no_app(&place.app))?;
+        let session = SessionId::make(&mut SystemIds);
+        let name = new.id.unwrap_or_else(|| session.to_string());
+        let alias = alias(identity, &place, &name);
+        if self.desk.hub.store().resolve_alias(&alias).await.map_err(failed)?.is_some() {
+            return Err(exists(&name));
+        }
+        let workspace = self.desk.workspaces.private(session);
+        let workspace = workspace.map_err(|error| Refusal::new(500, format!("workspace {error}")))?;
+        let owner = identity.principal.clone();
+        let birth = Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
+        match self.desk.hub.create(birth, vec![alias]).await {
+            Ok(_) => {}
+            Err(HubError::Store(StoreError::AliasTaken(_))) => return Err(exists(&name)),
+            Err(error) => return Err(refusal(&error)),
+        }
+        let located = Located { session, place, name };
+        self.furnish(identity, &located, new.state, new.events).await?;
+        self.session(identity, &located).await
+    }
+
+    /// A session with everything that happened in it.
+    pub async fn get(&self, identity: &Identity, place: Place, name: &str) -> Result<Session, Refusal> {
+        let located = self.find(identity, place, name).await?;
+        self.session(identity, &located).await
+    }
+
+    /// The sessions of a user, without what happened in them.
+    pub async fn list(&self, identity: &Identity, place: &Place, asked: Asked) -> Result<Vec<Session>, Refusal> {
+        if self.check(identity, place).is_err() {
+            return Ok(Vec::new());
+        }
+        let mut found = self.named(identity, place).await?;
+        if place.user == self.settings.user {
+            found.extend(self.foreign(identity, place).await?);
+        }
+        found.sort_by_key(|located| located.session);
+        if asked.newest_first {
+            found.reverse();
+        }
+        let shared = self.desk.shared.get(&Self::room(identity, place)).await.map_err(not_kept)?;
+        let mut sessions = Vec::new();
+        for located in found.into_iter().skip(asked.offset).take(asked.limit.unwrap_or(usize::MAX)) {
+            match self.view(located.session).await {
+                Ok(view) => sessions.push(shown(&located, &view, &shared, Vec::new())),
+                Err(error) if error.status == 404 => {} // deleted meanwhile
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sessions)
+    }
+
+    /// Changes values of a session.
+    pub async fn patch(&self, identity: &Identity, place: Place, name: &str, delta: State) -> Result<Session, Refusal> {
+        let located = self.find(identity, place, name).await?;
+        self.retitle(&located, &delta).await?;
+        self.keep(identity, &located, delta, None).await?;
+        self.session(identity, &located).await
+    }
+
+    /// Removes a session; it need not be there.
+    pub async fn delete(&self, identity: &Identity, place: Place, name: &str) -> Result<(), Refusal> {
+        let located = match self.find(identity, place, name).await {
+            Ok(located) => located,
+            Err(error) if error.status == 404 => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.desk.hub.delete(located.session).await.map_err(|error| refusal(&error))
+    }
+
+    /// The session of this name, if this caller may see it.
+    pub async fn find(&self, identity: &Identity, place: Place, name: &str) -> Result<Located, Refusal> {
+        self.check(identity, &place)?;
+        let store = self.desk.hub.store();
+        let known = store.resolve_alias(&alias(identity, &place, name)).await.map_err(failed)?;
+        if let Some(session) = known {
+            return Ok(Located { session, place, name: name.to_owned() });
+        }
+        let session: SessionId = name.parse().map_err(|_| Refusal::no_session())?;
+        let card = store.card(session).await.map_err(failed)?;
+        let mine = card.owner == identity.principal && card.agent == place.app && place.user == self.settings.user;
+        if mine && self.is_foreign(session).await? {
+            return Ok(Located { session, place, name: name.to_owned() });
+        }
+        Err(Refusal::no_session())
+    }
+
+    /// A token that is bound to one user sees no other.
+    pub(super) fn check(&self, identity: &Identity, place: &Place) -> Result<(), Refusal> {
+        let bound = identity.adk_user.as_ref().is_none_or(|user| *user == place.user);
+        let sane = |text: &str| {
+            !text.is_empty() && text.len() <= LONGEST_ID && !text.chars().any(|letter| letter.is_control())
+        };
+        if bound && sane(&place.user) && sane(&place.app) { Ok(()) } else { Err(Refusal::no_session()) }
+    }
+
+    /// Sets values: those of the session in its log, the others where they are shared.
+    pub(super) async fn keep(
+        &self,
+        identity: &Identity,
+        located: &Located,
+        delta: State,
+        meta: Option<Value>,
+    ) -> Result<(), Refusal> {
+        self.desk.shared.set(&Self::room(identity, &located.place), &delta).await.map_err(not_kept)?;
+        let command = Command::SetState { delta, meta: meta.map(Box::new) };
+        self.carry_out(located.session, command).await
+    }
+
+    pub(super) async fn view(&self, session: SessionId) -> Result<SessionView, Refusal> {
+        let head = self.desk.hub.store().head(session).await.map_err(failed)?;
+        self.desk.hub.view_at(session, head).await.map_err(|error| refusal(&error))
+    }
+
+    pub(super) async fn carry_out(&self, session: SessionId, command: Command) -> Result<(), Refusal> {
+        let done = self.desk.hub.command(session, command, Ack::Synced).await;
+        done.map(drop).map_err(|error| refusal(&error))
+    }
+
+    async fn furnish(
+        &self,
+        identity: &Identity,
+        located: &Located,
+        state: State,
+        events: Vec<(gander_domain::Role, Vec<gander_domain::Part>)>,
+    ) -> Result<(), Refusal> {
+        if !events.is_empty() {
+            let message = |(role, parts)| {
+                let id = MessageId::make(&mut SystemIds);
+                Message { id, role, parts, interrupted: false, native: None }
+            };
+            let replacement = events.into_iter().map(message).collect();
+            let reset = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
+            self.carry_out(located.session, reset).await?;
+        }
+        if state.is_empty() {
+            return Ok(());
+        }
+        self.retitle(located, &state).await?;
+        self.keep(identity, located, state, Some(json!({ DOOR: { "born": true } }))).await
+    }
+
+    /// The page keeps a session's title among its values: every door shows it.
+    async fn retitle(&self, located: &Located, delta: &State) -> Result<(), Refusal> {
+        let title = delta.get("__session_metadata__").and_then(|all| all.get("displayName")?.as_str());
+        match title.map(str::trim).filter(|title| !title.is_empty() && title.chars().count() <= 200) {
+            Some(title) => self.carry_out(located.session, Command::SetTitle { title: title.to_owned() }).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn session(&self, identity: &Identity, located: &Located) -> Result<Session, Refusal> {
+        let view = self.view(located.session).await?;
+        let entries = read_all(&**self.desk.hub.store(), located.session, Form::Joined).await.map_err(failed)?;
+        let shared = self.desk.shared.get(&Self::room(identity, &located.place)).await.map_err(not_kept)?;
+        Ok(shown(located, &view, &shared, output::history(&entries)))
+    }
+
+    async fn named(&self, identity: &Identity, place: &Place) -> Result<Vec<Located>, Refusal> {
+        let (namespace, mut found) = (namespace(place), Vec::<Located>::new());
+        loop {
+            let after = found.last().map(|located| located.name.as_str());
+            let store = self.desk.hub.store();
+            let page = store.named(&identity.principal, DOOR, &namespace, after, PAGE).await.map_err(failed)?;
+            let whole = page.len() < PAGE as usize;
+            let located = |(name, session)| Located { session, place: place.clone(), name };
+            found.extend(page.into_iter().map(located));
+            if whole {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Sessions that other doors made.
+    async fn foreign(&self, identity: &Identity, place: &Place) -> Result<Vec<Located>, Refusal> {
+        let query = SessionQuery { limit: FOREIGN, ..sessions_of(identity.principal.clone()) };
+        let cards = self.desk.hub.store().sessions(query).await.map_err(failed)?.cards;
+        let mut found = Vec::new();
+        for card in cards.into_iter().filter(|card| card.agent == place.app) {
+            if self.is_foreign(card.session).await? {
+                found.push(Located { session: card.session, place: place.clone(), name: card.session.to_string() });
+            }
+        }
+        Ok(found)
+    }
+
+    async fn is_foreign(&self, session: SessionId) -> Result<bool, Refusal> {
+        let names = self.desk.hub.store().aliases(session).await.map_err(failed)?;
+        Ok(names.iter().all(|alias| alias.door != DOOR))
+    }
+}
+
+/// Its own values, then those it shares.
+fn shown(located: &Located, view: &SessionView, shared: &State, events: Vec<gander_wire::adk::Event>) -> Session {
+    let mut state = within(&view.state, StateScope::Session);
+    state.extend(shared.clone());
+    Session {
+        id: located.name.clone(),
+        app_name: located.place.app.clone(),
+        user_id: located.place.user.clone(),
+        state,
+        events,
+        last_update_time: seconds(view.updated_at),
+    }
+}
+
+fn exists(name: &str) -> Refusal {
+    Refusal::new(409, format!("Session already exists: {name}"))
+}
+
+/// No agent's name has a slash.
+fn namespace(place: &Place) -> String {
+    format!("{}/{}", place.app, place.user)
+}
+
+fn alias(identity: &Identity, place: &Place, name: &str) -> Alias {
+    Alias {
+        principal: identity.principal.clone(),
+        door: DOOR.to_owned(),
+        namespace: namespace(place),
+        text: name.to_owned(),
+    }
+}

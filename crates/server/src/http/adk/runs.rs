@@ -1,0 +1,124 @@
+//! Runs over HTTP: all events at the end, or each as it happens.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use gander_domain::Outcome;
+use gander_wire::adk::input::Address;
+use gander_wire::adk::{Event, Refusal, RunRequest, Said, Stage};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::stream::{self, Listening};
+use super::{Answer, No, whole};
+use crate::door::adk::Begun;
+use crate::http::site::Site;
+use crate::http::sse::{Opening, accepts_events};
+use crate::token::{Identity, Scope};
+
+type Place = Path<(String, String, String)>;
+
+/// `POST /run`.
+pub(super) async fn run(site: State<Arc<Site>>, identity: Extension<Identity>, request: Request) -> Answer {
+    at_once(site, identity, None, request).await
+}
+
+/// `POST {S}/{id}/run`, which no official server has and many clients call.
+pub(super) async fn run_at(
+    site: State<Arc<Site>>,
+    identity: Extension<Identity>,
+    place: Place,
+    request: Request,
+) -> Answer {
+    at_once(site, identity, Some(address(place)), request).await
+}
+
+/// `POST /run_sse`.
+pub(super) async fn run_sse(site: State<Arc<Site>>, identity: Extension<Identity>, request: Request) -> Answer {
+    as_it_happens(site, identity, None, request).await
+}
+
+/// `POST {S}/{id}/run_sse`, which no official server has and many clients call.
+pub(super) async fn run_sse_at(
+    site: State<Arc<Site>>,
+    identity: Extension<Identity>,
+    place: Place,
+    request: Request,
+) -> Answer {
+    as_it_happens(site, identity, Some(address(place)), request).await
+}
+
+async fn at_once(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    place: Option<Address>,
+    request: Request,
+) -> Answer {
+    let (_, _, body) = whole(request).await?;
+    let mut request = RunRequest::read(&body, place)?;
+    permit(&identity, &request)?;
+    request.streaming = false;
+    let mut watched = match site.adk.begin(&identity, request).await? {
+        Begun::Watching(watched) => watched,
+        Begun::Nothing => return Ok(Json(json!([])).into_response()),
+        Begun::Unknown(id) => return Err(Refusal::new(404, stream::unknown(&id)).into()),
+    };
+    let mut events: Vec<Event> = Vec::new();
+    while let Some(more) = watched.next().await? {
+        events.extend(more);
+    }
+    Ok(match watched.stage() {
+        Stage::Ended(Outcome::Failed { reason, message }) => failure(reason, message, &events),
+        Stage::Ended(_) | Stage::Waiting | Stage::Running | Stage::Asking => Json(events).into_response(),
+    })
+}
+
+/// What happened before the failure is not lost to the caller.
+fn failure(reason: &str, message: &str, events: &[Event]) -> Response {
+    let text = format!("{reason}: {message}");
+    let body = json!({ "detail": text, "error": text, "events": events });
+    (StatusCode::INTERNAL_SERVER_ERROR, Json(body)).into_response()
+}
+
+async fn as_it_happens(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    place: Option<Address>,
+    request: Request,
+) -> Answer {
+    let (headers, extensions, body) = whole(request).await?;
+    if !accepts_events(&headers) {
+        return Err(Refusal::new(406, "this is a stream of text/event-stream").into());
+    }
+    let request = RunRequest::read(&body, place)?;
+    permit(&identity, &request)?;
+    let opening = Opening::new(&site, &identity, &extensions)?;
+    let one_event = request.one_event;
+    let (stop, join) = (opening.stop(), site.adk.settings().join.0);
+    let listening = match site.adk.begin(&identity, request).await? {
+        Begun::Watching(watched) => Listening::new(*watched, one_event, join, stop),
+        Begun::Nothing => return Ok(opening.response(futures::stream::empty())),
+        Begun::Unknown(id) => {
+            let text = stream::unknown(&id);
+            let last: Value = stream::error("ValueError", &text);
+            return Ok(opening.response(futures::stream::once(async move { Ok(stream::frame(&last)) })));
+        }
+    };
+    Ok(opening.response(listening.events()))
+}
+
+/// Whoever answers a question must be allowed to.
+fn permit(identity: &Identity, request: &RunRequest) -> Result<(), No> {
+    match &request.said {
+        Said::Responses(_) if !identity.may(Scope::Approve) => {
+            Err(Refusal::new(403, "this token may not answer questions").into())
+        }
+        Said::Responses(_) | Said::Parts(_) | Said::Nothing => Ok(()),
+    }
+}
+
+fn address(Path((app, user, session)): Place) -> Address {
+    Address { app, user, session }
+}

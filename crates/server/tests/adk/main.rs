@@ -1,0 +1,16 @@
+//! Google's Agent Development Kit over REST: captured exchanges replayed, confirmations, queues, bad input, kills.
+
+#![allow(clippy::unwrap_used)]
+
+mod bad;
+#[path = "../binary/mod.rs"]
+mod binary;
+mod client;
+mod compare;
+#[allow(dead_code)]
+#[path = "../acp_rest/house.rs"]
+mod house;
+mod kill;
+mod known;
+mod replay;
+mod runs;

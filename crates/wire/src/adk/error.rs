@@ -1,0 +1,94 @@
+//! Errors: `detail` for clients in python, `error` for those in JavaScript, both in every body.
+
+use serde_json::{Value, json};
+
+/// Why a request is not carried out.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{status}: {error}")]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// A sentence, or a list of [`Problem`]s.
+    pub detail: Value,
+    /// The same as one sentence.
+    pub error: String,
+}
+
+/// What is wrong with a body, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// A word for programs, such as `missing`.
+    pub kind: &'static str,
+    /// The way to it.
+    pub place: Vec<Value>,
+    /// A sentence.
+    pub message: String,
+    /// What was found there.
+    pub input: Value,
+}
+
+impl Refusal {
+    /// A refusal with one sentence.
+    pub fn new(status: u16, detail: impl Into<String>) -> Self {
+        let error = detail.into();
+        Self { status, detail: Value::String(error.clone()), error }
+    }
+
+    /// No such session.
+    pub fn no_session() -> Self {
+        Self::new(404, "Session not found")
+    }
+
+    /// No such agent.
+    pub fn no_app(name: &str) -> Self {
+        Self::new(404, format!("Agent not found: '{name}'"))
+    }
+
+    /// A body that does not have the form it must have.
+    pub fn unreadable(problems: &[Problem]) -> Self {
+        let texts: Vec<String> = problems.iter().map(Problem::text).collect();
+        Self { status: 422, detail: problems.iter().map(Problem::value).collect(), error: texts.join("; ") }
+    }
+
+    /// A body that is no JSON.
+    pub fn no_json(error: &serde_json::Error) -> Self {
+        let problem = json!({
+            "type": "json_invalid",
+            "loc": ["body", error.column()],
+            "msg": "JSON decode error",
+            "input": {},
+            "ctx": { "error": error.to_string() },
+        });
+        Self { status: 422, detail: json!([problem]), error: format!("the body is no JSON: {error}") }
+    }
+
+    /// The body of the answer.
+    pub fn body(&self) -> Value {
+        json!({ "detail": self.detail, "error": self.error })
+    }
+}
+
+impl Problem {
+    /// Something that has to be there is not.
+    pub fn missing(place: &[&str], input: &Value) -> Self {
+        Self { kind: "missing", place: steps(place), message: "Field required".to_owned(), input: input.clone() }
+    }
+
+    /// Something else should be there.
+    pub fn wrong(kind: &'static str, place: &[&str], wanted: &str, input: &Value) -> Self {
+        Self { kind, place: steps(place), message: format!("Input should be {wanted}"), input: input.clone() }
+    }
+
+    fn text(&self) -> String {
+        let place: Vec<String> = self.place.iter().map(|step| step.to_string().replace('"', "")).collect();
+        format!("{}: {}", place.join("."), self.message)
+    }
+
+    fn value(&self) -> Value {
+        json!({ "type": self.kind, "loc": self.place, "msg": self.message, "input": self.input })
+    }
+}
+
+fn steps(place: &[&str]) -> Vec<Value> {
+    std::iter::once("body").chain(place.iter().copied()).map(Value::from).collect()
+}

@@ -1,0 +1,81 @@
+//! What agents are, for pages that draw them.
+
+use gander_domain::AgentManifest;
+use serde_json::{Value, json};
+
+/// A tool, as far as pages show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// One paragraph.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// `GET /list-apps?detailed=true`.
+pub fn list<'a>(agents: impl Iterator<Item = &'a AgentManifest>) -> Value {
+    json!({ "apps": agents.map(|agent| app(agent, Value::Null)).collect::<Vec<_>>() })
+}
+
+/// `GET /apps/{app}/app-info`.
+pub fn info(agent: &AgentManifest, tools: &[Tool]) -> Value {
+    let declared = |tool: &Tool| {
+        let Tool { name, description, parameters } = tool;
+        json!({ "functionDeclarations": [
+            { "description": description, "name": name, "parametersJsonSchema": parameters },
+        ] })
+    };
+    let root = json!({
+        "name": agent.name,
+        "description": agent.description,
+        "instruction": "",
+        "tools": tools.iter().map(declared).collect::<Vec<_>>(),
+        "sub_agents": [],
+    });
+    app(agent, json!({ agent.name.clone(): root }))
+}
+
+/// `GET /dev/apps/{app}/build_graph`.
+pub fn build_graph(agent: &AgentManifest, tools: &[Tool], model: Option<&str>) -> Value {
+    json!({
+        "name": agent.name,
+        "root_agent": {
+            "name": agent.name,
+            "description": agent.description,
+            "rerun_on_resume": false,
+            "wait_for_output": false,
+            "sub_agents": [],
+            "model": model.unwrap_or_default(),
+            "instruction": "",
+            "global_instruction": "",
+            "tools": tools.iter().map(|tool| json!({ "name": tool.name, "description": tool.description })).collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// The same as a drawing, in the language of Graphviz.
+pub fn dot(agent: &AgentManifest, tools: &[Tool], dark: bool) -> String {
+    let (paper, ink) = if dark { ("#0F172A", "#F8FAFC") } else { ("#F8FAFC", "#0F172A") };
+    let root = quoted(&agent.name);
+    let nodes: String = tools.iter().map(|tool| format!("\t{root} -> {}\n", quoted(&tool.name))).collect();
+    format!(
+        "digraph {{\n\tgraph [bgcolor=\"{paper}\" rankdir=LR]\n\tnode [color=\"{ink}\" fontcolor=\"{ink}\" shape=rect style=rounded]\n\tedge [color=\"{ink}\"]\n\t{root}\n{nodes}}}\n"
+    )
+}
+
+fn app(agent: &AgentManifest, agents: Value) -> Value {
+    json!({
+        "name": agent.name,
+        "rootAgentName": agent.name,
+        "description": agent.description,
+        "language": "rust",
+        "isComputerUse": false,
+        "agents": agents,
+    })
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,153 @@
+//! Everything that is stored of a session, as events.
+
+use gander_domain::{Entry, Event as Fact, Message, Reply, ResetReason, Role, RunId, Seq, SessionId};
+use serde_json::{Value, json};
+
+use super::{Telling, Tone, derived, invocation};
+use crate::adk::DOOR;
+use crate::adk::output::questions::question_id;
+use crate::adk::part::{function_response, write};
+use crate::adk::types::Event;
+
+/// All events of a session, from all its entries.
+pub fn history(entries: &[Entry]) -> Vec<Event> {
+    let mut history = History::default();
+    entries.iter().for_each(|entry| history.apply(entry));
+    history.events.into_iter().map(|(_, event)| event).collect()
+}
+
+#[derive(Default)]
+struct History {
+    session: Option<SessionId>,
+    agent: String,
+    telling: Option<Telling>,
+    /// What the door noted when the active run began.
+    note: Value,
+    events: Vec<(Seq, Event)>,
+}
+
+impl History {
+    fn apply(&mut self, entry: &Entry) {
+        match &entry.event {
+            Fact::SessionCreated { session, settings, .. } => {
+                self.session = Some(*session);
+                self.agent.clone_from(&settings.agent);
+            }
+            Fact::SettingsChanged { patch } => {
+                if let Some(agent) = &patch.agent {
+                    self.agent.clone_from(agent);
+                }
+            }
+            Fact::RunStarted { .. } => self.start(entry),
+            Fact::MessageDone { message } if message.role == Role::User => self.user(entry, message),
+            Fact::QuestionAnswered { question, answer } if answer.by.is_some() => {
+                self.answer(entry, &question_id(*question), &answer.reply);
+            }
+            Fact::StateChanged { delta, .. } if entry.run.is_none() => self.state(entry, delta),
+            Fact::HistoryReset { keep_to, replacement, reason } => self.reset(entry, *keep_to, replacement, *reason),
+            Fact::MessageDone { .. }
+            | Fact::QuestionAnswered { .. }
+            | Fact::StateChanged { .. }
+            | Fact::TitleSet { .. }
+            | Fact::ArchiveSet { .. }
+            | Fact::Noticed { .. }
+            | Fact::PlanSet { .. }
+            | Fact::ArtifactSaved { .. }
+            | Fact::UsageAdded { .. }
+            | Fact::RunQueued { .. }
+            | Fact::RunRecovered { .. }
+            | Fact::CancelRequested { .. }
+            | Fact::RunEnded { .. }
+            | Fact::MessageStarted { .. }
+            | Fact::PartDelta { .. }
+            | Fact::ToolCalled { .. }
+            | Fact::ToolStarted { .. }
+            | Fact::ToolUpdated { .. }
+            | Fact::ToolDone { .. }
+            | Fact::QuestionAsked { .. }
+            | Fact::Unknown(_) => {} // told by the run, if at all
+        }
+        if let Some(telling) = &mut self.telling {
+            let mut told = Vec::new();
+            telling.tell(entry, &mut told);
+            self.events.extend(told.into_iter().map(|event| (entry.seq, event)));
+        }
+    }
+
+    fn start(&mut self, entry: &Entry) {
+        let Some(run) = entry.run else { return };
+        self.note = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)).cloned().unwrap_or_default();
+        self.telling = Some(Telling::new(run, &self.agent, Tone::Whole));
+    }
+
+    /// What was sent is shown as it was sent. A run without a message has none.
+    fn user(&mut self, entry: &Entry, message: &Message) {
+        let note = std::mem::take(&mut self.note);
+        if note.get("silent").is_some() {
+            return;
+        }
+        let sent = note.get("content").and_then(|content| content.get("parts")?.as_array().cloned());
+        let parts = sent.unwrap_or_else(|| message.parts.iter().map(write).collect());
+        let mut event = self.of_user(entry, derived(message.id.uuid(), 0)).saying("user", parts);
+        if let Some(Value::Object(delta)) = note.get("stateDelta") {
+            event.actions.state_delta.clone_from(delta);
+        }
+        self.events.push((entry.seq, event));
+    }
+
+    fn answer(&mut self, entry: &Entry, id: &str, reply: &Reply) {
+        let note = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)?.get("response").cloned());
+        let name = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)?.get("name")?.as_str().map(str::to_owned));
+        let response = note.unwrap_or_else(|| match reply {
+            Reply::Filled { content } => content.clone(),
+            Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
+                json!({ "confirmed": reply.allows() })
+            }
+        });
+        let name = name.unwrap_or_else(|| "adk_request_confirmation".to_owned());
+        let part = function_response(id, &name, &response);
+        let event = self.of_user(entry, self.own(entry)).saying("user", vec![part]);
+        self.events.push((entry.seq, event));
+    }
+
+    /// Values that a run brought along are told with its message.
+    fn state(&mut self, entry: &Entry, delta: &gander_domain::State) {
+        let of_run = entry.meta.as_ref().is_some_and(|meta| meta.get(DOOR).is_some());
+        if of_run || delta.is_empty() {
+            return;
+        }
+        let mut event = self.of_user(entry, self.own(entry));
+        event.invocation_id = format!("p-{}", self.own(entry));
+        event.actions.state_delta.clone_from(delta);
+        self.events.push((entry.seq, event));
+    }
+
+    fn reset(&mut self, entry: &Entry, keep_to: Seq, replacement: &[Message], reason: ResetReason) {
+        match reason {
+            ResetReason::Compacted => return, // people still see everything
+            ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {}
+        }
+        self.events.retain(|(seq, _)| *seq <= keep_to);
+        for message in replacement {
+            let (author, role) = match message.role {
+                Role::User => ("user", "user"),
+                Role::Agent => (self.agent.as_str(), "model"),
+                Role::Tool => (self.agent.as_str(), "user"),
+            };
+            let id = message.id.uuid();
+            let event = Event::new(&format!("e-{id}"), author, id.to_string(), entry.at);
+            self.events.push((entry.seq, event.saying(role, message.parts.iter().map(write).collect())));
+        }
+    }
+
+    fn of_user(&self, entry: &Entry, id: String) -> Event {
+        let run: Option<RunId> = entry.run.or_else(|| self.telling.as_ref().map(Telling::run));
+        Event::new(&run.map(invocation).unwrap_or_default(), "user", id, entry.at)
+    }
+
+    /// An id for an entry that has none of its own.
+    fn own(&self, entry: &Entry) -> String {
+        let session = self.session.map(SessionId::uuid).unwrap_or_default();
+        derived(session, u128::from(entry.seq.0) << 4)
+    }
+}

@@ -1,0 +1,356 @@
+//! A session's entries as ADK events: one run as it happens, or everything that is stored.
+
+mod history;
+mod questions;
+mod tools;
+
+use gander_domain::{Entry, Event as Fact, Growth, Message, Outcome, Part, Role, RunId, StopReason, Timestamp, Usage};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+pub use history::history;
+pub use questions::question_id;
+
+use super::DOOR;
+use super::part::{call_id, write};
+use super::types::{Event, UsageMetadata, seconds};
+use questions::Asked;
+use tools::Tools;
+
+/// A longer piece of text is not joined any further: some readers stop at lines of 64 KiB.
+const LONGEST_PIECE: usize = 32 * 1024;
+
+/// In pieces, or whole things only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Pieces, then the whole.
+    Pieces,
+    /// Whole things.
+    Whole,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// It did not begin yet.
+    Waiting,
+    /// It is under way.
+    Running,
+    /// It waits for an answer, and everything is told.
+    Asking,
+    /// It is over.
+    Ended(Outcome),
+}
+
+/// Tells one run, entry by entry.
+#[derive(Clone, Debug)]
+pub struct Telling {
+    run: RunId,
+    author: String,
+    tone: Tone,
+    stage: Stage,
+    beside: Map<String, Value>,
+    /// What the next whole event carries beside.
+    next_beside: Map<String, Value>,
+    model: Option<String>,
+    speaking: bool,
+    /// Parts of the open message that were told in pieces.
+    grown: usize,
+    /// A whole message, kept back until it is known what it cost.
+    held: Option<Event>,
+    tools: Tools,
+    questions: Vec<Asked>,
+    superseded: bool,
+}
+
+impl Telling {
+    /// Tells this run of an agent.
+    pub fn new(run: RunId, author: &str, tone: Tone) -> Self {
+        Self {
+            run,
+            author: author.to_owned(),
+            tone,
+            stage: Stage::Waiting,
+            beside: Map::new(),
+            next_beside: Map::new(),
+            model: None,
+            speaking: false,
+            grown: 0,
+            held: None,
+            tools: Tools::default(),
+            questions: Vec::new(),
+            superseded: false,
+        }
+    }
+
+    /// Which run.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// How far it is.
+    pub fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// Takes in the next entry of the session; tells what the agent says by it.
+    pub fn tell(&mut self, entry: &Entry, events: &mut Vec<Event>) {
+        if entry.run != Some(self.run) || matches!(self.stage, Stage::Ended(_)) {
+            return self.beside_the_run(entry);
+        }
+        if !matches!(entry.event, Fact::UsageAdded { .. } | Fact::RunEnded { .. }) {
+            events.extend(self.release("STOP"));
+        }
+        match &entry.event {
+            Fact::RunStarted { .. } => self.start(entry),
+            Fact::MessageStarted { .. } => (self.speaking, self.grown) = (true, 0),
+            Fact::PartDelta { message, part, growth, text } => {
+                (self.speaking, self.grown) = (true, *part as usize + 1);
+                if self.tone == Tone::Pieces {
+                    events.push(self.piece(message.uuid(), entry.at, *growth, text));
+                }
+            }
+            Fact::MessageDone { message } if message.role == Role::Agent => self.whole(entry.at, message, events),
+            Fact::UsageAdded { usage } => self.spent(usage),
+            Fact::ToolCalled { call } => {
+                if let Some(part) = self.tools.called(call) {
+                    let mut event = self.event(entry.at, call.id.uuid(), 1).saying("model", vec![part]);
+                    event.long_running_tool_ids = Some(Vec::new());
+                    events.push(event);
+                }
+            }
+            Fact::StateChanged { delta, call } => {
+                let actions = self.tools.actions(*call);
+                actions.state_delta.extend(delta.clone());
+                events.extend(self.loose(entry));
+            }
+            Fact::ArtifactSaved { name, version, call, .. } => {
+                let actions = self.tools.actions(*call);
+                actions.artifact_delta.insert(name.clone(), json!(version));
+                events.extend(self.loose(entry));
+            }
+            Fact::ToolDone { call, result } => {
+                self.tools.done(*call, result);
+                events.extend(self.results(entry.at));
+            }
+            Fact::QuestionAsked { question } => self.questions.push(Asked::new(question)),
+            Fact::QuestionAnswered { question, answer } => self.answered(*question, answer),
+            Fact::PlanSet { plan } => self.mention("plan", json!(plan)),
+            Fact::RunEnded { outcome } => self.end(entry.at, outcome, events),
+            Fact::SettingsChanged { .. }
+            | Fact::MessageDone { .. } // what a person says is not told to who said it
+            | Fact::SessionCreated { .. }
+            | Fact::TitleSet { .. }
+            | Fact::ArchiveSet { .. }
+            | Fact::HistoryReset { .. }
+            | Fact::Noticed { .. }
+            | Fact::RunQueued { .. }
+            | Fact::RunRecovered { .. }
+            | Fact::CancelRequested { .. }
+            | Fact::ToolStarted { .. }
+            | Fact::ToolUpdated { .. }
+            | Fact::Unknown(_) => {}
+        }
+        self.ask(entry.at, events);
+    }
+
+    /// The model or the agent changed while the run was under way.
+    fn beside_the_run(&mut self, entry: &Entry) {
+        if let Fact::SettingsChanged { patch } = &entry.event {
+            if let Some(agent) = &patch.agent {
+                self.author.clone_from(agent);
+            }
+            if matches!(self.stage, Stage::Running | Stage::Asking) {
+                self.mention("settings", json!(patch));
+            }
+        }
+    }
+
+    fn mention(&mut self, name: &str, value: Value) {
+        self.next_beside.insert(name.to_owned(), value);
+    }
+
+    fn start(&mut self, entry: &Entry) {
+        self.stage = Stage::Running;
+        let note = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)?.get("customMetadata")?.as_object().cloned());
+        self.beside = note.unwrap_or_default();
+    }
+
+    /// An event of this run that is no piece.
+    fn event(&mut self, at: Timestamp, id: Uuid, salt: u128) -> Event {
+        let mut event = Event::new(&invocation(self.run), &self.author, derived(id, salt), at);
+        event.custom_metadata.clone_from(&self.beside);
+        if !self.next_beside.is_empty() {
+            let mentioned = std::mem::take(&mut self.next_beside);
+            event.custom_metadata.insert("gander".to_owned(), Value::Object(mentioned));
+        }
+        event
+    }
+
+    fn piece(&self, id: Uuid, at: Timestamp, growth: Growth, text: &str) -> Event {
+        let part = match growth {
+            Growth::Text => json!({ "text": text }),
+            Growth::Thought => json!({ "text": text, "thought": true }),
+        };
+        let event = Event::new(&invocation(self.run), &self.author, id.to_string(), at);
+        let (partial, model_version) = (Some(true), self.model.clone());
+        Event { partial, model_version, custom_metadata: self.beside.clone(), ..event.saying("model", vec![part]) }
+    }
+
+    /// Calls are told in pieces too, before the whole: who acts on them waits for that.
+    fn whole(&mut self, at: Timestamp, message: &Message, events: &mut Vec<Event>) {
+        let grown = std::mem::take(&mut self.grown);
+        self.speaking = false;
+        if message.parts.is_empty() {
+            return;
+        }
+        let calls = self.tools.want(&message.parts);
+        let mut event = self.event(at, message.id.uuid(), 0);
+        event.long_running_tool_ids = calls.then(Vec::new);
+        event.interrupted = message.interrupted.then_some(true);
+        let parts: Vec<Value> = message.parts.iter().map(write).collect();
+        if self.tone == Tone::Pieces {
+            event.partial = Some(true);
+            if grown < parts.len() {
+                events.push(event.clone().saying("model", parts[grown..].to_vec()));
+            }
+            event.partial = Some(false);
+        }
+        self.held = Some(event.saying("model", parts));
+    }
+
+    fn spent(&mut self, usage: &Usage) {
+        let model = usage.model.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
+        self.model.clone_from(&model);
+        if let Some(held) = &mut self.held {
+            held.model_version = model;
+            held.usage_metadata = Some(usage_metadata(usage));
+        }
+    }
+
+    /// The message that was kept back.
+    fn release(&mut self, finish: &'static str) -> Option<Event> {
+        let mut event = self.held.take()?;
+        event.finish_reason = event.interrupted.is_none().then_some(finish);
+        Some(event)
+    }
+
+    fn end(&mut self, at: Timestamp, outcome: &Outcome, events: &mut Vec<Event>) {
+        let stop = match outcome {
+            Outcome::Completed { stop } => *stop,
+            Outcome::Cancelled | Outcome::Failed { .. } => StopReason::EndTurn,
+        };
+        let mut last = self.release(match stop {
+            StopReason::EndTurn | StopReason::MaxTurns => "STOP",
+            StopReason::MaxTokens => "MAX_TOKENS",
+            StopReason::Refusal => "SAFETY",
+        });
+        if let (Some(event), StopReason::Refusal) = (&mut last, stop) {
+            event.error_code = Some("SAFETY".to_owned());
+        }
+        events.extend(last);
+        events.extend(self.flush_results(at));
+        let failure = match outcome {
+            Outcome::Completed { stop: StopReason::MaxTurns } => Some(("MAX_TURNS", "the model was called too often")),
+            Outcome::Completed { .. } => None,
+            Outcome::Cancelled if self.superseded => None,
+            Outcome::Cancelled => Some(("INVOCATION_ABORTED", "the run was cancelled")),
+            Outcome::Failed { reason, message } => Some((reason.as_str(), message.as_str())),
+        };
+        if let Some((code, message)) = failure {
+            let mut event = self.event(at, self.run.uuid(), 2);
+            event.error_code = Some(code.to_owned());
+            event.error_message = Some(message.to_owned());
+            events.push(event);
+        }
+        self.stage = Stage::Ended(outcome.clone());
+    }
+}
+
+/// What a stream says last when a run failed: pages show it on top.
+pub fn failure(outcome: &Outcome, at: Timestamp) -> Option<Value> {
+    let Outcome::Failed { reason, message } = outcome else { return None };
+    Some(json!({
+        "error": format!("{reason}: {message}"),
+        "error_details": { "error_type": reason, "error_message": message, "timestamp": seconds(at) },
+    }))
+}
+
+/// How a run is named here.
+pub fn invocation(run: RunId) -> String {
+    format!("e-{run}")
+}
+
+/// The run behind a name, if it is one of ours.
+pub fn run_of(invocation: &str) -> Option<RunId> {
+    invocation.strip_prefix("e-")?.parse().ok()
+}
+
+/// Pages expect what a tool said and what it put away as two events of one id.
+pub fn split(event: Event) -> (Event, Option<Event>) {
+    if event.content.is_none() || event.actions.artifact_delta.is_empty() {
+        return (event, None);
+    }
+    let mut said = event.clone();
+    let mut saved = Event { content: None, ..event };
+    said.actions.artifact_delta = Map::new();
+    saved.actions.state_delta = Map::new();
+    (said, Some(saved))
+}
+
+/// Grows the first piece by the second if both are pieces of one part, else gives the second back.
+pub fn join(first: &mut Event, second: Event) -> Option<Event> {
+    let text = |event: &Event| match (event.partial, event.content.as_ref().map(|content| content.parts.as_slice())) {
+        (Some(true), Some([part])) => {
+            part.get("text").and_then(Value::as_str).map(str::len).map(|length| (length, part.get("thought").is_some()))
+        }
+        _ => None,
+    };
+    match (text(first), text(&second)) {
+        (Some((length, thought)), Some((_, other)))
+            if thought == other && first.id == second.id && length < LONGEST_PIECE =>
+        {
+            let more = second.content.and_then(|content| content.parts.into_iter().next());
+            let part = first.content.as_mut().and_then(|content| content.parts.first_mut());
+            if let (Some(part), Some(Value::String(more))) = (part, more.map(|mut more| more["text"].take()))
+                && let Value::String(text) = &mut part["text"]
+            {
+                text.push_str(&more);
+            }
+            None
+        }
+        _ => Some(second),
+    }
+}
+
+/// An id that is the same whenever the same entries are told.
+pub(super) fn derived(id: Uuid, salt: u128) -> String {
+    Uuid::from_u128(id.as_u128() ^ salt).to_string()
+}
+
+fn usage_metadata(usage: &Usage) -> UsageMetadata {
+    let some = |count: u64| (count > 0).then_some(count);
+    UsageMetadata {
+        candidates_token_count: usage.output.saturating_sub(usage.thinking),
+        prompt_token_count: usage.input,
+        cached_content_token_count: some(usage.cached),
+        thoughts_token_count: some(usage.thinking),
+        total_token_count: usage.input + usage.output,
+    }
+}
+
+/// The names of the calls among these parts.
+pub(super) fn called(parts: &[Part]) -> Vec<(gander_domain::ToolCallId, String)> {
+    let call = |part: &Part| match part {
+        Part::ToolUse { call, .. } => Some((*call, call_id(*call))),
+        Part::Text { .. }
+        | Part::Thought { .. }
+        | Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::ToolResult { .. }
+        | Part::Unknown(_) => None,
+    };
+    parts.iter().filter_map(call).collect()
+}

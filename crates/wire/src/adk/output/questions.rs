@@ -1,0 +1,124 @@
+//! What a run asks of people: a call that the client answers in a run of its own.
+
+use gander_domain::{Answer, Ask, Question, QuestionId, Reply, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::{Stage, Telling};
+use crate::adk::part::{call_id, function_call, function_response};
+use crate::adk::types::Event;
+
+/// A question without an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    question: Question,
+    told: bool,
+}
+
+impl Asked {
+    pub(super) fn new(question: &Question) -> Self {
+        Self { question: question.clone(), told: false }
+    }
+}
+
+/// How a question is named here: as the call that its answer answers.
+pub fn question_id(question: QuestionId) -> String {
+    format!("adk-{question}")
+}
+
+impl Telling {
+    /// True if this question waits for an answer.
+    pub fn asks(&self, question: QuestionId) -> bool {
+        self.questions.iter().any(|asked| asked.question.id == question)
+    }
+
+    pub(super) fn answered(&mut self, id: QuestionId, answer: &Answer) {
+        self.questions.retain(|asked| asked.question.id != id);
+        self.superseded |= answer.reply == Reply::Superseded;
+        if self.stage == Stage::Asking {
+            self.stage = Stage::Running;
+        }
+    }
+
+    /// Once nothing goes on but waiting, all questions are told.
+    pub(super) fn ask(&mut self, at: Timestamp, events: &mut Vec<Event>) {
+        if matches!(self.stage, Stage::Waiting | Stage::Ended(_)) || !self.only_waits() {
+            return;
+        }
+        self.stage = Stage::Asking;
+        let fresh: Vec<Question> =
+            self.questions.iter_mut().filter(|asked| !asked.told).map(|asked| asked.question.clone()).collect();
+        self.questions.iter_mut().for_each(|asked| asked.told = true);
+        let Some(first) = fresh.first() else { return events.extend(self.flush_results(at)) };
+        let id = first.id.uuid();
+        let mut ids: Vec<String> = fresh.iter().map(|question| question_id(question.id)).collect();
+        ids.sort_unstable();
+        let parts = fresh.iter().map(|question| self.request(question)).collect();
+        let request = self.event(at, id, 0).saying("model", parts);
+        events.push(Event { long_running_tool_ids: Some(ids), ..request });
+        events.extend(self.waiting(at, &fresh));
+    }
+
+    fn only_waits(&self) -> bool {
+        let asked = |call| self.questions.iter().any(|asked| asked.question.call == Some(call));
+        !self.questions.is_empty()
+            && !self.speaking
+            && self.tools.all_called()
+            && self.tools.open().iter().all(|call| asked(call.id))
+    }
+
+    /// The call that stands for a question.
+    fn request(&self, question: &Question) -> Value {
+        let id = question_id(question.id);
+        let call = question.call.and_then(|call| self.tools.call(call));
+        match (call, &question.ask) {
+            (Some(call), _) => {
+                let original = json!({ "id": call_id(call.id), "args": call.arguments, "name": call.name });
+                let arguments = json!({ "originalFunctionCall": original, "toolConfirmation": confirmation(question) });
+                function_call(&id, "adk_request_confirmation", &arguments)
+            }
+            (None, Ask::Form { schema }) => {
+                let empty = schema.as_object().is_none_or(Map::is_empty);
+                let mut arguments = json!({ "message": question.title });
+                if !empty {
+                    arguments["response_schema"] = schema.clone();
+                }
+                function_call(&id, "adk_request_input", &arguments)
+            }
+            (None, Ask::Choose { choices }) => {
+                let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
+                let schema = json!({ "type": "object", "properties": { "choice": { "type": "string", "enum": ids } } });
+                let arguments = json!({ "message": question.title, "response_schema": schema });
+                function_call(&id, "adk_request_input", &arguments)
+            }
+            (None, Ask::Visit { url }) => {
+                let arguments = json!({ "message": format!("{}: {url}", question.title) });
+                function_call(&id, "adk_request_input", &arguments)
+            }
+        }
+    }
+
+    /// What stands in place of the results that wait for a yes.
+    fn waiting(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
+        let (mut parts, mut wanted) = (Vec::new(), Map::new());
+        for question in fresh {
+            let Some(call) = question.call.and_then(|call| self.tools.call(call)) else { continue };
+            let text = "This tool call requires confirmation, please approve or reject.";
+            parts.push(function_response(&call_id(call.id), &call.name, &json!({ "error": text })));
+            wanted.insert(call_id(call.id), confirmation(question));
+        }
+        let done = self.tools.take_results();
+        if parts.is_empty() && done.is_empty() {
+            return None;
+        }
+        let id = fresh.first()?.id.uuid();
+        let mut actions = self.tools.take_actions();
+        actions.skip_summarization = (!wanted.is_empty()).then_some(true);
+        actions.requested_tool_confirmations = wanted;
+        let parts = done.into_iter().map(|(_, part)| part).chain(parts).collect();
+        Some(Event { actions, ..self.event(at, id, 1).saying("user", parts) })
+    }
+}
+
+fn confirmation(question: &Question) -> Value {
+    json!({ "hint": question.title, "confirmed": false })
+}

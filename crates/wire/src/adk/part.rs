@@ -1,0 +1,227 @@
+//! Parts of a message, in and out.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use gander_domain::{Part, ToolCallId, ToolContent, ToolEnd, ToolResult};
+use serde_json::{Map, Value, json};
+
+use super::error::Problem;
+
+/// Keys of a part that clients send. Others are refused, as the original does.
+const KNOWN: [&str; 14] = [
+    "text",
+    "thought",
+    "thoughtSignature",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "videoMetadata",
+    "mediaResolution",
+    "toolCall",
+    "toolResponse",
+    "partMetadata",
+];
+
+/// What a client answered in a function's place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionResponse {
+    /// Of which call.
+    pub id: String,
+    /// Of which function.
+    pub name: String,
+    /// The answer.
+    pub response: Value,
+}
+
+/// A part as a client sent it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sent {
+    /// Something said.
+    Part(Part),
+    /// An answer.
+    Response(FunctionResponse),
+}
+
+/// The value under a name in camelCase or snake_case.
+pub fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    object.get(name).or_else(|| object.get(&snake(name))).filter(|value| !value.is_null())
+}
+
+/// What a client sent. `place` is the way to it.
+pub fn read(value: &Value, place: &[Value]) -> Result<Option<Sent>, Box<Problem>> {
+    let bad = |kind, more: &[&str], message: String, input: &Value| {
+        let place = place.iter().cloned().chain(more.iter().copied().map(Value::from)).collect();
+        Box::new(Problem { kind, place, message, input: input.clone() })
+    };
+    let Some(object) = value.as_object() else {
+        return Err(bad("model_attributes_type", &[], "Input should be a valid dictionary".to_owned(), value));
+    };
+    if let Some((key, found)) = object.iter().find(|(key, _)| !KNOWN.iter().any(|known| is(known, key))) {
+        return Err(bad("extra_forbidden", &[key], "Extra inputs are not permitted".to_owned(), found));
+    }
+    let thought = field(object, "thought") == Some(&Value::Bool(true));
+    if let Some(text) = field(object, "text") {
+        let Some(text) = text.as_str() else {
+            return Err(bad("string_type", &["text"], "Input should be a valid string".to_owned(), text));
+        };
+        if text.contains('\0') {
+            return Err(bad("value_error", &["text"], "Input must not contain NUL".to_owned(), &Value::Null));
+        }
+        let text = text.to_owned();
+        return Ok(Some(Sent::Part(if thought { Part::Thought { text } } else { Part::Text { text } })));
+    }
+    if let Some(data) = field(object, "inlineData").and_then(Value::as_object) {
+        let part = inline(data).ok_or_else(|| {
+            bad("value_error", &["inlineData"], "Input should be base64 with a media type".to_owned(), &Value::Null)
+        })?;
+        return Ok(Some(Sent::Part(part)));
+    }
+    if let Some(file) = field(object, "fileData").and_then(Value::as_object) {
+        return Ok(link(file).map(Sent::Part));
+    }
+    if let Some(response) = field(object, "functionResponse").and_then(Value::as_object) {
+        let text = |name| field(response, name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let answer = field(response, "response").cloned().unwrap_or(Value::Null);
+        let response = FunctionResponse { id: text("id"), name: text("name"), response: answer };
+        return Ok(Some(Sent::Response(response)));
+    }
+    Ok((!object.is_empty()).then(|| Sent::Part(Part::Unknown(value.clone()))))
+}
+
+/// What somebody said, as a part of this protocol.
+pub fn write(part: &Part) -> Value {
+    match part {
+        Part::Text { text } => json!({ "text": text }),
+        Part::Thought { text } => json!({ "text": text, "thought": true }),
+        Part::Image { mime, data, uri } => inline_data(mime, data, uri.as_deref()),
+        Part::Audio { mime, data } => inline_data(mime, data, None),
+        Part::Link { uri, name, mime, .. } => {
+            let mut file = json!({ "fileUri": uri });
+            if !name.is_empty() {
+                file["displayName"] = json!(name);
+            }
+            if let Some(mime) = mime {
+                file["mimeType"] = json!(mime);
+            }
+            json!({ "fileData": file })
+        }
+        Part::Resource { text: Some(text), .. } => json!({ "text": text }),
+        Part::Resource { uri, mime, blob: Some(blob), .. } => {
+            inline_data(mime.as_deref().unwrap_or("application/octet-stream"), blob, Some(uri))
+        }
+        Part::Resource { uri, .. } => json!({ "fileData": { "fileUri": uri } }),
+        Part::ToolUse { call, name, arguments } => function_call(&call_id(*call), name, arguments),
+        Part::ToolResult { call, result } => function_response(&call_id(*call), "tool", &response(result)),
+        Part::Unknown(value) if known(value) => value.clone(),
+        Part::Unknown(value) => json!({ "text": value.to_string() }),
+    }
+}
+
+/// A call of a function.
+pub fn function_call(id: &str, name: &str, arguments: &Value) -> Value {
+    let args = if arguments.is_object() { arguments.clone() } else { json!({ "input": arguments }) };
+    json!({ "functionCall": { "id": id, "args": args, "name": name } })
+}
+
+/// What a function gave back.
+pub fn function_response(id: &str, name: &str, response: &Value) -> Value {
+    json!({ "functionResponse": { "id": id, "name": name, "response": response } })
+}
+
+/// A tool's result as the object that this protocol wants.
+pub fn response(result: &ToolResult) -> Value {
+    match result.end {
+        ToolEnd::Completed => match &result.raw {
+            Some(raw @ Value::Object(_)) => raw.clone(),
+            Some(raw) => json!({ "result": raw }),
+            None => json!({ "result": words(result) }),
+        },
+        ToolEnd::Rejected => json!({ "error": "This tool call is rejected." }),
+        ToolEnd::Failed => json!({ "error": words(result) }),
+        ToolEnd::Cancelled => json!({ "error": "This tool call was cancelled." }),
+        ToolEnd::Interrupted => json!({ "error": "This tool call was interrupted, its outcome is unknown." }),
+    }
+}
+
+/// How a call is named here.
+pub fn call_id(call: ToolCallId) -> String {
+    format!("adk-{call}")
+}
+
+/// Both alphabets, padded or not, as standard base64.
+pub fn base64(text: &str) -> Option<String> {
+    let bare: String = text.trim_end_matches('=').chars().map(url_safe).collect();
+    Some(STANDARD.encode(URL_SAFE_NO_PAD.decode(bare).ok()?))
+}
+
+fn url_safe(letter: char) -> char {
+    match letter {
+        '+' => '-',
+        '/' => '_',
+        other => other,
+    }
+}
+
+fn inline(data: &Map<String, Value>) -> Option<Part> {
+    let mime = field(data, "mimeType").and_then(Value::as_str).unwrap_or("application/octet-stream").to_owned();
+    let name = field(data, "displayName").and_then(Value::as_str).map(str::to_owned);
+    let data = base64(field(data, "data")?.as_str()?)?;
+    Some(match mime.split('/').next() {
+        Some("image") => Part::Image { mime, data, uri: name },
+        Some("audio") => Part::Audio { mime, data },
+        Some(_) | None => {
+            Part::Resource { uri: name.unwrap_or_default(), mime: Some(mime), text: None, blob: Some(data) }
+        }
+    })
+}
+
+fn link(file: &Map<String, Value>) -> Option<Part> {
+    let text = |name| field(file, name).and_then(Value::as_str).map(str::to_owned);
+    Some(Part::Link {
+        uri: text("fileUri")?,
+        name: text("displayName").unwrap_or_default(),
+        mime: text("mimeType"),
+        more: None,
+    })
+}
+
+fn inline_data(mime: &str, data: &str, name: Option<&str>) -> Value {
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => json!({ "inlineData": { "data": data, "displayName": name, "mimeType": mime } }),
+        None => json!({ "inlineData": { "data": data, "mimeType": mime } }),
+    }
+}
+
+fn words(result: &ToolResult) -> String {
+    let shown = result.content.iter().map(|content| match content {
+        ToolContent::Part { part: Part::Text { text } } => text.clone(),
+        ToolContent::Part { part } => write(part).to_string(),
+        ToolContent::Diff { path, .. } => format!("changed {path}"),
+        ToolContent::Terminal { id } => format!("terminal {id}"),
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// True if clients that forbid what they do not know take this as it is.
+fn known(value: &Value) -> bool {
+    let Some(object) = value.as_object() else { return false };
+    !object.is_empty() && object.keys().all(|key| KNOWN.contains(&key.as_str()))
+}
+
+fn is(name: &str, key: &str) -> bool {
+    key == name || key == snake(name)
+}
+
+fn snake(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 2);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}

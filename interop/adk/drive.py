@@ -1,0 +1,145 @@
+"""Clients of the Agent Development Kit that nobody here wrote, against `gander serve`.
+
+Prints `pass NAME` or `fail NAME reason` for each thing that a client did. Usage: drive.py GANDER [picture folder]
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+
+from google.adk.cli.api_server import RunAgentRequest
+from google.adk.cli.conformance.adk_web_server_client import AdkWebServerClient
+from google.adk.events.event import Event
+from google.genai import types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GANDER = sys.argv[1]
+PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
+
+
+def report(name, problem=None):
+    print(f"pass {name}" if problem is None else f"fail {name} {' '.join(str(problem).split())[:300]}", flush=True)
+
+
+def page_folder():
+    import google.adk.cli
+
+    return os.path.join(os.path.dirname(google.adk.cli.__file__), "browser")
+
+
+def start(data):
+    command = [GANDER, "--data", data, "serve", "--listen", "127.0.0.1:0", "--open", "adk", "--conformance-agents"]
+    command += ["--adk-ui", page_folder()]
+    environment = dict(os.environ, HOME=data, GANDER_MODEL="demo/demo")
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    for line in server.stdout:
+        if "listening on http://" in line:
+            return server, "http://" + line.strip().rsplit("http://", 1)[1]
+    raise SystemExit("gander did not start")
+
+
+def request(session, text, streaming=True):
+    return RunAgentRequest(
+        app_name="wire", user_id="py", session_id=session, streaming=streaming, new_message=types.UserContent(text)
+    )
+
+
+async def python_client(base):
+    where = {"app_name": "wire", "user_id": "py"}
+    async with AdkWebServerClient(base_url=base) as client:
+        version = await client.get_version_data()
+        assert version["language"] == "rust", version
+        report("python:version")
+        session = await client.create_session(**where, state={"a": 1})
+        session = await client.update_session(**where, session_id=session.id, state_delta={"b": 2})
+        assert session.state == {"a": 1, "b": 2}, session.state
+        report("python:sessions")
+        events = [event async for event in client.run_agent(request(session.id, "tool"))]
+        final = [event for event in events if event.is_final_response()]
+        assert final[-1].content.parts[0].text.startswith("Tool get_weather said"), final
+        assert {event.id for event in events if event.partial} <= {event.id for event in events if not event.partial}
+        report("python:run_sse")
+        async for _ in client.run_agent(request(session.id, "artifact")):
+            pass
+        named = {**where, "session_id": session.id, "artifact_name": "note.txt"}
+        versions = await client.list_artifact_versions_metadata(**named)
+        one = await client.get_artifact_version_metadata(**named, version=0)
+        assert len(versions) == 1 and one.mime_type == "text/plain", versions
+        report("python:artifacts")
+        try:
+            codes = [event.error_code async for event in client.run_agent(request(session.id, "raise"))]
+            report("python:errors", f"nothing was raised: {codes}")
+        except RuntimeError:
+            report("python:errors")
+        session = await client.get_session(**where, session_id=session.id)
+        assert len(session.events) > 8, len(session.events)
+        await client.delete_session(**where, session_id=session.id)
+        report("python:history")
+
+
+def vectors():
+    """Every expected file of ours, read by the strict models of google-adk."""
+    root, read = os.path.join(HERE, "../../crates/wire/tests/vectors"), 0
+    for scenario in sorted(os.listdir(root)):
+        for name in ("adk.jsonl", "adk_session.jsonl"):
+            for line in open(os.path.join(root, scenario, name)):
+                value = json.loads(line)
+                if "error_details" not in value:
+                    Event.model_validate(value)
+                    read += 1
+    assert read > 100, read
+    report("python:vectors")
+
+
+def javascript(base):
+    for name in ("devtools", "assistant_ui"):
+        done = subprocess.run(
+            ["node", f"{name}.mjs", base], cwd=HERE, capture_output=True, text=True, timeout=180, check=False
+        )
+        lines = [line for line in done.stdout.splitlines() if line.startswith(("pass ", "fail "))]
+        print("\n".join(lines), flush=True)
+        if done.returncode != 0 or not lines:
+            report(f"{name}:whole", f"exit {done.returncode}: {done.stderr or done.stdout}")
+
+
+def page(base):
+    browser = os.environ.get("CHROMIUM", "chromium")
+    if shutil.which(browser) is None:
+        print(f"skip page:whole no {browser} here, CHROMIUM names another", flush=True)
+        return
+    arguments = [sys.executable, os.path.join(HERE, "page.py"), base] + ([PICTURES] if PICTURES else [])
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=400, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("pass ", "fail "))]
+    print("\n".join(lines), flush=True)
+    if done.returncode != 0 or not lines:
+        report("page:whole", f"exit {done.returncode}: {done.stderr[-500:]}")
+
+
+def guarded(name, step):
+    try:
+        step()
+    except Exception as problem:  # a client may fail in any way: all are reported
+        traceback.print_exc()
+        report(name, repr(problem))
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="adk-clients-") as data:
+        server, base = start(data)
+        try:
+            guarded("python:whole", lambda: asyncio.run(python_client(base)))
+            guarded("python:vectors", vectors)
+            guarded("javascript:whole", lambda: javascript(base))
+            guarded("page:whole", lambda: page(base))
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(30)
+
+
+main()
