@@ -56,6 +56,8 @@ async fn a_session_goes_on_at_another_server_and_comes_back() {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let message: Value = client.get(address).send().await.unwrap().json().await.unwrap();
     assert_eq!((&message["role"], &message["parts"][0]["content"]), (&json!("user"), &json!("x")));
+    let id = address.rsplit('/').next().unwrap();
+    assert_eq!(one.get(&format!("/resources/{id}")).await.ok(), message);
     let forged = format!("{}A", &address[..address.len() - 1]);
     assert_eq!(client.get(forged.replace("AA", "BB")).send().await.unwrap().status().as_u16(), 404);
 }
