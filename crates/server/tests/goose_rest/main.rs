@@ -7,3 +7,10 @@ mod house;
 mod routes;
 mod schedules;
 mod shapes;
+mod tools;
+
+/// Not a test: the MCP server that others start, when this executable is started as one.
+#[test]
+fn server() {
+    gander_testkit::mcp::serve_if_asked();
+}

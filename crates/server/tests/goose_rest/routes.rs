@@ -302,7 +302,7 @@ async fn what_is_small_and_what_is_not_here() {
     for path in ["/tunnel/status", "/dictation/config", "/local-inference/models", "/diagnostics/x"] {
         assert_eq!(house.get(path).await.0, 501, "{path}");
     }
-    for path in ["/agent/call_tool", "/sessions/import/nostr"] {
+    for path in ["/agent/set_container", "/sessions/import/nostr"] {
         assert_eq!(house.post(path, json!({})).await.0, 501, "{path}");
     }
     assert_eq!(house.get("/gateway/status").await.0, 404);

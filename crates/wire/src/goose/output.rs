@@ -1,6 +1,8 @@
 //! Log entries as the events of goose's streams.
 
-use gander_domain::{Entry, Event, Growth, Notice, Outcome, Part, ResetReason, Role, SessionView, ToolCall};
+use gander_domain::{
+    Entry, Event, Growth, Notice, Outcome, Part, ResetReason, Role, SessionView, ToolCall, ToolResult,
+};
 use serde_json::{Value, json};
 
 use super::content::{content, tool_response};
@@ -110,6 +112,12 @@ pub fn ended(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
         Outcome::Completed { .. } | Outcome::Cancelled => vec![finish],
         Outcome::Failed { message, .. } => vec![error(message), finish],
     }
+}
+
+/// What a tool gave, as the answer to who called it without the agent.
+pub fn tool_result(result: &ToolResult) -> Value {
+    let mut told = tool_response("", result);
+    told["toolResult"]["value"].take()
 }
 
 /// Something went wrong.

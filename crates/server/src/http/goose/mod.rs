@@ -9,6 +9,7 @@ mod recipes;
 mod schedule;
 mod sessions;
 mod stream;
+mod tools;
 
 use std::sync::Arc;
 
@@ -120,8 +121,8 @@ pub(super) const ROUTES: &[Route] = &[
     Route::post("/schedule/{id}/kill", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::kill)),
     Route::get("/schedule/{id}/inspect", READ, |verb| on(verb, schedule::inspect)),
     Route::get("/schedule/{id}/sessions", READ, |verb| on(verb, schedule::sessions)),
-    Route::post("/agent/call_tool", PROMPT, SMALL, ABSENT),
-    Route::post("/agent/read_resource", READ, SMALL, ABSENT),
+    Route::post("/agent/call_tool", APPROVE, SMALL, |verb| on(verb, tools::call_tool)),
+    Route::post("/agent/read_resource", READ, SMALL, |verb| on(verb, tools::read_resource)),
     Route::post("/agent/set_container", PROMPT, SMALL, ABSENT),
     Route::post("/config/permissions", PROMPT, SMALL, ABSENT),
     Route::post("/config/extensions", PROMPT, SMALL, |verb| on(verb, config::add_extension)),
