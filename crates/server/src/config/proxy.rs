@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::agents::is_web_address;
-use super::{Config, Door, Environment, RemoteAgent, RemoteKind, Span};
+use super::{Config, Door, Environment, OnLeave, RemoteAgent, RemoteKind, Span};
 use crate::backend::goosed::{Protocol, Remote};
 
 /// The agent's name: it serves every app name.
@@ -80,6 +80,7 @@ pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment)
         vec![RemoteAgent { name: AGENT.to_owned(), title: None, description: None, kind: RemoteKind::Goosed(remote) }];
     config.sections.server.listen = listen;
     config.sections.server.open = if api_key.is_none() { vec![Door::Adk] } else { Vec::new() };
+    config.sections.adk.on_leave = if flags.keep_running { OnLeave::Continue } else { OnLeave::Cancel };
     config.secret = api_key.map(SecretString::from);
     Ok(config)
 }

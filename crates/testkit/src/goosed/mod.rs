@@ -32,6 +32,8 @@ pub enum Step {
     Confirmed,
     /// Goes on once a form was filled in.
     Elicited,
+    /// Gives nothing but signs of life for so long.
+    Alive(Duration),
     /// Breaks the connection.
     Cut,
     /// Gives nothing but signs of life until the client leaves.

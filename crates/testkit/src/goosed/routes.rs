@@ -144,6 +144,10 @@ async fn play(stream: &mut TcpStream, steps: Vec<Step>, shared: &Shared) -> io::
             Step::Event(value) => event(stream, &value).await?,
             Step::Confirmed => alive(stream, || shared.lock().confirmed > confirmed).await?,
             Step::Elicited => alive(stream, || shared.lock().elicited > elicited).await?,
+            Step::Alive(time) => {
+                let began = std::time::Instant::now();
+                alive(stream, || began.elapsed() >= time).await?;
+            }
             Step::Cut => return Err(io::ErrorKind::ConnectionAborted.into()),
             Step::Hang => alive(stream, || false).await?,
         }

@@ -36,6 +36,8 @@ pub struct RunRequest {
     pub state_delta: State,
     /// What events of this run carry beside.
     pub custom_metadata: Map<String, Value>,
+    /// Which model answers, and how, for agents that others run.
+    pub run_config: Map<String, Value>,
     /// The client shows one event per answer.
     pub one_event: bool,
 }
@@ -96,6 +98,7 @@ impl RunRequest {
             streaming: field(&object, "streaming") == Some(&Value::Bool(true)),
             state_delta: map(&object, "stateDelta")?,
             custom_metadata: map(&object, "customMetadata")?,
+            run_config: map(&object, "runConfig")?,
             one_event: field(&object, "functionCallEventId").is_some(),
         })
     }

@@ -69,13 +69,22 @@ pub(super) fn provider(view: &SessionView) -> Provider {
     Provider { model: text("model").or_else(|| view.settings.model.clone()), parameters }
 }
 
+/// What functions gave, where the prompt is nothing but that.
+fn responses(view: &SessionView) -> Vec<Part> {
+    let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
+    let given = meta.and_then(|meta| meta.pointer("/adk/responses")).and_then(Value::as_array);
+    given.into_iter().flatten().cloned().map(Part::Unknown).collect()
+}
+
 async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<(String, Response), Trouble> {
     let theirs = goosed.ready(view).await?;
     let sent = async {
         goosed.tell_provider(view, &theirs).await?;
         let own = &context.messages[context.run_from()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
-        let parts: &[Part] = prompt.map_or(&[], |message| &message.parts);
+        let given = responses(view);
+        let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
+        let parts = if given.is_empty() { said } else { &given };
         let message = request::prompt(parts, &context.messages, now());
         goosed.calls.stream(&request::reply(&theirs, message)).await
     };

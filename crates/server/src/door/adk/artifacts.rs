@@ -26,6 +26,8 @@ impl Adk {
             let kept = self.desk.artifacts.list(&shelf).await.map_err(refused)?;
             names.extend(kept.into_iter().map(|kept| kept.name));
         }
+        let view = self.view(located.session).await?;
+        names.extend(self.desk.hub.backend().holdings(&view).await);
         Ok(names)
     }
 
@@ -55,11 +57,21 @@ impl Adk {
             Numbered::Number(number) => Some(number),
         };
         let found = self.desk.artifacts.load(&shelf(identity, located, name), name, number).await.map_err(refused)?;
-        let (version, content) = found.ok_or_else(no_artifact)?;
+        let Some((version, content)) = found else { return self.held(located, name, number).await };
         Ok(match content {
             Content::Text { text } => json!({ "text": text }),
             Content::Bytes { data } => json!({ "inlineData": { "data": data, "mimeType": version.mime } }),
         })
+    }
+
+    /// What the agent itself keeps for the session: it has one version, the present one.
+    async fn held(&self, located: &Located, name: &str, number: Option<u64>) -> Result<Value, Refusal> {
+        if number.is_some() {
+            return Err(no_artifact());
+        }
+        let view = self.view(located.session).await?;
+        let held = self.desk.hub.backend().holding(&view, name).await.ok_or_else(no_artifact)?;
+        Ok(json!({ "text": held.text }))
     }
 
     /// All versions, without their contents.

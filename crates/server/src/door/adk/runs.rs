@@ -71,7 +71,7 @@ impl Adk {
         request: RunRequest,
         parts: Vec<Part>,
     ) -> Result<Begun, Refusal> {
-        let RunRequest { content, streaming, state_delta, custom_metadata, .. } = request;
+        let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, .. } = request;
         let run = RunId::make(&mut SystemIds);
         let mut note = Map::new();
         match content.filter(|_| parts.is_empty() || worth_keeping(&parts)) {
@@ -86,6 +86,7 @@ impl Adk {
         if !custom_metadata.is_empty() {
             note.insert("customMetadata".to_owned(), Value::Object(custom_metadata));
         }
+        note.extend(for_others(run_config, &said));
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
         let meta = Some(json!({ DOOR: note }));
@@ -238,6 +239,22 @@ impl Watched {
             Stage::Waiting | Stage::Running => false,
         }
     }
+}
+
+/// What only an agent that others run makes use of: which model, and what functions gave under which ids.
+fn for_others(run_config: Map<String, Value>, said: &Said) -> Map<String, Value> {
+    let mut note = Map::new();
+    if !run_config.is_empty() {
+        note.insert("runConfig".to_owned(), Value::Object(run_config));
+    }
+    if let Said::Responses(responses) = said {
+        let given = |given: &FunctionResponse| {
+            let id = given.id.strip_prefix("adk-").unwrap_or(&given.id);
+            json!({ "functionResponse": { "id": id, "name": given.name, "response": given.response } })
+        };
+        note.insert("responses".to_owned(), responses.iter().map(given).collect());
+    }
+    note
 }
 
 /// A client that goes before the end, where that is set to stop the run.

@@ -208,7 +208,8 @@ impl Turn {
         let id = theirs.parse().unwrap_or_else(|_| ToolCallId::make(ids));
         let call = ToolCall {
             id,
-            name: told.name.clone().unwrap_or_else(|| told.title.clone()),
+            // goose gives no name: its titles begin with one, as in `shell · ls`
+            name: told.name.clone().unwrap_or_else(|| told.title.split(" · ").next().unwrap_or_default().to_owned()),
             title: told.title,
             kind: same(&told.kind).unwrap_or(ToolKind::Other),
             arguments: told.raw_input.filter(Value::is_object).unwrap_or_else(|| json!({})),
