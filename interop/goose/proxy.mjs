@@ -1,7 +1,7 @@
 // An ADK client at `gander proxy adk`, behind which is the real goose, or another gander.
 import { spawn } from "node:child_process";
 import { createServer } from "node:net";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -144,13 +144,15 @@ const cases = {
     const script = (calls) => [{ text: `[[script:${JSON.stringify(calls)}]]` }];
     const said = await run(proxy, session, script([[{ text: "hello" }]]));
     demand(words(said) === "hello", said);
-    const shell = [[{ tool: "shell", args: { command: "echo marco" } }], [{ text: "done" }]];
+    const shell = [[{ tool: "shell", args: { command: "touch made && echo marco" } }], [{ text: "done" }]];
     const asked = await run(proxy, session, script(shell));
     const question = calls(asked).find((call) => call.name === "adk_request_confirmation");
     demand(question, asked);
     const answer = { id: question.id, name: question.name, response: { confirmed: true } };
     const events = await run(proxy, session, [{ functionResponse: answer }]);
-    demand(words(events).includes("done") && JSON.stringify(responses(events)).includes("marco"), events);
+    demand(words(events).includes("done"), events);
+    demand(responses(events).some(({ response }) => response.exit_code === 0), responses(events));
+    demand(existsSync(join(other.work, "made")), "it did not run");
     await end(proxy);
   },
   async a_dead_goose_is_an_error_event() {
