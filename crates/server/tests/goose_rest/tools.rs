@@ -10,7 +10,7 @@ async fn session(house: &House) -> String {
     let id = house.start().await;
     let (program, args, env) = command("server", "good");
     let transport = Transport::Stdio { command: program.into(), args, env };
-    let spec = Spec { name: "script".to_owned(), transport, patience: Spec::PATIENCE };
+    let spec = Spec::new("script".to_owned(), transport);
     let desk = house.app.desk();
     let view = desk.hub.view(id.parse().unwrap()).await.unwrap();
     desk.extensions.bring(&view, vec![spec]);
