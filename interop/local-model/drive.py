@@ -77,7 +77,10 @@ class House:
         """The `data:` lines of a streamed answer, with the time of each."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}", json.dumps(body).encode(), method="POST",
-            headers={"authorization": f"Bearer {self.token}", "content-type": "application/json", "accept": accept},
+            headers={
+                "authorization": f"Bearer {self.token}", "content-type": "application/json", "accept": accept,
+                "a2a-version": "1.0",
+            },
         )
         with urllib.request.urlopen(request, timeout=PATIENCE) as response:
             return [json.loads(line[5:]) for line in response if line.startswith(b"data:") and line[5:].strip()]
