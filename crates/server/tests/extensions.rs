@@ -122,7 +122,8 @@ async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change
     std::fs::write(&file, &written)?;
     let session = house.session(&mut agent, &[]).await?;
     agent.client.turn(&session, &script(&[json!([{"text": "Hello."}])])).await?;
-    ensure!(shown(&agent, &session).contains("they are off until you trust it"), "nobody is told");
+    let log = agent.client.call("_gander/session/export", json!({"sessionId": session})).await?.to_string();
+    ensure!(log.contains("they are off until you trust it"), "nobody is told: {log}");
     assert_eq!(house.listed(&mut agent, Some(&session)).await?, Vec::<[String; 3]>::new());
     agent.client.call("_gander/trust/add", json!({"folder": house.folder})).await?;
     let session = house.session(&mut agent, &[]).await?;

@@ -17,7 +17,7 @@ const SHOWN: [(&str, &[&str]); 13] = [
         ],
     ),
     ("C08", &["bad_names_and_too_much_are_refused"]),
-    ("C09", &["no_hostile_name_is_read", "a_huge_sparse_file_is_refused_at_once"]),
+    ("C09", &["no_hostile_name_is_read", "a_huge_sparse_file_is_refused_unread"]),
     ("C11", &["no_dangerous_line_runs_unasked", "joined_lines_ask", "more_than_twenty_commands_ask"]),
     ("C12", &["no_dangerous_line_runs_unasked"]),
     ("C14", &["what_people_see_hides_nothing", "hidden_characters_ask_even_in_auto_and_cannot_be_granted"]),
