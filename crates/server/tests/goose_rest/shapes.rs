@@ -173,7 +173,8 @@ fn settings() -> Vec<Case> {
 #[tokio::test]
 async fn every_documented_route_answers_in_its_documented_shape() {
     let house = House::open().await;
-    let recipe = json!({"version": "1.0.0", "title": "t", "description": "d", "instructions": "Greet {{ who }}."});
+    let who = json!({"key": "who", "input_type": "string", "requirement": "optional", "description": "whom", "default": "you"});
+    let recipe = json!({"version": "1.0.0", "title": "t", "description": "d", "instructions": "Greet {{ who }}.", "parameters": [who]});
     let started = house.ok("/agent/start", json!({"working_dir": house.work(), "recipe": recipe})).await;
     let id = started["id"].as_str().unwrap();
     house.reply(json!({"session_id": id, "user_message": said("hello")})).await;

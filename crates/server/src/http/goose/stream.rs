@@ -63,7 +63,9 @@ impl Listening {
 
     async fn next(&mut self) -> Option<Bytes> {
         while !self.leaving.over {
+            // A sign of life goes first: clients wait for one.
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => return None,
                 _ = self.pings.tick() => return Some(frame(&[output::ping()])),
                 batch = self.follower.next() => {
