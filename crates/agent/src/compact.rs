@@ -78,6 +78,7 @@ pub fn request(older: &[Arc<Message>], budget: u64, max_output: Option<u32>) -> 
         messages: vec![Arc::new(Message::text(id, Role::User, text))],
         tools: Arc::new([]),
         effort: None,
+        temperature: None,
         max_output,
     }
 }
@@ -272,13 +273,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_counts_and_the_rest_is_guessed() {
-        let settings = gander_domain::Settings {
-            agent: String::new(),
-            mode: String::new(),
-            model: None,
-            policy: gander_domain::Policy::Ask,
-            effort: None,
-        };
+        let settings = gander_domain::Settings::new("gander", "assistant");
         let mut context = Context::begin(settings, String::new(), Vec::new());
         context.messages = vec![message(1, Role::User, "12345678"), message(2, Role::Agent, "1234")];
         assert_eq!(used(&context, "1234", &[]), (2 + 4) + (1 + 4) + 1);

@@ -4,6 +4,7 @@
 //! does. Nothing here knows a protocol of a door or writes a log.
 
 pub mod compact;
+pub mod delegate;
 pub mod driver;
 pub mod mcp;
 pub mod model;
@@ -12,6 +13,7 @@ pub mod notes;
 pub mod permission;
 pub mod prompt;
 pub mod recipe;
+pub mod route;
 pub mod sandbox;
 mod settings;
 pub mod title;

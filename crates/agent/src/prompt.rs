@@ -54,7 +54,7 @@ pub fn prompt(scene: &Scene<'_>) -> String {
     let mut sections = vec![WHO.to_owned(), format!("# Your mode: {}\n{}", scene.mode.name, scene.mode.instructions)];
     if !scene.tools.is_empty() {
         sections.push(WORK.to_owned());
-        sections.push(format!("# Permission\n{}", permission(scene.policy)));
+        sections.push(format!("# Permission\n{}", permission(scene.mode.within(scene.policy))));
     }
     if !scene.task.is_empty() {
         sections.push(format!("# Your task\n{}", scene.task));
@@ -112,18 +112,21 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::modes::mode;
+    use crate::modes::Library;
 
     #[test]
     fn it_says_where_the_agent_is_and_what_it_may_do() {
         let tool = |name: &str| ToolSpec { name: name.into(), description: "".into(), schema: serde_json::json!({}) };
         let tools = [tool("read"), tool("skill")];
+        let library = Library::built_in();
+        let modes = &library.agents()[0].modes;
+        let planner = modes.iter().find(|mode| mode.id == "planner").expect("it is built in");
         let scene = Scene {
             workspace: "/home/ada/engine",
             folders: &["/home/ada/notes".to_owned()],
             today: "2026-01-31",
             system: "linux x86_64",
-            mode: mode("planner"),
+            mode: planner,
             policy: Policy::ReadOnly,
             tools: &tools,
             servers: &[("git".to_owned(), "Call status first.\n".to_owned())],
@@ -133,11 +136,12 @@ mod tests {
         };
         let prompt = prompt(&scene);
         let changing = prompt.strip_prefix(WHO).expect("it begins with who it is").replace(WORK, "(work)");
+        let changing = changing.replace(&planner.instructions, "(mode)");
         expect![[r#"
 
 
             # Your mode: Planner
-            Only look; change nothing. Study what is there, then put a plan of small verifiable steps into the plan tool and explain its reasons and risks. Name the files each step touches. Somebody else will carry it out.
+            (mode)
 
             (work)
 
@@ -163,7 +167,8 @@ mod tests {
             - release: how a release is made
 
             # Notes from the people of this project
-            Tests run with `just test`."#]].assert_eq(&changing);
+            Tests run with `just test`."#]]
+        .assert_eq(&changing);
         let bare = super::prompt(&Scene { tools: &[], hints: " ", folders: &[], ..scene });
         assert!(
             !bare.contains("# Permission")

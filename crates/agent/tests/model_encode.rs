@@ -35,6 +35,7 @@ fn request(messages: Vec<Message>) -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         tools: Arc::new([tool]),
         effort: None,
+        temperature: None,
         max_output: None,
     }
 }

@@ -23,6 +23,7 @@ fn request() -> Request {
         messages: vec![Arc::new(message)],
         tools: Arc::new([]),
         effort: None,
+        temperature: None,
         max_output: None,
     }
 }

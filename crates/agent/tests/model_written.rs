@@ -27,7 +27,14 @@ fn profile() -> Profile {
 
 fn request(messages: &[Arc<Message>]) -> Request {
     let messages = messages.to_vec();
-    Request { system: "Be brief.".into(), messages, tools: Arc::new([]), effort: Some(Effort::Low), max_output: None }
+    Request {
+        system: "Be brief.".into(),
+        messages,
+        tools: Arc::new([]),
+        effort: Some(Effort::Low),
+        temperature: None,
+        max_output: None,
+    }
 }
 
 fn message(number: u128, role: Role, parts: Vec<Part>) -> Arc<Message> {

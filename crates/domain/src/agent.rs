@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Route, Routing};
+
 /// What an agent is and offers: every door shows the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentManifest {
@@ -23,6 +25,12 @@ pub struct AgentManifest {
     pub tags: Vec<String>,
     /// Where there is more about it.
     pub links: Vec<AgentLink>,
+    /// Other names that it answers to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// A session may go from one agent to another of the same family; absent: it stays where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<String>,
 }
 
 /// Something an agent can do.
@@ -73,6 +81,8 @@ impl AgentManifest {
             capabilities: Vec::new(),
             tags: Vec::new(),
             links: Vec::new(),
+            aliases: Vec::new(),
+            family: None,
         }
     }
 
@@ -108,10 +118,33 @@ pub struct Settings {
     /// How hard the model thinks; absent: the model's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// How freely the model chooses its words, in hundredths; absent: the model's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<u16>,
+    /// Model calls in one run; absent: the server's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// What all runs together may use.
+    #[serde(default, skip_serializing_if = "Budget::is_open")]
+    pub budget: Budget,
+    /// Who chooses the mode.
+    #[serde(default, skip_serializing_if = "Routing::is_off")]
+    pub routing: Routing,
 }
 
-/// What may run unasked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What all runs of a session together may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Millionths of a US dollar, as far as prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+}
+
+/// What may run unasked, the strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// Only looking; everything else is refused.
@@ -156,12 +189,49 @@ pub struct SettingsPatch {
     /// New effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// New temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<u16>,
+    /// New limit of model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// New budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// New chooser of the mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
+}
+
+impl Budget {
+    /// True if there is no limit.
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Settings {
-    /// Applies what the patch names.
+    /// An agent in one of its modes that asks before it changes anything, everything else left to the server.
+    pub fn new(agent: impl Into<String>, mode: impl Into<String>) -> Self {
+        Self {
+            agent: agent.into(),
+            mode: mode.into(),
+            model: None,
+            policy: Policy::Ask,
+            effort: None,
+            temperature: None,
+            max_turns: None,
+            budget: Budget::default(),
+            routing: Routing::Off,
+        }
+    }
+
+    /// Applies what the patch names. A mode that somebody chose is not routed away.
     pub fn apply(&mut self, patch: &SettingsPatch) {
-        let SettingsPatch { agent, mode, model, policy, effort } = patch;
+        let SettingsPatch { agent, mode, model, policy, effort, temperature, max_turns, budget, routing } = patch;
+        if agent.is_some() || mode.is_some() {
+            self.routing = Routing::Off;
+        }
         if let Some(agent) = agent {
             self.agent.clone_from(agent);
         }
@@ -177,5 +247,15 @@ impl Settings {
         if effort.is_some() {
             self.effort = *effort;
         }
+        self.temperature = temperature.or(self.temperature);
+        self.max_turns = max_turns.or(self.max_turns);
+        self.budget = budget.unwrap_or(self.budget);
+        self.routing = routing.unwrap_or(self.routing);
+    }
+
+    /// Goes where a prompt was routed. The next one may go elsewhere.
+    pub fn follow(&mut self, route: &Route) {
+        self.agent.clone_from(&route.agent);
+        self.mode.clone_from(&route.mode);
     }
 }

@@ -1,8 +1,8 @@
 //! Between a session and whatever runs its agent: orders go out, reports come back.
 
 use crate::{
-    Answer, Delta, Message, MessageId, Native, Notice, Outcome, Part, Plan, Question, QuestionId, RunId, Seq, Settings,
-    State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+    Answer, Delta, Message, MessageId, Native, Notice, Outcome, Part, Plan, Question, QuestionId, Route, RunId, Seq,
+    Settings, State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
 /// What a back-end is told.
@@ -113,6 +113,8 @@ pub enum Report {
         /// The tool call that did it, if one did.
         call: Option<ToolCallId>,
     },
+    /// The prompt goes to this agent, in this mode.
+    Routed(Route),
     /// A model call was paid for.
     UsageAdded(Usage),
     /// The session deserves this title, unless a person chose one.

@@ -118,6 +118,7 @@ impl Context {
         match &entry.event {
             Event::TitleSet { .. } => self.titled = true,
             Event::SettingsChanged { patch } => self.settings.apply(patch),
+            Event::Routed { route } => self.settings.follow(route),
             Event::HistoryReset { keep_to, replacement, .. } => self.reset(entry.seq, *keep_to, replacement),
             Event::UsageAdded { usage } => self.tokens = Some(usage.input + usage.output),
             Event::RunStarted { .. } => self.start(entry.run),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, Growth, Message, MessageId, Part, Principal, Question, QuestionId, Role, RunId, SessionId, Settings,
+    Answer, Growth, Message, MessageId, Part, Principal, Question, QuestionId, Role, Route, RunId, SessionId, Settings,
     SettingsPatch, State, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
 };
 
@@ -126,6 +126,11 @@ pub enum Event {
         /// The tool call that did it, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<ToolCallId>,
+    },
+    /// The prompt was given to this agent, in this mode.
+    Routed {
+        /// Where to, and why.
+        route: Route,
     },
     /// A model call was paid for.
     UsageAdded {
@@ -277,6 +282,30 @@ pub struct PlanItem {
     pub priority: Priority,
     /// How far it is.
     pub status: PlanStatus,
+}
+
+impl Plan {
+    /// A plan as a person sends it back: `items`, or `plan` with `items`; an item is a text or an object with one.
+    pub fn edited(content: &Value) -> Result<Self, String> {
+        let items = content.get("items").or_else(|| content.get("plan")?.get("items"));
+        let items = items.and_then(Value::as_array).ok_or("a plan has items")?;
+        if items.len() > Self::MOST_ITEMS {
+            return Err(format!("a plan has at most {} items: {}", Self::MOST_ITEMS, items.len()));
+        }
+        items.iter().map(item).collect::<Result<_, _>>().map(|items| Self { items })
+    }
+
+    /// More items than this are no plan.
+    pub const MOST_ITEMS: usize = 100;
+}
+
+fn item(value: &Value) -> Result<PlanItem, String> {
+    let text = value.as_str().or_else(|| value.get("text").or_else(|| value.get("content"))?.as_str());
+    let text = text.filter(|text| !text.trim().is_empty()).ok_or("an item of a plan has a text")?.to_owned();
+    let field = |name: &str| value.get(name).cloned().unwrap_or(Value::Null);
+    let priority = Option::deserialize(field("priority")).map_err(|error| format!("priority: {error}"))?;
+    let status = Option::deserialize(field("status")).map_err(|error| format!("status: {error}"))?;
+    Ok(PlanItem { text, priority: priority.unwrap_or_default(), status: status.unwrap_or_default() })
 }
 
 /// How much a step matters.

@@ -12,13 +12,17 @@ pub mod event;
 pub mod id;
 pub mod message;
 pub mod question;
+pub mod roster;
+pub mod routing;
 pub mod session;
 pub mod spoken;
 pub mod state;
 pub mod tool;
 pub mod view;
 
-pub use agent::{AgentLink, AgentManifest, Capability, Effort, LinkKind, Mode, Policy, Settings, SettingsPatch};
+pub use agent::{
+    AgentLink, AgentManifest, Budget, Capability, Effort, LinkKind, Mode, Policy, Settings, SettingsPatch,
+};
 pub use backend::{Gate, Order, Report};
 pub use command::{Accepted, Command, CommandError, IfBusy};
 pub use context::{Asked, Context};
@@ -28,7 +32,9 @@ pub use event::{
 };
 pub use id::{Ids, MessageId, Principal, QuestionId, RunId, SessionId, Timestamp, ToolCallId};
 pub use message::{Delta, Growth, Message, Native, Part, Role};
-pub use question::{Answer, Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
+pub use question::{Answer, Ask, Choice, ChoiceKind, Proposal, Question, QuestionOrigin, Reply};
+pub use roster::{Roster, Way};
+pub use routing::{Route, Routing};
 pub use session::{Birth, Effect, Now, Recovery, Session, When};
 pub use spoken::Spoken;
 pub use state::{STATE_LIMIT, State, StateScope};

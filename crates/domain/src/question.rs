@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Principal, QuestionId, ToolCallId};
+use crate::{Plan, Principal, QuestionId, ToolCallId};
 
 /// Something a person is asked. It is answered exactly once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,19 @@ pub struct Question {
     /// Binds an approval to the tool and the arguments that were shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// The plan that is to be approved: it can be answered with a changed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<Proposal>>,
+}
+
+/// A plan that a person is to approve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// The plan.
+    pub plan: Plan,
+    /// The mode that carries it out; absent: the one that proposed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<String>,
 }
 
 /// What is asked.
@@ -117,6 +130,17 @@ pub enum Reply {
 }
 
 impl Question {
+    /// The plan that an answer approves: the proposed one, or what the person made of it.
+    pub fn approved(&self, reply: &Reply) -> Option<Plan> {
+        let proposal = self.plan.as_ref().filter(|_| reply.allows())?;
+        match reply {
+            Reply::Filled { content } => Plan::edited(content).ok(),
+            Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
+                Some(proposal.plan.clone())
+            }
+        }
+    }
+
     /// The choice with this id, if it has one.
     pub fn choice(&self, id: &str) -> Option<&Choice> {
         match &self.ask {

@@ -140,6 +140,17 @@ pub struct Spent {
     pub cost: u64,
 }
 
+impl Spent {
+    /// One more model call.
+    pub fn add(&mut self, usage: &Usage) {
+        self.input += usage.input;
+        self.output += usage.output;
+        self.cached += usage.cached;
+        self.thinking += usage.thinking;
+        self.cost += usage.cost.unwrap_or(0);
+    }
+}
+
 /// What a session does, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -209,6 +220,7 @@ impl SessionView {
             | Event::Unknown(_) => {}
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::SettingsChanged { patch } => self.settings.apply(patch),
+            Event::Routed { route } => self.settings.follow(route),
             Event::ArchiveSet { archived } => self.archived = *archived,
             Event::HistoryReset { keep_to, replacement, reason } => {
                 if *keep_to == Seq::ZERO {
@@ -280,11 +292,7 @@ impl SessionView {
     }
 
     fn spend(&mut self, usage: &Usage) {
-        self.spent.input += usage.input;
-        self.spent.output += usage.output;
-        self.spent.cached += usage.cached;
-        self.spent.thinking += usage.thinking;
-        self.spent.cost += usage.cost.unwrap_or(0);
+        self.spent.add(usage);
         self.last_usage = Some(usage.clone());
     }
 
@@ -360,6 +368,7 @@ impl SessionView {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::Routed { .. }
             | Event::UsageAdded { .. }
             | Event::RunQueued { .. }
             | Event::RunStarted { .. }

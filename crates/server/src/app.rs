@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context as _;
 use futures::FutureExt as _;
 use gander_agent::model::ToolSpec;
+use gander_agent::modes::Shelf;
 use gander_agent::sandbox::Sandbox;
 use gander_agent::tools::{Redactor, Surroundings, Toolbox};
 use gander_domain::{Principal, Recovery, Settings};
@@ -30,7 +31,7 @@ use crate::extensions::{self, Extensions, Ground, PinStore};
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
-use crate::models::Models;
+use crate::models::{Chosen, Models};
 use crate::recipes::Recipes;
 use crate::sandbox;
 use crate::schedules::{self, Schedules};
@@ -88,11 +89,13 @@ impl App {
         let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
         let schedules = Arc::new(schedules(&config, &store).await?);
         let apps = Apps::new(Artifacts::new(Arc::clone(&store)));
-        let kept = Kept { grants, trust, extensions, recipes, schedules, apps };
+        let shelf = Arc::new(Shelf::with(config.agents_folder()));
+        let kept = Kept { grants, trust, extensions, recipes, schedules, apps, shelf };
         let native = native(&config, &models, &kept, sandbox);
-        let tools = native.toolbox.specs();
+        let (tools, weak) = (native.toolbox.specs(), Arc::clone(&native.hub));
         let agents = Arc::new(agents(&config, native, &store)?);
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
+        weak.get_or_init(|| hub.weak());
         let (sender, controls) = mpsc::channel(8);
         let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
         let push = Push::load(desk.hub.clone(), config.sections.a2a.push_allow.clone()).await?;
@@ -190,19 +193,19 @@ impl fmt::Debug for App {
 }
 
 fn models(config: &Config) -> anyhow::Result<Models> {
-    let chosen = config.sections.model.default.clone();
+    let section = &config.sections.model;
+    let (default, fast, strong) = (section.default.clone(), section.fast.clone(), section.strong.clone());
+    let chosen = Chosen { default, fast, strong };
     Ok(Models::new(config.catalogue()?, config.keys.clone(), chosen))
 }
 
 /// The native agent, and whoever else there is.
 fn agents(config: &Config, native: Native, store: &Arc<dyn Store>) -> anyhow::Result<Agents> {
-    let built_in = config.native.then(|| Agent::new(gander_agent::modes::manifest(), Arc::new(native)));
     let mut remote = config.agents.iter();
-    let first = match built_in {
-        Some(native) => native,
-        None => remote_agent(remote.next().context("there is no agent")?, store)?,
+    let mut agents = match config.native {
+        true => Agents::native(Arc::clone(&native.shelf), Arc::new(native)),
+        false => Agents::only(remote_agent(remote.next().context("there is no agent")?, store)?),
     };
-    let mut agents = if config.native { Agents::new(first) } else { Agents::only(first) };
     for agent in remote {
         agents.add(remote_agent(agent, store)?)?;
     }
@@ -234,6 +237,7 @@ struct Kept {
     recipes: Arc<Recipes>,
     schedules: Arc<Schedules>,
     apps: Apps,
+    shelf: Arc<Shelf>,
 }
 
 async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
@@ -282,6 +286,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) 
         ..Surroundings::default()
     };
     Native {
+        shelf: Arc::clone(&kept.shelf),
         models: Arc::clone(models),
         settings: config.sections.agent.clone(),
         limits,
@@ -293,6 +298,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) 
         own: config.own.clone(),
         recipes: Arc::clone(&kept.recipes),
         apps: kept.apps.clone(),
+        hub: Arc::default(),
     }
 }
 
@@ -324,15 +330,14 @@ fn desk(
 ) -> Desk {
     let manifest = agents.default_manifest();
     let settings = Settings {
-        agent: manifest.name.clone(),
-        mode: manifest.default_mode().to_owned(),
-        model: None,
         policy: config.sections.permissions.policy,
         effort: config.sections.model.effort,
+        ..Settings::new(&manifest.name, manifest.default_mode())
     };
     let clients = Arc::new(Clients::default());
     let status = status(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let models = Arc::clone(models);
+    let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
     Desk {
         artifacts: Artifacts::new(Arc::clone(hub.store())),
         shared: Shared::new(Arc::clone(hub.store())),
@@ -347,13 +352,14 @@ fn desk(
         recipes: kept.recipes,
         schedules: kept.schedules,
         apps: kept.apps,
+        shelf: kept.shelf,
         remote_commands: config.sections.server.allow_remote_commands,
         agents,
         settings,
         tools,
         reply_grace: config.sections.server.reply_grace.0,
-        models: Arc::clone(&models),
-        catalog: Arc::new(move || models.catalog()),
+        models,
+        catalog: Arc::new(move || known.catalog(roster.roster())),
         status: Arc::new(status),
         control: Arc::new(move |control| pass_on(controls.clone(), control).boxed()),
     }

@@ -134,6 +134,11 @@ impl Config {
         }
     }
 
+    /// Where the owner's own agents are: beside the settings file.
+    pub fn agents_folder(&self) -> PathBuf {
+        self.file.with_file_name("agents")
+    }
+
     /// Where the value of this key came from.
     pub fn origin(&self, key: &str) -> Origin {
         self.origins.get(key).cloned().unwrap_or(Origin::Default)

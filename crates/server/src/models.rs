@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gander_agent::model::{Catalogue, Choice, ConnectError, Model, Patience, Retry, connect_with, detect, probes};
-use gander_domain::Effort;
+use gander_domain::{Effort, Roster};
 use gander_wire::acp::{Catalog, Model as Listed};
 use tokio::sync::OnceCell;
 
@@ -17,19 +17,30 @@ pub use providers::{Provider, Variable};
 /// Connections kept at once: each holds a pool of sockets.
 const KEPT: usize = 16;
 
+/// Models that the owner chose, as `provider/model`.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// For sessions without a choice of their own.
+    pub default: Option<String>,
+    /// For modes that want a quick one.
+    pub fast: Option<String>,
+    /// For modes that want a good one.
+    pub strong: Option<String>,
+}
+
 /// Finds, connects and keeps models.
 pub struct Models {
     catalogue: Catalogue,
     keys: Keys,
     /// What the owner chose.
-    chosen: Option<String>,
+    chosen: Chosen,
     found: OnceCell<Choice>,
     connected: Mutex<HashMap<(String, u64), Arc<dyn Model>>>,
 }
 
 impl Models {
     /// Models of this catalogue, reached with these keys.
-    pub fn new(catalogue: Catalogue, keys: Keys, chosen: Option<String>) -> Self {
+    pub fn new(catalogue: Catalogue, keys: Keys, chosen: Chosen) -> Self {
         // Whoever comes second finds the same provider installed.
         drop(rustls::crypto::ring::default_provider().install_default());
         Self { catalogue, keys, chosen, found: OnceCell::new(), connected: Mutex::default() }
@@ -37,7 +48,7 @@ impl Models {
 
     /// What a session without a choice of its own uses, and why. Looks around once.
     pub async fn default(&self) -> Choice {
-        match &self.chosen {
+        match &self.chosen.default {
             Some(model) => {
                 let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
                 Choice { model: model.clone(), reason, alternatives: Vec::new() }
@@ -48,7 +59,7 @@ impl Models {
 
     /// The default, if it is known already.
     pub fn known_default(&self) -> Option<String> {
-        self.chosen.clone().or_else(|| self.found.get().map(|choice| choice.model.clone()))
+        self.chosen.default.clone().or_else(|| self.found.get().map(|choice| choice.model.clone()))
     }
 
     /// The model of a session, reached with a client's own keys where it has some.
@@ -72,18 +83,39 @@ impl Models {
         Ok(model)
     }
 
+    /// The same, for a mode that prefers a model: that one is used unless the session has a choice of its own, or it
+    /// cannot be reached.
+    pub async fn of_mode(
+        &self,
+        session: Option<&str>,
+        mode: Option<&str>,
+        lent: Option<&Keys>,
+    ) -> Result<Arc<dyn Model>, ConnectError> {
+        let preferred = match mode {
+            Some("fast") => self.chosen.fast.as_deref(),
+            Some("strong") => self.chosen.strong.as_deref(),
+            other => other,
+        };
+        if let (None, Some(preferred)) = (session, preferred) {
+            match self.of(Some(preferred), lent).await {
+                Ok(model) => return Ok(model),
+                Err(error) => tracing::warn!(preferred, %error, "a mode's own model cannot be reached"),
+            }
+        }
+        self.of(session, lent).await
+    }
+
     /// What sessions can be set to.
-    pub fn catalog(&self) -> Arc<Catalog> {
+    pub fn catalog(&self, roster: Arc<Roster>) -> Arc<Catalog> {
         let models = self.listed();
         let efforts = vec![Effort::Off, Effort::Low, Effort::Medium, Effort::High];
-        let modes = gander_agent::modes::manifest().modes;
-        Arc::new(Catalog { modes, models, default_model: self.known_default(), efforts })
+        Arc::new(Catalog { roster, models, default_model: self.known_default(), efforts })
     }
 
     /// A client that brings keys of its own may have a better default than the server.
     async fn default_with(&self, lent: Option<&Keys>, keys: &Keys) -> String {
         let brings = lent.is_some_and(|lent| lent.names().any(|name| self.keys.get(name).is_none()));
-        if brings && self.chosen.is_none() {
+        if brings && self.chosen.default.is_none() {
             return look_around(&self.catalogue, keys).await.model;
         }
         self.default().await.model

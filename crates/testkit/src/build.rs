@@ -1,8 +1,8 @@
 //! Small values with sensible content, for tests.
 
 use gander_domain::{
-    Ask, Birth, Choice, ChoiceKind, Policy, Principal, Question, QuestionId, QuestionOrigin, RunId, RunOrigin,
-    SessionId, Settings, ToolCall, ToolCallId, ToolKind,
+    Ask, Birth, Choice, ChoiceKind, Principal, Question, QuestionId, QuestionOrigin, RunId, RunOrigin, SessionId,
+    Settings, ToolCall, ToolCallId, ToolKind,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -34,13 +34,7 @@ pub fn origin() -> RunOrigin {
 
 /// The settings of a new session.
 pub fn settings() -> Settings {
-    Settings {
-        agent: "gander".to_owned(),
-        mode: "assistant".to_owned(),
-        model: None,
-        policy: Policy::Ask,
-        effort: None,
-    }
+    Settings::new("gander", "assistant")
 }
 
 /// A new session.
@@ -93,6 +87,7 @@ pub fn permission(id: QuestionId, call: ToolCallId) -> Question {
         },
         origin: QuestionOrigin::Parked,
         fingerprint: None,
+        plan: None,
     }
 }
 

@@ -64,7 +64,8 @@ fn a_new_session_is_answered_with_its_modes_and_options() {
         .map(|option| (option["id"].as_str().unwrap(), option["currentValue"].as_str().unwrap()))
         .collect();
     let expected = [("mode", "assistant"), ("model", "demo/scripted"), ("thought_level", "default"), ("policy", "ask")];
-    assert_eq!(options, expected);
+    let further = [("routing", "off"), ("temperature", "default"), ("max_turns", "default"), ("budget", "none")];
+    assert_eq!(options, [expected, further].concat());
     assert!(door.connection.is_attached(build::session(1)));
 }
 
@@ -235,7 +236,7 @@ fn options_are_changed_and_answered_whole() {
         let line = door.line();
         let options = line["result"]["configOptions"].as_array().unwrap();
         let changed = options.iter().find(|found| found["id"] == option).unwrap();
-        assert_eq!((options.len(), &changed["currentValue"]), (4, &json!(value)));
+        assert_eq!((options.len(), &changed["currentValue"]), (8, &json!(value)));
     }
 }
 

@@ -275,6 +275,7 @@ fn an_address_that_was_visited_is_told_to_be_complete() {
         ask: Ask::Visit { url: "https://example.org/login".to_owned() },
         origin: QuestionOrigin::Held,
         fingerprint: None,
+        plan: None,
     };
     script.report(build::run(5), Report::Asked(question));
     let mut door = Door::open(&script.log);

@@ -1,15 +1,17 @@
 //! What one run is driven with.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use gander_domain::{Context, Ids};
+use gander_domain::view::Spent;
+use gander_domain::{Context, Ids, Plan, Settings};
 
 use super::guests::Guest;
-use super::hands::{GrantBook, Hands, Offers, Workbench};
+use super::hands::{GrantBook, Hands, Workbench};
 use crate::AgentSettings;
+use crate::delegate::MaybeOffice;
 use crate::mcp::Servers;
-use crate::model::Model;
-use crate::modes;
+use crate::model::{Model, ToolSpec};
+use crate::modes::{ModeSpec, Shelf};
 use crate::notes::{Notes, skills};
 use crate::permission::Rule;
 use crate::prompt::{Scene, prompt};
@@ -30,12 +32,35 @@ pub struct Equipment {
     pub system: String,
     /// What must hold before a run may end.
     pub goal: Option<Goal>,
+    /// What the session used up before.
+    pub spent: Spent,
     /// Where ids come from.
     pub ids: Box<dyn Ids + Send>,
+    /// Changes prompt and tools when the session's mode changes under way; absent: they stay.
+    pub refit: Option<Refit>,
+}
+
+/// Fits prompt and tools to changed settings.
+pub type Refit = Box<dyn Fn(&Settings) -> Fit + Send>;
+
+/// What a mode gives a run.
+pub struct Fit {
+    /// The system prompt.
+    pub system: String,
+    /// The tools on offer.
+    pub tools: Arc<[ToolSpec]>,
 }
 
 /// What the server knows about a session's surroundings.
 pub struct Surroundings {
+    /// The agents and their modes.
+    pub shelf: Arc<Shelf>,
+    /// What the session used up before.
+    pub spent: Spent,
+    /// The plan so far.
+    pub plan: Plan,
+    /// Who starts sub-agents, if anybody does.
+    pub office: MaybeOffice,
     /// The tools there are.
     pub toolbox: Arc<Toolbox>,
     /// The session's servers.
@@ -68,7 +93,7 @@ pub struct Task {
 }
 
 impl Equipment {
-    /// The native agent in these surroundings, in the mode that the context is set to.
+    /// The native agent in these surroundings.
     pub fn new(
         settings: AgentSettings,
         model: Arc<dyn Model>,
@@ -76,33 +101,45 @@ impl Equipment {
         context: &Context,
         ids: Box<dyn Ids + Send>,
     ) -> Self {
-        let Surroundings { toolbox, servers, workspace, host, rules, grants, today, notes, task } = surroundings;
-        let mode = modes::mode(&context.settings.mode);
-        let offers: Offers = Box::new(move |tools| mode.offers(tools));
-        let hands = Workbench {
+        let Surroundings { shelf, spent, plan, office, toolbox, servers, .. } = surroundings;
+        let Surroundings { workspace, host, rules, grants, today, notes, task, .. } = surroundings;
+        let mode = Mutex::new(mode_of(&shelf, &context.settings));
+        let (plan, bench_servers) = (Mutex::new(plan), Arc::clone(&servers));
+        let Task { instructions, guests, goal } = task;
+        let hands = Arc::new(Workbench {
             toolbox,
-            servers: Arc::clone(&servers),
-            offers,
+            servers: bench_servers,
+            mode,
             workspace,
             host,
             rules,
             grants,
-            guests: task.guests,
-        };
-        let system = prompt(&Scene {
-            workspace: &context.workspace,
-            folders: &context.folders,
-            today: &today,
-            system: &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-            mode,
-            policy: context.settings.policy,
-            tools: &hands.tools(),
-            servers: &servers.instructions(),
-            hints: &notes.hints,
-            skills: &skills::listing(&notes.skills),
-            task: &task.instructions,
+            office,
+            plan,
+            guests,
         });
-        Self { settings, model, hands: Arc::new(hands), servers, system, goal: task.goal, ids }
+        let (folder, folders) = (context.workspace.clone(), context.folders.clone());
+        let bench = Arc::clone(&hands);
+        let refit: Refit = Box::new(move |settings| {
+            bench.set_mode(mode_of(&shelf, settings));
+            let tools = bench.tools();
+            let system = prompt(&Scene {
+                workspace: &folder,
+                folders: &folders,
+                today: &today,
+                system: &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+                mode: &bench.mode(),
+                policy: settings.policy,
+                tools: &tools,
+                servers: &bench.servers.instructions(),
+                hints: &notes.hints,
+                skills: &skills::listing(&notes.skills),
+                task: &instructions,
+            });
+            Fit { system, tools }
+        });
+        let system = refit(&context.settings).system;
+        Self { settings, model, hands, servers, system, goal, spent, ids, refit: Some(refit) }
     }
 
     pub(super) fn setup(&self) -> Setup {
@@ -113,6 +150,11 @@ impl Equipment {
             tools: self.hands.tools(),
             judge: self.hands.clone(),
             goal: self.goal.clone(),
+            spent: self.spent,
         }
     }
+}
+
+fn mode_of(shelf: &Shelf, settings: &Settings) -> Arc<ModeSpec> {
+    shelf.library().mode(settings)
 }

@@ -4,16 +4,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Answer, ChoiceKind, Ids, Policy, Question, QuestionId, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult,
+    Answer, Ask, ChoiceKind, Ids, Plan, Policy, Question, QuestionId, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::guests::Guest;
+use crate::delegate::{self, Line, MaybeOffice, People};
 use crate::mcp::Servers;
 use crate::model::ToolSpec;
+use crate::modes::ModeSpec;
 use crate::permission::{self, Grant, Place, Rule, Verdict};
+use crate::tools::propose;
 use crate::tools::{Host, Signal, ToolContext, Toolbox, Workspace};
 use crate::turn::{Judge, Judgement};
 
@@ -33,8 +36,8 @@ pub struct Workbench {
     pub toolbox: Arc<Toolbox>,
     /// The session's servers.
     pub servers: Arc<Servers>,
-    /// Picks those of the tools that the mode offers: all others are unknown to it.
-    pub offers: Offers,
+    /// Says which of the tools are on offer, all others being unknown, and how much may run unasked at most.
+    pub mode: Mutex<Arc<ModeSpec>>,
     /// Where files are.
     pub workspace: Arc<Workspace>,
     /// Who lends files and terminals.
@@ -45,10 +48,11 @@ pub struct Workbench {
     pub grants: Arc<dyn GrantBook>,
     /// The server's own tools.
     pub guests: Vec<Arc<dyn Guest>>,
+    /// Who starts sub-agents, if anybody does.
+    pub office: MaybeOffice,
+    /// The plan as it was last set.
+    pub plan: Mutex<Plan>,
 }
-
-/// Picks some of the tools.
-pub type Offers = Box<dyn Fn(&Arc<[ToolSpec]>) -> Arc<[ToolSpec]> + Send + Sync>;
 
 /// Where grants are kept. Shared by all sessions; a grant names its workspace.
 pub trait GrantBook: Send + Sync {
@@ -81,9 +85,10 @@ impl Hands for Workbench {
     fn tools(&self) -> Arc<[ToolSpec]> {
         let lent = |needed: bool| self.guests.iter().filter(move |guest| guest.needed() == needed);
         let built_in = self.toolbox.specs();
-        let all = built_in.iter().cloned().chain(self.servers.specs());
+        let delegate = self.office.as_ref().map(|_| delegate::spec());
+        let all = built_in.iter().cloned().chain(delegate).chain(self.servers.specs());
         let all = all.chain(lent(false).flat_map(|guest| guest.specs())).collect();
-        (self.offers)(&all).iter().cloned().chain(lent(true).flat_map(|guest| guest.specs())).collect()
+        self.mode().offers(&all).iter().cloned().chain(lent(true).flat_map(|guest| guest.specs())).collect()
     }
 
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
@@ -95,8 +100,28 @@ impl Hands for Workbench {
                 return result;
             }
         }
+        if let (Some(office), delegate::NAME) = (&self.office, call.name.as_str()) {
+            let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return delegate::run(call, Line { office: &**office, people: &*self.servers, plan, signals, cancel })
+                .await;
+        }
+        if call.name == propose::NAME {
+            // Its start is in the log, so it was approved, and then the process died: the session has set the plan.
+            return propose::approved(&self.plan.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        if let ("plan", Ok(plan)) = (call.name.as_str(), Plan::edited(&call.arguments)) {
+            *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        }
         let (workspace, host) = (self.workspace.clone(), self.host.clone());
         self.toolbox.run(call, &ToolContext { workspace, host, signals, cancel }).await
+    }
+}
+
+/// A sub-agent asks as a server does: by the run that is under way.
+#[async_trait]
+impl People for Servers {
+    async fn ask(&self, title: &str, ask: Ask) -> Reply {
+        Servers::ask(self, title, ask).await
     }
 }
 
@@ -106,13 +131,17 @@ impl Judge for Workbench {
         if !offered.iter().any(|tool| tool.name == name) {
             return Judgement::Bad(ToolResult::text(ToolEnd::Failed, unknown(name, &offered)));
         }
-        let built_in = || self.toolbox.describe(id, name, arguments.clone(), &self.workspace);
+        let built_in = || match &self.office {
+            Some(office) if name == delegate::NAME => delegate::describe(&**office, id, arguments),
+            Some(_) | None => self.toolbox.describe(id, name, arguments.clone(), &self.workspace),
+        };
         let lent = || self.guests.iter().find_map(|guest| guest.describe(id, name, arguments));
         let call = match self.servers.describe(id, name, arguments).or_else(lent).unwrap_or_else(built_in) {
             Ok(call) => call,
             Err(result) => return Judgement::Bad(result),
         };
         match self.verdict(policy, &call) {
+            Verdict::Allow { .. } | Verdict::Ask(_) if call.name == propose::NAME => self.propose(call, ids),
             Verdict::Allow { .. } => Judgement::Run(call),
             Verdict::Ask(asked) => {
                 let question = permission::question(QuestionId::make(ids), &call, &asked);
@@ -145,11 +174,29 @@ impl Judge for Workbench {
 }
 
 impl Workbench {
+    /// How it works now.
+    pub fn mode(&self) -> Arc<ModeSpec> {
+        Arc::clone(&self.mode.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// It works in another way from now on.
+    pub fn set_mode(&self, mode: Arc<ModeSpec>) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// A plan is always put to a person.
+    fn propose(&self, call: ToolCall, ids: &mut dyn Ids) -> Judgement {
+        match propose::question(QuestionId::make(ids), &call, self.mode().then.clone()) {
+            Some(question) => Judgement::Ask(call, question),
+            None => Judgement::Bad(ToolResult::text(ToolEnd::Failed, "the plan cannot be read")),
+        }
+    }
+
     fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
         // A terminal that somebody lends is theirs: what runs there is seen there.
         let lent = !self.host.is_here() && self.host.offers().terminal;
         let place = Place { fenced: lent || self.toolbox.is_fenced(), ..self.workspace.place() };
-        permission::decide(policy, &self.rules, &self.grants.grants(), call, &place)
+        permission::decide(self.mode().within(policy), &self.rules, &self.grants.grants(), call, &place)
     }
 }
 

@@ -13,7 +13,7 @@ impl Held {
     /// Keeps the asker's place, and gives the question as people see it.
     pub(super) fn add(&mut self, id: QuestionId, title: String, ask: Ask, reply: oneshot::Sender<Reply>) -> Question {
         self.0.push((id, reply));
-        Question { id, call: None, title, ask, origin: QuestionOrigin::Held, fingerprint: None }
+        Question { id, call: None, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None }
     }
 
     /// Hands an answer to whoever asked; an answer to any other question is none of ours.

@@ -25,7 +25,7 @@ use feed::Feed;
 use held::Held;
 use tasks::Tasks;
 
-pub use equipment::{Equipment, Surroundings, Task};
+pub use equipment::{Equipment, Fit, Refit, Surroundings, Task};
 pub use guests::Guest;
 pub use hands::{GrantBook, Grants, Hands, Workbench};
 pub use orders::Orders;
@@ -95,7 +95,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return None,
-                order = orders.next() => return order.map(|order| ordered(&mut self.held, order)),
+                order = orders.next() => return order.map(|order| ordered(&mut self.held, &self.equipment, order)),
                 permit = self.reports.reserve(), if !free => permit.ok()?.send(self.outbox.pop_front()?),
                 input = self.tasks.next(), if free => return Some(input),
                 input = self.feed.next(), if free => return Some(input),
@@ -163,11 +163,17 @@ async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
     *pause = None;
 }
 
-fn ordered(held: &mut Held, order: Order) -> Input {
+fn ordered(held: &mut Held, equipment: &Equipment, order: Order) -> Input {
     if let Order::Answered { question, answer } = &order {
         held.answer(*question, answer);
     }
-    input(order)
+    match (order, &equipment.refit) {
+        (Order::Configured { settings }, Some(refit)) => {
+            let Fit { system, tools } = refit(&settings);
+            Input::Refitted { settings, system, tools }
+        }
+        (order, _) => input(order),
+    }
 }
 
 fn heard(held: &mut Held, equipment: &mut Equipment, news: News) -> Input {

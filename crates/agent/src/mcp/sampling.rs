@@ -67,6 +67,7 @@ fn request(params: CreateMessageRequestParams) -> Result<Request, ErrorData> {
         messages: messages.collect::<Result<_, _>>()?,
         tools: Arc::new([]),
         effort: None,
+        temperature: None,
         max_output: Some(params.max_tokens),
     })
 }

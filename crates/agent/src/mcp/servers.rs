@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Notice, Part, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult,
+    Ask, Choice, ChoiceKind, Notice, Part, Reply, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind,
+    ToolResult,
 };
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -185,6 +186,11 @@ impl Servers {
         let attendance = self.ground.seat.take(audience);
         self.review();
         attendance
+    }
+
+    /// Asks the people behind the run that listens; with nobody there the answer is `Cancelled`.
+    pub async fn ask(&self, title: &str, ask: Ask) -> Reply {
+        self.ground.seat.ask(title, ask).await
     }
 
     /// Asks about tools that are not what they were. Each is asked about once in a run.

@@ -66,6 +66,9 @@ impl GenaiModel {
         if let Some(most) = request.max_output {
             options = options.with_max_tokens(most);
         }
+        if let Some(temperature) = request.temperature {
+            options = options.with_temperature(f64::from(temperature));
+        }
         match request.effort {
             None => options,
             Some(Effort::Off) => options.with_reasoning_effort(ReasoningEffort::Zero),

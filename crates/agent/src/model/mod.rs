@@ -62,6 +62,8 @@ pub struct Request {
     pub tools: Arc<[ToolSpec]>,
     /// How hard to think; absent: the model's default.
     pub effort: Option<Effort>,
+    /// How freely to choose words, from 0; absent: the model's default.
+    pub temperature: Option<f32>,
     /// At most so many tokens of output; absent: the model's own limit.
     pub max_output: Option<u32>,
 }

@@ -38,8 +38,10 @@ impl Matter {
         let mut paths: Vec<PathBuf> = call.locations.iter().map(|location| PathBuf::from(&location.path)).collect();
         match call.name.as_str() {
             "read" | "list" | "grep" if !paths.is_empty() => Some(Self::Look { paths }),
-            "plan" | "skill" | "final_output" | "app_list" | "app_read" => Some(Self::Note),
+            "plan" | "propose_plan" | "skill" | "final_output" | "app_list" | "app_read" => Some(Self::Note),
             "app_create" | "app_update" => Some(Self::Keep),
+            // What it starts asks for itself.
+            "delegate" => Some(Self::Note),
             // Its own calls are asked about. What has two underscores is of an MCP server.
             name if name.starts_with("recipe_") && !name.contains("__") => Some(Self::Note),
             "write" | "edit" if paths.len() == 1 => paths.pop().map(|path| Self::Change { path }),

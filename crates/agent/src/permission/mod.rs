@@ -104,6 +104,7 @@ pub fn question(id: QuestionId, call: &ToolCall, asked: &Asked) -> Question {
         ask: Ask::Choose { choices: asked.choices.clone() },
         origin: QuestionOrigin::Parked,
         fingerprint: Some(fingerprint(call)),
+        plan: None,
     }
 }
 

@@ -17,6 +17,7 @@ mod locations;
 mod output;
 mod plan;
 mod process;
+pub(crate) mod propose;
 mod read;
 mod redact;
 mod shell;
@@ -115,6 +116,7 @@ impl Toolbox {
             Box::new(fetch::Fetch { limits, guard }),
             Box::new(plan::SetPlan),
             Box::new(skill::LoadSkill { own: skills }),
+            Box::new(propose::ProposePlan),
         ];
         let specs = tools.iter().map(|tool| tool.spec()).collect();
         Self { tools, specs, limits, redactor, sandbox }

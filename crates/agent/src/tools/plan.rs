@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::{Signal, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
 use crate::model::ToolSpec;
 
-/// More steps than this are no plan.
-const MOST_STEPS: usize = 100;
+const MOST_STEPS: usize = Plan::MOST_ITEMS;
 
 pub(super) struct SetPlan;
 

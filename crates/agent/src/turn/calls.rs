@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gander_domain::context::{PendingCall, Stage};
 use gander_domain::{
-    Answer, Event, Gate, Ids, Message, MessageId, Part, Question, QuestionId, Report, Role, ToolCall, ToolCallId,
+    Answer, Event, Gate, Ids, Message, MessageId, Part, Plan, Question, QuestionId, Report, Role, ToolCall, ToolCallId,
     ToolEnd, ToolKind, ToolResult,
 };
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::answer::agent;
 use super::judge::Judgement;
 use super::{Effect, Phase, Turn};
+use crate::tools::propose;
 
 /// How many calls in a row, up to now, were of unknown tools or with wrong arguments.
 pub(super) fn bad_calls(messages: &[Arc<Message>]) -> u32 {
@@ -58,7 +59,7 @@ impl Turn {
     fn decide(&mut self, pending: &PendingCall, ids: &mut dyn Ids) {
         let policy = self.context.settings.policy;
         match self.setup.judge.judge(policy, pending.id, &pending.name, &pending.arguments, ids) {
-            Judgement::Run(call) => self.clear(pending, call),
+            Judgement::Run(call) => self.clear(pending, call, ids),
             Judgement::Ask(call, question) => self.ask(pending, call, question),
             Judgement::Refuse(call, result) => self.shut(pending, call, result),
             Judgement::Bad(result) => {
@@ -68,7 +69,7 @@ impl Turn {
         }
     }
 
-    fn clear(&mut self, pending: &PendingCall, call: ToolCall) {
+    fn clear(&mut self, pending: &PendingCall, call: ToolCall, ids: &mut dyn Ids) {
         let id = call.id;
         self.cleared.push(id);
         match &pending.call {
@@ -76,12 +77,15 @@ impl Turn {
             None => self.want(call, Gate::Open),
         }
         if cfg!(bug = "tool_before_commit") {
-            self.run_tool(id);
+            self.run_tool(id, ids);
         }
     }
 
     fn ask(&mut self, pending: &PendingCall, call: ToolCall, question: Question) {
         let question = Question { call: Some(call.id), ..question };
+        if let Some(proposal) = &question.plan {
+            self.report(Report::PlanSet(proposal.plan.clone()));
+        }
         match &pending.call {
             Some(_) => self.report(Report::Asked(question.clone())),
             None => self.want(call, Gate::Ask(question.clone())),
@@ -112,6 +116,9 @@ impl Turn {
         if !answer.reply.allows() {
             return self.refused(pending.id);
         }
+        if let Some(plan) = question.approved(&answer.reply) {
+            return self.approve(pending, plan, ids);
+        }
         let policy = self.context.settings.policy;
         let (call, fresh) = match self.setup.judge.judge(policy, pending.id, &pending.name, &pending.arguments, ids) {
             Judgement::Run(call) => (call, None),
@@ -124,7 +131,15 @@ impl Turn {
         let bound = question.fingerprint.as_ref() == Some(&self.setup.judge.fingerprint(&call));
         match fresh {
             Some(fresh) if !bound => self.ask(pending, call, fresh),
-            Some(_) | None => self.clear(pending, call),
+            Some(_) | None => self.clear(pending, call, ids),
+        }
+    }
+
+    /// The session has set the plan and the mode that carries it out. The call starts as any other that was allowed.
+    fn approve(&mut self, pending: &PendingCall, plan: Plan, ids: &mut dyn Ids) {
+        if let Some(call) = &pending.call {
+            self.approved.push((call.id, plan));
+            self.clear(pending, call.clone(), ids);
         }
     }
 
@@ -147,12 +162,18 @@ impl Turn {
         }
     }
 
-    pub(super) fn run_tool(&mut self, id: ToolCallId) {
+    pub(super) fn run_tool(&mut self, id: ToolCallId, ids: &mut dyn Ids) {
         let Some(place) = self.cleared.iter().position(|cleared| *cleared == id) else { return };
         self.cleared.swap_remove(place);
         let Some(call) = self.pending(id).and_then(|pending| pending.call.clone()) else { return };
         self.fold(Event::ToolStarted { call: id });
-        self.effects.push_back(Effect::RunTool(call));
+        match self.approved.iter().position(|(approved, _)| *approved == id) {
+            Some(place) => {
+                let (_, plan) = self.approved.swap_remove(place);
+                self.tool_done(id, propose::approved(&plan), ids); // what was approved is all there is to tell
+            }
+            None => self.effects.push_back(Effect::RunTool(call)),
+        }
     }
 
     pub(super) fn tool_said(&mut self, call: ToolCallId, report: Report) {

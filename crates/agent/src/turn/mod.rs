@@ -1,6 +1,7 @@
 //! `Turn`: the pure machine of one run of the native agent.
 
 mod answer;
+mod budget;
 mod calls;
 mod goal;
 mod judge;
@@ -11,6 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gander_domain::view::Spent;
 use gander_domain::{
     Answer, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, Question, QuestionId, Report, Role, Settings,
     Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
@@ -44,6 +46,8 @@ pub struct Turn {
     phase: Phase,
     /// Calls that were reported as ready to start: each waits for its order.
     cleared: Vec<ToolCallId>,
+    /// Plans that were approved, by the calls that proposed them.
+    approved: Vec<(ToolCallId, Plan)>,
     /// Questions of live children. They do not outlast the turn.
     held: Vec<QuestionId>,
     /// Failed tries of the model call under way.
@@ -70,6 +74,8 @@ pub struct Setup {
     pub judge: Arc<dyn Judge>,
     /// What must hold before it may end.
     pub goal: Option<Goal>,
+    /// What the session used up before.
+    pub spent: Spent,
 }
 
 /// Something that happened.
@@ -105,8 +111,17 @@ pub enum Input {
     Noticed(Notice),
     /// A model call on a child's behalf was paid for.
     Spent(Usage),
-    /// Settings changed. Mode and model count from the next run on.
+    /// Settings changed. The model counts from the next run on.
     Configured(Settings),
+    /// Settings changed, and what the mode says with them. It counts from the next model call on.
+    Refitted {
+        /// All of them, as they are now.
+        settings: Settings,
+        /// The system prompt.
+        system: String,
+        /// The tools on offer.
+        tools: Arc<[ToolSpec]>,
+    },
     /// Stop.
     Cancel,
 }
@@ -160,6 +175,7 @@ impl Turn {
             context,
             phase: Phase::New,
             cleared: Vec::new(),
+            approved: Vec::new(),
             held: Vec::new(),
             failures: 0,
             squeezed: false,
@@ -178,7 +194,7 @@ impl Turn {
             Input::Model(events) => self.heard(events, ids),
             Input::ModelFailed(error) => self.model_failed(now, &error),
             Input::Waited => self.waited(),
-            Input::RunTool(call) => self.run_tool(call),
+            Input::RunTool(call) => self.run_tool(call, ids),
             Input::ToolShows(call, content) => self.tool_said(call, Report::ToolUpdated { call, content }),
             Input::ToolPlans(call, plan) => self.tool_said(call, Report::PlanSet(plan)),
             Input::ToolDone(call, result) => self.tool_done(call, result, ids),
@@ -188,8 +204,12 @@ impl Turn {
             Input::Abandoned(question) => self.abandoned(question),
             Input::Tools(tools) => self.setup.tools = tools,
             Input::Noticed(notice) => self.report(Report::Noticed(notice)),
-            Input::Spent(usage) => self.report(Report::UsageAdded(usage)),
+            Input::Spent(usage) => self.pay(usage),
             Input::Configured(settings) => self.context.settings = settings,
+            Input::Refitted { settings, system, tools } => {
+                self.context.settings = settings;
+                (self.setup.system, self.setup.tools) = (system, tools);
+            }
             Input::Cancel => self.cancel(),
         }
     }
@@ -283,8 +303,11 @@ impl Turn {
             let message = format!("the model called tools wrongly {} times in a row", settings.max_bad_calls);
             return Some(Outcome::failed("tool_calls", message));
         }
-        let spent = self.context.turns >= settings.max_turns;
-        spent.then_some(Outcome::Completed { stop: StopReason::MaxTurns })
+        if let Some(message) = budget::overdrawn(self.context.settings.budget, self.setup.spent) {
+            return Some(Outcome::failed("budget", message));
+        }
+        let most = self.context.settings.max_turns.unwrap_or(settings.max_turns);
+        (self.context.turns >= most).then_some(Outcome::Completed { stop: StopReason::MaxTurns })
     }
 
     fn call(&mut self) {
@@ -293,6 +316,7 @@ impl Turn {
             messages: compact::shown(&self.context.messages, self.setup.settings.max_result_chars),
             tools: Arc::clone(&self.setup.tools),
             effort: self.context.settings.effort,
+            temperature: self.context.settings.temperature.map(|hundredths| f32::from(hundredths) / 100.0),
             max_output: self.setup.settings.max_output,
         };
         self.phase = Phase::Calling(Draft::default());
@@ -333,6 +357,11 @@ impl Turn {
         }
         self.report(report);
         self.effects.push_back(Effect::End);
+    }
+
+    fn pay(&mut self, usage: Usage) {
+        self.setup.spent.add(&usage);
+        self.report(Report::UsageAdded(usage));
     }
 
     fn report(&mut self, report: Report) {

@@ -111,7 +111,7 @@ impl Turn {
             return; // the provider does not say
         }
         let usage = self.setup.model.usage(tokens);
-        self.report(Report::UsageAdded(usage.clone()));
+        self.pay(usage.clone());
         self.fold(Event::UsageAdded { usage });
     }
 

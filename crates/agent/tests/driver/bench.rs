@@ -121,6 +121,7 @@ impl Judge for TestHands {
             ask: Ask::Choose { choices: Vec::new() },
             origin: QuestionOrigin::Parked,
             fingerprint: Some(self.fingerprint(&call)),
+            plan: None,
         };
         Judgement::Ask(call, question)
     }
@@ -211,7 +212,9 @@ impl Bench {
             hands: hands.clone(),
             servers: Arc::default(),
             system: String::new(),
+            spent: Default::default(),
             ids: Box::new(Random),
+            refit: None,
         };
         let (orders, heard) = mpsc::channel(8);
         let (tell, reports) = mpsc::channel(reports);
@@ -329,8 +332,7 @@ pub fn info() -> ModelInfo {
 
 /// A context whose run has a prompt and nothing else.
 pub fn prompted() -> Context {
-    let settings =
-        Settings { agent: "gander".into(), mode: "assistant".into(), model: None, policy: Policy::Ask, effort: None };
+    let settings = Settings::new("gander", "assistant");
     let mut context = Context::begin(settings, "/".into(), Vec::new());
     let origin = RunOrigin { by: Principal::owner(), door: "test".into() };
     let message = Message::text(MessageId::new(Uuid::from_u128(8)), Role::User, "go");

@@ -1,9 +1,9 @@
 //! The real tools and permissions behind the driver's judge.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use gander_agent::driver::{Grants, Hands, Workbench};
-use gander_agent::modes;
+use gander_agent::modes::Library;
 use gander_agent::tools::{Limits, LocalHost, Toolbox, Workspace};
 use gander_agent::turn::{Judge, Judgement};
 use gander_domain::{ChoiceKind, Ids, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd};
@@ -25,10 +25,11 @@ impl Ids for Count {
 
 fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
     let toolbox = Arc::new(Toolbox::builtin(Limits::default()));
-    let mode = modes::mode(mode);
+    let modes = Library::built_in().agents()[0].modes.clone();
+    let mode = modes.into_iter().find(|known| known.id == mode).unwrap();
     let workspace = Arc::new(Workspace::open(folder.path(), &[]).unwrap());
     Workbench {
-        offers: Box::new(move |tools| mode.offers(tools)),
+        mode: Mutex::new(mode),
         servers: Arc::default(),
         host: Arc::new(LocalHost::new(workspace.clone(), 1 << 20)),
         toolbox,
@@ -36,6 +37,8 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
         rules: Arc::new([]),
         grants: Arc::new(Grants::default()),
         guests: Vec::new(),
+        office: None,
+        plan: Mutex::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{Bench, Signal};
 fn every_tool_says_what_it_takes() {
     let specs = Bench::new().tools.specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
-    assert_eq!(names, ["read", "write", "edit", "list", "grep", "shell", "fetch", "plan", "skill"]);
+    assert_eq!(names, ["read", "write", "edit", "list", "grep", "shell", "fetch", "plan", "skill", "propose_plan"]);
     for spec in specs.iter() {
         assert_eq!(spec.schema["type"], "object", "{}", spec.name);
         assert_eq!(spec.schema["additionalProperties"], false, "{}", spec.name);
@@ -62,7 +62,7 @@ async fn bad_calls_are_told_to_the_model_and_never_run() {
         (
             "nothing",
             json!({}),
-            "no such tool: \"nothing\" (there are: read, write, edit, list, grep, shell, fetch, plan, skill)",
+            "no such tool: \"nothing\" (there are: read, write, edit, list, grep, shell, fetch, plan, skill, propose_plan)",
         ),
         ("read", json!({}), "arguments do not fit the tool: missing field `path`"),
         (

@@ -88,6 +88,7 @@ pub fn question(id: QuestionId, call: &ToolCall, fingerprint: String) -> Questio
         },
         origin: QuestionOrigin::Parked,
         fingerprint: Some(fingerprint),
+        plan: None,
     }
 }
 
@@ -113,13 +114,13 @@ pub fn setup() -> Setup {
         tools: ["look", "write", "danger", "forbidden"].map(tool).into(),
         judge: Arc::new(Names::default()),
         goal: None,
+        spent: Default::default(),
     }
 }
 
 /// A context whose run has this prompt and nothing else.
 pub fn prompted(text: &str) -> Context {
-    let settings =
-        Settings { agent: "gander".into(), mode: "assistant".into(), model: None, policy: Policy::Ask, effort: None };
+    let settings = Settings::new("gander", "assistant");
     let mut context = Context::begin(settings, "/home/ada".into(), Vec::new());
     context.titled = true;
     start(&mut context, text);
@@ -299,6 +300,7 @@ fn input_line(input: &Input) -> String {
         Input::Noticed(notice) => format!("noticed: {}", notice.title),
         Input::Spent(usage) => format!("spent: {} {}", usage.input, usage.output),
         Input::Configured(settings) => format!("configured: {:?}", settings.policy),
+        Input::Refitted { settings, tools, .. } => format!("refitted: {}, {} tools", settings.mode, tools.len()),
         Input::Cancel => "cancel".into(),
     }
 }
@@ -386,6 +388,7 @@ pub fn report_line(report: &Report) -> String {
         Report::PlanSet(plan) => format!("- plan of {}", plan.items.len()),
         Report::StateChanged { delta, .. } => format!("- keeps {} values", delta.len()),
         Report::ArtifactSaved { name, version, .. } => format!("- saved {name} {version}"),
+        Report::Routed(route) => format!("- routed to {}", route.mode),
         Report::UsageAdded(usage) => format!("- used {} in, {} out", usage.input, usage.output),
         Report::Titled(title) => format!("- titled {title}"),
         Report::Noticed(notice) => format!("- noticed {:?}: {}", notice.severity, notice.title),

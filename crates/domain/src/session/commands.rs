@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Now, Session, When, user_message};
 use crate::{
-    Accepted, Answer, Ask, Command, CommandError, Event, IfBusy, Message, Order, Outcome, Part, Question, QuestionId,
-    Reply, ResetReason, RunId, RunOrigin, STATE_LIMIT, Seq, SettingsPatch, State, state,
+    Accepted, Answer, Ask, Command, CommandError, Event, IfBusy, Message, Order, Outcome, Part, Plan, Question,
+    QuestionId, Reply, ResetReason, RunId, RunOrigin, STATE_LIMIT, Seq, SettingsPatch, State, state,
 };
 
 /// How many prompts may wait in one session.
@@ -129,11 +129,16 @@ impl Session {
         let run = self.view.run.as_ref().ok_or(CommandError::NoSuchQuestion(id))?;
         let question = run.question(id).ok_or(CommandError::NoSuchQuestion(id))?;
         let reply = fit(question, reply)?;
+        let approved = question.approved(&reply).zip(question.plan.as_ref().map(|proposal| proposal.then.clone()));
         let run = run.id;
         let answer = Answer { by: Some(origin.by), reply };
         self.close_message(now, false);
         let event = Event::QuestionAnswered { question: id, answer: answer.clone() };
         self.append_with(now.at, Some(run), event, meta.map(|meta| *meta));
+        if let Some((plan, then)) = approved {
+            self.append(now.at, Some(run), Event::PlanSet { plan });
+            self.configure(now, SettingsPatch { mode: then, ..SettingsPatch::default() });
+        }
         if self.attached {
             self.crossed = true;
             self.order(When::Committed, Order::Answered { question: id, answer });
@@ -224,6 +229,10 @@ fn fit(question: &Question, reply: Reply) -> Result<Reply, CommandError> {
         },
         (Ask::Form { .. } | Ask::Visit { .. }, filled @ Reply::Filled { .. }) => Ok(filled),
         (_, reply @ (Reply::Declined | Reply::Cancelled)) => Ok(reply),
+        (Ask::Choose { .. }, Reply::Filled { content }) if question.plan.is_some() => {
+            let plan = Plan::edited(&content).map_err(CommandError::BadAnswer)?;
+            Ok(Reply::Filled { content: serde_json::json!(plan) })
+        }
         (Ask::Choose { .. }, Reply::Filled { .. }) => Err(CommandError::BadAnswer("choose an option".to_owned())),
         (Ask::Form { .. } | Ask::Visit { .. }, Reply::Chosen { .. }) => {
             Err(CommandError::BadAnswer("send the content asked for".to_owned()))

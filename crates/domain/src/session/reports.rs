@@ -36,6 +36,8 @@ impl Session {
             Report::ArtifactSaved { name, version, mime, call } => {
                 self.fact(now, run, Event::ArtifactSaved { name, version, mime, call });
             }
+            Report::Routed(route) if self.view.settings.routing.is_off() => drop(route),
+            Report::Routed(route) => self.fact(now, run, Event::Routed { route }),
             Report::UsageAdded(usage) => self.fact(now, run, Event::UsageAdded { usage }),
             Report::Titled(title) if self.view.title.is_none() => self.fact(now, run, Event::TitleSet { title }),
             Report::Titled(_) => {}
@@ -214,6 +216,7 @@ fn closes(report: &Report) -> bool {
         | Report::ArtifactSaved { .. }
         | Report::Titled(_)
         | Report::Noticed(_)
+        | Report::Routed(_)
         | Report::Compacted { .. } => false,
     }
 }

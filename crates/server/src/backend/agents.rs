@@ -1,18 +1,29 @@
-//! The agents of this server: each a manifest and whatever runs it. A session's settings name the one that serves it.
+//! Agents by name: what each is, and the back-end that runs it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use gander_domain::{AgentManifest, Outcome, Report, SessionView, Settings};
+use gander_agent::modes::{Library, Shelf};
+use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings};
 
 use super::{Backend, Holding, Stay};
 
-/// All agents. The first serves whoever names none.
+/// All agents: those of the native loop, as their files are now, then the others. The first serves whoever names none.
 pub struct Agents {
-    first: Agent,
+    native: Option<Native>,
     others: Vec<Agent>,
     /// The first answers to every name.
     any_name: bool,
+    /// The roster of the library it was made from.
+    roster: Mutex<Option<Made>>,
+}
+
+/// A roster, and the library that it was made from.
+type Made = (Option<Arc<Library>>, Arc<Roster>);
+
+struct Native {
+    shelf: Arc<Shelf>,
+    backend: Arc<dyn Backend>,
 }
 
 /// One agent.
@@ -39,7 +50,7 @@ impl Agent {
 impl Agents {
     /// With one agent, the default.
     pub fn new(first: Agent) -> Self {
-        Self { first, others: Vec::new(), any_name: false }
+        Self { native: None, others: vec![first], any_name: false, roster: Mutex::default() }
     }
 
     /// One agent that answers to every name.
@@ -47,48 +58,77 @@ impl Agents {
         Self { any_name: true, ..Self::new(agent) }
     }
 
+    /// With the agents of this shelf, which this back-end runs.
+    pub fn native(shelf: Arc<Shelf>, backend: Arc<dyn Backend>) -> Self {
+        let native = Some(Native { shelf, backend });
+        Self { native, others: Vec::new(), any_name: false, roster: Mutex::default() }
+    }
+
     /// One more.
     pub fn add(&mut self, agent: Agent) -> Result<(), NameTaken> {
-        if self.find(&agent.manifest.name).is_some() {
+        if self.roster().agents().iter().any(|known| known.name == agent.manifest.name) {
             return Err(NameTaken(agent.manifest.name.clone()));
         }
         self.others.push(agent);
+        *self.roster.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
 
-    /// The agent of whoever names none.
-    pub fn default_manifest(&self) -> &Arc<AgentManifest> {
-        &self.first.manifest
+    /// All agents and the names of their modes.
+    pub fn roster(&self) -> Arc<Roster> {
+        let library = self.native.as_ref().map(|native| native.shelf.library());
+        let mut kept = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((from, roster)) = &*kept
+            && from.as_ref().map(Arc::as_ptr) == library.as_ref().map(Arc::as_ptr)
+        {
+            return Arc::clone(roster);
+        }
+        let native = library.iter().flat_map(|library| library.manifests()).map(Arc::new);
+        let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
+        let roster = Arc::new(Roster::new(native.chain(others).collect()));
+        *kept = Some((library.clone(), Arc::clone(&roster)));
+        roster
     }
 
-    /// What the agent of this name is.
-    pub fn manifest(&self, name: &str) -> Option<&Arc<AgentManifest>> {
-        self.find(name).map(|agent| &agent.manifest)
+    /// The agent of whoever names none.
+    pub fn default_manifest(&self) -> Arc<AgentManifest> {
+        let first = self.manifests().into_iter().next();
+        first.unwrap_or_else(|| Arc::new(AgentManifest::new("none", "None", "There is no agent here")))
+    }
+
+    /// What this name means, be it an agent or one of its modes.
+    pub fn manifest(&self, name: &str) -> Option<Arc<AgentManifest>> {
+        let any = || self.any_name.then(|| self.default_manifest());
+        self.roster().named(name).or_else(any)
     }
 
     /// What all of them are, the default first.
-    pub fn manifests(&self) -> impl Iterator<Item = &Arc<AgentManifest>> {
-        std::iter::once(&self.first).chain(&self.others).map(|agent| &agent.manifest)
+    pub fn manifests(&self) -> Vec<Arc<AgentManifest>> {
+        self.roster().agents().to_vec()
     }
 
-    /// These settings, for the agent of this name in its default mode.
+    /// These settings, for what this name means: an agent in its default mode, or one of its modes.
     pub fn settings(&self, name: &str, base: &Settings) -> Option<Settings> {
-        let manifest = self.manifest(name)?;
-        let mode = manifest.default_mode().to_owned();
-        Some(Settings { agent: manifest.name.clone(), mode, ..base.clone() })
+        let roster = self.roster();
+        let any = || roster.settings(&roster.agents().first().filter(|_| self.any_name)?.name, base);
+        roster.settings(name, base).or_else(any)
     }
 
-    fn find(&self, name: &str) -> Option<&Agent> {
-        let mut agents = std::iter::once(&self.first).chain(&self.others);
-        agents.find(|agent| agent.manifest.name == name).or_else(|| self.any_name.then_some(&self.first))
+    fn backend(&self, name: &str) -> Option<Arc<dyn Backend>> {
+        if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == name) {
+            return Some(Arc::clone(&agent.backend));
+        }
+        let native = self.native.as_ref()?;
+        let library = native.shelf.library();
+        library.agents().iter().any(|agent| agent.name == name).then(|| Arc::clone(&native.backend))
     }
 }
 
 #[async_trait]
 impl Backend for Agents {
     async fn drive(&self, stay: Stay) {
-        match self.find(&stay.view.settings.agent) {
-            Some(agent) => agent.backend.drive(stay).await,
+        match self.backend(&stay.view.settings.agent) {
+            Some(backend) => backend.drive(stay).await,
             None => {
                 let message = format!("no such agent here: {}", stay.view.settings.agent);
                 // Nobody hears it only if the session is gone.
@@ -96,26 +136,27 @@ impl Backend for Agents {
             }
         }
     }
+
     async fn opened(&self, view: &SessionView) {
-        if let Some(agent) = self.find(&view.settings.agent) {
-            agent.backend.opened(view).await;
+        if let Some(backend) = self.backend(&view.settings.agent) {
+            backend.opened(view).await;
         }
     }
 
     async fn closing(&self, view: &SessionView) {
-        if let Some(agent) = self.find(&view.settings.agent) {
-            agent.backend.closing(view).await;
+        if let Some(backend) = self.backend(&view.settings.agent) {
+            backend.closing(view).await;
         }
     }
 
     async fn holdings(&self, view: &SessionView) -> Vec<String> {
-        match self.find(&view.settings.agent) {
-            Some(agent) => agent.backend.holdings(view).await,
+        match self.backend(&view.settings.agent) {
+            Some(backend) => backend.holdings(view).await,
             None => Vec::new(),
         }
     }
 
     async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
-        self.find(&view.settings.agent)?.backend.holding(view, name).await
+        self.backend(&view.settings.agent)?.holding(view, name).await
     }
 }

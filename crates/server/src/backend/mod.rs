@@ -13,6 +13,7 @@ pub mod conformance;
 pub mod goosed;
 pub mod handler;
 pub mod native;
+pub mod office;
 
 /// Runs agents. One call of [`Backend::drive`] is one stay of a run: from its start, or from its last answer,
 /// until it parks or ends.

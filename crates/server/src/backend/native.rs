@@ -1,24 +1,28 @@
 //! The native agent as a back-end: gives the driver its model, tools and surroundings.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::AgentSettings;
+use gander_agent::delegate::MaybeOffice;
 use gander_agent::driver::{Equipment, GrantBook, Orders, Surroundings, drive};
 use gander_agent::mcp::Servers;
+use gander_agent::modes::Shelf;
 use gander_agent::notes::{Notes, Own};
 use gander_agent::permission::Rule;
+use gander_agent::route::{by_words, judged};
 use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
-use gander_domain::{Context, Notice, Outcome, Report, Severity};
+use gander_domain::{Context, Notice, Outcome, Report, Role, Route, Routing, SessionView, Severity};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backend, Beginning, Lent, Stay};
+use super::{Backend, Beginning, Lent, Stay, office};
 use crate::apps::{AppTools, Apps};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
+use crate::hub::WeakHub;
 use crate::models::Models;
 use crate::recipes::{Followed, Recipes};
 use crate::trust::Trust;
@@ -28,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The native agent.
 pub struct Native {
+    /// The agents and their modes.
+    pub shelf: Arc<Shelf>,
     /// Who answers.
     pub models: Arc<Models>,
     /// Limits and pauses.
@@ -50,6 +56,8 @@ pub struct Native {
     pub recipes: Arc<Recipes>,
     /// Everybody's apps.
     pub apps: Apps,
+    /// Where sub-agents are begun, once there is such a place.
+    pub hub: Arc<OnceLock<WeakHub>>,
 }
 
 /// What was written down for a run before it began.
@@ -72,7 +80,13 @@ impl Backend for Native {
         let first = stay.beginning == Beginning::Fresh && stay.view.ended.is_empty();
         let session = stay.view.session;
         let apps = AppTools { apps: self.apps.clone(), principal: stay.view.owner.clone() };
-        let Stay { context, lent, orders, reports, stop, .. } = stay;
+        let Stay { mut context, view, beginning, lent, orders, reports, stop, .. } = stay;
+        if beginning == Beginning::Fresh
+            && let Some(route) = self.route(&context, &lent).await
+        {
+            context.settings.follow(&route);
+            drop(reports.send(Report::Routed(route)).await);
+        }
         let mut orders = Orders::from(orders);
         settle(&servers, &mut orders, &stop).await;
         let followed = match self.recipes.of(session).await {
@@ -87,7 +101,7 @@ impl Backend for Native {
         if first {
             tell(&reports, &notes.warnings).await;
         }
-        match self.equip(&context, &lent, servers, Prepared { notes, followed, apps }).await {
+        match self.equip(&context, &view, &lent, servers, Prepared { notes, followed, apps }).await {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
@@ -106,15 +120,42 @@ impl Native {
         read.unwrap_or_default()
     }
 
+    /// A sub-agent has none of its own.
+    fn office(&self, view: &SessionView, lent: &Lent) -> MaybeOffice {
+        let is_sub = view.run.as_ref().is_some_and(|run| run.origin.door == office::DOOR);
+        let hub = self.hub.get().filter(|_| !is_sub)?.clone();
+        let (shelf, parent, lent) = (Arc::clone(&self.shelf), view.clone(), lent.clone());
+        Some(Arc::new(office::Desk { hub, shelf, parent, lent }))
+    }
+
+    /// Where the prompt goes, if the session leaves that open.
+    async fn route(&self, context: &Context, lent: &Lent) -> Option<Route> {
+        let prompt = context.messages[context.run_from()..].iter().find(|message| message.role == Role::User)?;
+        let (library, prompt, settings) = (self.shelf.library(), prompt.plain_text(), &context.settings);
+        match settings.routing {
+            Routing::Off => None,
+            Routing::Rules => Some(by_words(&library, settings, &prompt)),
+            Routing::Model => {
+                let model = self.models.of_mode(settings.model.as_deref(), Some("fast"), lent.keys.as_ref()).await;
+                match model {
+                    Ok(model) => Some(judged(&*model, &library, settings, &prompt).await),
+                    Err(_) => Some(by_words(&library, settings, &prompt)),
+                }
+            }
+        }
+    }
+
     async fn equip(
         &self,
         context: &Context,
+        view: &SessionView,
         lent: &Lent,
         servers: Arc<Servers>,
         prepared: Prepared,
     ) -> Result<Equipment, Outcome> {
-        let model = self.models.of(context.settings.model.as_deref(), lent.keys.as_ref()).await;
-        let model = model.map_err(|error| Outcome::failed("model", error.to_string()))?;
+        let mode = self.shelf.library().mode(&context.settings);
+        let model = self.models.of_mode(context.settings.model.as_deref(), mode.model.as_deref(), lent.keys.as_ref());
+        let model = model.await.map_err(|error| Outcome::failed("model", error.to_string()))?;
         let workspace = Arc::new(open(context)?);
         let host = lent.host.clone();
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
@@ -122,6 +163,10 @@ impl Native {
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
         task.guests.push(Arc::new(apps));
         let surroundings = Surroundings {
+            shelf: Arc::clone(&self.shelf),
+            spent: view.spent,
+            plan: view.plan.clone(),
+            office: self.office(view, lent),
             toolbox: Arc::clone(&self.toolbox),
             servers,
             host: host.unwrap_or_else(local),

@@ -13,7 +13,7 @@ use super::{Context, Exit, client};
 use crate::config::{Origin, SETTINGS};
 use crate::daemon::{Attached, Hello, Want, connect};
 use crate::log::{Options, SqliteStore, Store};
-use crate::models::Models;
+use crate::models::{Chosen, Models};
 use crate::output::Tone;
 use crate::paths::Lock;
 
@@ -117,7 +117,7 @@ impl Doctor {
     async fn model(&self) -> anyhow::Result<()> {
         let config = &self.context.config;
         self.head("\nmodel")?;
-        let models = Models::new(config.catalogue()?, config.keys.clone(), None);
+        let models = Models::new(config.catalogue()?, config.keys.clone(), Chosen::default());
         match &config.sections.model.default {
             Some(model) => self.row("in force", model, &config.origin("model.default").to_string())?,
             None => {

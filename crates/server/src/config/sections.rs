@@ -54,6 +54,12 @@ pub struct Sections {
 pub struct ModelSection {
     /// `provider/model`; absent: detected.
     pub default: Option<String>,
+    /// For modes that want a quick one.
+    #[serde(default)]
+    pub fast: Option<String>,
+    /// For modes that want a good one.
+    #[serde(default)]
+    pub strong: Option<String>,
     /// How hard it thinks.
     pub effort: Option<Effort>,
 }

@@ -30,6 +30,16 @@ pub const SETTINGS: &[Setting] = &[
         "Which model answers, as provider/model. Not set: the first provider whose key is in the environment, then a model server on this machine, then the built-in demo.",
     ),
     unset(
+        "model.fast",
+        r#""openai/gpt-5-mini""#,
+        "Which model answers in modes that want a quick one. Not set: the default.",
+    ),
+    unset(
+        "model.strong",
+        r#""anthropic/claude-opus-5""#,
+        "Which model answers in modes that want a good one. Not set: the default.",
+    ),
+    unset(
         "model.effort",
         r#""medium""#,
         "How hard the model thinks: off, low, medium or high. Not set: the model's own default.",

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use gander_agent::model::ToolSpec;
+use gander_agent::modes::Shelf;
 use gander_domain::Settings;
 use gander_wire::acp::Catalog;
 use serde_json::Value;
@@ -67,7 +68,9 @@ pub struct Desk {
     pub agents: Arc<Agents>,
     /// What new sessions are set to.
     pub settings: Settings,
-    /// The built-in agent's tools.
+    /// The built-in agents and their modes.
+    pub shelf: Arc<Shelf>,
+    /// The built-in agents' tools.
     pub tools: Arc<[ToolSpec]>,
     /// Who answers.
     pub models: Arc<Models>,

@@ -11,7 +11,7 @@ mod upkeep;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -42,6 +42,17 @@ const WARM: usize = 512;
 #[derive(Clone)]
 pub struct Hub {
     inner: Arc<Inner>,
+}
+
+/// A hub that may be gone: for those whom the hub itself keeps.
+#[derive(Clone)]
+pub struct WeakHub(Weak<Inner>);
+
+impl WeakHub {
+    /// The hub, if it is still there.
+    pub fn upgrade(&self) -> Option<Hub> {
+        self.0.upgrade().map(|inner| Hub { inner })
+    }
 }
 
 struct Inner {
@@ -94,6 +105,11 @@ impl Hub {
             stop: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// For those whom it keeps itself.
+    pub fn weak(&self) -> WeakHub {
+        WeakHub(Arc::downgrade(&self.inner))
     }
 
     /// The store behind it.

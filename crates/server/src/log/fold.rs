@@ -78,6 +78,7 @@ impl Changes {
             }
             Event::TitleSet { title } => card.title = Some(title.clone()),
             Event::SettingsChanged { patch } => card.agent = patch.agent.clone().or_else(|| card.agent.take()),
+            Event::Routed { route } => card.agent = Some(route.agent.clone()),
             Event::ArchiveSet { archived } => card.archived = Some(*archived),
             Event::RunQueued { .. } => self.run(entry, RunStep::Queued),
             Event::RunStarted { .. } => self.run(entry, RunStep::Started),

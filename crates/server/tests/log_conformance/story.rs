@@ -1,7 +1,7 @@
 //! Logs for tests: a session told entry by entry, with counted ids and times.
 
 use gander_domain::{
-    Answer, Ask, Entry, Event, Growth, Message, MessageId, Outcome, Part, Policy, Principal, Question, QuestionId,
+    Answer, Ask, Entry, Event, Growth, Message, MessageId, Outcome, Part, Principal, Question, QuestionId,
     QuestionOrigin, Reply, Role, RunId, RunOrigin, Seq, SessionId, Settings, StopReason, Timestamp,
 };
 use gander_server::log::{Append, Committed, Epoch, Store, StoreError, Sync};
@@ -33,8 +33,7 @@ impl Story {
         let now = i64::try_from(number).unwrap() * 1_000_000;
         let mut story =
             Self { session, entries: vec![], epoch: Epoch::FIRST, run: None, message: None, sent: 0, ids, now };
-        let settings =
-            Settings { agent: "native".into(), mode: "code".into(), model: None, policy: Policy::Ask, effort: None };
+        let settings = Settings::new("native", "code");
         let workspace = workspace.to_owned();
         story.push(Event::SessionCreated { session, owner, workspace, folders: vec![], settings, parent: None });
         story
@@ -113,7 +112,8 @@ impl Story {
         let id = QuestionId::new(self.id());
         let ask = Ask::Visit { url: "http://localhost/".into() };
         let title = "May I?".to_owned();
-        let question = Question { id, call: None, title, ask, origin: QuestionOrigin::Parked, fingerprint: None };
+        let question =
+            Question { id, call: None, title, ask, origin: QuestionOrigin::Parked, fingerprint: None, plan: None };
         self.push(Event::QuestionAsked { question });
         id
     }

@@ -34,6 +34,9 @@ pub(super) fn data(question: &Question) -> Value {
         Ask::Form { schema } => data["schema"] = schema.clone(),
         Ask::Visit { url } => data["url"] = json!(url),
     }
+    if let Some(proposal) = &question.plan {
+        data["plan"] = json!(proposal.plan);
+    }
     if let Some(call) = question.call {
         data["call"] = json!(call);
     }
@@ -58,6 +61,10 @@ pub fn named(message: &Message) -> Option<&str> {
 pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
     let text = text_of(message);
     match &question.ask {
+        Ask::Choose { .. } if question.plan.is_some() && data_of(message).is_some_and(is_plan) => {
+            let content = data_of(message).cloned().unwrap_or_default();
+            Ok(Reply::Filled { content: Value::Object(content) })
+        }
         Ask::Choose { choices } => {
             let data = data_of(message).and_then(|data| data.get("choice")?.as_str());
             let said = data.unwrap_or(text.trim());
@@ -101,6 +108,11 @@ fn text_of(message: &Message) -> String {
 
 fn data_of(message: &Message) -> Option<&Map<String, Value>> {
     message.parts.iter().find_map(|part| if let Content::Data(data) = &part.content { data.as_object() } else { None })
+}
+
+/// A plan that somebody changed, and approves by sending it.
+fn is_plan(data: &Map<String, Value>) -> bool {
+    data.contains_key("items") || data.contains_key("plan")
 }
 
 /// By id or name in any case; a plain yes or no means this once.

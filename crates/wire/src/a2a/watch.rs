@@ -160,6 +160,7 @@ impl Watch {
                 entry,
                 || json!({ "kind": "artifact_saved", "name": name, "version": version, "mediaType": mime }),
             ),
+            Event::Routed { route } => self.detailed(entry, || json!({ "kind": "routed", "route": route })),
             Event::Noticed { notice } => self.detailed(entry, || json!({ "kind": "notice", "notice": notice })),
             Event::QuestionAsked { question } => {
                 self.questions.push(question.clone());

@@ -5,7 +5,7 @@ use std::io::Write;
 use gander_domain::{MessageId, SessionId, Settings};
 use serde::Serialize;
 
-use super::options::config_options;
+use super::options::{config_options, current_mode};
 use super::output::{Chunk, Update, Voice};
 use super::schema::{ConfigOptionUpdate, CurrentModeUpdate, SessionUpdate};
 use super::types::Catalog;
@@ -36,7 +36,7 @@ pub(super) fn update(out: &mut Outbox, prefix: &Prefix, catalog: &Catalog, updat
         Update::Text(chunk) => text(out, prefix, chunk),
         Update::Settings { settings, mode_changed } => {
             if *mode_changed {
-                let mode = CurrentModeUpdate::new(settings.mode.clone());
+                let mode = CurrentModeUpdate::new(current_mode(catalog, settings));
                 other(out, prefix, &SessionUpdate::CurrentModeUpdate(mode));
             }
             other(out, prefix, &options(catalog, settings));

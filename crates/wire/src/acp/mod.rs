@@ -14,6 +14,7 @@ pub mod error;
 mod hello;
 pub mod host;
 pub mod input;
+mod limits;
 pub mod options;
 pub mod output;
 mod question;

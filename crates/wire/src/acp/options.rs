@@ -1,7 +1,9 @@
 //! A session's settings as modes and config options, and back.
 
-use gander_domain::{Effort, Policy, Settings, SettingsPatch};
+use gander_domain::roster::is_same;
+use gander_domain::{Effort, Policy, Routing, Settings, SettingsPatch, Way};
 
+use super::limits;
 use super::schema::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState,
 };
@@ -13,24 +15,26 @@ const MODE: &str = "mode";
 const MODEL: &str = "model";
 const EFFORT: &str = "thought_level";
 const POLICY: &str = "policy";
+const ROUTING: &str = "routing";
 
 /// The current mode and all that can be chosen.
 pub fn modes(catalog: &Catalog, settings: &Settings) -> Option<SessionModeState> {
-    if catalog.modes.is_empty() {
-        return None;
-    }
-    let modes = catalog.modes.iter();
-    let modes =
-        modes.map(|mode| SessionMode::new(mode.id.clone(), mode.name.clone()).description(mode.description.clone()));
-    Some(SessionModeState::new(settings.mode.clone(), modes.collect()))
+    let mode =
+        |way: &Way| SessionMode::new(way.name.clone(), way.mode.name.clone()).description(way.mode.description.clone());
+    let modes: Vec<_> = catalog.roster.open_to(settings).map(mode).collect();
+    (!modes.is_empty()).then(|| SessionModeState::new(current_mode(catalog, settings), modes))
+}
+
+/// The name of the mode that a session is in, among those that it can be set to.
+pub fn current_mode(catalog: &Catalog, settings: &Settings) -> String {
+    catalog.roster.way_of(settings).map_or_else(|| settings.mode.clone(), |way| way.name.clone())
 }
 
 /// Every option with its current value.
 pub fn config_options(catalog: &Catalog, settings: &Settings) -> Vec<SessionConfigOption> {
-    [mode(catalog, settings), model(catalog, settings), effort(catalog, settings), Some(policy(settings))]
-        .into_iter()
-        .flatten()
-        .collect()
+    let first = [mode(catalog, settings), model(catalog, settings), effort(catalog, settings), Some(policy(settings))];
+    let routed = catalog.roster.open_to(settings).nth(1).map(|_| routing(settings));
+    first.into_iter().chain([routed]).flatten().chain(limits::options(settings)).collect()
 }
 
 /// The change of settings that a value for an option means.
@@ -42,11 +46,10 @@ pub fn patch(catalog: &Catalog, settings: &Settings, option: &str, value: &str) 
     }
     let known = match option {
         MODE => catalog
-            .modes
-            .iter()
-            .any(|mode| mode.id == value)
-            .then(|| value.to_owned())
-            .map(|mode| SettingsPatch { mode: Some(mode), ..unchanged.clone() })
+            .roster
+            .open_to(settings)
+            .find(|way| is_same(&way.name, value))
+            .map(|way| way.chosen(settings))
             // goose's modes say what may run unasked
             .or_else(|| Some(SettingsPatch { policy: Some(goose::mode::policy(value)?), ..unchanged.clone() })),
         MODEL => models(catalog, settings)
@@ -57,6 +60,11 @@ pub fn patch(catalog: &Catalog, settings: &Settings, option: &str, value: &str) 
             .iter()
             .find(|effort| effort_id(**effort) == value)
             .map(|effort| SettingsPatch { effort: Some(*effort), ..unchanged.clone() }),
+        ROUTING => ROUTINGS
+            .iter()
+            .find(|(_, id, ..)| *id == value)
+            .map(|(routing, ..)| SettingsPatch { routing: Some(*routing), ..unchanged.clone() }),
+        limits::TEMPERATURE | limits::MAX_TURNS | limits::BUDGET => limits::patch(option, value),
         _ => POLICIES
             .iter()
             .find(|policy| policy_text(**policy).0 == value)
@@ -73,10 +81,9 @@ pub fn mode_patch(catalog: &Catalog, settings: &Settings, mode: &str) -> Result<
 const POLICIES: [Policy; 4] = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto];
 
 fn mode(catalog: &Catalog, settings: &Settings) -> Option<SessionConfigOption> {
-    let modes = catalog.modes.iter();
-    let choices: Vec<_> =
-        modes.map(|mode| choice(&mode.id, &mode.name).description(mode.description.clone())).collect();
-    let option = || SessionConfigOption::select(MODE, "Mode", settings.mode.clone(), choices.clone());
+    let described = |way: &Way| choice(&way.name, &way.mode.name).description(way.mode.description.clone());
+    let choices: Vec<_> = catalog.roster.open_to(settings).map(described).collect();
+    let option = || SessionConfigOption::select(MODE, "Mode", current_mode(catalog, settings), choices.clone());
     (!choices.is_empty()).then(|| option().category(SessionConfigOptionCategory::Mode))
 }
 
@@ -118,7 +125,20 @@ fn policy(settings: &Settings) -> SessionConfigOption {
         .category(SessionConfigOptionCategory::Other("_permission".to_owned()))
 }
 
-fn choice(id: &str, name: &str) -> SessionConfigSelectOption {
+const ROUTINGS: [(Routing, &str, &str, &str); 3] = [
+    (Routing::Off, "off", "Off", "The session stays in the mode it is set to"),
+    (Routing::Rules, "auto", "By words", "Each prompt goes to the mode that its words point to"),
+    (Routing::Model, "model", "By a model", "A model says which mode fits each prompt"),
+];
+
+fn routing(settings: &Settings) -> SessionConfigOption {
+    let choices: Vec<_> = ROUTINGS.map(|(_, id, name, text)| choice(id, name).description(text.to_owned())).into();
+    let current = ROUTINGS.iter().find(|(routing, ..)| *routing == settings.routing).map_or("off", |(_, id, ..)| id);
+    SessionConfigOption::select(ROUTING, "Routing", current, choices)
+        .category(SessionConfigOptionCategory::Other("_routing".to_owned()))
+}
+
+pub(super) fn choice(id: &str, name: &str) -> SessionConfigSelectOption {
     SessionConfigSelectOption::new(id.to_owned(), name)
 }
 

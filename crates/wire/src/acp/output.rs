@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use gander_domain::{
     Entry, Event, Growth, Message, MessageId, Notice, Part, Plan, PlanItem, PlanStatus, Priority, ResetReason, Role,
-    SessionView, Settings, SettingsPatch, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult,
-    Usage,
+    Route, SessionView, Settings, SettingsPatch, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind,
+    ToolResult, Usage,
 };
 use serde_json::Value;
 
@@ -71,6 +71,7 @@ pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
         Event::ToolUpdated { call, content } => vec![tool_update(*call, tool_shows(content))],
         Event::ToolDone { call, result } => vec![tool_update(*call, tool_result(result))],
         Event::PlanSet { plan: whole } => vec![other(SessionUpdate::Plan(plan(whole)))],
+        Event::Routed { route } => routed(view, route),
         Event::UsageAdded { usage } => usage_update(view, usage).into_iter().collect(),
         Event::TitleSet { title } => vec![title_update(title)],
         Event::SettingsChanged { patch } => vec![settings_update(view, patch)],
@@ -283,8 +284,18 @@ fn dollars(millionths: u64) -> f64 {
 fn settings_update(view: &SessionView, patch: &SettingsPatch) -> Update<'static> {
     let mut settings = view.settings.clone();
     settings.apply(patch);
-    let mode_changed = settings.mode != view.settings.mode;
+    let mode_changed = (&settings.agent, &settings.mode) != (&view.settings.agent, &view.settings.mode);
     Update::Settings { settings: Box::new(settings), mode_changed }
+}
+
+/// The mode changes, and whoever takes notices is told why.
+fn routed(view: &SessionView, route: &Route) -> Vec<Update<'static>> {
+    let mut settings = view.settings.clone();
+    settings.follow(route);
+    let mode_changed = (&settings.agent, &settings.mode) != (&view.settings.agent, &view.settings.mode);
+    let title = format!("Routed to {}, {} % sure", route.mode, route.confidence);
+    let told = Notice { severity: Severity::Info, title, detail: Some(route.reasons.join("; ")) };
+    vec![Update::Settings { settings: Box::new(settings), mode_changed }, notice(&told)]
 }
 
 fn notice(notice: &Notice) -> Update<'static> {

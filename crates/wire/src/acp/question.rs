@@ -12,6 +12,9 @@ use super::schema::{
 use super::types::{Abilities, Withdrawal};
 use crate::jsonrpc::{Error, Peer, RequestId};
 
+/// Where in `_meta` of an approval a changed plan stands.
+const PLAN: &str = "gander/plan";
+
 /// The id of a question's request: the same at every client and after every restart.
 pub(super) fn request_id(question: QuestionId) -> RequestId {
     RequestId::text(question.to_string())
@@ -106,6 +109,10 @@ fn chosen(question: &Question, json: &str) -> Result<Reply, Withdrawal> {
         RequestPermissionOutcome::Cancelled => Err(Withdrawal::Cancelled),
         RequestPermissionOutcome::Selected(selected) => {
             let choice = question.choice(&selected.option_id.0).ok_or(Withdrawal::Failed)?;
+            let edited = response.meta.as_ref().and_then(|meta| meta.get(PLAN)).filter(|_| question.plan.is_some());
+            if let (Some(plan), ChoiceKind::AllowOnce | ChoiceKind::AllowAlways) = (edited, choice.kind) {
+                return Ok(Reply::Filled { content: plan.clone() });
+            }
             Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
         }
         _ => Err(Withdrawal::Failed), // open in the schema crate: an unknown outcome is never approval

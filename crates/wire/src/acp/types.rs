@@ -1,6 +1,8 @@
 //! What passes between a [`Connection`](super::Connection) and the server around it.
 
-use gander_domain::{Command, Effort, Mode, QuestionId, SessionId, Timestamp};
+use std::sync::Arc;
+
+use gander_domain::{Command, Effort, QuestionId, Roster, SessionId, Timestamp};
 use serde_json::Value;
 
 use super::host::{HostAnswer, HostCallId, HostError};
@@ -43,8 +45,8 @@ pub struct Login {
 /// What a session can be set to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Catalog {
-    /// Modes of the session's agent; the first is the default.
-    pub modes: Vec<Mode>,
+    /// All agents and the names of their modes.
+    pub roster: Arc<Roster>,
     /// Models that can be chosen.
     pub models: Vec<Model>,
     /// The model of a session that chose none.

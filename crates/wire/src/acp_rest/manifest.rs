@@ -1,5 +1,6 @@
 //! An agent's manifest as this protocol shows it.
 
+use gander_domain::roster::label;
 use gander_domain::{AgentManifest, LinkKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -25,7 +26,7 @@ pub struct Figures {
 /// The manifest, with figures if it ever ran.
 pub fn manifest(agent: &AgentManifest, figures: Option<Figures>) -> Value {
     let mut shown = json!({
-        "name": agent.name,
+        "name": label(&agent.name),
         "description": agent.description,
         "input_content_types": agent.takes,
         "output_content_types": agent.gives,

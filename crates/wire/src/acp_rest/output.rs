@@ -132,6 +132,7 @@ impl RunReading {
             Fact::ArtifactSaved { name, version, mime, .. } => {
                 other("artifact", json!({ "name": name, "version": version, "content_type": mime }), tell);
             }
+            Fact::Routed { route } => other("routed", json!(route), tell),
             Fact::UsageAdded { usage } => other("usage", json!(usage), tell),
             Fact::RunRecovered { attempt } => other("recovered", json!(attempt), tell),
             Fact::HistoryReset { reason, .. } => other("history", json!(reason), tell),

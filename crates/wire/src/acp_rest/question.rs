@@ -22,6 +22,9 @@ pub fn await_request(role: &str, question: &Question, at: Time) -> AwaitRequest 
 pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
     let (text, content) = (text(message), content(message));
     match &question.ask {
+        Ask::Choose { .. } if question.plan.is_some() && content.as_ref().is_some_and(is_plan) => {
+            Ok(Reply::Filled { content: Value::Object(content.unwrap_or_default()) })
+        }
         Ask::Choose { choices } => {
             let named = content.as_ref().and_then(|content| content.get("choice")).and_then(Value::as_str);
             let choice = chosen(choices, named.unwrap_or(&text)).ok_or_else(|| {
@@ -39,7 +42,10 @@ pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
 fn detail(question: &Question) -> Option<Value> {
     let id = question.id;
     match &question.ask {
-        Ask::Choose { choices } => Some(json!({ "question": id, "choices": choices })),
+        Ask::Choose { choices } => match &question.plan {
+            Some(proposal) => Some(json!({ "question": id, "choices": choices, "plan": proposal.plan })),
+            None => Some(json!({ "question": id, "choices": choices })),
+        },
         Ask::Form { schema } if is_free(schema) => None,
         Ask::Form { schema } => Some(json!({ "question": id, "schema": schema })),
         Ask::Visit { url } => Some(json!({ "question": id, "url": url })),
@@ -58,6 +64,11 @@ fn chosen<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
         _ => None,
     };
     exact.or_else(named).or_else(plain)
+}
+
+/// A plan that somebody changed, and approves by sending it.
+fn is_plan(content: &Map<String, Value>) -> bool {
+    content.contains_key("items") || content.contains_key("plan")
 }
 
 fn is_yes(said: &str) -> bool {

@@ -52,6 +52,7 @@ impl Transcript {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::Routed { .. }
             | Event::UsageAdded { .. }
             | Event::RunQueued { .. }
             | Event::RunStarted { .. }

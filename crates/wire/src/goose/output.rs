@@ -1,7 +1,7 @@
 //! Log entries as the events of goose's streams.
 
 use gander_domain::{
-    Entry, Event, Growth, Notice, Outcome, Part, ResetReason, Role, SessionView, ToolCall, ToolResult,
+    Entry, Event, Growth, Notice, Outcome, Part, ResetReason, Role, Route, SessionView, ToolCall, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -52,6 +52,7 @@ pub fn project(view: &SessionView, entry: &Entry) -> Vec<Value> {
         | Event::PlanSet { .. }
         | Event::StateChanged { .. } // no client of goose knows values or artifacts of a session
         | Event::ArtifactSaved { .. }
+        | Event::Routed { .. }
         | Event::RunQueued { .. }
         | Event::RunStarted { .. }
         | Event::RunRecovered { .. }
@@ -79,6 +80,7 @@ pub fn extras(view: &SessionView, entry: &Entry) -> Vec<Value> {
             model.into_iter().chain(routed).collect()
         }
         Event::PlanSet { plan } => vec![json!({ "type": "PlanProposal", "plan": plan })],
+        Event::Routed { route } => vec![routing(route)],
         Event::PartDelta { .. }
         | Event::MessageDone { .. }
         | Event::StateChanged { .. }
@@ -103,6 +105,13 @@ pub fn extras(view: &SessionView, entry: &Entry) -> Vec<Value> {
         | Event::QuestionAnswered { .. }
         | Event::Unknown(_) => vec![],
     }
+}
+
+fn routing(route: &Route) -> Value {
+    json!({
+        "type": "RoutingDecision", "agent_name": route.agent, "mode_slug": route.mode,
+        "confidence": f64::from(route.confidence) / 100.0, "reasoning": route.reasons.join("; "),
+    })
 }
 
 /// How a stream ends: a failure is told first, and a Finish always follows.

@@ -42,6 +42,8 @@ pub fn session(view: &SessionView, kept: Option<&Value>, default_model: Option<&
         object.insert("model_config".to_owned(), model_config(model, view));
     }
     object.insert("goose_mode".to_owned(), json!(mode::name(view.settings.policy)));
+    object.insert("agent_name".to_owned(), json!(view.settings.agent));
+    object.insert("mode_slug".to_owned(), json!(view.settings.mode));
     tokens(&mut object, view);
     if let Some(kept) = kept.and_then(Value::as_object) {
         object.extend(kept.iter().map(|(key, value)| (key.clone(), value.clone())));

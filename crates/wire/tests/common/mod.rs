@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Accepted, Effort, Entry, Gate, IfBusy, Mode, Principal, Report, RunId, SessionId, SessionView};
+use gander_domain::{
+    Accepted, AgentManifest, Effort, Entry, Gate, IfBusy, Mode, Principal, Report, Roster, RunId, SessionId,
+    SessionView,
+};
 use gander_testkit::conformance::acp::Listener;
 use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{Catalog, Connection, Intent, Model, Profile};
@@ -33,9 +36,11 @@ pub fn profile() -> Profile {
 
 pub fn catalog() -> Arc<Catalog> {
     let mode = |id: &str, name: &str| Mode { id: id.into(), name: name.into(), description: format!("{name} mode") };
+    let modes = vec![mode("assistant", "Assistant"), mode("planner", "Planner")];
+    let agent = AgentManifest { modes, ..AgentManifest::new("gander", "Gander", "") };
     let model = |id: &str| Model { id: id.into(), name: id.into() };
     Arc::new(Catalog {
-        modes: vec![mode("assistant", "Assistant"), mode("planner", "Planner")],
+        roster: Arc::new(Roster::new(vec![Arc::new(agent)])),
         models: vec![model("demo/scripted"), model("demo/other")],
         default_model: Some("demo/scripted".to_owned()),
         efforts: vec![Effort::Low, Effort::High],

@@ -31,13 +31,16 @@ pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
     let system = (!request.system.is_empty())
         .then(|| Block { body: Body::Text { text: &request.system }, cache_control: Some(CACHE) });
     let max_tokens = max_tokens(request, profile);
+    let thinking = thinking(request, profile, max_tokens).filter(|_| !is_amid_thoughtless_tools(&turns));
     let call = Call {
         model: &info.model,
         max_tokens,
+        // A model that thinks takes no temperature, and this wire counts from 0 to 1.
+        temperature: request.temperature.filter(|_| thinking.is_none()).map(|given| given.min(1.0)),
         system: system.into_iter().collect(),
         tools,
         stream: true,
-        thinking: thinking(request, profile, max_tokens).filter(|_| !is_amid_thoughtless_tools(&turns)),
+        thinking,
         output_config: output_config(request, profile),
         messages: [],
     };
@@ -67,6 +70,8 @@ fn reader(profile: &Profile) -> Reader<'_> {
 struct Call<'a> {
     model: &'a str,
     max_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

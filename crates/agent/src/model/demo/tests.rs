@@ -23,7 +23,7 @@ fn tool_use(number: u128, name: &str) -> Part {
 }
 
 fn request(messages: Vec<Arc<Message>>) -> Request {
-    Request { system: String::new(), messages, tools: Arc::new([]), effort: None, max_output: None }
+    Request { system: String::new(), messages, tools: Arc::new([]), effort: None, temperature: None, max_output: None }
 }
 
 fn demo(name: &str) -> Demo {

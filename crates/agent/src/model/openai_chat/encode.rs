@@ -23,6 +23,7 @@ pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
         tools: request.tools.iter().map(Tool::from).collect(),
         stream: true,
         stream_options: (!quirks.no_stream_options).then_some(StreamOptions { include_usage: true }),
+        temperature: request.temperature,
         max_tokens: limit.filter(|_| !quirks.max_completion_tokens),
         max_completion_tokens: limit.filter(|_| quirks.max_completion_tokens),
         reasoning_effort: effort(request, profile, EffortStyle::Word),
@@ -56,6 +57,8 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,7 @@ pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
         store: false,
         include: if info.thinking { &["reasoning.encrypted_content"] } else { &[] },
         reasoning: reasoning(request, profile),
+        temperature: request.temperature,
         max_output_tokens: request.max_output,
         input: [],
     };
@@ -57,6 +58,8 @@ struct Body<'a> {
     include: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
     input: [(); 0],

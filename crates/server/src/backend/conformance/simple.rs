@@ -199,6 +199,7 @@ fn question(title: &str) -> Question {
         ask: Ask::Form { schema: Value::Object(serde_json::Map::new()) },
         origin: QuestionOrigin::Parked,
         fingerprint: None,
+        plan: None,
     }
 }
 

@@ -179,7 +179,15 @@ async fn ask(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop
 
 fn question(title: &str, ask: Ask) -> Question {
     let id = QuestionId::make(&mut SystemIds);
-    Question { id, call: None, title: title.to_owned(), ask, origin: QuestionOrigin::Parked, fingerprint: None }
+    Question {
+        id,
+        call: None,
+        title: title.to_owned(),
+        ask,
+        origin: QuestionOrigin::Parked,
+        fingerprint: None,
+        plan: None,
+    }
 }
 
 fn file() -> Part {

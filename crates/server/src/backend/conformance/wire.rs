@@ -272,6 +272,7 @@ fn question(title: String) -> Question {
         ask: Ask::Choose { choices },
         origin: QuestionOrigin::Parked,
         fingerprint: None,
+        plan: None,
     }
 }
 

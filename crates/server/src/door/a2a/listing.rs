@@ -43,7 +43,7 @@ impl A2a {
         let bad = |_| Error::field("pageToken", "is not one of this server");
         Ok(Some(RunQuery {
             principal,
-            agent: Some(caller.agent.name.clone()),
+            agent: self.desk.agents.settings(&caller.agent.name, &self.desk.settings).map(|settings| settings.agent),
             session,
             state: list.state.map(sort),
             since: list.since.map(Timestamp::from_micros),

@@ -29,7 +29,7 @@ use crate::token::Identity;
 pub struct A2a {
     desk: Arc<Desk>,
     push: Push,
-    first: Arc<AgentManifest>,
+    first: Option<String>,
 }
 
 /// Who asks, of which agent, and in which words.
@@ -81,19 +81,22 @@ pub(super) struct Thread {
 impl A2a {
     /// The door to these sessions.
     pub fn new(desk: Arc<Desk>, push: Push, settings: &A2aSection) -> Self {
-        let named = settings.agent.as_deref().and_then(|name| desk.agents.manifest(name));
-        let first = Arc::clone(named.unwrap_or_else(|| desk.agents.default_manifest()));
+        let first = settings.agent.clone();
         Self { desk, push, first }
     }
 
     /// The agent of this name; no name is the first one.
     pub fn agent(&self, name: &str) -> Option<Arc<AgentManifest>> {
-        if name.is_empty() { Some(Arc::clone(&self.first)) } else { self.desk.agents.manifest(name).cloned() }
+        if !name.is_empty() {
+            return self.desk.agents.manifest(name);
+        }
+        let first = self.first.as_deref().and_then(|first| self.desk.agents.manifest(first));
+        first.or_else(|| Some(self.desk.agents.default_manifest()))
     }
 
     /// All agents, the first one first.
     pub fn agents(&self) -> Vec<Arc<AgentManifest>> {
-        self.desk.agents.manifests().cloned().collect()
+        self.desk.agents.manifests()
     }
 
     /// Which life of the log this is.
@@ -138,7 +141,7 @@ impl A2a {
 
 impl fmt::Debug for A2a {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("A2a").field("first", &self.first.name).finish_non_exhaustive()
+        f.debug_struct("A2a").field("first", &self.first).finish_non_exhaustive()
     }
 }
 

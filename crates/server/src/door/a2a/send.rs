@@ -93,6 +93,13 @@ impl A2a {
             let message = format!("this context waits for an answer first, name its task: {}", asking.id);
             return Err(Error::new(Kind::UnsupportedOperation, message));
         }
+        // A mode that is addressed is chosen; an agent leaves the context as it is.
+        let roster = self.desk.agents.roster();
+        if roster.agent(&caller.agent.name).is_none()
+            && let Some(patch) = roster.choose(&caller.agent.name, &view.settings)
+        {
+            self.desk.hub.command(session, Command::Configure { patch }, Ack::Committed).await.map_err(refused)?;
+        }
         let meta = Some(content::kept(message));
         let command = Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Queue, meta };
         let accepted = self.desk.hub.command(session, command, ack).await.map_err(refused)?;

@@ -36,7 +36,8 @@ impl AcpRest {
     /// Agents as this protocol shows them; all, or from the `offset`th at most `limit`.
     pub async fn agents(&self, identity: &Identity, offset: usize, limit: usize) -> Result<Vec<Value>, Refusal> {
         let sums = self.sums(&identity.principal).await?;
-        let page = self.desk.agents.manifests().skip(offset).take(limit);
+        let manifests = self.desk.agents.roster().flat();
+        let page = manifests.iter().skip(offset).take(limit);
         Ok(page.map(|agent| manifest(agent, figures(&sums, agent))).collect())
     }
 
@@ -44,7 +45,7 @@ impl AcpRest {
     pub async fn agent(&self, identity: &Identity, name: &str) -> Result<Value, Refusal> {
         let unknown = || Refusal::not_found(format!("no such agent: {name}"));
         let agent = self.desk.agents.manifest(name).ok_or_else(unknown)?;
-        Ok(manifest(agent, figures(&self.sums(&identity.principal).await?, agent)))
+        Ok(manifest(&agent, figures(&self.sums(&identity.principal).await?, &agent)))
     }
 
     async fn sums(&self, principal: &Principal) -> Result<Sums, Refusal> {

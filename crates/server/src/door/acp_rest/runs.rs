@@ -1,5 +1,6 @@
 //! Runs: begun, found again, answered, cancelled, waited for.
 
+use gander_domain::roster::label;
 use gander_domain::{
     Command, CommandError, IfBusy, Message, MessageId, ResetReason, RunId, Seq, SessionId, SessionView, Settings,
     SettingsPatch,
@@ -28,8 +29,10 @@ struct Prompt {
 impl AcpRest {
     /// Begins a run, or finds the one that the client began before under this id.
     pub async fn begin(&self, identity: &Identity, new: NewRun) -> Result<Watched, Refusal> {
+        let unknown = || Refusal::not_found(format!("no such agent: {}", new.agent));
         let settings = self.desk.agents.settings(&new.agent, &self.desk.settings);
-        let settings = settings.ok_or_else(|| Refusal::not_found(format!("no such agent: {}", new.agent)))?;
+        let (settings, named) = settings.zip(self.desk.agents.manifest(&new.agent)).ok_or_else(unknown)?;
+        let new = NewRun { agent: label(&named.name), ..new };
         if let Some(run) = new.run
             && let Some(known) = self.repeated(identity, run).await?
         {
@@ -52,7 +55,7 @@ impl AcpRest {
         let history = self.history(session.as_ref(), &history).await?;
         let before: Vec<Line> = history.unwrap_or_default().into_iter().chain(before).collect();
         match session {
-            Some(view) => self.go_on(view, &settings, before, prompt).await,
+            Some(view) => self.go_on(view, before, prompt).await,
             None => self.start(identity, name, settings, before, prompt).await,
         }
     }
@@ -75,8 +78,7 @@ impl AcpRest {
         let aliases: Vec<Alias> = name.map(|name| self.alias(identity, name)).into_iter().collect();
         if !before.is_empty() {
             let view = self.desk.hub.create(birth, aliases).await.map_err(|error| refusal(&error))?;
-            let settings = view.settings.clone();
-            return self.go_on(view, &settings, before, prompt).await;
+            return self.go_on(view, before, prompt).await;
         }
         let Prompt { run, agent, command, ack } = prompt;
         let Begun { follower, accepted, .. } = self.desk.hub.begin(birth, aliases, command, ack, Lent::default()).await;
@@ -86,19 +88,15 @@ impl AcpRest {
     }
 
     /// A session that is there, set to the agent that is asked for.
-    async fn go_on(
-        &self,
-        view: SessionView,
-        settings: &Settings,
-        before: Vec<Line>,
-        prompt: Prompt,
-    ) -> Result<Watched, Refusal> {
+    async fn go_on(&self, view: SessionView, before: Vec<Line>, prompt: Prompt) -> Result<Watched, Refusal> {
         let session = view.session;
+        let patch = self.desk.agents.roster().choose(&prompt.agent, &view.settings).unwrap_or_default();
+        let changes = patch != SettingsPatch::default();
         if let Some(active) = &view.run {
             if active.is_awaiting() {
                 return Err(refusal(&CommandError::RunAwaiting(active.id).into()));
             }
-            if view.settings.agent != settings.agent {
+            if changes {
                 let busy = format!("session is busy with another agent, run: {}", active.id);
                 return Err(Refusal::wrong_state(busy));
             }
@@ -106,9 +104,7 @@ impl AcpRest {
         if !before.is_empty() {
             self.carry_out(session, replacement(before)).await?;
         }
-        if view.settings.agent != settings.agent {
-            let (agent, mode) = (Some(settings.agent.clone()), Some(settings.mode.clone()));
-            let patch = SettingsPatch { agent, mode, ..SettingsPatch::default() };
+        if changes {
             self.carry_out(session, Command::Configure { patch }).await?;
         }
         let follower = self.desk.hub.follow_live(session, view.head);

@@ -146,6 +146,7 @@ impl AcpRest {
                 | Event::PlanSet { .. }
                 | Event::StateChanged { .. }
                 | Event::ArtifactSaved { .. }
+                | Event::Routed { .. }
                 | Event::UsageAdded { .. }
                 | Event::RunQueued { .. }
                 | Event::RunRecovered { .. }

@@ -51,18 +51,18 @@ impl Adk {
     }
 
     /// The agents, by name.
-    pub fn apps(&self) -> Vec<&AgentManifest> {
-        let mut apps: Vec<&AgentManifest> = self.desk.agents.manifests().map(|manifest| &**manifest).collect();
+    pub fn apps(&self) -> Vec<Arc<AgentManifest>> {
+        let mut apps = self.desk.agents.manifests();
         apps.sort_by(|one, other| one.name.cmp(&other.name));
         apps
     }
 
     /// The agent of this name.
-    pub fn app(&self, name: &str) -> Result<&AgentManifest, Refusal> {
+    pub fn app(&self, name: &str) -> Result<Arc<AgentManifest>, Refusal> {
         if name.starts_with("__") {
             return Err(Refusal::new(403, "there are no internal agents here"));
         }
-        self.desk.agents.manifest(name).map(|manifest| &**manifest).ok_or_else(|| Refusal::no_app(name))
+        self.desk.agents.manifest(name).ok_or_else(|| Refusal::no_app(name))
     }
 
     /// What this caller shares under this agent and user.

@@ -83,9 +83,8 @@ pub async fn ask(desk: &Desk, peer: &Peer, ask: Ask) -> Result<Asked, Wrong> {
     if let Some(history) = history {
         command(desk, session, replaced(&history)?).await?;
     }
-    if let Some(mode) = mode.and_then(|mode| known_mode(desk, &mode)) {
-        command(desk, session, Command::Configure { patch: SettingsPatch { mode: Some(mode), ..Default::default() } })
-            .await?;
+    if let Some(patch) = mode.and_then(|mode| known_mode(desk, &view, &mode)) {
+        command(desk, session, Command::Configure { patch }).await?;
     }
     let parts = recipes::expanded(&desk.recipes, &peer.principal, &view.workspace, prompt.parts).await?;
     let head = desk.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
@@ -163,7 +162,7 @@ fn is_clear(parts: &[Part]) -> bool {
 }
 
 /// `plan` is what a branch of goose called it.
-fn known_mode(desk: &Desk, mode: &str) -> Option<String> {
+fn known_mode(desk: &Desk, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     let mode = if mode == "plan" { "planner" } else { mode };
-    (desk.catalog)().modes.iter().find(|known| known.id == mode).map(|known| known.id.clone())
+    desk.agents.roster().choose(mode, &view.settings)
 }

@@ -1,7 +1,6 @@
 //! Providers and tools as goose's objects.
 
 use gander_agent::model::ToolSpec;
-use gander_agent::modes;
 use gander_domain::Settings;
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use crate::models::{Provider, Variable};
 
 /// The tools of a session, by name.
 pub fn tools(desk: &Desk, settings: &Settings) -> Vec<Value> {
-    let offered = modes::mode(&settings.mode).offers(&desk.tools);
+    let offered = desk.shelf.library().mode(settings).offers(&desk.tools);
     let mut tools: Vec<&ToolSpec> = offered.iter().collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.into_iter().map(tool).collect()

@@ -34,7 +34,7 @@ pub(super) async fn version() -> Answer {
 pub(super) async fn list_apps(State(site): State<Arc<Site>>, wanted: Result<Query<Wanted>, QueryRejection>) -> Answer {
     let apps = site.adk.apps();
     if wanted.is_ok_and(|Query(wanted)| is_true(wanted.detailed.as_deref())) {
-        return Ok(Json(info::list(apps.into_iter())).into_response());
+        return Ok(Json(info::list(apps.iter().map(|app| &**app))).into_response());
     }
     Ok(Json(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>()).into_response())
 }
@@ -42,7 +42,7 @@ pub(super) async fn list_apps(State(site): State<Arc<Site>>, wanted: Result<Quer
 /// `GET /apps/{app}/app-info`.
 pub(super) async fn app_info(State(site): State<Arc<Site>>, Path(app): Path<String>) -> Answer {
     let agent = site.adk.app(&app)?;
-    Ok(Json(info::info(agent, &tools(&site, agent))).into_response())
+    Ok(Json(info::info(&agent, &tools(&site, &agent))).into_response())
 }
 
 /// `GET /config/telemetry`: nothing is sent anywhere.
@@ -58,17 +58,17 @@ pub(super) async fn about(
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Answer {
     let agent = site.adk.app(&app)?;
-    let tools = tools(&site, agent);
+    let tools = tools(&site, &agent);
     let dark = wanted.is_ok_and(|Query(wanted)| is_true(wanted.dark_mode.as_deref()));
     let steps: Vec<&str> = what.split('/').collect();
     let body = match steps.as_slice() {
         ["build_graph"] => {
             let model = site.app.desk().models.known_default();
-            info::build_graph(agent, &tools, model.as_deref())
+            info::build_graph(&agent, &tools, model.as_deref())
         }
-        ["build_graph_image"] => json!({ "": { "dotSrc": info::dot(agent, &tools, dark) } }),
+        ["build_graph_image"] => json!({ "": { "dotSrc": info::dot(&agent, &tools, dark) } }),
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
-            json!({ "dotSrc": info::dot(agent, &tools, dark) })
+            json!({ "dotSrc": info::dot(&agent, &tools, dark) })
         }
         ["debug", "trace", "session", _] | ["eval_sets" | "eval_results" | "tests"] => json!([]),
         ["debug", "trace", _] => return Err(Refusal::new(404, "Trace not found").into()),

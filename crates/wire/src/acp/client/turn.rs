@@ -97,7 +97,7 @@ impl Turn {
         let ask = Ask::Choose { choices: choices.collect() };
         let call = Some(known.call.id);
         let title = known.call.title.clone();
-        let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None };
+        let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
         reports.push(match known.stage {
             Stage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: Gate::Ask(question) },
             Stage::Asked(_) | Stage::Started | Stage::Done => Report::Asked(question),
@@ -109,7 +109,18 @@ impl Turn {
     /// The agent wants a form filled in.
     pub fn form(&mut self, message: &str, schema: Value, ids: &mut dyn Ids) -> (QuestionId, Report) {
         let (id, title, origin) = (QuestionId::make(ids), message.to_owned(), QuestionOrigin::Held);
-        (id, Report::Asked(Question { id, call: None, title, ask: Ask::Form { schema }, origin, fingerprint: None }))
+        (
+            id,
+            Report::Asked(Question {
+                id,
+                call: None,
+                title,
+                ask: Ask::Form { schema },
+                origin,
+                fingerprint: None,
+                plan: None,
+            }),
+        )
     }
 
     /// What the agent is answered, and what is to be reported.

@@ -319,6 +319,7 @@ impl<'c, 'e> Feed<'c, 'e> {
             | Event::PlanSet { .. }
             | Event::StateChanged { .. }
             | Event::ArtifactSaved { .. }
+            | Event::Routed { .. }
             | Event::RunQueued { .. }
             | Event::RunRecovered { .. }
             | Event::CancelRequested { .. }

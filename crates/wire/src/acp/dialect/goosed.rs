@@ -1,11 +1,11 @@
 //! The words of paper 000, as a branch of goose's server spoke them.
 
-use gander_domain::{SessionId, SessionView};
+use gander_domain::{SessionId, SessionView, Way};
 use serde_json::{Map, Value, json};
 
 use super::{block_text, names, update};
 use crate::acp::hello;
-use crate::acp::options::config_options;
+use crate::acp::options::{config_options, current_mode};
 use crate::acp::types::{Catalog, Profile};
 
 /// The version that the branch answered to everybody.
@@ -15,14 +15,13 @@ const VERSION: &str = "2024-11-05";
 pub(in crate::acp) fn hello(profile: &Profile, view: &SessionView, catalog: &Catalog) -> Value {
     let mut hello = serde_json::to_value(hello::response(profile)).unwrap_or_default();
     let capabilities = names::keys(hello["agentCapabilities"].clone(), names::snake);
-    let modes = catalog.modes.iter();
-    let modes: Vec<Value> =
-        modes.map(|mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description })).collect();
+    let shown = |way: &Way| json!({ "id": way.name, "name": way.mode.name, "description": way.mode.description });
+    let modes: Vec<Value> = catalog.roster.open_to(&view.settings).map(shown).collect();
     hello["protocol_version"] = json!(VERSION);
     hello["_session_id"] = json!(view.session);
     hello["agent_capabilities"] = capabilities;
     hello["agent_info"] = hello["agentInfo"].clone();
-    hello["modes"] = json!({ "available": modes, "default": view.settings.mode });
+    hello["modes"] = json!({ "available": modes, "default": current_mode(catalog, &view.settings) });
     hello["config_options"] = config_options(catalog, &view.settings)
         .into_iter()
         .filter_map(|option| serde_json::to_value(option).ok())

@@ -52,6 +52,7 @@ impl History {
             | Fact::ArchiveSet { .. }
             | Fact::Noticed { .. }
             | Fact::PlanSet { .. }
+            | Fact::Routed { .. }
             | Fact::ArtifactSaved { .. }
             | Fact::UsageAdded { .. }
             | Fact::RunQueued { .. }

@@ -136,6 +136,7 @@ impl Telling {
             Fact::QuestionAsked { question } => self.questions.push(Asked::new(question)),
             Fact::QuestionAnswered { question, answer } => self.answered(*question, answer),
             Fact::PlanSet { plan } => self.mention("plan", json!(plan)),
+            Fact::Routed { route } => self.mention("routed", json!(route)),
             Fact::RunEnded { outcome } => self.end(entry.at, outcome, events),
             Fact::SettingsChanged { .. }
             | Fact::MessageDone { .. } // what a person says is not told to who said it

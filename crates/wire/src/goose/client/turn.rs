@@ -290,7 +290,7 @@ impl Turn {
         };
         let id = QuestionId::make(ids);
         let call = call.filter(|_| !form);
-        let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None };
+        let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
         let place = self.fresh.iter().position(|(fresh, _)| *fresh == theirs && !form);
         match place.map(|place| self.fresh.remove(place)) {
             Some((_, call)) => reports.push(Report::ToolWanted { call, gate: Gate::Ask(question) }),

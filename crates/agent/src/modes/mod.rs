@@ -1,0 +1,110 @@
+//! Agents and their modes as data: Markdown files with front matter, built in and the owner's own.
+
+mod builtin;
+mod front;
+mod groups;
+mod library;
+mod read;
+mod shelf;
+
+use std::sync::Arc;
+
+use gander_domain::Policy;
+
+use crate::model::ToolSpec;
+
+pub use groups::Group;
+pub use library::Library;
+pub use read::{BadFile, Page};
+pub use shelf::Shelf;
+
+/// The name of the agent that serves whoever names none.
+pub const AGENT: &str = "gander";
+
+/// The agents that run on the native loop: a session may go from one to another.
+pub const FAMILY: &str = "native";
+
+/// One agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentSpec {
+    /// Its name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// One paragraph for people.
+    pub description: String,
+    /// The id of its default mode; absent: its first.
+    pub default: Option<String>,
+    /// Other names that it answers to.
+    pub aliases: Vec<String>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// Its modes.
+    pub modes: Vec<Arc<ModeSpec>>,
+}
+
+/// One way an agent works.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModeSpec {
+    /// Its agent.
+    pub agent: String,
+    /// Its id.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// One sentence for people.
+    pub description: String,
+    /// What kind of work it is.
+    pub category: Category,
+    /// What the model is told.
+    pub instructions: String,
+    /// What it may use.
+    pub groups: Vec<Group>,
+    /// The most that may run unasked, whatever the session allows.
+    pub policy: Policy,
+    /// Who answers best: `provider/model`, or `fast` or `strong` as the owner set them.
+    pub model: Option<String>,
+    /// The mode that carries out what was approved here.
+    pub then: Option<String>,
+    /// Words of a prompt that point here.
+    pub words: Vec<String>,
+}
+
+/// What kind of work a mode is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// Work with tools, over many turns.
+    Session,
+    /// A text is written: it may look around, and changes nothing.
+    PromptOnly,
+    /// The model alone: no tools but those that store what it makes.
+    LlmOnly,
+}
+
+impl ModeSpec {
+    /// Those of the tools that it offers. A group whose tools are not there offers nothing.
+    pub fn offers(&self, tools: &Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
+        tools.iter().filter(|tool| self.has(&tool.name)).cloned().collect()
+    }
+
+    /// True if it offers a tool of this name.
+    pub fn has(&self, tool: &str) -> bool {
+        self.groups.iter().any(|group| group.holds(tool))
+    }
+
+    /// What may run unasked in a session of this policy.
+    pub fn within(&self, policy: Policy) -> Policy {
+        policy.min(self.policy)
+    }
+}
+
+impl AgentSpec {
+    /// Its default mode; `None` if it has none at all.
+    pub fn default_mode(&self) -> Option<&Arc<ModeSpec>> {
+        let named = self.default.as_ref().and_then(|id| self.modes.iter().find(|mode| mode.id == *id));
+        named.or_else(|| self.modes.first())
+    }
+}
+
+#[cfg(test)]
+mod tests;

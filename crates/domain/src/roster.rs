@@ -1,0 +1,231 @@
+//! The names under which agents and their modes are asked for, the same at every door.
+
+use std::sync::Arc;
+
+use crate::{AgentManifest, Mode, Routing, Settings, SettingsPatch};
+
+/// The name that leaves the mode to the prompt.
+pub const AUTO: &str = "auto";
+
+/// All agents, and every way in which one of them works. The first agent serves whoever names none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roster {
+    agents: Vec<Arc<AgentManifest>>,
+    ways: Vec<Way>,
+}
+
+/// One agent in one of its modes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// Means this agent in this mode and nothing else.
+    pub name: String,
+    /// The agent.
+    pub agent: Arc<AgentManifest>,
+    /// The mode.
+    pub mode: Mode,
+}
+
+impl Way {
+    /// What changes in a session with these settings that is set to this. An agent is named only where it is another.
+    pub fn chosen(&self, settings: &Settings) -> SettingsPatch {
+        let agent = (self.agent.name != settings.agent).then(|| self.agent.name.clone());
+        let mode = (agent.is_some() || self.mode.id != settings.mode).then(|| self.mode.id.clone());
+        SettingsPatch { agent, mode, ..SettingsPatch::default() }
+    }
+
+    /// The mode as an agent of its own.
+    pub fn manifest(&self) -> AgentManifest {
+        let agent = &self.agent;
+        AgentManifest {
+            name: self.name.clone(),
+            title: self.mode.name.clone(),
+            description: self.mode.description.clone(),
+            modes: vec![self.mode.clone()],
+            aliases: Vec::new(),
+            ..AgentManifest::clone(agent)
+        }
+    }
+}
+
+impl Roster {
+    /// These agents. A mode is called by its id, unless an agent or an earlier mode is called so: then the name of
+    /// its agent stands before it. The only mode of an agent is called as the agent.
+    pub fn new(agents: Vec<Arc<AgentManifest>>) -> Self {
+        let mut ways: Vec<Way> = Vec::new();
+        for agent in &agents {
+            for mode in &agent.modes {
+                let name = name(&agents, &ways, agent, mode);
+                ways.push(Way { name, agent: Arc::clone(agent), mode: mode.clone() });
+            }
+        }
+        Self { agents, ways }
+    }
+
+    /// All agents, the default first.
+    pub fn agents(&self) -> &[Arc<AgentManifest>] {
+        &self.agents
+    }
+
+    /// The agent of this name, in either spelling.
+    pub fn agent(&self, name: &str) -> Option<&Arc<AgentManifest>> {
+        let by_name = self.agents.iter().find(|agent| is_same(&agent.name, name));
+        by_name.or_else(|| self.agents.iter().find(|agent| agent.aliases.iter().any(|alias| is_same(alias, name))))
+    }
+
+    /// Every way in which one of them works, agent by agent.
+    pub fn ways(&self) -> &[Way] {
+        &self.ways
+    }
+
+    /// What this name means, in either spelling: an agent in its default mode, or one of its modes.
+    pub fn find(&self, name: &str) -> Option<&Way> {
+        let default = |agent: &Arc<AgentManifest>| self.ways.iter().find(|way| Arc::ptr_eq(&way.agent, agent));
+        let named = || self.ways.iter().find(|way| is_same(&way.name, name));
+        self.agent(name).and_then(default).or_else(named)
+    }
+
+    /// Every name with what it means: each agent, then each of its modes that has a name of its own.
+    pub fn flat(&self) -> Vec<Arc<AgentManifest>> {
+        let own = |way: &&Way| !self.agents.iter().any(|agent| agent.name == way.name);
+        let modes = self.ways.iter().filter(own).map(|way| Arc::new(way.manifest()));
+        self.agents.iter().cloned().chain(modes).chain(self.auto().map(Arc::new)).collect()
+    }
+
+    /// What this name means, as an agent: see [`Roster::flat`].
+    pub fn named(&self, name: &str) -> Option<Arc<AgentManifest>> {
+        let mode = || self.find(name).map(Way::manifest);
+        let auto = || self.auto().filter(|auto| auto.name == name);
+        self.agent(name).cloned().or_else(|| mode().or_else(auto).map(Arc::new))
+    }
+
+    /// What this name changes in a session with these settings. The name of its own agent leaves it in its mode.
+    pub fn choose(&self, name: &str, settings: &Settings) -> Option<SettingsPatch> {
+        if self.agent(name).is_some_and(|agent| agent.name == settings.agent) {
+            return Some(SettingsPatch::default());
+        }
+        let is_auto = name == AUTO && self.auto().is_some();
+        let routing = (is_auto && settings.routing.is_off()).then_some(Routing::Rules);
+        let auto = is_auto.then(|| SettingsPatch { routing, ..SettingsPatch::default() });
+        self.find(name).map(|way| way.chosen(settings)).or(auto)
+    }
+
+    /// These settings, for what this name means.
+    pub fn settings(&self, name: &str, base: &Settings) -> Option<Settings> {
+        let mut settings = base.clone();
+        match self.find(name) {
+            Some(way) => (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone()),
+            None => settings.apply(&self.choose(name, base)?),
+        }
+        Some(settings)
+    }
+
+    /// The agents of one family, as one that picks the mode by the prompt.
+    fn auto(&self) -> Option<AgentManifest> {
+        let first = self.agents.first().filter(|agent| agent.family.is_some())?;
+        let (title, description) = ("Auto", "Picks the agent and the mode that fit each prompt");
+        let mode = Mode { id: AUTO.to_owned(), name: title.to_owned(), description: description.to_owned() };
+        Some(AgentManifest {
+            name: AUTO.to_owned(),
+            title: title.to_owned(),
+            description: description.to_owned(),
+            modes: vec![mode],
+            aliases: Vec::new(),
+            ..AgentManifest::clone(first)
+        })
+    }
+
+    /// The way that these settings mean.
+    pub fn way_of(&self, settings: &Settings) -> Option<&Way> {
+        self.ways.iter().find(|way| way.agent.name == settings.agent && way.mode.id == settings.mode)
+    }
+
+    /// What a session with these settings may be set to without leaving the family of its agent.
+    pub fn open_to<'a>(&'a self, settings: &'a Settings) -> impl Iterator<Item = &'a Way> {
+        let family = self.agent(&settings.agent).and_then(|agent| agent.family.as_ref());
+        self.ways.iter().filter(move |way| {
+            way.agent.name == settings.agent || (family.is_some() && way.agent.family.as_ref() == family)
+        })
+    }
+}
+
+/// True for two spellings of one name: `recipe_maker` and `recipe-maker`.
+pub fn is_same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).all(|(one, other)| plain(one) == plain(other))
+}
+
+/// The name as a label of RFC 1123 spells it.
+pub fn label(name: &str) -> String {
+    name.replace('_', "-")
+}
+
+/// True for a name that every door can spell.
+pub fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    bytes.len() <= 63 && name.bytes().all(fits) && edge(bytes.first()) && edge(bytes.last())
+}
+
+fn plain(byte: u8) -> u8 {
+    if byte == b'_' { b'-' } else { byte }
+}
+
+fn name(agents: &[Arc<AgentManifest>], ways: &[Way], agent: &AgentManifest, mode: &Mode) -> String {
+    if agent.modes.len() == 1 {
+        return agent.name.clone();
+    }
+    let called = |agent: &AgentManifest| {
+        is_same(&agent.name, &mode.id) || agent.aliases.iter().any(|alias| is_same(alias, &mode.id))
+    };
+    let is_taken = agents.iter().any(|agent| called(agent)) || ways.iter().any(|way| is_same(&way.name, &mode.id));
+    if is_taken { format!("{}-{}", agent.name, mode.id) } else { mode.id.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(name: &str, modes: &[&str], family: Option<&str>) -> Arc<AgentManifest> {
+        let mode = |id: &&str| Mode { id: (*id).to_owned(), name: id.to_uppercase(), description: String::new() };
+        Arc::new(AgentManifest {
+            modes: modes.iter().map(mode).collect(),
+            family: family.map(str::to_owned),
+            ..AgentManifest::new(name, name, "")
+        })
+    }
+
+    #[test]
+    fn a_name_means_one_agent_in_one_mode() {
+        let mut first = AgentManifest::clone(&agent("gander", &["assistant", "app_maker"], Some("native")));
+        first.aliases = vec!["goose".to_owned()];
+        let others =
+            [agent("coding", &["backend", "assistant", "coding"], Some("native")), agent("echo", &["x"], None)];
+        let roster = Roster::new(std::iter::once(Arc::new(first)).chain(others).collect());
+        let names: Vec<&str> = roster.ways().iter().map(|way| way.name.as_str()).collect();
+        assert_eq!(names, ["assistant", "app_maker", "backend", "coding-assistant", "coding-coding", "echo"]);
+        let found = |name: &str| roster.find(name).map(|way| (way.agent.name.as_str(), way.mode.id.as_str()));
+        assert_eq!(found("goose"), Some(("gander", "assistant")));
+        assert_eq!(found("app-maker"), Some(("gander", "app_maker")));
+        assert_eq!(found("coding"), Some(("coding", "backend")));
+        assert_eq!(found("coding_assistant"), Some(("coding", "assistant")));
+        assert_eq!((found("echo"), found("App-Maker"), found("")), (Some(("echo", "x")), None, None));
+        let settings = |agent: &str| Settings::new(agent, "");
+        assert_eq!(roster.choose("goose", &settings("gander")), Some(SettingsPatch::default()), "it stays in its mode");
+        let (agent, mode) = (Some("gander".to_owned()), Some("app_maker".to_owned()));
+        let changed = SettingsPatch { agent, mode, ..SettingsPatch::default() };
+        assert_eq!(roster.choose("app-maker", &settings("coding")), Some(changed));
+        let flat: Vec<String> = roster.flat().iter().map(|agent| agent.name.clone()).collect();
+        let modes = ["assistant", "app_maker", "backend", "coding-assistant", "coding-coding"];
+        assert_eq!(flat, [&["gander", "coding", "echo"][..], &modes, &["auto"]].concat());
+        let auto = roster.settings("auto", &settings("gander")).map(|settings| settings.routing);
+        assert_eq!((auto, found("auto")), (Some(Routing::Rules), None));
+        assert_eq!(roster.open_to(&settings("coding")).count(), 5);
+        assert_eq!(roster.open_to(&settings("echo")).count(), 1);
+    }
+
+    #[test]
+    fn every_name_can_be_spelled_as_a_label() {
+        assert!(["a", "app_maker", "app-maker2", "7"].iter().all(|name| is_name(name)));
+        assert!(!["", "-a", "a_", "A", "a.b", "a/b", "é", &"a".repeat(64)].iter().any(|name| is_name(name)));
+    }
+}

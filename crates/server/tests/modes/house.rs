@@ -1,0 +1,151 @@
+//! A server in this process, reached over HTTP and over a pipe that speaks ACP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::{Principal, SessionView, Settings};
+use gander_server::app::{App, Peer};
+use gander_server::config::{Config, Environment, Flags, Keys};
+use gander_server::http::{ROUTES, Site, router, serve};
+use gander_server::token::{self, Tokens};
+use gander_testkit::harness::Client;
+use reqwest::Method;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use tokio::io::{duplex, split};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Long enough for a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct House {
+    pub app: Arc<App>,
+    address: SocketAddr,
+    token: String,
+    http: reqwest::Client,
+    _stop: DropGuard,
+    root: tempfile::TempDir,
+}
+
+impl House {
+    pub async fn open() -> Self {
+        Self::with(&[]).await
+    }
+
+    pub async fn with(variables: &[(&str, &str)]) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().display().to_string();
+        let many = "1000000";
+        let fixed = [
+            ("HOME", home.as_str()),
+            ("GANDER_MODEL", "demo/demo"),
+            ("GANDER_PERMISSIONS_POLICY", "auto"),
+            ("GANDER_LIMITS_REQUESTS_PER_SECOND", many),
+            ("GANDER_LIMITS_REQUEST_BURST", many),
+        ];
+        let pairs = fixed.iter().chain(variables).map(|(name, value)| (name.to_string(), value.to_string()));
+        let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
+        let config = Config::load(&flags, &Environment::from_pairs(pairs)).unwrap();
+        config.paths.create().unwrap();
+        let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
+        let app = App::start(config.clone()).await.unwrap();
+        let site = Site::new(app.clone(), &config, Tokens::open(&config.paths).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        Self { app, address, token, http, _stop: stop.drop_guard(), root }
+    }
+
+    /// The owner's folder of agents.
+    pub fn agents(&self) -> PathBuf {
+        self.app.config().agents_folder()
+    }
+
+    /// A folder to work in.
+    pub fn work(&self) -> PathBuf {
+        let path = self.root.path().join("work");
+        std::fs::create_dir_all(&path).unwrap();
+        path.canonicalize().unwrap()
+    }
+
+    /// An editor that has introduced itself.
+    pub async fn editor(&self) -> Client {
+        let (ours, theirs) = duplex(64 * 1024);
+        let (reader, writer) = split(theirs);
+        let (keys, manner) = (Keys::default(), Default::default());
+        let peer = Peer { principal: Principal::owner(), local: true, cwd: None, model: None, keys, manner };
+        let app = Arc::clone(&self.app);
+        tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
+        let (reader, writer) = split(ours);
+        let mut client = Client::over(reader, writer);
+        client.initialize().await.unwrap();
+        client
+    }
+
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let request = self.http.request(method, format!("http://{}{path}", self.address));
+        let request = request.bearer_auth(&self.token).header("A2A-Version", "1.0");
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        let (status, value) = self.send(Method::GET, path, None).await;
+        assert_eq!(status, 200, "{path}: {value}");
+        value
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Value {
+        let (status, value) = self.send(Method::POST, path, Some(&body)).await;
+        assert_eq!(status, 200, "{path}: {value}");
+        value
+    }
+
+    pub async fn view(&self, session: &str) -> SessionView {
+        self.app.desk().hub.view(session.parse().unwrap()).await.unwrap()
+    }
+
+    pub async fn settings(&self, session: &str) -> Settings {
+        self.view(session).await.settings
+    }
+}
+
+/// A prompt that makes the demo model say these words.
+pub fn says(text: &str) -> String {
+    format!(r#"[[script:[[{{"text":"{text}"}}]]]]"#)
+}
+
+/// A run over ACP-REST, to its end.
+pub async fn run(house: &House, agent: &str, session: Option<&str>, text: &str) -> Value {
+    let part = json!({ "content_type": "text/plain", "content": text });
+    let mut body = json!({ "agent_name": agent, "input": [{ "role": "user", "parts": [part] }], "mode": "sync" });
+    if let Some(session) = session {
+        body["session_id"] = json!(session);
+    }
+    house.post("/runs", body).await
+}
+
+/// A prompt that makes the demo model play these calls.
+pub fn plays(calls: &Value) -> String {
+    format!("[[script:{calls}]]")
+}
+
+/// What lies in a folder, by name.
+pub fn listed(folder: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
