@@ -132,6 +132,28 @@ async fn checks_ask_and_make_it_go_on() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_recipe_has_another_carried_out() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let parameters = json!([
+        {"key": "place", "input_type": "string", "requirement": "required", "description": "where"},
+        {"key": "kind", "input_type": "string", "requirement": "required", "description": "what"},
+    ]);
+    let prompt = "[[script:[[{\"text\":\"{{ kind }} in {{ place }}\"}]]]]";
+    house.recipe("parts/weather.json", json!({"prompt": prompt, "parameters": parameters}))?;
+    let subs = json!([
+        {"name": "weather", "path": "{{ recipe_dir }}/parts/weather.json", "values": {"kind": "sun"}},
+        {"name": "lost", "path": "parts/lost.json"},
+    ]);
+    let steps =
+        [json!([{"tool": "recipe_weather", "args": {"place": "Bern"}}, {"tool": "recipe_weather", "args": {}}])];
+    let recipe = house.recipe("trip.json", json!({"prompt": script(&steps), "sub_recipes": subs}))?;
+    let (ok, out, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    ensure!(ok && out.contains("sun in Bern") && out.contains("these must be given: place"), "{out} {err}");
+    ensure!(err.contains("a sub-recipe was left out") && err.contains("lost"), "{err}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn hostile_recipes_are_refused_with_a_reason() -> anyhow::Result<()> {
     let house = House::open()?;
     let parameter = json!([{"key": "f", "input_type": "file", "requirement": "required", "description": "f"}]);

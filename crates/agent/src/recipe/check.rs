@@ -57,6 +57,10 @@ pub(super) fn check(recipe: &Recipe) -> Result<(), Flaw> {
         }
         jsonschema::validator_for(schema).map_err(|error| wrong(error.to_string()))?;
     }
+    let temperature = recipe.settings.as_ref().and_then(|settings| settings.temperature);
+    if temperature.is_some_and(|degrees| !(0.0..=2.0).contains(&degrees)) {
+        return Err(Flaw::new("settings.temperature", "it must be from 0 to 2"));
+    }
     extensions(recipe)?;
     retry(recipe)?;
     sub_recipes(recipe)

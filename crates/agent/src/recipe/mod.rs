@@ -5,6 +5,7 @@ mod fill;
 mod link;
 mod output;
 mod read;
+mod sub;
 mod task;
 mod template;
 
@@ -15,6 +16,7 @@ pub use check::hidden;
 pub use fill::{Values, Ways, fill};
 pub use link::{decode, encode};
 pub use read::{from_value, parse, parse_whole, yaml};
+pub use sub::{ReadFile, Sub, SubRecipes};
 
 /// A recipe, read and found to be in order. Texts may hold `{{ parameter }}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

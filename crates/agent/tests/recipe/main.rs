@@ -140,6 +140,7 @@ fn what_is_wrong_is_said_with_its_field() {
         ("extensions", json!([{"type": "stdio", "name": "x"}]), "extensions[0].cmd: an extension of type stdio"),
         ("extensions", json!([{"type": "inline_python", "name": "x"}]), "extensions[0].type: extensions of this type"),
         ("response", json!({"json_schema": {"type": 7}}), "response.json_schema: it is no JSON schema"),
+        ("settings", json!({"temperature": 7}), "settings.temperature: it must be from 0 to 2"),
         ("retry", shell(" "), "retry.checks[0].command: it is empty"),
         ("retry", json!({"max_retries": 1, "checks": []}), "retry.checks: there must be 1 to 20"),
         ("retry", json!({"max_retries": 4_000, "checks": []}), "retry.max_retries: more than 20"),

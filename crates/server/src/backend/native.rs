@@ -12,6 +12,7 @@ use gander_agent::mcp::Servers;
 use gander_agent::modes::Shelf;
 use gander_agent::notes::{Notes, Own};
 use gander_agent::permission::Rule;
+use gander_agent::recipe::{ReadFile, Sub, SubRecipes};
 use gander_agent::route::{by_words, judged};
 use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
 use gander_domain::{Context, Notice, Outcome, Report, Role, Route, Routing, SessionView, Severity};
@@ -24,7 +25,7 @@ use crate::clock::SystemIds;
 use crate::extensions::Extensions;
 use crate::hub::WeakHub;
 use crate::models::Models;
-use crate::recipes::{Followed, Recipes};
+use crate::recipes::{self, Followed, Recipes};
 use crate::trust::Trust;
 
 /// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
@@ -65,6 +66,7 @@ struct Prepared {
     notes: Notes,
     followed: Option<Followed>,
     apps: AppTools,
+    subs: Vec<Sub>,
 }
 
 #[async_trait]
@@ -98,10 +100,11 @@ impl Backend for Native {
             }
         };
         let notes = self.notes(&context).await;
+        let (subs, left_out) = used(followed.clone()).await;
         if first {
-            tell(&reports, &notes.warnings).await;
+            tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
         }
-        match self.equip(&context, &view, &lent, servers, Prepared { notes, followed, apps }).await {
+        match self.equip(&context, &view, &lent, servers, Prepared { notes, followed, apps, subs }).await {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
@@ -159,14 +162,20 @@ impl Native {
         let workspace = Arc::new(open(context)?);
         let host = lent.host.clone();
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
-        let Prepared { notes, followed, apps } = prepared;
+        let Prepared { notes, followed, apps, subs } = prepared;
+        let office = self.office(view, lent);
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
         task.guests.push(Arc::new(apps));
+        if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
+            let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());
+            let read: ReadFile = Box::new(move |path| recipes::file(&folder, path));
+            task.guests.push(Arc::new(SubRecipes { subs, office, people, read }));
+        }
         let surroundings = Surroundings {
             shelf: Arc::clone(&self.shelf),
             spent: view.spent,
             plan: view.plan.clone(),
-            office: self.office(view, lent),
+            office,
             toolbox: Arc::clone(&self.toolbox),
             servers,
             host: host.unwrap_or_else(local),
@@ -178,9 +187,7 @@ impl Native {
             task,
         };
         let ids = Box::new(SystemIds);
-        let limit = followed.and_then(|followed| followed.recipe.settings?.max_turns);
-        let settings = AgentSettings { max_turns: limit.unwrap_or(self.settings.max_turns), ..self.settings.clone() };
-        Ok(Equipment::new(settings, model, surroundings, context, ids))
+        Ok(Equipment::new(self.settings.clone(), model, surroundings, context, ids))
     }
 }
 
@@ -199,6 +206,14 @@ async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken
             }
         }
     }
+}
+
+/// The recipes that a session's recipe uses, and what was left out.
+async fn used(followed: Option<Followed>) -> (Vec<Sub>, Vec<String>) {
+    let Some(followed) = followed.filter(|followed| !followed.recipe.sub_recipes.is_empty()) else {
+        return Default::default();
+    };
+    tokio::task::spawn_blocking(move || recipes::subs(&followed)).await.unwrap_or_default()
 }
 
 /// Says once per session what was left out of its notes.

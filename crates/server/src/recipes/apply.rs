@@ -63,7 +63,7 @@ pub fn flawed(flaw: &Flaw) -> Refusal {
     Refusal::BadParams(format!("not a recipe that can be used, {flaw}"))
 }
 
-/// The model that a recipe wants. One that nobody here knows is refused: another would do something else.
+/// The model that a recipe wants, and its limits. One that nobody here knows is refused: another would do something else.
 fn settings(desk: &Desk, recipe: &Recipe) -> Result<SettingsPatch, Refusal> {
     let wanted = recipe.settings.clone().unwrap_or_default();
     let model = match (wanted.goose_provider, wanted.goose_model) {
@@ -73,7 +73,9 @@ fn settings(desk: &Desk, recipe: &Recipe) -> Result<SettingsPatch, Refusal> {
         (None, Some(model)) if model.contains('/') => Some(model),
         (None, Some(_) | None) => None,
     };
-    Ok(SettingsPatch { model, ..SettingsPatch::default() })
+    // From 0 to 2: the check of the recipe saw to that.
+    let temperature = wanted.temperature.map(|degrees| (degrees * 100.0).round() as u16);
+    Ok(SettingsPatch { model, temperature, max_turns: wanted.max_turns, ..SettingsPatch::default() })
 }
 
 fn title(recipe: &Recipe) -> String {

@@ -4,6 +4,7 @@ pub mod apply;
 mod extensions;
 mod ready;
 mod slash;
+mod sub;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,8 +18,9 @@ use crate::door::goose::{Book, Shelf};
 use crate::log::{ScopeAppend, Store, StoreError, Sync};
 
 pub use apply::{Begun, Wish, apply};
-pub use ready::ready;
+pub use ready::{file, ready};
 pub use slash::{Slash, expanded};
+pub use sub::subs;
 
 /// Logs of what sessions follow begin like this.
 const SCOPE: &str = "recipe/";

@@ -14,7 +14,8 @@ pub fn ready(recipe: &Recipe, values: &Values, workspace: &str, folder: Option<&
     fill(recipe, values, &Ways { folder, read: &|path| file(workspace, path) })
 }
 
-fn file(workspace: &str, path: &str) -> Result<String, String> {
+/// The text of a file of the workspace, with nothing hidden in it and no secrets.
+pub fn file(workspace: &str, path: &str) -> Result<String, String> {
     let room = Workspace::open(Path::new(workspace), &[]).map_err(|error| error.to_string())?;
     let located = room.locate(path).map_err(|error| error.to_string())?;
     if is_secret(Path::new(path)) || is_secret(located.absolute()) {

@@ -1,0 +1,153 @@
+//! Recipes that a recipe uses: each is a tool, carried out by a sub-agent in a session of its own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Flaw, InputType, Parameter, Recipe, Values, Ways, fill};
+use crate::delegate::{Office, People, SubEnd, SubTask};
+use crate::driver::Guest;
+use crate::model::ToolSpec;
+use crate::permission::show;
+use crate::tools::Signal;
+
+/// The tools' names begin like this.
+const PREFIX: &str = "recipe_";
+
+/// One recipe that another uses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sub {
+    /// Its name there.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// It.
+    pub recipe: Recipe,
+    /// What is filled in already.
+    pub values: Values,
+    /// Its folder.
+    pub folder: Option<String>,
+}
+
+/// Reads a file of the workspace.
+pub type ReadFile = Box<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
+
+/// The recipes that one uses, as tools.
+pub struct SubRecipes {
+    /// Which.
+    pub subs: Vec<Sub>,
+    /// Who starts sub-agents.
+    pub office: Arc<dyn Office>,
+    /// Who is asked what they ask.
+    pub people: Arc<dyn People>,
+    /// Reads what a parameter of type file names.
+    pub read: ReadFile,
+}
+
+impl SubRecipes {
+    fn named(&self, tool: &str) -> Option<&Sub> {
+        let name = tool.strip_prefix(PREFIX)?;
+        self.subs.iter().find(|sub| sub.name == name)
+    }
+
+    /// What the sub-agent is asked.
+    fn task(&self, sub: &Sub, arguments: &Value) -> Result<SubTask, Flaw> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let given = arguments.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), text(value)));
+        let values: Values = given.chain(sub.values.clone()).collect();
+        let ways = Ways { folder: sub.folder.as_deref(), read: &*self.read };
+        let recipe = fill(&sub.recipe, &values, &ways)?;
+        let form = recipe.schema().map(|schema| format!("\n\nAnswer with nothing but JSON of this form: {schema}"));
+        let settings = recipe.settings.clone().unwrap_or_default();
+        Ok(SubTask {
+            name: sub.name.clone(),
+            prompt: format!("{}{}", recipe.words(), form.unwrap_or_default()),
+            mode: None,
+            model: settings
+                .goose_provider
+                .zip(settings.goose_model)
+                .map(|(provider, model)| format!("{provider}/{model}")),
+            max_turns: settings.max_turns,
+            max_tokens: None,
+            after: Vec::new(),
+        })
+    }
+}
+
+#[async_trait]
+impl Guest for SubRecipes {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let spec = |sub: &Sub| ToolSpec {
+            name: format!("{PREFIX}{}", sub.name),
+            description: format!("Has the recipe \"{}\" carried out: {}", sub.recipe.title, sub.description),
+            schema: schema(sub),
+        };
+        self.subs.iter().map(spec).collect()
+    }
+
+    fn needed(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+        let sub = self.named(name)?;
+        let task = self.task(sub, arguments).map_err(|flaw| flaw.to_string());
+        if let Err(wrong) = task.and_then(|task| self.office.check(&task)) {
+            return Some(Err(ToolResult::text(ToolEnd::Failed, wrong)));
+        }
+        Some(Ok(ToolCall {
+            id,
+            name: name.to_owned(),
+            title: format!("Recipe {}", show::line(&sub.recipe.title)),
+            kind: ToolKind::Other,
+            arguments: arguments.clone(),
+            locations: Vec::new(),
+            // The same call again finds the sub-agent that it began.
+            idempotent: true,
+        }))
+    }
+
+    async fn run(
+        &self,
+        call: &ToolCall,
+        _signals: &mpsc::Sender<Signal>,
+        cancel: &CancellationToken,
+    ) -> Option<ToolResult> {
+        let sub = self.named(&call.name)?;
+        let task = match self.task(sub, &call.arguments) {
+            Ok(task) => task,
+            Err(flaw) => return Some(ToolResult::text(ToolEnd::Failed, flaw.to_string())),
+        };
+        let result = self.office.run(call.id, &task, &*self.people, cancel.clone()).await;
+        let end = match result.end {
+            SubEnd::Completed => ToolEnd::Completed,
+            SubEnd::Failed => ToolEnd::Failed,
+            SubEnd::Cancelled => ToolEnd::Cancelled,
+        };
+        let raw = Some(json!({ "session": result.session }));
+        Some(ToolResult { raw, ..ToolResult::text(end, result.text) })
+    }
+}
+
+/// The parameters that are open still.
+fn schema(sub: &Sub) -> Value {
+    let open = || sub.recipe.parameters.iter().filter(|parameter| !sub.values.contains_key(&parameter.key));
+    let property = |parameter: &Parameter| {
+        let mut field = json!({ "type": "string", "description": parameter.description });
+        match parameter.input_type {
+            InputType::Number => field["type"] = json!("number"),
+            InputType::Boolean => field["type"] = json!("boolean"),
+            InputType::Select => field["enum"] = json!(parameter.options),
+            InputType::String | InputType::Date | InputType::File => {}
+        }
+        (parameter.key.clone(), field)
+    };
+    let required: Vec<&str> =
+        open().filter(|parameter| parameter.default.is_none()).map(|parameter| parameter.key.as_str()).collect();
+    let properties: Map<String, Value> = open().map(property).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
