@@ -7,8 +7,6 @@ mod bad;
 mod binary;
 mod client;
 mod compare;
-#[allow(dead_code)]
-#[path = "../acp_rest/house.rs"]
 mod house;
 mod kill;
 mod known;

@@ -120,3 +120,24 @@ async fn lists_are_paged_when_asked() {
     assert_eq!(names(house.get(&format!("{SESSIONS}?limit=2&page=2")).await.ok()), ["c"]);
     assert_eq!(names(house.get(&format!("{SESSIONS}?offset=1&limit=1&order=desc")).await.ok()), ["b"]);
 }
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_the_run_only_where_that_is_set() {
+    for (on_leave, end) in [("cancel", "INVOCATION_ABORTED"), ("continue", "tick49 ")] {
+        let house = House::with(&[("GANDER_ADK_ON_LEAVE", on_leave)]).await;
+        begin(&house, "l").await;
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut request = says("l", "slow");
+        request["streaming"] = json!(true);
+        let sent = client.post(house.url("/run_sse")).bearer_auth(&house.token).body(request.to_string());
+        let mut stream = sent.send().await.unwrap();
+        assert!(stream.chunk().await.unwrap().is_some());
+        drop((stream, client));
+        let until_told = async {
+            while !house.get(&format!("{SESSIONS}/l")).await.ok()["events"].to_string().contains(end) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(120), until_told).await.unwrap();
+    }
+}
