@@ -170,11 +170,8 @@ mod tests {
             Tests run with `just test`."#]]
         .assert_eq(&changing);
         let bare = super::prompt(&Scene { tools: &[], hints: " ", folders: &[], ..scene });
-        assert!(
-            !bare.contains("# Permission")
-                && !bare.contains("# Notes")
-                && !bare.contains("# Skills")
-                && !bare.contains("folders")
-        );
+        for absent in ["# Permission", "# Notes", "# Skills", "folders"] {
+            assert!(!bare.contains(absent), "{absent} is in {bare}");
+        }
     }
 }
