@@ -144,8 +144,7 @@ async fn after_a_kill_the_parent_finds_its_sub_agent_again() -> anyhow::Result<(
     let server = launch.serve().await?;
     let token = launch.stdout(&["token"]).await?.trim().to_owned();
     let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
-    let mark = root.path().join("begun");
-    let command = format!("echo x >> {}; while true; do sleep 0.05; done", mark.display());
+    let command = "echo x >> begun; while true; do sleep 0.05; done";
     let child = json!([[{ "tool": "shell", "args": { "command": command } }], [{ "text": "went on after the kill" }]]);
     let part = json!({ "content_type": "text/plain", "content": delegates(json!([task("child", &child)])) });
     let input = json!([{ "role": "user", "parts": [part] }]);
@@ -153,7 +152,10 @@ async fn after_a_kill_the_parent_finds_its_sub_agent_again() -> anyhow::Result<(
     let address = server.address;
     let begun: Value =
         http.post(format!("http://{address}/runs")).bearer_auth(&token).json(&body).send().await?.json().await?;
-    wait_for(root.path(), &["begun"]).await;
+    let session = format!("http://{address}/sessions/{}", begun["session_id"].as_str().unwrap());
+    let object: Value = http.get(session).bearer_auth(&token).send().await?.json().await?;
+    let folder = std::path::PathBuf::from(object["working_dir"].as_str().unwrap());
+    wait_for(&folder, &["begun"]).await;
     server.kill().await?;
     let server = launch.serve().await?;
     let path = format!("http://{}/runs/{}", server.address, begun["run_id"].as_str().unwrap());
@@ -168,6 +170,6 @@ async fn after_a_kill_the_parent_finds_its_sub_agent_again() -> anyhow::Result<(
     };
     assert_eq!(ended["status"], "completed", "{ended}");
     assert!(ended["output"].to_string().contains("went on after the kill"), "{ended}");
-    assert_eq!(std::fs::read_to_string(&mark)?, "x\n", "nothing ran twice");
+    assert_eq!(std::fs::read_to_string(folder.join("begun"))?, "x\n", "nothing ran twice");
     Ok(())
 }
