@@ -12,7 +12,8 @@ use std::time::Duration;
 use gander_domain::{Entry, Event, Message, Part, Principal, Seq, Timestamp};
 use gander_server::log::sqlite::Faults;
 use gander_server::log::{
-    Append, Cursor, Epoch, Form, Health, Limit, Options, SqliteStore, Store, StoreError, Sync, read_all, sessions_of,
+    Append, Cursor, Epoch, Form, Health, Limit, Next, Options, SqliteStore, Store, StoreError, Sync, read_all,
+    sessions_of,
 };
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
@@ -31,7 +32,8 @@ async fn a_failed_commit_shows_nothing() {
     faults.break_disk();
     story.titled("lost");
     assert!(matches!(story.send(&store).await, Err(StoreError::ReadOnly(_))));
-    assert!(tail.peek(Seq(1)).is_none(), "nothing was committed, so nothing may be seen");
+    // Who follows is told that it waits in vain, and nothing else.
+    assert!(matches!(tail.peek(Seq(1)), Some(Next::Failed(_))), "nothing was committed, so nothing may be seen");
 }
 
 #[tokio::test]

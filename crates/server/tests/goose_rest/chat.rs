@@ -226,13 +226,3 @@ async fn clear_is_told_to_everybody_and_forgets_what_was_spent() {
     let told = house.reply(json!({"session_id": session, "user_message": said("/clear")})).await;
     assert_eq!(kinds(&told), ["UpdateConversation", "Finish"]);
 }
-
-#[tokio::test]
-async fn a_plan_is_proposed_in_plan_mode() {
-    let house = House::open().await;
-    let session = house.start().await;
-    let plan =
-        json!([[{"tool": "plan", "args": {"items": [{"text": "look", "status": "pending"}]}}], [{"text": "ok"}]]);
-    let told = house.reply(json!({"session_id": session, "user_message": message(plan), "mode": "plan"})).await;
-    assert!(kinds(&told).contains(&"PlanProposal"), "{told:?}");
-}
