@@ -135,7 +135,7 @@ pub fn function_response(id: &str, name: &str, response: &Value) -> Value {
 pub fn response(result: &ToolResult) -> Value {
     match result.end {
         ToolEnd::Completed => match &result.raw {
-            Some(raw @ Value::Object(_)) => raw.clone(),
+            Some(Value::Object(raw)) => with_words(raw.clone(), result),
             Some(raw) => json!({ "result": raw }),
             None => json!({ "result": words(result) }),
         },
@@ -144,6 +144,15 @@ pub fn response(result: &ToolResult) -> Value {
         ToolEnd::Cancelled => json!({ "error": "This tool call was cancelled." }),
         ToolEnd::Interrupted => json!({ "error": "This tool call was interrupted, its outcome is unknown." }),
     }
+}
+
+/// A tool's own object, and what it said beside it: an exit code alone tells nobody what a command printed.
+fn with_words(mut raw: Map<String, Value>, result: &ToolResult) -> Value {
+    let words = words(result);
+    if !words.is_empty() {
+        raw.entry("result").or_insert_with(|| words.into());
+    }
+    Value::Object(raw)
 }
 
 /// How a call is named here.

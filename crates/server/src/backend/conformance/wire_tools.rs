@@ -25,7 +25,7 @@ pub(super) struct Done {
 
 impl Done {
     fn giving(value: Value) -> Self {
-        let result = ToolResult { raw: Some(value), ..ToolResult::text(ToolEnd::Completed, "done") };
+        let result = ToolResult { end: ToolEnd::Completed, content: Vec::new(), raw: Some(value) };
         Self { result, saved: None, kept: Map::new() }
     }
 
