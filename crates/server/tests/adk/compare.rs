@@ -51,7 +51,7 @@ pub fn steady(value: &Value) -> Value {
         Value::String(text) => Value::String(named(&hidden(text))),
         Value::Array(items) => items.iter().map(steady).collect(),
         Value::Object(fields) => Value::Object(steady_fields(fields)),
-        other => other.clone(),
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain.clone(),
     }
 }
 

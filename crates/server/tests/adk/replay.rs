@@ -34,7 +34,9 @@ impl Replay {
         let body = match &request["body"] {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
-            other => self.ids.translate(&other.to_string()),
+            json @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                self.ids.translate(&json.to_string())
+            }
         };
         self.prepare(&text("path"), &request["body"]).await;
         let url = self.house.url(&self.ids.translate(&text("path")));
