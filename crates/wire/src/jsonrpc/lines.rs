@@ -6,6 +6,9 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 /// Above this an empty buffer is given back.
 const KEEP_CAPACITY: usize = 64 * 1024;
 
+/// A line above this is a long one.
+const LONG: usize = 1024 * 1024;
+
 /// Cuts a byte stream into lines and never holds more than one line's limit plus what was pushed last.
 #[derive(Debug)]
 pub struct Lines {
@@ -57,12 +60,14 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Twice as large each time, but not beyond the longest line: nothing longer is ever held.
+    /// Twice as large each time, but not beyond the longest line: nothing longer is ever held. A long line gets all of
+    /// that at once: room that is not written to costs nothing, a copy into a larger one costs both.
     fn grow(&mut self, more: usize) {
         let needed = self.buffer.len() + more;
         if needed > self.buffer.capacity() {
-            let room = (self.buffer.capacity() * 2).min(self.limit + more).max(needed);
-            self.buffer.reserve_exact(room - self.buffer.len());
+            let most = self.limit + more;
+            let room = if needed > LONG { most } else { (self.buffer.capacity() * 2).min(most) };
+            self.buffer.reserve_exact(room.max(needed) - self.buffer.len());
         }
     }
 
