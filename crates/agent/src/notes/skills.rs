@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_persons_skill_counts_before_a_projects() {
         let home = tempfile::tempdir().unwrap();
-        let (own, work) = (home.path().join("own"), home.path().join("work"));
+        let (own, work) = (home.path().join("own"), home.path().join("project"));
         skill(&own, "tidy", "---\nname: tidy\ndescription: mine\n---\nUse a broom.\n");
         skill(&work.join(".agents/skills"), "tidy", "---\ndescription: theirs\n---\n");
         skill(&work.join(".agents/skills"), "paint", "---\ndescription: |\n  two\n  lines\n---\nred\n");
@@ -159,6 +159,6 @@ mod tests {
         let loaded = skills[0].load().unwrap();
         assert!(loaded.starts_with("Use a broom.\n\n[files of this skill") && loaded.ends_with("extra.md"), "{loaded}");
         assert_eq!(skills[0].file("extra.md").unwrap(), "more");
-        assert!(skills[0].file("../../work/.agents/skills/paint/SKILL.md").unwrap_err().contains("outside"));
+        assert!(skills[0].file("../../project/.agents/skills/paint/SKILL.md").unwrap_err().contains("outside"));
     }
 }
