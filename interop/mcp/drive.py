@@ -9,10 +9,10 @@ import socket
 import sys
 import tempfile
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-GANDER = sys.argv[1]
+GANDER, *ONLY = sys.argv[1:]
 HERE = Path(__file__).parent
 PATIENCE = 60
 ROUNDS = int(os.environ.get("GANDER_INTEROP_ROUNDS", "100"))
@@ -150,6 +150,11 @@ class House:
                 pass  # it has just ended, or is another's
         return found
 
+    def kill(self):
+        for process in self.processes():
+            with suppress(ProcessLookupError):  # it ended with the one before
+                os.kill(process, signal.SIGKILL)
+
     async def no_process(self):
         for _ in range(200):
             if not (left := self.processes()):
@@ -284,10 +289,20 @@ async def crash(house):
     async with house.editor() as editor:
         session = await editor.session(house.work, house.files())
         await ready(editor, session, "filesystem__list_directory")
-        for process in house.processes():
-            os.kill(process, signal.SIGKILL)
-        [call] = await editor.use(session, ("filesystem__list_directory", {"path": str(house.work)}))
-        assert call["status"] == "completed", call
+        look = ("filesystem__list_directory", {"path": str(house.work)})
+        house.kill()
+        [call] = await editor.use(session, look)
+        assert call["status"] == "completed", f"it only reads: {call}"
+        # This server says of none of its tools that it may be called twice but of those that read and overwrite.
+        note = house.work / "note.txt"
+        note.write_text("one goose")
+        edit = ("filesystem__edit_file", {"path": str(note), "edits": [{"oldText": "one", "newText": "one wild"}]})
+        house.kill()
+        edited, seen = await editor.use(session, edit, look)
+        told = "may or may not have taken effect" in shown(edited)
+        assert edited["status"] == "completed" or told, edited
+        assert note.read_text() in ("one goose", "one wild goose"), "at most once"
+        assert seen["status"] == "completed", seen
 
 
 async def no_orphans(house):
@@ -325,7 +340,7 @@ SCENARIOS = [tools, late_tools, elicitation, sampling, progress, over_http, file
 
 
 async def main():
-    for scenario in SCENARIOS:
+    for scenario in [scenario for scenario in SCENARIOS if not ONLY or scenario.__name__ in ONLY]:
         with tempfile.TemporaryDirectory() as root:
             house = House(Path(root))
             try:

@@ -116,6 +116,7 @@ impl Server {
             "grow",
             "mutate",
             "crash",
+            "pid",
             "complain",
             "spawn",
             "secret",
@@ -123,6 +124,7 @@ impl Server {
         let tool = |name: &str, description: &str| json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
         let mut tools = vec![tool("echo", &self.echo)];
         tools.extend(plain.map(|name| tool(name, "Does what its name says")));
+        tools.extend(["frail", "frail_read", "frail_again"].map(frail));
         if self.grown {
             tools.push(tool("grown", "Was not there before"));
         }
@@ -159,6 +161,8 @@ impl Server {
                 say(id, "changed");
             }
             "crash" => leave("out of memory"),
+            "pid" => say(id, &std::process::id().to_string()),
+            "frail" | "frail_read" | "frail_again" => frailly(id, &params["arguments"]["file"]),
             "complain" => {
                 notify("notifications/message", json!({"level": "error", "data": "disk is nearly full"}));
                 say(id, "complained");
@@ -195,6 +199,23 @@ impl Server {
             }
             Err(error) => say(id, &error.to_string()),
         }
+    }
+}
+
+/// A tool that the server dies of when it is first called.
+fn frail(name: &str) -> Value {
+    let hints = json!({"readOnlyHint": name == "frail_read", "idempotentHint": name == "frail_again"});
+    json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
+}
+
+/// Every call leaves a mark in the file.
+fn frailly(id: &Value, file: &Value) {
+    let path = std::path::Path::new(file.as_str().unwrap_or_default());
+    let marks = std::fs::read_to_string(path).unwrap_or_default() + "called\n";
+    match std::fs::write(path, &marks) {
+        Ok(()) if marks.lines().count() == 1 => leave("out of memory"),
+        Ok(()) => say(id, &marks),
+        Err(error) => say(id, &error.to_string()),
     }
 }
 

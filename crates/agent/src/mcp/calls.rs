@@ -45,6 +45,8 @@ pub(super) enum CallError {
     Silent(Duration),
     #[error("the server stopped while the call ran: it may or may not have taken effect")]
     Gone,
+    #[error("the server stopped before the call was sent: it did not take effect")]
+    Unsent,
     #[error("{0}")]
     Refused(String),
 }
@@ -53,6 +55,8 @@ pub(super) enum CallError {
 pub(super) struct ToolUse {
     pub tool: String,
     pub arguments: Map<String, Value>,
+    /// Calling it twice does no more than calling it once.
+    pub repeatable: bool,
     pub patience: Duration,
     pub signals: mpsc::Sender<Signal>,
     pub cancel: CancellationToken,
@@ -80,7 +84,8 @@ pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult
 
 async fn once(line: &Line, wanted: &ToolUse, request: ClientRequest) -> Result<ServerResult, CallError> {
     let sent = line.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-    let mut handle = sent.map_err(refused)?;
+    let unsent = |error| if matches!(error, ServiceError::TransportClosed) { CallError::Unsent } else { refused(error) };
+    let mut handle = sent.map_err(unsent)?;
     let token = handle.progress_token.clone();
     let _open = line.calls.open(token.clone(), wanted.signals.clone());
     let end = tokio::select! {
@@ -101,11 +106,17 @@ async fn give_up(handle: RequestHandle<RoleClient>) {
 }
 
 fn refused(error: ServiceError) -> CallError {
-    if matches!(error, ServiceError::TransportClosed) {
+    if ended(&error) {
         return CallError::Gone;
     }
     let ServiceError::McpError(data) = error else { return CallError::Refused(error.to_string()) };
     CallError::Refused(data.message.into_owned())
+}
+
+/// A program that dies is met either where we read or where we write.
+fn ended(error: &ServiceError) -> bool {
+    let unwritten = matches!(error, ServiceError::TransportSend(error) if error.error.is::<std::io::Error>());
+    unwritten || matches!(error, ServiceError::TransportClosed)
 }
 
 impl Calls {

@@ -1,6 +1,6 @@
 //! What a server offers: its tools under our names, its prompts, its resources.
 
-use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
+use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::pins::definition;
@@ -38,6 +38,8 @@ pub(super) struct Offered {
     pub spec: ToolSpec,
     /// The hash of everything that makes it what it is.
     pub definition: String,
+    /// The server says that calling it twice does no more than calling it once.
+    pub repeatable: bool,
 }
 
 /// A prompt of a server.
@@ -89,7 +91,12 @@ fn offered(server: &str, name: String, tool: Tool) -> Offered {
     let purpose = tool.description.clone().unwrap_or_default().into_owned();
     let description = content::clip(format!("{purpose}\n(A tool of the MCP server {server}.)"), DESCRIPTION);
     let spec = ToolSpec { name, description, schema: schema(&tool) };
-    Offered { tool: tool.name.into_owned(), title, spec, definition }
+    let repeatable = tool.annotations.as_ref().is_some_and(is_repeatable);
+    Offered { tool: tool.name.into_owned(), title, spec, definition, repeatable }
+}
+
+fn is_repeatable(annotations: &ToolAnnotations) -> bool {
+    annotations.read_only_hint == Some(true) || annotations.idempotent_hint == Some(true)
 }
 
 /// Providers want an object with properties, also where a tool takes nothing.

@@ -23,6 +23,7 @@ use super::content::clip;
 use super::handler::Handler;
 use super::http;
 use super::spec::{Confinement, Spec, Transport};
+use super::tally::{Tallied, Tally};
 use crate::sandbox::{Network, Sandbox, Wrap, offline};
 use crate::tools::{Environment, Redactor};
 
@@ -55,6 +56,8 @@ pub(super) struct Line {
     pub peer: Peer<RoleClient>,
     pub calls: Arc<Calls>,
     pub handler: Handler,
+    /// How much a program was told; an address does not say.
+    pub tally: Option<Tally>,
 }
 
 /// A live connection and what keeps it alive.
@@ -89,7 +92,11 @@ impl Link {
                 let started = Child::start(&program).await;
                 let (child, streams) =
                     started.map_err(|error| Failure::Start(format!("{}: {error}", command.display())))?;
-                Self::join(handler, streams, how, Some(child)).await
+                let (said, told) = (streams.0, Tallied::new(streams.1));
+                let tally = told.tally();
+                let mut link = Self::join(handler, (said, told), how, Some(child)).await?;
+                link.line.tally = Some(tally);
+                Ok(link)
             }
             Transport::Http { url, headers, reach } => {
                 let transport = http::transport(url, headers, reach).await.map_err(Failure::Start)?;
@@ -117,7 +124,7 @@ impl Link {
                 return Err(Failure::Greeting(Box::new(error), said));
             }
         };
-        let line = Line { peer: service.peer().clone(), calls: Arc::clone(&handler.calls), handler };
+        let line = Line { peer: service.peer().clone(), calls: Arc::clone(&handler.calls), handler, tally: None };
         let cancel = Some(service.cancellation_token());
         Ok(Self { line, cancel, done: Some(tokio::spawn(service.waiting())), child })
     }
@@ -179,6 +186,11 @@ macro_rules! pages {
 }
 
 impl Line {
+    /// True if both are one connection.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.calls, &other.calls)
+    }
+
     /// Everything the server offers now.
     pub(super) async fn catalogue(&self, name: &str) -> Result<Catalogue, String> {
         self.read(name).await.map_err(|error| format!("its lists cannot be read: {error}"))

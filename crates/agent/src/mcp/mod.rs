@@ -7,6 +7,7 @@
 // The newest revision of MCP drops sampling, roots and logging; servers of all others go on using them.
 #![allow(deprecated)]
 
+mod again;
 mod audience;
 mod calls;
 mod catalogue;
@@ -23,6 +24,7 @@ mod sampling;
 mod server;
 mod servers;
 mod spec;
+mod tally;
 
 pub use audience::{Attendance, Audience, News};
 pub use catalogue::{PromptArgument, PromptSpec};

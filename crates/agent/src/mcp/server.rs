@@ -118,6 +118,14 @@ impl Server {
             Phase::Asleep | Phase::Starting | Phase::Ready => format!("the server {} is not running", self.name),
         })
     }
+
+    /// The connection after this one, which is over: a death is noticed a little later than it is felt.
+    pub(super) async fn line_after(&self, old: &Line) -> Result<Line, String> {
+        let mut view = self.view.clone();
+        let other = view.wait_for(|view| view.line.as_ref().is_none_or(|line| !line.is(old)));
+        drop(tokio::time::timeout(self.start, other).await);
+        self.line().await
+    }
 }
 
 /// The task behind a server.
@@ -177,17 +185,25 @@ impl Keeper {
             Err(_) => return Some(self.failed(&format!("it did not start in {} s", self.times.start.as_secs()))),
         };
         let since = Instant::now();
-        let end = self.attend(link).await;
+        let (link, end) = self.attend(link).await;
         if since.elapsed() >= WELL {
             self.failures = 0;
         }
+        let pause = self.over(&end);
+        link.close().await;
+        pause
+    }
+
+    /// Whoever calls from here on waits for the next connection, not for this one's farewell.
+    fn over(&mut self, end: &End) -> Option<Duration> {
+        self.set(|view| view.line = None);
         match end {
             End::Stopped => None,
             End::Idle => {
                 self.set(|view| view.phase = Phase::Asleep);
                 None
             }
-            End::Died(reason) => Some(self.failed(&reason)),
+            End::Died(reason) => Some(self.failed(reason)),
         }
     }
 
@@ -199,8 +215,8 @@ impl Keeper {
         Ok(link)
     }
 
-    /// Stays with a live connection. It is closed well unless it died.
-    async fn attend(&self, mut link: Link) -> End {
+    /// Stays with a live connection until it is over.
+    async fn attend(&self, mut link: Link) -> (Link, End) {
         let changed = Arc::clone(&link.line.handler.changed);
         let end = loop {
             tokio::select! {
@@ -212,9 +228,7 @@ impl Keeper {
                 () = tokio::time::sleep(self.times.idle), if self.ground.seat.audience().is_none() => break End::Idle,
             }
         };
-        self.set(|view| view.line = None);
-        link.close().await;
-        end
+        (link, end)
     }
 
     async fn reread(&self, line: &Line) {

@@ -13,8 +13,9 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::again;
 use super::audience::{Attendance, Audience, News, Seat, line};
-use super::calls::{self, CallError, ToolUse};
+use super::calls::{CallError, ToolUse};
 use super::catalogue::{Offered, PromptSpec};
 use super::content;
 use super::link::Ground;
@@ -270,8 +271,10 @@ impl Servers {
     ) -> Option<ToolResult> {
         let Some((server, offered)) = self.tool(&call.name) else { return self.resource(call, &cancel).await };
         let arguments = fields(&call.arguments).unwrap_or_default();
-        let wanted = ToolUse { tool: offered.tool, arguments, patience: server.spec.patience, signals, cancel };
-        let mut result = match self.call(&server, &wanted).await {
+        let patience = server.spec.patience;
+        let wanted =
+            ToolUse { tool: offered.tool, arguments, repeatable: offered.repeatable, patience, signals, cancel };
+        let mut result = match again::call(&server, &wanted).await {
             Ok(result) => content::result(result, &self.limits),
             Err(error) => ToolResult::text(end(&error), error.to_string()),
         };
@@ -282,15 +285,6 @@ impl Servers {
         }
         self.ground.redactor.knowing(server.spec.secrets()).result(&mut result);
         Some(result)
-    }
-
-    async fn call(&self, server: &Server, wanted: &ToolUse) -> Result<rmcp::model::CallToolResult, CallError> {
-        let line = tokio::select! {
-            biased;
-            () = wanted.cancel.cancelled() => return Err(CallError::Cancelled),
-            line = server.line() => line.map_err(CallError::Refused)?,
-        };
-        calls::call(&line, wanted).await
     }
 
     async fn resource(&self, call: &ToolCall, cancel: &CancellationToken) -> Option<ToolResult> {
@@ -396,6 +390,6 @@ fn end(error: &CallError) -> ToolEnd {
     match error {
         CallError::Cancelled => ToolEnd::Cancelled,
         CallError::Gone => ToolEnd::Interrupted,
-        CallError::Silent(_) | CallError::Refused(_) => ToolEnd::Failed,
+        CallError::Silent(_) | CallError::Refused(_) | CallError::Unsent => ToolEnd::Failed,
     }
 }

@@ -14,6 +14,11 @@ fn alive(pid: &str) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
+/// Its other threads may outlive the first, and hold its streams open.
+fn threads(pid: &str) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", pid.trim())).map_or(0, Iterator::count)
+}
+
 /// Waits until it is so; fails after a minute.
 async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -66,8 +71,38 @@ async fn after_a_crash_it_is_started_again() {
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
     let News::Notice(notice) = house.said().await else { panic!("people are told") };
     assert_eq!(notice.title, "script is not running: it stopped: out of memory");
-    assert_eq!(house.tools().len(), 16, "its tools stay on offer");
+    assert_eq!(house.tools().len(), 20, "its tools stay on offer");
     assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
+}
+
+#[tokio::test]
+async fn a_call_that_it_died_of_is_made_again_only_where_that_is_harmless() {
+    let house = House::good().await;
+    let file = |name: &str| json!({"file": house.folder.path().join(name)});
+    for tool in ["frail_read", "frail_again"] {
+        let (result, _) = house.call(&format!("script__{tool}"), file(tool)).await;
+        assert_eq!((result.end, text(&result).as_str()), (ToolEnd::Completed, "called\ncalled\n"), "{tool}");
+    }
+    let (result, _) = house.call("script__frail", file("frail")).await;
+    assert_eq!(result.end, ToolEnd::Interrupted);
+    assert_eq!(text(&result), "the server stopped while the call ran: it may or may not have taken effect");
+    assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
+    let marks = std::fs::read_to_string(house.folder.path().join("frail")).unwrap();
+    assert_eq!(marks, "called\n", "it was not made again");
+}
+
+#[tokio::test]
+async fn a_call_that_never_reached_the_dead_is_made_by_the_next() {
+    let house = House::good().await;
+    for round in 0..3 {
+        let pid = house.text("script__pid", json!({})).await;
+        let number = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+        rustix::process::kill_process(number, rustix::process::Signal::KILL).unwrap();
+        while alive(&pid) || threads(&pid) > 1 {
+            std::hint::spin_loop();
+        }
+        assert_eq!(house.text("script__echo", json!({"text": "hi"})).await, "hi", "round {round}");
+    }
 }
 
 #[tokio::test]
@@ -88,7 +123,7 @@ async fn one_that_nobody_needs_goes_to_sleep() {
     let servers = Servers::new(vec![spec("script", "good")], short);
     servers.settled().await;
     until("it sleeps", || servers.are_asleep()).await;
-    assert_eq!(servers.specs().len(), 16, "its tools stay on offer");
+    assert_eq!(servers.specs().len(), 20, "its tools stay on offer");
     servers.settled().await;
     assert_eq!(servers.standing()[0].condition, Condition::Ready);
 }
