@@ -84,7 +84,8 @@ pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult
 
 async fn once(line: &Line, wanted: &ToolUse, request: ClientRequest) -> Result<ServerResult, CallError> {
     let sent = line.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-    let unsent = |error| if matches!(error, ServiceError::TransportClosed) { CallError::Unsent } else { refused(error) };
+    let unsent =
+        |error| if matches!(error, ServiceError::TransportClosed) { CallError::Unsent } else { refused(error) };
     let mut handle = sent.map_err(unsent)?;
     let token = handle.progress_token.clone();
     let _open = line.calls.open(token.clone(), wanted.signals.clone());
