@@ -107,6 +107,7 @@ macro_rules! every_case {
             side::{
                 snapshots_are_found_by_place_and_version,
                 names_lead_to_sessions_until_they_are_freed,
+                names_of_one_namespace_are_listed_in_pages,
                 a_taken_name_creates_nothing,
                 a_deleted_session_leaves_only_its_id,
                 scopes_are_logs_of_their_own,

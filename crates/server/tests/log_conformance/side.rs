@@ -49,6 +49,55 @@ pub async fn names_lead_to_sessions_until_they_are_freed(harness: &impl Harness)
     assert_eq!(store.resolve_alias(&name("a")).await.unwrap(), Some(two.session));
 }
 
+pub async fn names_of_one_namespace_are_listed_in_pages(harness: &impl Harness) {
+    let store = harness.open().await;
+    let (mut one, mut two) = (Story::new(1), Story::new(2));
+    let mine = ["b", "a", "\u{e4}", "B", "z", "a/b"].map(name);
+    store.create(one.append(Sync::Barrier), mine[..4].to_vec()).await.unwrap();
+    store.create(two.append(Sync::Barrier), mine[4..].to_vec()).await.unwrap();
+    let strangers = [
+        Alias { principal: Principal::named("eve"), ..name("c") },
+        Alias { door: "goose".into(), ..name("d") },
+        Alias { namespace: "app/user2".into(), ..name("e") },
+    ];
+    for stranger in strangers {
+        store.set_alias(stranger, one.session).await.unwrap();
+    }
+    let store = harness.reopen(store).await;
+    let owner = Principal::owner();
+    let listed = async |after: Option<String>, limit| {
+        store.named(&owner, "adk", "app/user", after.as_deref(), limit).await.unwrap()
+    };
+    let found = |text: &str, story: &Story| (text.to_owned(), story.session);
+    let all = [
+        found("B", &one),
+        found("a", &one),
+        found("a/b", &two),
+        found("b", &one),
+        found("z", &two),
+        found("\u{e4}", &one),
+    ];
+    assert_eq!(listed(None, 100).await, all, "in the order of their bytes, of this namespace alone");
+    for size in 1..=all.len() {
+        let (mut pages, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let page = listed(after, u32::try_from(size).unwrap()).await;
+            assert!(page.len() <= size);
+            after = page.last().map(|(last, _)| last.clone());
+            if after.is_none() {
+                break;
+            }
+            pages.extend(page);
+        }
+        assert_eq!(pages, all, "in pages of {size}");
+    }
+    assert_eq!(listed(Some("b/".to_owned()), 1).await, all[4..5], "after a name that is not there");
+    assert!(store.free_alias(&name("a")).await.unwrap());
+    store.delete(two.session, Timestamp::from_micros(5)).await.unwrap();
+    assert_eq!(listed(None, 100).await, [all[0].clone(), all[3].clone(), all[5].clone()], "without what is gone");
+    assert_eq!(store.named(&owner, "adk", "app/nobody", None, 9).await.unwrap(), []);
+}
+
 pub async fn a_taken_name_creates_nothing(harness: &impl Harness) {
     let store = harness.open().await;
     let (mut one, mut two, mut three) = (Story::new(1), Story::new(2), Story::new(3));
