@@ -1,5 +1,7 @@
 //! The doors, each in its protocol's own words. Another one is one more type here and one more line in `all`.
 
+mod adk;
+
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
@@ -29,7 +31,7 @@ pub trait Door: Send + Sync {
 
 /// All of them.
 pub fn all() -> Vec<Box<dyn Door>> {
-    vec![Box::new(AcpRest), Box::new(A2a), Box::new(Acp), Box::new(Goose)]
+    vec![Box::new(AcpRest), Box::new(A2a), Box::new(Acp), Box::new(Goose), Box::new(adk::Adk)]
 }
 
 /// The session, and how to get there.
