@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{self, Next};
 use axum::routing::{MethodFilter, MethodRouter};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -97,6 +97,8 @@ pub fn router(routes: &'static [Route], site: &Arc<Site>) -> Router {
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .with_state(site.clone())
+        // Every route has its own limit, kept before its handler: the framework's lower one would speak no protocol.
+        .layer(DefaultBodyLimit::disable())
         .layer(CatchPanicLayer::custom(move |_| error::panicked(&counted)))
         .layer(middleware::from_fn_with_state(site.clone(), front::guard))
 }

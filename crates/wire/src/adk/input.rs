@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 use super::LONGEST_ID;
 use super::error::{Problem, Refusal};
 use super::part::{self, FunctionResponse, Sent, field};
+use crate::acp::content::is_picture;
+use crate::check;
 
 /// Names of functions that only this protocol itself calls.
 pub const RESERVED: [&str; 3] = ["adk_request_confirmation", "adk_request_input", "adk_request_credential"];
@@ -204,6 +206,9 @@ pub fn checked_id(id: &str) -> Result<String, Refusal> {
 
 fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     let value: Value = serde_json::from_slice(body).map_err(|error| Refusal::no_json(&error))?;
+    if check::holds_nul(&value) {
+        return Err(unreadable(Problem::wrong("value_error", &[], "free of NUL", &Value::Null)));
+    }
     let Value::Object(object) = value else {
         return Err(unreadable(Problem::wrong("model_attributes_type", &[], "a valid dictionary", &value)));
     };
@@ -258,7 +263,14 @@ fn message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<Sent>), Re
     let mut sent = Vec::new();
     for (index, value) in parts.iter().enumerate() {
         let place = [json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        sent.extend(part::read(value, &place).map_err(|problem| unreadable(*problem))?);
+        let part = part::read(value, &place).map_err(|problem| unreadable(*problem))?;
+        if let Some(Sent::Part(Part::Image { mime, data, .. })) = &part
+            && !is_picture(mime, data)
+        {
+            let (place, message) = (place.to_vec(), format!("Input should be what it claims to be: {mime}"));
+            return Err(unreadable(Problem { kind: "value_error", place, message, input: Value::Null }));
+        }
+        sent.extend(part);
     }
     Ok((Some(content.clone()), sent))
 }
@@ -289,6 +301,11 @@ fn brought(index: usize, event: &Value) -> Result<(Role, Vec<Part>), Refusal> {
     }
     if field(event, "longRunningToolIds").and_then(Value::as_array).is_some_and(|ids| !ids.is_empty()) {
         return Err(no("long-running tool IDs"));
+    }
+    if let Some(time) = field(event, "timestamp").filter(|time| !time.as_f64().is_some_and(check::is_a_time)) {
+        let place = [json!("body"), json!("events"), json!(index), json!("timestamp")].to_vec();
+        let message = "Input should be seconds since 1970".to_owned();
+        return Err(unreadable(Problem { kind: "float_type", place, message, input: time.clone() }));
     }
     let content = field(event, "content").and_then(Value::as_object).unwrap_or(&empty);
     let parts = field(content, "parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -67,9 +67,6 @@ pub fn read(value: &Value, place: &[Value]) -> Result<Option<Sent>, Box<Problem>
         let Some(text) = text.as_str() else {
             return Err(bad("string_type", &["text"], "Input should be a valid string".to_owned(), text));
         };
-        if text.contains('\0') {
-            return Err(bad("value_error", &["text"], "Input must not contain NUL".to_owned(), &Value::Null));
-        }
         let text = text.to_owned();
         return Ok(Some(Sent::Part(if thought { Part::Thought { text } } else { Part::Text { text } })));
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::content::NATIVE;
 use crate::acp::schema::ImageContent;
+use crate::check;
 
 /// Why a message cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +24,9 @@ pub enum BadMessage {
     /// A kind of content that nobody knows is fine; one without a kind is not.
     #[error("content without a type")]
     NoType,
+    /// Made at no time.
+    #[error("created must be whole seconds since 1970: {0}")]
+    BadTime(Value),
     /// Not what it claims to be.
     #[error("{0}")]
     BadImage(String),
@@ -136,6 +140,10 @@ fn visible(message: &Value, camel: &str, snake: &str) -> Option<bool> {
 /// The content as a list; old clients sent a bare text.
 fn content(message: &Value) -> Result<Vec<Value>, BadMessage> {
     let object = message.as_object().ok_or(BadMessage::NoObject("message"))?;
+    let is_a_time = |time: &Value| time.is_null() || time.is_i64() && time.as_f64().is_some_and(check::is_a_time);
+    if let Some(time) = object.get("created").filter(|time| !is_a_time(time)) {
+        return Err(BadMessage::BadTime(time.clone()));
+    }
     match object.get("content") {
         Some(Value::Array(pieces)) => Ok(pieces.clone()),
         Some(Value::String(text)) => Ok(vec![json!({ "type": "text", "text": text })]),

@@ -299,6 +299,10 @@ fn reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
     let response: &Value = unwrapped.as_ref().unwrap_or(response);
     let confirmed = response.get("confirmed").and_then(Value::as_bool);
     match &question.ask {
+        // Only what was chosen is an answer: anything else leaves the question open.
+        Ask::Choose { .. } if confirmed.is_none() && !response["choice"].is_string() => {
+            Err(Refusal::new(400, "the answer is {\"confirmed\": true} or {\"confirmed\": false}"))
+        }
         Ask::Choose { choices } => {
             let named = response.get("choice").and_then(Value::as_str);
             let yes = confirmed == Some(true);

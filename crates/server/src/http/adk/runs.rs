@@ -9,13 +9,14 @@ use gander_domain::Outcome;
 use gander_wire::adk::input::Address;
 use gander_wire::adk::{Event, Refusal, RunRequest, Said, Stage};
 use http::StatusCode;
+use http::header::HeaderMap;
 use serde_json::{Value, json};
 
 use super::stream::{self, Listening};
 use super::{Answer, No, whole};
 use crate::door::adk::Begun;
 use crate::http::site::Site;
-use crate::http::sse::{Opening, accepts_events};
+use crate::http::sse::{Opening, accepts_events, last_event_id};
 use crate::token::{Identity, Scope};
 
 type Place = Path<(String, String, String)>;
@@ -92,6 +93,7 @@ async fn as_it_happens(
     if !accepts_events(&headers) {
         return Err(Refusal::new(406, "this is a stream of text/event-stream").into());
     }
+    not_again(&headers)?;
     let request = RunRequest::read(&body, place)?;
     permit(&identity, &request)?;
     let opening = Opening::new(&site, &identity, &extensions)?;
@@ -107,6 +109,15 @@ async fn as_it_happens(
         }
     };
     Ok(opening.response(listening.events()))
+}
+
+/// These streams have no ids and begin a run each: whoever wants the rest of one must not begin another.
+fn not_again(headers: &HeaderMap) -> Result<(), No> {
+    match last_event_id(headers) {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(Refusal::new(409, "this stream is not gone on with: read the session").into()),
+        Err(_) => Err(Refusal::new(400, "Last-Event-ID is not an id of this stream").into()),
+    }
 }
 
 /// Whoever answers a question must be allowed to.

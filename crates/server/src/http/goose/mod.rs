@@ -20,6 +20,7 @@ use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::{CommandError, SessionId};
 use gander_wire::acp::Refusal;
+use gander_wire::check::holds_nul;
 use http::StatusCode;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -271,13 +272,4 @@ fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Fault> {
         return Err(unprocessable("NUL in a text".to_owned()));
     }
     serde_json::from_value(value).map_err(|error| unprocessable(error.to_string()))
-}
-
-fn holds_nul(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(holds_nul),
-        Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\0') || holds_nul(value)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }
