@@ -120,6 +120,8 @@ impl Context {
             Event::SettingsChanged { patch } => self.settings.apply(patch),
             Event::Routed { route } => self.settings.follow(route),
             Event::HistoryReset { keep_to, replacement, .. } => self.reset(entry.seq, *keep_to, replacement),
+            // A sub-agent's call says nothing about how full this window is.
+            Event::UsageAdded { usage } if usage.child.is_some() => {}
             Event::UsageAdded { usage } => self.tokens = Some(usage.input + usage.output),
             Event::RunStarted { .. } => self.start(entry.run),
             Event::RunEnded { .. } if entry.run == self.run => self.run = None,

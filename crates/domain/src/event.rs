@@ -355,6 +355,9 @@ pub struct Usage {
     /// Size of the model's window, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// The sub-agent that made the call, by its session; absent: the session itself did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<SessionId>,
 }
 
 /// Who asks for a run, and from where.

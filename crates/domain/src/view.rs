@@ -293,7 +293,10 @@ impl SessionView {
 
     fn spend(&mut self, usage: &Usage) {
         self.spent.add(usage);
-        self.last_usage = Some(usage.clone());
+        // How full the window is says only a call of its own.
+        if usage.child.is_none() {
+            self.last_usage = Some(usage.clone());
+        }
     }
 
     fn enqueue(&mut self, entry: &Entry, origin: &RunOrigin, parts: &[Part]) {

@@ -188,7 +188,7 @@ fn the_answer_to_a_prompt_counts_what_its_turn_used() {
     let mut door = Door::open(&script.log);
     door.prompt(door.session(), build::run(5));
     script.prompt(build::run(5), IfBusy::Refuse).unwrap();
-    let usage = Usage { model: "m".into(), input: 100, output: 20, cached: 60, thinking: 0, cost: None, window: None };
+    let usage = Usage { model: "m".into(), input: 100, output: 20, cached: 60, thinking: 0, ..Usage::default() };
     script.report(build::run(5), Report::UsageAdded(usage.clone()));
     script.report(build::run(5), Report::UsageAdded(Usage { thinking: 7, cached: 0, ..usage }));
     script.report(build::run(5), END);

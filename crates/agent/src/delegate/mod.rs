@@ -15,6 +15,7 @@ use crate::model::ToolSpec;
 use crate::tools::Signal;
 
 pub use tasks::SubTask;
+pub(crate) use tasks::{MOST, read};
 
 /// The tool's name.
 pub const NAME: &str = "delegate";
@@ -26,8 +27,19 @@ pub trait Office: Send + Sync {
     fn check(&self, task: &SubTask) -> Result<(), String>;
 
     /// Carries out a task to its end. The same call and task again is the same sub-agent, which is found and waited for.
-    /// It stops soon after `cancel`.
-    async fn run(&self, call: ToolCallId, task: &SubTask, people: &dyn People, cancel: CancellationToken) -> SubResult;
+    /// It stops soon after the parent's cancel.
+    async fn run(&self, call: ToolCallId, task: &SubTask, parent: Parent<'_>) -> SubResult;
+}
+
+/// What a sub-agent has of the run that wants it.
+#[derive(Clone, Copy)]
+pub struct Parent<'a> {
+    /// Who is asked what it asks.
+    pub people: &'a dyn People,
+    /// Where it is told what it pays for.
+    pub signals: &'a mpsc::Sender<Signal>,
+    /// Stops it.
+    pub cancel: &'a CancellationToken,
 }
 
 /// The people behind a run.
@@ -71,6 +83,12 @@ pub(crate) struct Line<'a> {
     pub signals: mpsc::Sender<Signal>,
     /// Stops it.
     pub cancel: CancellationToken,
+}
+
+impl Line<'_> {
+    fn parent(&self) -> Parent<'_> {
+        Parent { people: self.people, signals: &self.signals, cancel: &self.cancel }
+    }
 }
 
 /// The tool as a model sees it.

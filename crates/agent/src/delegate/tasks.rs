@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// More sub-tasks than this at once help nobody.
-pub(super) const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// One sub-task.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -31,6 +31,14 @@ pub struct SubTask {
     pub after: Vec<String>,
 }
 
+impl SubTask {
+    /// One for a specialist that waits for nothing.
+    pub fn new(name: impl Into<String>, prompt: impl Into<String>) -> Self {
+        let (name, prompt) = (name.into(), prompt.into());
+        Self { name, prompt, mode: None, model: None, max_turns: None, max_tokens: None, after: Vec::new() }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -38,7 +46,7 @@ struct Arguments {
 }
 
 /// Reads the arguments of a call, or says what is wrong with them.
-pub(super) fn read(arguments: &Value) -> Result<Vec<SubTask>, String> {
+pub(crate) fn read(arguments: &Value) -> Result<Vec<SubTask>, String> {
     let Arguments { tasks } = Arguments::deserialize(arguments).map_err(|error| format!("wrong arguments: {error}"))?;
     if tasks.is_empty() || tasks.len() > MOST {
         return Err(format!("give 1 to {MOST} tasks: {}", tasks.len()));

@@ -25,8 +25,8 @@ pub(super) async fn work(call: ToolCallId, tasks: Vec<SubTask>, line: Line<'_>) 
             {
                 stages[place] = Stage::Running;
                 let task = informed(&tasks, &stages, task);
-                let (office, people, cancel) = (line.office, line.people, line.cancel.clone());
-                running.push(async move { (place, office.run(call, &task, people, cancel).await) });
+                let (office, parent) = (line.office, line.parent());
+                running.push(async move { (place, office.run(call, &task, parent).await) });
             }
         }
         tell(&line, &tasks, &stages).await;

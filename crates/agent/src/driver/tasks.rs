@@ -107,5 +107,6 @@ fn said(call: ToolCallId, signal: Signal) -> Input {
     match signal {
         Signal::Shown(content) => Input::ToolShows(call, content),
         Signal::Plan(plan) => Input::ToolPlans(call, plan),
+        Signal::Spent(usage) => Input::Spent(usage),
     }
 }

@@ -67,6 +67,7 @@ impl ModelInfo {
             thinking: tokens.thinking,
             cost: self.price.map(|price| price.of(tokens)),
             window: self.window,
+            child: None,
         }
     }
 }
@@ -115,6 +116,7 @@ mod tests {
             thinking: 50,
             cost: Some(17_550),
             window: Some(200_000),
+            child: None,
         };
         assert_eq!(info.usage(&tokens), usage);
     }

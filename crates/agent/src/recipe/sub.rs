@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Flaw, InputType, Parameter, Recipe, Values, Ways, fill};
-use crate::delegate::{Office, People, SubEnd, SubTask};
+use crate::delegate::{Office, Parent, People, SubEnd, SubTask};
 use crate::driver::Guest;
 use crate::model::ToolSpec;
 use crate::permission::show;
@@ -114,7 +114,7 @@ impl Guest for SubRecipes {
     async fn run(
         &self,
         call: &ToolCall,
-        _signals: &mpsc::Sender<Signal>,
+        signals: &mpsc::Sender<Signal>,
         cancel: &CancellationToken,
     ) -> Option<ToolResult> {
         let sub = self.named(&call.name)?;
@@ -122,7 +122,7 @@ impl Guest for SubRecipes {
             Ok(task) => task,
             Err(flaw) => return Some(ToolResult::text(ToolEnd::Failed, flaw.to_string())),
         };
-        let result = self.office.run(call.id, &task, &*self.people, cancel.clone()).await;
+        let result = self.office.run(call.id, &task, Parent { people: &*self.people, signals, cancel }).await;
         let end = match result.end {
             SubEnd::Completed => ToolEnd::Completed,
             SubEnd::Failed => ToolEnd::Failed,

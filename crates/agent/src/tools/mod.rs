@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Location, Plan, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{Location, Plan, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, Usage};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -77,6 +77,8 @@ pub enum Signal {
     Shown(Vec<ToolContent>),
     /// The plan is now this.
     Plan(Plan),
+    /// A sub-agent paid for a model call.
+    Spent(Usage),
 }
 
 /// What surrounds the built-in tools: the server knows, the tools must not look.

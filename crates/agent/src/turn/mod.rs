@@ -204,7 +204,7 @@ impl Turn {
             Input::Abandoned(question) => self.abandoned(question),
             Input::Tools(tools) => self.setup.tools = tools,
             Input::Noticed(notice) => self.report(Report::Noticed(notice)),
-            Input::Spent(usage) => self.pay(usage),
+            Input::Spent(usage) => self.child_paid(usage),
             Input::Configured(settings) => self.context.settings = settings,
             Input::Refitted { settings, system, tools } => {
                 self.context.settings = settings;
@@ -357,6 +357,16 @@ impl Turn {
         }
         self.report(report);
         self.effects.push_back(Effect::End);
+    }
+
+    /// Sub-agents at the same time may together use up what one alone may not: then all of them stop.
+    fn child_paid(&mut self, usage: Usage) {
+        let is_sub = usage.child.is_some();
+        self.pay(usage);
+        let overdrawn = budget::overdrawn(self.context.settings.budget, self.setup.spent).filter(|_| is_sub);
+        if let Some(message) = overdrawn {
+            self.end(Outcome::failed("budget", message));
+        }
     }
 
     fn pay(&mut self, usage: Usage) {

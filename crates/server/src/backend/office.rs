@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_agent::delegate::{Office, People, SubEnd, SubResult, SubTask};
+use gander_agent::delegate::{Office, Parent, SubEnd, SubResult, SubTask};
 use gander_agent::modes::Shelf;
+use gander_agent::tools::Signal;
 use gander_domain::{
     Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, Role, Roster, Routing, RunId, RunOrigin, Seq,
-    SessionId, SessionView, Settings, ToolCallId,
+    SessionId, SessionView, Settings, ToolCallId, Usage,
 };
 use sha2::{Digest as _, Sha256};
-use tokio_util::sync::CancellationToken;
 
 use super::Lent;
 use crate::hub::{Ack, Follower, Hub, HubError, WeakHub};
-use crate::log::{Form, StoreError};
+use crate::log::{Form, Limit, StoreError};
 
 /// The door that sub-agents are prompted by. They have no sub-agents themselves.
 pub const DOOR: &str = "delegate";
@@ -38,7 +38,13 @@ struct Sub<'a> {
     session: SessionId,
     run: RunId,
     origin: RunOrigin,
-    people: &'a dyn People,
+    parent: Parent<'a>,
+}
+
+/// A sub-agent's log from its beginning, and how many of its model calls its parent has paid for already.
+struct Watched {
+    follower: Follower,
+    paid: usize,
 }
 
 #[async_trait]
@@ -47,7 +53,7 @@ impl Office for Desk {
         self.settings(task).map(drop).ok_or_else(|| format!("no such agent or mode: {}", mode(task)))
     }
 
-    async fn run(&self, call: ToolCallId, task: &SubTask, people: &dyn People, cancel: CancellationToken) -> SubResult {
+    async fn run(&self, call: ToolCallId, task: &SubTask, parent: Parent<'_>) -> SubResult {
         let session = SessionId::new(derived(call, &task.name, "session"));
         let failed = |why: String| SubResult { end: SubEnd::Failed, text: why, session: session.to_string() };
         let (Some(hub), Some(settings)) = (self.hub.upgrade(), self.settings(task)) else {
@@ -55,9 +61,9 @@ impl Office for Desk {
         };
         let run = RunId::new(derived(call, &task.name, "run"));
         let origin = RunOrigin { by: self.parent.owner.clone(), door: DOOR.to_owned() };
-        let sub = Sub { hub: &hub, session, run, origin, people };
+        let sub = Sub { hub: &hub, session, run, origin, parent };
         match self.begin(&sub, task, settings).await {
-            Ok(follower) => sub.follow(follower, cancel).await.unwrap_or_else(|error| failed(error.to_string())),
+            Ok(watched) => sub.follow(watched).await.unwrap_or_else(|error| failed(error.to_string())),
             Err(error) => failed(error.to_string()),
         }
     }
@@ -65,9 +71,12 @@ impl Office for Desk {
 
 impl Desk {
     /// Begins it, or finds what was begun before the process died.
-    async fn begin(&self, sub: &Sub<'_>, task: &SubTask, settings: Settings) -> Result<Follower, HubError> {
+    async fn begin(&self, sub: &Sub<'_>, task: &SubTask, settings: Settings) -> Result<Watched, HubError> {
         match sub.hub.view(sub.session).await {
-            Ok(_) => return Ok(sub.hub.follow(sub.session, Seq::ZERO, Form::Joined)),
+            Ok(_) => {
+                let paid = self.paid(sub).await?;
+                return Ok(Watched { follower: sub.hub.follow(sub.session, Seq::ZERO, Form::Joined), paid });
+            }
             Err(HubError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(error),
         }
@@ -78,7 +87,20 @@ impl Desk {
         let prompt = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
         let begun = sub.hub.begin(birth, Vec::new(), prompt, Ack::Committed, self.lent.clone()).await;
         begun.accepted.await?;
-        Ok(begun.follower)
+        Ok(Watched { follower: begun.follower, paid: 0 })
+    }
+
+    /// How many of its model calls are in the parent's log: after a crash none is paid for twice.
+    async fn paid(&self, sub: &Sub<'_>) -> Result<usize, HubError> {
+        let (mut paid, mut after) = (0, Seq::ZERO);
+        loop {
+            let page = sub.hub.store().read(self.parent.session, after, Limit::default(), Form::Joined).await?;
+            let Some(last) = page.last() else { return Ok(paid) };
+            after = last.seq;
+            let of_this = |usage: &Usage| usage.child == Some(sub.session);
+            let is_paid = |event: &Event| matches!(event, Event::UsageAdded { usage } if of_this(usage));
+            paid += page.iter().filter(|entry| is_paid(&entry.event)).count();
+        }
     }
 
     /// What the sub-agent is set to: never more than its parent may, nor more than is left.
@@ -103,24 +125,26 @@ impl Desk {
 
 impl Sub<'_> {
     /// Until its run has ended. Its questions are asked where its parent's people are.
-    async fn follow(&self, mut follower: Follower, cancel: CancellationToken) -> Result<SubResult, HubError> {
+    async fn follow(&self, watched: Watched) -> Result<SubResult, HubError> {
+        let Watched { mut follower, mut paid } = watched;
         let (mut said, mut open): (String, Vec<Question>) = (String::new(), Vec::new());
         loop {
             let asked = async {
                 match open.first() {
-                    Some(question) => self.people.ask(&question.title, question.ask.clone()).await,
+                    Some(question) => self.parent.people.ask(&question.title, question.ask.clone()).await,
                     None => std::future::pending().await,
                 }
             };
             let batch = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return self.cancel(follower).await,
+                () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
                 batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
                 reply = asked => {
                     self.answer(open.remove(0), reply).await;
                     continue;
                 }
             };
+            let (mut due, mut outcome) = (Vec::new(), None);
             for entry in batch.iter().filter(|entry| entry.run == Some(self.run)) {
                 // The rest is for whoever reads its session.
                 if let Event::MessageDone { message } = &entry.event {
@@ -129,10 +153,29 @@ impl Sub<'_> {
                     open.push(question.clone());
                 } else if let Event::QuestionAnswered { question, .. } = &entry.event {
                     open.retain(|known| known.id != *question);
-                } else if let Event::RunEnded { outcome } = &entry.event {
-                    return Ok(self.ended(outcome, said));
+                } else if let Event::UsageAdded { usage } = &entry.event {
+                    match paid.checked_sub(1) {
+                        Some(fewer) => paid = fewer,
+                        None => due.push(usage.clone()),
+                    }
+                } else if let Event::RunEnded { outcome: how } = &entry.event {
+                    outcome = Some(how.clone());
                 }
             }
+            for usage in due {
+                self.pay(usage).await;
+            }
+            if let Some(outcome) = outcome {
+                return Ok(self.ended(&outcome, said));
+            }
+        }
+    }
+
+    /// Its parent pays.
+    async fn pay(&self, usage: Usage) {
+        let usage = Usage { child: Some(self.session), ..usage };
+        if self.parent.signals.send(Signal::Spent(usage)).await.is_err() {
+            tracing::debug!(session = %self.session, "a sub-agent paid for a model call after its parent's end");
         }
     }
 

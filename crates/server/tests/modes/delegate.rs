@@ -1,13 +1,11 @@
 //! Sub-agents: at the same time, visible, cancelled with their parent, found again after a crash.
 
-use std::path::Path;
-
-use gander_domain::{Event, Outcome, PlanStatus, Seq, SessionId};
-use gander_server::log::{Form, Limit, SessionQuery, sessions_of};
+use gander_domain::{Outcome, PlanStatus, Seq};
+use gander_server::log::{Form, Limit};
 use gander_testkit::harness::{Launch, binary};
 use serde_json::{Value, json};
 
-use crate::house::{House, PATIENCE, listed, plays, run};
+use crate::house::{House, PATIENCE, children, delegates, listed, plays, run, wait_for};
 
 /// A sub-task that comes to an end only if three of its kind run at the same time.
 fn meets(name: &str) -> Value {
@@ -23,26 +21,6 @@ fn stays(name: &str) -> Value {
 
 fn task(name: &str, calls: &Value) -> Value {
     json!({ "name": name, "prompt": plays(calls) })
-}
-
-fn delegates(tasks: Value) -> String {
-    plays(&json!([[{ "tool": "delegate", "args": { "tasks": tasks } }], [{ "results": true }]]))
-}
-
-async fn children(house: &House, parent: &str) -> Vec<SessionId> {
-    let store = house.app.desk().hub.store();
-    let query = SessionQuery { limit: 50, ..sessions_of(gander_domain::Principal::owner()) };
-    let cards = store.sessions(query).await.unwrap().cards;
-    let parent: SessionId = parent.parse().unwrap();
-    cards.into_iter().filter(|card| card.parent == Some(parent)).map(|card| card.session).collect()
-}
-
-async fn wait_for(folder: &Path, names: &[&str]) {
-    let patience = tokio::time::Instant::now() + PATIENCE;
-    while !names.iter().all(|name| folder.join(name).exists()) {
-        assert!(tokio::time::Instant::now() < patience, "only these came: {:?}", listed(folder));
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test]
@@ -92,18 +70,7 @@ async fn a_cancel_ends_them_all() {
     let children = children(&house, &session).await;
     assert_eq!(children.len(), 3);
     for child in children {
-        let mut follower = house.app.desk().hub.follow(child, Seq::ZERO, Form::Joined);
-        let ended = async {
-            loop {
-                let batch = follower.next().await.unwrap().unwrap();
-                for entry in batch.iter() {
-                    if let Event::RunEnded { outcome } = &entry.event {
-                        return outcome.clone();
-                    }
-                }
-            }
-        };
-        assert_eq!(tokio::time::timeout(PATIENCE, ended).await.unwrap(), Outcome::Cancelled);
+        assert_eq!(house.ended(child).await, Outcome::Cancelled);
     }
 }
 
@@ -145,7 +112,8 @@ async fn after_a_kill_the_parent_finds_its_sub_agent_again() -> anyhow::Result<(
     let token = launch.stdout(&["token"]).await?.trim().to_owned();
     let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
     let command = "echo x >> begun; while true; do sleep 0.05; done";
-    let child = json!([[{ "tool": "shell", "args": { "command": command } }], [{ "text": "went on after the kill" }]]);
+    let usage = json!({ "input": 70_000 });
+    let child = json!([[{ "tool": "shell", "args": { "command": command }, "usage": usage }], [{ "text": "went on after the kill" }]]);
     let part = json!({ "content_type": "text/plain", "content": delegates(json!([task("child", &child)])) });
     let input = json!([{ "role": "user", "parts": [part] }]);
     let body = json!({ "agent_name": "gander", "input": input, "mode": "async" });
@@ -171,5 +139,9 @@ async fn after_a_kill_the_parent_finds_its_sub_agent_again() -> anyhow::Result<(
     assert_eq!(ended["status"], "completed", "{ended}");
     assert!(ended["output"].to_string().contains("went on after the kill"), "{ended}");
     assert_eq!(std::fs::read_to_string(folder.join("begun"))?, "x\n", "nothing ran twice");
+    let path = format!("http://{}/sessions/{}", server.address, begun["session_id"].as_str().unwrap());
+    let object: Value = http.get(&path).bearer_auth(&token).send().await?.json().await?;
+    let all = object["accumulated_total_tokens"].as_u64().unwrap();
+    assert!((70_000..140_000).contains(&all), "nothing was paid for twice: {object}");
     Ok(())
 }

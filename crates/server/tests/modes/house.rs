@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::{Principal, SessionView, Settings};
+use gander_domain::{Entry, Event, Outcome, Principal, Seq, SessionId, SessionView, Settings};
 use gander_server::app::{App, Peer};
 use gander_server::config::{Config, Environment, Flags, Keys};
 use gander_server::http::{ROUTES, Site, router, serve};
+use gander_server::log::{Form, SessionQuery, sessions_of};
 use gander_server::token::{self, Tokens};
 use gander_testkit::harness::Client;
 use reqwest::Method;
@@ -117,6 +118,23 @@ impl House {
         self.app.desk().hub.view(session.parse().unwrap()).await.unwrap()
     }
 
+    /// How a session's first run ended, once it has.
+    pub async fn ended(&self, session: SessionId) -> Outcome {
+        let mut follower = self.app.desk().hub.follow(session, Seq::ZERO, Form::Joined);
+        let ended = async {
+            loop {
+                let batch = follower.next().await.unwrap().unwrap();
+                let outcome = |entry: &Entry| {
+                    if let Event::RunEnded { outcome } = &entry.event { Some(outcome.clone()) } else { None }
+                };
+                if let Some(outcome) = batch.iter().find_map(outcome) {
+                    return outcome;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.unwrap()
+    }
+
     pub async fn settings(&self, session: &str) -> Settings {
         self.view(session).await.settings
     }
@@ -140,6 +158,29 @@ pub async fn run(house: &House, agent: &str, session: Option<&str>, text: &str) 
 /// A prompt that makes the demo model play these calls.
 pub fn plays(calls: &Value) -> String {
     format!("[[script:{calls}]]")
+}
+
+/// A prompt that makes the demo model hand out these tasks.
+pub fn delegates(tasks: Value) -> String {
+    plays(&json!([[{ "tool": "delegate", "args": { "tasks": tasks } }], [{ "results": true }]]))
+}
+
+/// The sub-agents of a session.
+pub async fn children(house: &House, parent: &str) -> Vec<SessionId> {
+    let store = house.app.desk().hub.store();
+    let query = SessionQuery { limit: 50, ..sessions_of(Principal::owner()) };
+    let cards = store.sessions(query).await.unwrap().cards;
+    let parent: SessionId = parent.parse().unwrap();
+    cards.into_iter().filter(|card| card.parent == Some(parent)).map(|card| card.session).collect()
+}
+
+/// Until all of these lie there.
+pub async fn wait_for(folder: &std::path::Path, names: &[&str]) {
+    let patience = tokio::time::Instant::now() + PATIENCE;
+    while !names.iter().all(|name| folder.join(name).exists()) {
+        assert!(tokio::time::Instant::now() < patience, "only these came: {:?}", listed(folder));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// What lies in a folder, by name.

@@ -8,4 +8,5 @@ mod house;
 mod limits;
 mod plan;
 mod routing;
+mod spent;
 mod table;

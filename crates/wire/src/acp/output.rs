@@ -268,10 +268,11 @@ fn plan_entry(item: &PlanItem) -> schema::PlanEntry {
 
 /// Without the size of the window there is nothing to compare with, so nothing to show.
 fn usage_update(view: &SessionView, usage: &Usage) -> Option<Update<'static>> {
-    let window = usage.window?;
+    // What a sub-agent's call cost is added; how full the window is says only a call of the session's own.
+    let last = if usage.child.is_none() { usage } else { view.last_usage.as_ref()? };
     let spent = view.spent.cost + usage.cost.unwrap_or(0);
     let cost = (spent > 0).then(|| schema::Cost::new(dollars(spent), "USD"));
-    let update = schema::UsageUpdate::new(usage.input + usage.output, window).cost(cost);
+    let update = schema::UsageUpdate::new(last.input + last.output, last.window?).cost(cost);
     Some(other(SessionUpdate::UsageUpdate(update)))
 }
 

@@ -220,7 +220,11 @@ impl Telling {
         self.held = Some(event.saying("model", parts));
     }
 
+    /// An event carries what its own model call used: a sub-agent's calls are in its own session.
     fn spent(&mut self, usage: &Usage) {
+        if usage.child.is_some() {
+            return;
+        }
         let model = usage.model.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
         self.model.clone_from(&model);
         if let Some(held) = &mut self.held {
