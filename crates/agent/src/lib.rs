@@ -16,6 +16,7 @@ pub mod recipe;
 pub mod route;
 pub mod sandbox;
 mod settings;
+pub mod split;
 pub mod title;
 pub mod tools;
 pub mod turn;

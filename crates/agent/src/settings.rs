@@ -28,6 +28,8 @@ pub struct AgentSettings {
     pub max_result_chars: usize,
     /// Names of files whose text agents are given: of the person, of the repository, of the workspace.
     pub context_files: Vec<String>,
+    /// Whether a request that is several goes to sub-agents, where the session leaves open who answers.
+    pub split: bool,
 }
 
 impl Default for AgentSettings {
@@ -43,6 +45,7 @@ impl Default for AgentSettings {
             max_output: None,
             max_result_chars: 60_000,
             context_files: crate::notes::FILES.map(str::to_owned).to_vec(),
+            split: true,
         }
     }
 }

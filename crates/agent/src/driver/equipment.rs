@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use gander_domain::view::Spent;
 use gander_domain::{Context, Ids, Plan, Settings};
+use serde_json::Value;
 
 use super::guests::Guest;
 use super::hands::{GrantBook, Hands, Workbench};
@@ -32,6 +33,8 @@ pub struct Equipment {
     pub system: String,
     /// What must hold before a run may end.
     pub goal: Option<Goal>,
+    /// The sub-tasks that a fresh run hands out first.
+    pub parts: Option<Value>,
     /// What the session used up before.
     pub spent: Spent,
     /// Where ids come from.
@@ -90,6 +93,8 @@ pub struct Task {
     pub goal: Option<Goal>,
     /// The server's own tools.
     pub guests: Vec<Arc<dyn Guest>>,
+    /// The sub-tasks that a fresh run hands out before the model is asked: arguments of `delegate`.
+    pub parts: Option<Value>,
 }
 
 impl Equipment {
@@ -105,7 +110,7 @@ impl Equipment {
         let Surroundings { workspace, host, rules, grants, today, notes, task, .. } = surroundings;
         let mode = Mutex::new(mode_of(&shelf, &context.settings));
         let (plan, bench_servers) = (Mutex::new(plan), Arc::clone(&servers));
-        let Task { instructions, guests, goal } = task;
+        let Task { instructions, guests, goal, parts } = task;
         let hands = Arc::new(Workbench {
             toolbox,
             servers: bench_servers,
@@ -139,7 +144,7 @@ impl Equipment {
             Fit { system, tools }
         });
         let system = refit(&context.settings).system;
-        Self { settings, model, hands, servers, system, goal, spent, ids, refit: Some(refit) }
+        Self { settings, model, hands, servers, system, goal, parts, spent, ids, refit: Some(refit) }
     }
 
     pub(super) fn setup(&self) -> Setup {
@@ -150,6 +155,7 @@ impl Equipment {
             tools: self.hands.tools(),
             judge: self.hands.clone(),
             goal: self.goal.clone(),
+            parts: self.parts.clone(),
             spent: self.spent,
         }
     }

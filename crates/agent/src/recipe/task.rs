@@ -30,6 +30,7 @@ impl Recipe {
         Task {
             instructions: self.told(output.is_some()),
             goal: (goal != Goal::default()).then_some(goal),
+            parts: None,
             guests: output.into_iter().map(|output| Arc::new(output) as Arc<dyn Guest>).collect(),
         }
     }

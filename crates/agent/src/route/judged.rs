@@ -1,16 +1,12 @@
 //! Routing by asking a model, which is shown what there is and the prompt.
 
-use std::sync::Arc;
-
-use gander_domain::{Delta, Growth, Message, MessageId, Role, Route, Routing, Settings};
+use gander_domain::{Route, Routing, Settings};
 use serde::Deserialize;
 
+use super::asked::{Asked, asked};
 use super::by_words;
-use crate::model::{Model, ModelEvent, Request};
+use crate::model::Model;
 use crate::modes::Library;
-
-/// How much of a prompt is judged.
-const SHOWN: usize = 4_000;
 
 /// How much a model may write about it.
 const LONGEST: u32 = 400;
@@ -41,38 +37,19 @@ pub async fn judged(model: &dyn Model, library: &Library, settings: &Settings, p
 }
 
 async fn ask(model: &dyn Model, library: &Library, prompt: &str) -> Result<Route, String> {
-    let mut stream = model.stream(request(library, prompt)).await.map_err(|error| error.to_string())?;
-    let mut text = String::new();
-    while let Some(events) = stream.next().await {
-        for event in events.map_err(|error| error.to_string())? {
-            if let ModelEvent::Delta(Delta { growth: Growth::Text, text: more }) = event {
-                text.push_str(&more);
-            }
-        }
-    }
-    read(library, &text)
+    let question = Asked { system: SYSTEM, before: &roles(library), prompt, longest: LONGEST };
+    follow(library, asked(model, &question).await?)
 }
 
-fn request(library: &Library, prompt: &str) -> Request {
+/// The roles there are, one per line.
+pub(crate) fn roles(library: &Library) -> String {
     let modes = library.agents().iter().flat_map(|agent| &agent.modes);
     let roles: Vec<String> = modes.map(|mode| format!("- {}/{}: {}", mode.agent, mode.id, mode.description)).collect();
-    let shown = &prompt[..prompt.floor_char_boundary(SHOWN)];
-    let text = format!("{}\n\n=====\n{shown}\n=====", roles.join("\n"));
-    Request {
-        system: SYSTEM.to_owned(),
-        messages: vec![Arc::new(Message::text(MessageId::new(Default::default()), Role::User, text))],
-        tools: Arc::new([]),
-        effort: None,
-        temperature: None,
-        max_output: Some(LONGEST),
-    }
+    roles.join("\n")
 }
 
-fn read(library: &Library, text: &str) -> Result<Route, String> {
-    let object = text.find('{').zip(text.rfind('}')).filter(|(from, to)| from < to);
-    let (from, to) = object.ok_or("it gave no JSON")?;
-    let Verdict { role, confidence, reason } =
-        serde_json::from_str(&text[from..=to]).map_err(|error| error.to_string())?;
+fn follow(library: &Library, verdict: Verdict) -> Result<Route, String> {
+    let Verdict { role, confidence, reason } = verdict;
     let named = |agent: &str, id: &str| role == format!("{agent}/{id}") || role == id;
     let mut modes = library.agents().iter().flat_map(|agent| &agent.modes);
     let mode = modes.find(|mode| named(&mode.agent, &mode.id)).ok_or_else(|| format!("no such role: {role}"))?;
@@ -83,12 +60,17 @@ fn read(library: &Library, text: &str) -> Result<Route, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::asked::object;
     use super::*;
 
     #[test]
     fn an_answer_is_read_wherever_it_stands() {
         let library = Library::built_in();
-        let read = |text: &str| read(&library, text).map(|route| (route.agent, route.mode, route.confidence));
+        let read = |text: &str| {
+            object(text)
+                .and_then(|verdict| follow(&library, verdict))
+                .map(|route| (route.agent, route.mode, route.confidence))
+        };
         let qa = || Ok(("coding".to_owned(), "qa".to_owned(), 90));
         assert_eq!(read(r#"{"role": "coding/qa", "confidence": 90, "reason": "tests"}"#), qa());
         assert_eq!(read("Sure!\n```json\n{\"role\":\"qa\",\"confidence\":90}\n```"), qa());

@@ -1,7 +1,10 @@
 //! Which agent and mode fits a prompt: by its words, or by asking a model.
 
+mod asked;
 mod judged;
 mod words;
 
+pub(crate) use asked::{Asked, asked};
 pub use judged::judged;
+pub(crate) use judged::roles;
 pub use words::by_words;

@@ -18,6 +18,8 @@ use gander_domain::{
     Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
+use serde_json::Value;
+
 use crate::AgentSettings;
 use crate::compact;
 use crate::model::{ModelError, ModelEvent, ModelInfo, Request, ToolSpec};
@@ -74,6 +76,8 @@ pub struct Setup {
     pub judge: Arc<dyn Judge>,
     /// What must hold before it may end.
     pub goal: Option<Goal>,
+    /// The sub-tasks that a fresh run hands out before the model is asked: arguments of `delegate`.
+    pub parts: Option<Value>,
     /// What the session used up before.
     pub spent: Spent,
 }
@@ -238,8 +242,25 @@ impl Turn {
         if self.is_asked_for_room() {
             return self.make_room_as_asked();
         }
+        if let Some(parts) = self.setup.parts.take().filter(|_| self.is_fresh()) {
+            return self.hand_out(parts, ids);
+        }
         self.pick_up_calls(ids);
         self.settle(ids);
+    }
+
+    /// Nothing but the request is there.
+    fn is_fresh(&self) -> bool {
+        let run = &self.context.messages[self.context.run_from()..];
+        !run.is_empty() && run.iter().all(|message| message.role == Role::User)
+    }
+
+    /// The request is several: sub-agents come first, then the model joins what they give.
+    fn hand_out(&mut self, parts: Value, ids: &mut dyn Ids) {
+        match self.limit() {
+            Some(outcome) => self.end(outcome),
+            None => self.call_itself(crate::delegate::NAME, parts, ids),
+        }
     }
 
     /// Goes on when no call is without a result; parks when only people can go on.

@@ -212,6 +212,7 @@ impl Bench {
             hands: hands.clone(),
             servers: Arc::default(),
             system: String::new(),
+            parts: None,
             spent: Default::default(),
             ids: Box::new(Random),
             refit: None,

@@ -114,6 +114,7 @@ pub fn setup() -> Setup {
         tools: ["look", "write", "danger", "forbidden"].map(tool).into(),
         judge: Arc::new(Names::default()),
         goal: None,
+        parts: None,
         spent: Default::default(),
     }
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 pub mod agents;
 pub mod conformance;
+mod course;
 pub mod goosed;
 pub mod handler;
 pub mod native;

@@ -13,13 +13,13 @@ use gander_agent::modes::Shelf;
 use gander_agent::notes::{Notes, Own};
 use gander_agent::permission::Rule;
 use gander_agent::recipe::{ReadFile, Sub, SubRecipes};
-use gander_agent::route::{by_words, judged};
 use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
-use gander_domain::{Context, Notice, Outcome, Report, Role, Route, Routing, SessionView, Severity};
+use gander_domain::{Context, Notice, Outcome, Report, Route, Routing, SessionView, Severity};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backend, Beginning, Lent, Stay, office};
+use super::{Backend, Beginning, Lent, Stay, course, office};
 use crate::apps::{AppTools, Apps};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
@@ -61,12 +61,19 @@ pub struct Native {
     pub hub: Arc<OnceLock<WeakHub>>,
 }
 
+/// Who answers a prompt, and the sub-tasks that are handed out first.
+struct Course {
+    route: Route,
+    parts: Option<Value>,
+}
+
 /// What was written down for a run before it began.
 struct Prepared {
     notes: Notes,
     followed: Option<Followed>,
     apps: AppTools,
     subs: Vec<Sub>,
+    parts: Option<Value>,
 }
 
 #[async_trait]
@@ -83,13 +90,15 @@ impl Backend for Native {
         let session = stay.view.session;
         let apps = AppTools { apps: self.apps.clone(), principal: stay.view.owner.clone() };
         let Stay { mut context, view, beginning, lent, orders, reports, stop, .. } = stay;
-        if beginning == Beginning::Fresh
-            && let Some(route) = self.route(&context, &lent).await
-        {
-            context.settings.follow(&route);
-            drop(reports.send(Report::Routed(route)).await);
-        }
         let mut orders = Orders::from(orders);
+        let mut parts = None;
+        if beginning == Beginning::Fresh
+            && let Some(course) = self.course(&context, &view, &lent).await
+        {
+            context.settings.follow(&course.route);
+            drop(reports.send(Report::Routed(course.route)).await);
+            parts = course.parts;
+        }
         settle(&servers, &mut orders, &stop).await;
         let followed = match self.recipes.of(session).await {
             Ok(followed) => followed,
@@ -104,7 +113,7 @@ impl Backend for Native {
         if first {
             tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
         }
-        match self.equip(&context, &view, &lent, servers, Prepared { notes, followed, apps, subs }).await {
+        match self.equip(&context, &view, &lent, servers, Prepared { notes, followed, apps, subs, parts }).await {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
@@ -131,21 +140,24 @@ impl Native {
         Some(Arc::new(office::Desk { hub, shelf, parent, lent }))
     }
 
-    /// Where the prompt goes, if the session leaves that open.
-    async fn route(&self, context: &Context, lent: &Lent) -> Option<Route> {
-        let prompt = context.messages[context.run_from()..].iter().find(|message| message.role == Role::User)?;
-        let (library, prompt, settings) = (self.shelf.library(), prompt.plain_text(), &context.settings);
-        match settings.routing {
-            Routing::Off => None,
-            Routing::Rules => Some(by_words(&library, settings, &prompt)),
+    /// Who answers the prompt, if the session leaves that open.
+    async fn course(&self, context: &Context, view: &SessionView, lent: &Lent) -> Option<Course> {
+        let judge = match context.settings.routing {
+            Routing::Off => return None,
+            Routing::Rules => None,
             Routing::Model => {
-                let model = self.models.of_mode(settings.model.as_deref(), Some("fast"), lent.keys.as_ref()).await;
-                match model {
-                    Ok(model) => Some(judged(&*model, &library, settings, &prompt).await),
-                    Err(_) => Some(by_words(&library, settings, &prompt)),
-                }
+                let named = context.settings.model.as_deref();
+                self.models.of_mode(named, Some("fast"), lent.keys.as_ref()).await.ok()
             }
-        }
+        };
+        let (library, judge) = (self.shelf.library(), judge.as_deref());
+        let alone = !self.settings.split || self.recipes.is_followed(view.session) || self.office(view, lent).is_none();
+        let split = if alone { None } else { course::split(&library, context, judge).await };
+        let route = match &split {
+            Some(split) => split.route(&library, &context.settings),
+            None => course::route(&library, context, judge).await?,
+        };
+        Some(Course { route, parts: split.map(|split| split.arguments()) })
     }
 
     async fn equip(
@@ -162,10 +174,11 @@ impl Native {
         let workspace = Arc::new(open(context)?);
         let host = lent.host.clone();
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
-        let Prepared { notes, followed, apps, subs } = prepared;
+        let Prepared { notes, followed, apps, subs, parts } = prepared;
         let office = self.office(view, lent);
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
         task.guests.push(Arc::new(apps));
+        task.parts = parts;
         if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
             let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());
             let read: ReadFile = Box::new(move |path| recipes::file(&folder, path));

@@ -84,6 +84,11 @@ pub const SETTINGS: &[Setting] = &[
         r#"["AGENTS.md", ".goosehints"]"#,
         "Names of files whose text the agent is given: of the settings folder, of the repository's folders above the workspace, and of the workspace.",
     ),
+    value(
+        "agent.split",
+        "true",
+        "Whether a request that is several in one goes to sub-agents, part by part, in sessions that leave open who answers (the agent auto).",
+    ),
     value("tools.command_time", r#""2m""#, "How long a shell command may take unless the model asks for more."),
     value("tools.longest_command_time", r#""10m""#, "How long a shell command may take at most."),
     value(

@@ -59,6 +59,11 @@ impl Recipes {
         Ok(Self { store, following: Mutex::new(following), slashes: Mutex::default() })
     }
 
+    /// True if the session follows one.
+    pub fn is_followed(&self, session: SessionId) -> bool {
+        lock(&self.following).contains(&session)
+    }
+
     /// The recipe that a session follows.
     pub async fn of(&self, session: SessionId) -> Result<Option<Followed>, StoreError> {
         if !lock(&self.following).contains(&session) {

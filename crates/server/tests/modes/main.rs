@@ -9,4 +9,5 @@ mod limits;
 mod plan;
 mod routing;
 mod spent;
+mod split;
 mod table;

@@ -1,0 +1,57 @@
+//! One question to a model, whose answer is one JSON object.
+
+use std::sync::Arc;
+
+use gander_domain::{Delta, Growth, Message, MessageId, Role};
+use serde::de::DeserializeOwned;
+
+use crate::model::{Model, ModelEvent, Request};
+
+/// How much of a prompt is shown.
+const SHOWN: usize = 8_000;
+
+/// What is asked.
+pub(crate) struct Asked<'a> {
+    /// What the model is to do.
+    pub system: &'a str,
+    /// What stands before the prompt.
+    pub before: &'a str,
+    /// The prompt, which is material.
+    pub prompt: &'a str,
+    /// Tokens that it may write.
+    pub longest: u32,
+}
+
+/// What the model answers, or why that is no help.
+pub(crate) async fn asked<T: DeserializeOwned>(model: &dyn Model, asked: &Asked<'_>) -> Result<T, String> {
+    let mut stream = model.stream(request(asked)).await.map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    while let Some(events) = stream.next().await {
+        for event in events.map_err(|error| error.to_string())? {
+            if let ModelEvent::Delta(Delta { growth: Growth::Text, text: more }) = event {
+                text.push_str(&more);
+            }
+        }
+    }
+    object(&text)
+}
+
+/// The object in an answer, wherever it stands.
+pub(crate) fn object<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let object = text.find('{').zip(text.rfind('}')).filter(|(from, to)| from < to);
+    let (from, to) = object.ok_or("it gave no JSON")?;
+    serde_json::from_str(&text[from..=to]).map_err(|error| error.to_string())
+}
+
+fn request(asked: &Asked<'_>) -> Request {
+    let shown = &asked.prompt[..asked.prompt.floor_char_boundary(SHOWN)];
+    let text = format!("{}\n\n=====\n{shown}\n=====", asked.before);
+    Request {
+        system: asked.system.to_owned(),
+        messages: vec![Arc::new(Message::text(MessageId::new(Default::default()), Role::User, text))],
+        tools: Arc::new([]),
+        effort: None,
+        temperature: None,
+        max_output: Some(asked.longest),
+    }
+}

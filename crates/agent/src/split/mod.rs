@@ -1,0 +1,81 @@
+//! Compound requests taken apart: by their words, or by asking a model. A simple request stays whole.
+
+mod judged;
+mod pieces;
+mod verbs;
+mod words;
+
+use gander_domain::{Route, Routing, Settings};
+use serde_json::{Value, json};
+
+use crate::delegate::{self, SubTask};
+use crate::modes::{Group, Library, ModeSpec};
+use crate::route;
+
+pub use judged::judged;
+pub use words::by_words;
+
+/// A prompt longer than this is not taken apart: it is material rather than a list of wishes.
+const LONGEST: usize = 20_000;
+
+/// What somebody who looked at a request found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// What it consists of; empty: it is one request.
+    pub tasks: Vec<SubTask>,
+    /// How sure that is, of a hundred.
+    pub confidence: u8,
+    /// Why, for people.
+    pub reasons: Vec<String>,
+    /// Who looked.
+    pub by: Routing,
+}
+
+impl Split {
+    fn whole(by: Routing, why: impl Into<String>) -> Self {
+        Self { tasks: Vec::new(), confidence: 0, reasons: vec![why.into()], by }
+    }
+
+    /// True if the request is several.
+    pub fn is_compound(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// The arguments of the call of `delegate` that has it carried out.
+    pub fn arguments(&self) -> Value {
+        let task = |task: &SubTask| {
+            let mut fields = json!({ "name": task.name, "prompt": task.prompt });
+            if let Some(mode) = &task.mode {
+                fields["mode"] = json!(mode);
+            }
+            if !task.after.is_empty() {
+                fields["after"] = json!(task.after);
+            }
+            fields
+        };
+        json!({ "tasks": self.tasks.iter().map(task).collect::<Vec<_>>() })
+    }
+
+    /// Who hands the parts out and joins what comes back: whoever is there, if that mode has sub-agents, else the default.
+    pub fn route(&self, library: &Library, settings: &Settings) -> Route {
+        let now = library.mode(settings);
+        let default = || library.agents().first().and_then(|agent| agent.default_mode()).cloned();
+        let mode = if now.has(delegate::NAME) { now } else { default().unwrap_or(now) };
+        let (agent, mode) = (mode.agent.clone(), mode.id.clone());
+        Route { agent, mode, confidence: self.confidence, reasons: self.reasons.clone(), by: self.by }
+    }
+}
+
+/// The mode that fits a part; none: a specialist, also in place of whoever would take anything. Who only judges, or waits for
+/// an approval, carries nothing out.
+fn mode_of(library: &Library, text: &str) -> Option<String> {
+    let route = route::by_words(library, &Settings::new(crate::modes::AGENT, ""), text);
+    let mode = library.agents().iter().flat_map(|agent| &agent.modes).find(|mode| is(mode, &route))?;
+    let works = !mode.groups.is_empty() && !mode.groups.contains(&Group::Propose);
+    let special = !mode.groups.contains(&Group::All);
+    (works && special).then(|| mode.id.clone())
+}
+
+fn is(mode: &ModeSpec, route: &Route) -> bool {
+    mode.agent == route.agent && mode.id == route.mode
+}
