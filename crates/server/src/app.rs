@@ -110,6 +110,7 @@ impl App {
     fn pick_up(&self) {
         let (hub, models) = (self.desk.hub.clone(), Arc::clone(&self.models));
         tokio::spawn(schedules::keep(Arc::clone(&self.desk), self.clock.clone()));
+        tokio::spawn(Arc::clone(&self.desk.agents).look_after(self.clock.clone()));
         hub.tidy();
         tokio::spawn(async move {
             match hub.recover().await {

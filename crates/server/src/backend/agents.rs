@@ -1,10 +1,14 @@
 //! Agents by name: what each is, and the back-end that runs it.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::modes::{Library, Shelf};
 use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::{Backend, Holding, Stay};
 
@@ -16,7 +20,12 @@ pub struct Agents {
     any_name: bool,
     /// The roster of the library it was made from.
     roster: Mutex<Option<Made>>,
+    /// Told when it is another.
+    changed: watch::Sender<()>,
 }
+
+/// How often files are looked at while somebody would be told of a change.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A roster, and the library that it was made from.
 type Made = (Option<Arc<Library>>, Arc<Roster>);
@@ -50,7 +59,8 @@ impl Agent {
 impl Agents {
     /// With one agent, the default.
     pub fn new(first: Agent) -> Self {
-        Self { native: None, others: vec![first], any_name: false, roster: Mutex::default() }
+        let (roster, changed) = (Mutex::default(), watch::Sender::new(()));
+        Self { native: None, others: vec![first], any_name: false, roster, changed }
     }
 
     /// One agent that answers to every name.
@@ -61,7 +71,8 @@ impl Agents {
     /// With the agents of this shelf, which this back-end runs.
     pub fn native(shelf: Arc<Shelf>, backend: Arc<dyn Backend>) -> Self {
         let native = Some(Native { shelf, backend });
-        Self { native, others: Vec::new(), any_name: false, roster: Mutex::default() }
+        let (roster, changed) = (Mutex::default(), watch::Sender::new(()));
+        Self { native, others: Vec::new(), any_name: false, roster, changed }
     }
 
     /// One more.
@@ -86,8 +97,37 @@ impl Agents {
         let native = library.iter().flat_map(|library| library.manifests()).map(Arc::new);
         let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
         let roster = Arc::new(Roster::new(native.chain(others).collect()));
-        *kept = Some((library.clone(), Arc::clone(&roster)));
+        let before = kept.replace((library, Arc::clone(&roster)));
+        if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
+            self.changed.send_replace(());
+        }
         roster
+    }
+
+    /// Says when agents or modes come, go or are described anew.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Looks at the files of agents while anybody is there who would be told of a change.
+    pub async fn look_after(self: Arc<Self>, stop: CancellationToken) {
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                _ = looks.tick() => {}
+            }
+            let agents = Arc::clone(&self);
+            let looked = tokio::task::spawn_blocking(move || {
+                if agents.changed.receiver_count() > 0 {
+                    agents.roster();
+                }
+            });
+            if let Err(error) = looked.await {
+                tracing::error!(%error, "the files of agents cannot be looked at");
+            }
+        }
     }
 
     /// The agent of whoever names none.

@@ -1,6 +1,6 @@
 //! The owner's own agents appear at the doors while the server runs.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::house::{House, PATIENCE, run, says};
 
@@ -32,4 +32,35 @@ async fn an_agent_of_the_owners_comes_and_goes_with_its_file() {
     std::fs::remove_file(&file).unwrap();
     until(&house, |list| !names(list).contains(&"poet")).await;
     assert_eq!(house.send(reqwest::Method::GET, "/agents/poet", None).await.0, 404);
+}
+
+/// The modes that an update of options offers.
+fn offered(update: &Value) -> Vec<&str> {
+    let mode = update["configOptions"].as_array().unwrap().iter().find(|option| option["id"] == "mode");
+    let options = mode.unwrap()["options"].as_array().unwrap();
+    options.iter().filter_map(|option| option["value"].as_str()).collect()
+}
+
+#[tokio::test]
+async fn an_editor_that_is_there_is_told_when_a_mode_comes_and_goes() {
+    let house = House::open().await;
+    let mut editor = house.editor().await;
+    let session = editor.new_session(&house.work()).await.unwrap();
+    let folder = house.agents().join("gander");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("poet.md");
+    std::fs::write(&file, "---\ntitle: Poet\ndescription: Rhymes\ncategory: llm_only\n---\nRhyme.\n").unwrap();
+    let update = editor.update("config_option_update").await.unwrap();
+    assert!(offered(&update).contains(&"poet"), "{update}");
+    let params = json!({ "sessionId": session, "modeId": "poet" });
+    editor.call("session/set_mode", params).await.unwrap();
+    assert_eq!(house.settings(&session).await.mode, "poet");
+    std::fs::remove_file(&file).unwrap();
+    let gone = loop {
+        let update = editor.update("config_option_update").await.unwrap();
+        if !offered(&update).contains(&"poet") {
+            break update;
+        }
+    };
+    assert!(offered(&gone).contains(&"assistant"), "{gone}");
 }

@@ -87,6 +87,7 @@ impl Client {
                 wrote = writer.write(sending.rest()), if !sending.is_empty() => sending.wrote(wrote?)?,
                 Some(news) = self.follows.next(), if free => self.hear(news),
                 Some(done) = self.work.join_next() => self.finished(done),
+                Ok(()) = self.relisted.changed(), if free => self.relist(),
                 Some(ask) = self.host_asks.recv(), if free => self.asks.send(ask, &mut self.connection),
                 call = self.asks.given_up() => self.connection.cancel_host(call),
                 () = ending.soon.cancelled(), if !ends => ends = true,

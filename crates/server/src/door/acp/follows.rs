@@ -66,6 +66,11 @@ impl Follows {
         }
     }
 
+    /// All of them.
+    pub(super) fn sessions(&self) -> Vec<SessionId> {
+        self.present.keys().copied().collect()
+    }
+
     pub(super) fn clear(&mut self) {
         self.watches.clear();
         self.present.clear();

@@ -20,7 +20,7 @@ use gander_domain::{Principal, SessionId};
 use gander_wire::acp::{Connection, Profile};
 use gander_wire::jsonrpc::Lines;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use self::driver::Ending;
@@ -82,6 +82,8 @@ struct Client {
     host_asks: mpsc::Receiver<HostAsk>,
     host_sender: mpsc::Sender<HostAsk>,
     answers: Answers,
+    /// Says when what can be chosen is not what it was.
+    relisted: watch::Receiver<()>,
     /// How a session's entries are read.
     form: Form,
     /// The id of the session that an introduction brings along, if it is not to be a new one each time.
@@ -106,6 +108,7 @@ impl Client {
         };
         Self {
             follows: Follows::new(Arc::clone(&desk.clients)),
+            relisted: desk.agents.changes(),
             desk,
             peer,
             connection,
@@ -163,6 +166,14 @@ impl Client {
             }
             Ok(None) => self.lose(session),
             Err(error) => self.broken(session, &error),
+        }
+    }
+
+    /// Agents or modes came or went: what can be chosen is told anew in each open session.
+    fn relist(&mut self) {
+        let catalog = (self.desk.catalog)();
+        for session in self.follows.sessions() {
+            self.connection.catalog_changed(session, Arc::clone(&catalog));
         }
     }
 

@@ -15,7 +15,7 @@ use super::{Asked, Prompt, of};
 use crate::acp::commands;
 use crate::acp::encode::{self, Prefix};
 use crate::acp::error::prompt_outcome;
-use crate::acp::options::{config_options, modes};
+use crate::acp::options::{config_options, current_mode, modes};
 use crate::acp::output::{Update, join, project, title_update};
 use crate::acp::question;
 use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
@@ -119,11 +119,12 @@ impl Attachment {
 
     /// Offers other choices from now on.
     pub(super) fn offer(&mut self, catalog: Arc<Catalog>, out: &mut Outbox) {
-        self.catalog = catalog;
+        let before = std::mem::replace(&mut self.catalog, catalog);
         if let (Some(view), None) = (&self.view, &self.replay) {
             out.address(of(view.session));
             let settings = Box::new(view.settings.clone());
-            self.tell(out, &Update::Settings { settings, mode_changed: false });
+            let mode_changed = current_mode(&before, &settings) != current_mode(&self.catalog, &settings);
+            self.tell(out, &Update::Settings { settings, mode_changed });
         }
     }
 

@@ -154,6 +154,7 @@ impl Actor {
                 }
                 Some(news) = self.client.follows.next() => self.hear(news),
                 Some(done) = self.client.work.join_next() => self.finished(done).await,
+                Ok(()) = self.client.relisted.changed() => self.client.relist(),
                 Some(ask) = self.client.host_asks.recv() => self.call_host(ask),
                 call = self.client.asks.given_up() => {
                     self.client.connection.outbox().address(Place::default());
