@@ -231,7 +231,9 @@ async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
         json!([{"tool": "app_create", "args": {"name": "Clock", "html": page}}, {"tool": "app_read", "args": {"name": "None"}}]),
         json!([{"tool": "app_list", "args": {}}]),
     ];
-    let out = launch.stdout(&["run", &script(&steps)]).await?;
+    let out = launch.stdout(&["run", &script(&steps[..1])]).await?;
+    ensure!(out.contains("no such tool here"), "the assistant makes no apps: {out}");
+    let out = launch.stdout(&["run", "--mode", "app_maker", &script(&steps)]).await?;
     ensure!(out.contains("there is an app of this name: Clock") && out.contains("no such app: None"), "{out}");
     ensure!(out.contains("- Clock (version 1): tells the time"), "{out}");
     let listed: Value = serde_json::from_str(launch.stdout(&["apps", "list", "--json"]).await?.trim())?;
@@ -243,9 +245,9 @@ async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
     ensure!(launch.stdout(&["apps", "list"]).await?.is_empty(), "it is gone");
     ensure!(launch.stdout(&["apps", "import", &file]).await?.trim() == "Clock", "it came back");
     let refused = [json!([{"tool": "app_create", "args": {"name": "../x", "html": "<p>"}}])];
-    let out = launch.stdout(&["run", &script(&refused)]).await?;
+    let out = launch.stdout(&["run", "--mode", "app-maker", &script(&refused)]).await?;
     ensure!(out.contains("an app's name has"), "{out}");
-    let out = launch.stdout(&["run", "--policy", "read_only", &script(&steps[1..2])]).await?;
+    let out = launch.stdout(&["run", "--mode", "app_maker", "--policy", "read_only", &script(&steps[1..2])]).await?;
     ensure!(out.contains("was not allowed"), "{out}");
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::tools::propose::NAME as PROPOSE;
 /// Tools that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Everything there is, but for proposing plans.
+    /// Everything there is, but for proposing plans and making apps.
     All,
     /// Looking at files.
     Look,
@@ -56,7 +56,7 @@ impl Group {
     /// True if this tool is in it.
     pub fn holds(self, tool: &str) -> bool {
         match self {
-            Self::All => tool != PROPOSE,
+            Self::All => tool != PROPOSE && !Self::Apps.holds(tool),
             Self::Look => ["read", "list", "grep"].contains(&tool),
             Self::Edit => ["write", "edit"].contains(&tool),
             Self::Run => tool == "shell",

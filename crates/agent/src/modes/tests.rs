@@ -62,6 +62,12 @@ fn there_are_no_tools_where_none_belong() {
     }
     assert!(mode("gander", "assistant").has("git__push") && !mode("gander", "assistant").has("propose_plan"));
     assert!(mode("gander", "planner").has("propose_plan"));
+    let makers: Vec<String> = all_modes(&Library::built_in())
+        .iter()
+        .filter(|mode| mode.has("app_create"))
+        .map(|mode| mode.id.clone())
+        .collect();
+    assert_eq!(makers, ["app_maker", "app_iterator", "frontend"], "apps are made where a mode names them");
     assert_eq!(mode("gander", "planner").within(Policy::Auto), Policy::ReadOnly);
     assert_eq!(mode("coding", "sre").within(Policy::Auto), Policy::Ask);
     assert_eq!(mode("coding", "backend").within(Policy::AutoEdit), Policy::AutoEdit);

@@ -241,6 +241,9 @@ pub(super) struct RunOptions {
     /// The model, as provider/model
     #[arg(long, short, value_name = "MODEL")]
     pub(super) model: Option<String>,
+    /// The mode, such as backend or app_maker: see docs/agents.md
+    #[arg(long, value_name = "MODE")]
+    pub(super) mode: Option<String>,
     /// What may run unasked
     #[arg(long, value_enum)]
     pub(super) policy: Option<PolicyName>,

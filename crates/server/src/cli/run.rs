@@ -97,7 +97,7 @@ async fn last(connection: &mut Connection, folder: &str) -> anyhow::Result<Strin
 async fn configure(connection: &mut Connection, session: &str, options: &RunOptions) -> anyhow::Result<()> {
     let model = options.model.as_deref().filter(|_| options.session.is_some() || options.continue_last);
     let policy = options.policy.map(|policy| policy.name());
-    for (option, value) in [("model", model), ("policy", policy)] {
+    for (option, value) in [("mode", options.mode.as_deref()), ("model", model), ("policy", policy)] {
         if let Some(value) = value {
             let params = json!({ "sessionId": session, "configId": option, "value": value });
             connection.call("session/set_config_option", &params).await?;
