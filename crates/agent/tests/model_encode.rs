@@ -450,3 +450,22 @@ fn a_half_message_is_never_sent_again() {
         assert_eq!(wire.encode(&with, &plain), wire.encode(&without, &plain));
     }
 }
+
+#[test]
+fn a_temperature_is_sent_as_it_was_set_and_only_if_it_was() {
+    let plain = profile("acme", Quirks::default());
+    let budget = profile("anthropic", Quirks { effort: EffortStyle::Budget, ..Quirks::default() });
+    let sent = |wire: Wire, profile: &Profile, temperature: Option<f32>, effort: Option<Effort>| {
+        let asked = Request { temperature, effort, max_output: Some(8192), ..bare(vec![user("hi")]) };
+        let body: Value = serde_json::from_slice(&wire.encode(&asked, profile)).unwrap();
+        body.get("temperature").cloned()
+    };
+    for wire in [Wire::OpenaiChat, Wire::OpenaiResponses, Wire::Anthropic] {
+        assert_eq!(sent(wire, &plain, None, None), None, "{wire:?}");
+        assert_eq!(sent(wire, &plain, Some(0.35), None), Some(json!(0.35)), "{wire:?}");
+        assert_eq!(sent(wire, &plain, Some(0.0), None), Some(json!(0.0)), "{wire:?}: zero is a temperature");
+    }
+    assert_eq!(sent(Wire::OpenaiChat, &plain, Some(1.7), None), Some(json!(1.7)));
+    assert_eq!(sent(Wire::Anthropic, &plain, Some(1.7), None), Some(json!(1.0)), "it counts from 0 to 1 there");
+    assert_eq!(sent(Wire::Anthropic, &budget, Some(0.35), Some(Effort::High)), None, "who thinks takes none");
+}

@@ -143,8 +143,32 @@ async fn c24_nothing_is_half_imported() {
         assert_eq!(answer.0, status, "{}", answer.1);
     }
     assert_eq!(house.get("/sessions").await.1["sessions"].as_array().unwrap().len(), before);
+    // A part of a kind that nobody knows is kept as it is: a newer goose's conversation is not lost.
+    let newer = json!({"role": "user", "created": 1, "content": [{"type": "hologram", "depth": 3}]});
+    let file = json!({"name": "newer", "version": 99, "conversation": [newer]}).to_string();
+    let made = house.ok("/sessions/import", json!({"json": file})).await;
+    let text = house.get(&format!("/sessions/{}/export", made["id"].as_str().unwrap())).await.1.to_string();
+    assert!(text.contains("hologram"), "{text}");
     // A path as an id is only a text: the session gets an id of ours.
     let file = json!({"id": "../x", "name": "kept", "conversation": [message]}).to_string();
     let made = house.ok("/sessions/import", json!({"json": file})).await;
     assert!(made["id"].as_str().unwrap().parse::<gander_domain::SessionId>().is_ok(), "{}", made["id"]);
+}
+
+/// The limits are small here, so that what is too large is quick to make. The body's length is refused before it is read.
+#[tokio::test]
+async fn c24_what_is_too_large_is_refused_whole() {
+    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB"), ("GANDER_LIMITS_BODY", "64 KiB")]).await;
+    let message = json!({"role": "user", "created": 1, "content": [{"type": "text", "text": "x"}]});
+    let import = |count: usize, text: &str| {
+        let mut said = vec![message.clone(); count];
+        said[0]["content"][0]["text"] = json!(text);
+        json!({"json": json!({"name": "large", "conversation": said}).to_string()})
+    };
+    for (count, text) in [(2_000, "x"), (1, &*"x".repeat(128 << 10))] {
+        let (status, told) = house.post("/sessions/import", import(count, text)).await;
+        assert!(matches!(status, 400 | 413), "{count} messages: {status} {told}");
+    }
+    assert_eq!(house.get("/sessions").await.1["sessions"], json!([]), "nothing is half imported");
+    assert_eq!(house.post("/sessions/import", import(100, "x")).await.0, 200, "what fits is taken");
 }

@@ -1,5 +1,7 @@
 //! `/schedule/*` and `/recipes/schedule`.
 
+use gander_domain::{Principal, Timestamp};
+use gander_server::schedules::Job;
 use serde_json::json;
 
 use crate::house::House;
@@ -92,4 +94,43 @@ async fn recipes_in_yaml_and_hostile_ones() {
     for name in ["clear", "two words", "a/b"] {
         assert_eq!(house.post("/recipes/slash-command", json!({"id": "s", "slash_command": name})).await.0, 400);
     }
+}
+
+/// A schedule whose hours passed while no server ran, and one that is due every second: how often each ran, once the
+/// second has.
+async fn after_a_pause(missed: &str) -> usize {
+    let house = House::with(&[("GANDER_SCHEDULES_MISSED", missed)]).await;
+    let schedules = &house.app.desk().schedules;
+    let hour = 3_600_000_000;
+    let now = gander_server::clock::now().micros();
+    let job = |id: &str, cron: &str, since: i64| Job {
+        id: id.to_owned(),
+        owner: Principal::owner(),
+        cron: cron.to_owned(),
+        zone: "UTC".to_owned(),
+        recipe: json!({"title": "Tick", "description": "ticks", "prompt": "text"}),
+        values: Default::default(),
+        workspace: None,
+        folder: None,
+        source: "tick.json".to_owned(),
+        paused: false,
+        since: Timestamp::from_micros(since),
+    };
+    schedules.put(job("hourly", "0 * * * *", now - 5 * hour)).await.unwrap();
+    schedules.put(job("second", "* * * * * *", now)).await.unwrap();
+    let ran = |id: &str| schedules.get(&Principal::owner(), id).unwrap().runs.len();
+    let patience = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    while ran("second") == 0 {
+        assert!(tokio::time::Instant::now() < patience, "nothing runs");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let next = schedules.get(&Principal::owner(), "hourly").unwrap().next().unwrap();
+    assert!(next.micros() > now, "what was missed is done with, one way or the other");
+    ran("hourly")
+}
+
+#[tokio::test]
+async fn hours_that_were_missed_are_made_up_for_once_or_skipped_as_the_owner_says() {
+    let (made_up, skipped) = tokio::join!(after_a_pause("run"), after_a_pause("skip"));
+    assert_eq!((made_up, skipped), (1, 0));
 }
