@@ -7,6 +7,7 @@ use anyhow::{Context, ensure};
 use gander_testkit::harness::{Background, Launch, binary, eventually, processes_naming, script, workspace};
 use gander_testkit::upstream::Upstream;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
@@ -150,6 +151,81 @@ async fn a_recipe_has_another_carried_out() -> anyhow::Result<()> {
     let (ok, out, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
     ensure!(ok && out.contains("sun in Bern") && out.contains("these must be given: place"), "{out} {err}");
     ensure!(err.contains("a sub-recipe was left out") && err.contains("lost"), "{err}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_recipe_that_another_uses_keeps_its_form_and_its_checks() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let work = house.work.to_string_lossy().into_owned();
+    let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]});
+    let steps = [
+        json!([{"text": "it is three"}]),
+        json!([{"text": "a reminder"}]),
+        json!([{"tool": "final_output", "args": {"sum": "three"}}]),
+        json!([{"tool": "final_output", "args": {"sum": 3}}]),
+        json!([{"text": "a check"}]),
+        json!([{"tool": "shell", "args": {"command": "touch made.txt"}}]),
+        json!([{"text": "made"}]),
+    ];
+    let retry = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f made.txt"}]});
+    let more = json!({"prompt": script(&steps), "response": {"json_schema": schema}, "retry": retry});
+    house.recipe("parts/sum.json", more)?;
+    let subs = json!([{"name": "sum", "path": "parts/sum.json"}]);
+    let steps = [json!([{"tool": "recipe_sum", "args": {}}]), json!([{"results": true}])];
+    let recipe = house.recipe("uses.json", json!({"prompt": script(&steps), "sub_recipes": subs}))?;
+    let (ok, out, err) = house.run(&house.demo(), &["run", "--cwd", &work, "--recipe", &recipe]).await?;
+    ensure!(ok && out.contains(r#"{"sum":3}"#), "{out} {err}");
+    ensure!(house.work.join("made.txt").exists(), "its checks made it go on: {out} {err}");
+
+    let never = json!({"max_retries": 0, "checks": [{"type": "shell", "command": "test -f never.txt"}]});
+    house.recipe("parts/sum.json", json!({"prompt": script(&[json!([{"text": "done"}])]), "retry": never}))?;
+    let (_, out, err) = house.run(&house.demo(), &["run", "--cwd", &work, "--recipe", &recipe]).await?;
+    ensure!(out.contains("a check fails still") && out.contains("`recipe_sum` failed"), "{out} {err}");
+    Ok(())
+}
+
+/// `script` lends the command a terminal.
+#[tokio::test]
+async fn a_person_is_asked_for_what_the_recipe_wants_to_hear_from_them() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let parameters = json!([
+        {"key": "place", "input_type": "string", "requirement": "user_prompt", "description": "Where to?"},
+        {"key": "by", "input_type": "select", "options": ["rail", "road"], "requirement": "user_prompt"},
+    ]);
+    let prompt = "[[script:[[{\"text\":\"to {{ place }} by {{ by }}\"}]]]]";
+    let recipe = house.recipe("go.json", json!({"prompt": prompt, "parameters": parameters}))?;
+    let (ok, _, err) = house.run(&house.demo(), &["run", "--recipe", &recipe, "--param", "by=rail"]).await?;
+    ensure!(!ok && err.contains("the recipe asks a person for place") && err.contains("--param place="), "{err}");
+    let given = ["run", "--recipe", &recipe, "--param", "by=rail", "--param", "place=Bern"];
+    ensure!(house.run(&house.demo(), &given).await?.1.contains("to Bern by rail"), "what is given is not asked for");
+
+    let plain = house.demo().command(["run", "--recipe", &recipe]);
+    let words = std::iter::once(plain.as_std().get_program()).chain(plain.as_std().get_args());
+    let line: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    let mut child = tokio::process::Command::new("script");
+    child.args(["-qec", &line.join(" "), "/dev/null"]).env_clear().env("TERM", "dumb").kill_on_drop(true);
+    child.envs(plain.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
+    child.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = child.spawn().context("script of util-linux lends a terminal")?;
+    let (mut typed, mut shown) = (child.stdin.take().context("stdin")?, child.stdout.take().context("stdout")?);
+    let mut seen = String::new();
+    for (question, answer) in [("Where to? (place)", "\nBern\n"), ("one of rail, road", "air\nroad\n")] {
+        until(&mut shown, &mut seen, question).await?;
+        typed.write_all(answer.as_bytes()).await?;
+    }
+    until(&mut shown, &mut seen, "to Bern by road").await
+}
+
+/// Reads until this was shown.
+async fn until(shown: &mut tokio::process::ChildStdout, seen: &mut String, wanted: &str) -> anyhow::Result<()> {
+    let mut bytes = [0; 1024];
+    while !seen.contains(wanted) {
+        let read = tokio::time::timeout(std::time::Duration::from_secs(60), shown.read(&mut bytes)).await;
+        let count = read.with_context(|| format!("{wanted} does not come: {seen}"))??;
+        ensure!(count > 0, "{wanted} did not come: {seen}");
+        seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
     Ok(())
 }
 

@@ -6,11 +6,12 @@ mod work;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Ask, Plan, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{Ask, Plan, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::driver::plain_call;
 use crate::model::ToolSpec;
 use crate::tools::Signal;
 
@@ -135,15 +136,8 @@ pub(crate) fn describe(office: &dyn Office, id: ToolCallId, arguments: &Value) -
     let tasks = tasks::read(arguments).map_err(wrong)?;
     tasks.iter().try_for_each(|task| office.check(task)).map_err(wrong)?;
     let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-    Ok(ToolCall {
-        id,
-        name: NAME.to_owned(),
-        title: crate::permission::show::line(&format!("Delegate: {}", names.join(", "))),
-        kind: ToolKind::Other,
-        arguments: arguments.clone(),
-        locations: Vec::new(),
-        idempotent: true,
-    })
+    let title = crate::permission::show::line(&format!("Delegate: {}", names.join(", ")));
+    Ok(plain_call(id, NAME, title, arguments))
 }
 
 /// Carries out a call.

@@ -3,11 +3,13 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::recipe::Recipe;
+
 /// More sub-tasks than this at once help nobody.
 pub(crate) const MOST: usize = 8;
 
 /// One sub-task.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubTask {
     /// Unlike the others of its call.
@@ -29,13 +31,17 @@ pub struct SubTask {
     /// Names of tasks that have to end first.
     #[serde(default)]
     pub after: Vec<String>,
+    /// The recipe that it follows, filled in: its form and its checks hold for the sub-agent.
+    #[serde(skip)]
+    pub recipe: Option<Box<Recipe>>,
 }
 
 impl SubTask {
     /// One for a specialist that waits for nothing.
     pub fn new(name: impl Into<String>, prompt: impl Into<String>) -> Self {
         let (name, prompt) = (name.into(), prompt.into());
-        Self { name, prompt, mode: None, model: None, max_turns: None, max_tokens: None, after: Vec::new() }
+        let (mode, model, recipe, after) = (None, None, None, Vec::new());
+        Self { name, prompt, mode, model, max_turns: None, max_tokens: None, after, recipe }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tools of the server's own making: neither built in nor of an MCP server.
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolCallId, ToolResult};
+use gander_domain::{ToolCall, ToolCallId, ToolKind, ToolResult};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -28,4 +28,10 @@ pub trait Guest: Send + Sync {
         signals: &mpsc::Sender<Signal>,
         cancel: &CancellationToken,
     ) -> Option<ToolResult>;
+}
+
+/// A call that is the same run twice as run once, and touches no file by itself.
+pub(crate) fn plain_call(id: ToolCallId, name: &str, title: String, arguments: &Value) -> ToolCall {
+    let (name, arguments, locations) = (name.to_owned(), arguments.clone(), Vec::new());
+    ToolCall { id, name, title, kind: ToolKind::Other, arguments, locations, idempotent: true }
 }

@@ -27,6 +27,7 @@ use tasks::Tasks;
 
 pub use equipment::{Equipment, Fit, Refit, Surroundings, Task};
 pub use guests::Guest;
+pub(crate) use guests::plain_call;
 pub use hands::{GrantBook, Grants, Hands, Workbench};
 pub use orders::Orders;
 

@@ -231,6 +231,11 @@ impl Recipe {
         said.into_iter().flatten().map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
+    /// What a session that follows it is asked first.
+    pub fn asked(&self) -> String {
+        self.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).unwrap_or_else(|| self.words())
+    }
+
     /// The parameters that nobody gives a value.
     pub fn missing(&self, given: &Values) -> Vec<&str> {
         let open = self.parameters.iter().filter(|known| known.default.is_none() && !given.contains_key(&known.key));

@@ -1,12 +1,12 @@
 //! `final_output`: takes the result of a recipe, if it has the form that was asked for.
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::Guest;
+use crate::driver::{Guest, plain_call};
 use crate::model::ToolSpec;
 use crate::tools::Signal;
 use crate::turn::OUTPUT;
@@ -65,15 +65,7 @@ impl Guest for FinalOutput {
             let text = format!("the result does not have the form that was asked for:\n- {}", faults.join("\n- "));
             return Some(Err(ToolResult::text(ToolEnd::Failed, text)));
         }
-        Some(Ok(ToolCall {
-            id,
-            name: name.to_owned(),
-            title: "Result".to_owned(),
-            kind: ToolKind::Other,
-            arguments: arguments.clone(),
-            locations: Vec::new(),
-            idempotent: true,
-        }))
+        Some(Ok(plain_call(id, name, "Result".to_owned(), arguments)))
     }
 
     async fn run(

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Flaw, InputType, Parameter, Recipe, Values, Ways, fill};
 use crate::delegate::{Office, Parent, People, SubEnd, SubTask};
-use crate::driver::Guest;
+use crate::driver::{Guest, plain_call};
 use crate::model::ToolSpec;
 use crate::permission::show;
 use crate::tools::Signal;
@@ -61,19 +61,13 @@ impl SubRecipes {
         let values: Values = given.chain(sub.values.clone()).collect();
         let ways = Ways { folder: sub.folder.as_deref(), read: &*self.read };
         let recipe = fill(&sub.recipe, &values, &ways)?;
-        let form = recipe.schema().map(|schema| format!("\n\nAnswer with nothing but JSON of this form: {schema}"));
         let settings = recipe.settings.clone().unwrap_or_default();
+        let model = settings.goose_provider.zip(settings.goose_model);
         Ok(SubTask {
-            name: sub.name.clone(),
-            prompt: format!("{}{}", recipe.words(), form.unwrap_or_default()),
-            mode: None,
-            model: settings
-                .goose_provider
-                .zip(settings.goose_model)
-                .map(|(provider, model)| format!("{provider}/{model}")),
+            model: model.map(|(provider, model)| format!("{provider}/{model}")),
             max_turns: settings.max_turns,
-            max_tokens: None,
-            after: Vec::new(),
+            recipe: Some(Box::new(recipe.clone())),
+            ..SubTask::new(sub.name.clone(), recipe.asked())
         })
     }
 }
@@ -99,16 +93,8 @@ impl Guest for SubRecipes {
         if let Err(wrong) = task.and_then(|task| self.office.check(&task)) {
             return Some(Err(ToolResult::text(ToolEnd::Failed, wrong)));
         }
-        Some(Ok(ToolCall {
-            id,
-            name: name.to_owned(),
-            title: format!("Recipe {}", show::line(&sub.recipe.title)),
-            kind: ToolKind::Other,
-            arguments: arguments.clone(),
-            locations: Vec::new(),
-            // The same call again finds the sub-agent that it began.
-            idempotent: true,
-        }))
+        // The same call again finds the sub-agent that it began.
+        Some(Ok(plain_call(id, name, format!("Recipe {}", show::line(&sub.recipe.title)), arguments)))
     }
 
     async fn run(

@@ -19,7 +19,7 @@ pub use words::by_words;
 const LONGEST: usize = 20_000;
 
 /// What somebody who looked at a request found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Split {
     /// What it consists of; empty: it is one request.
     pub tasks: Vec<SubTask>,

@@ -136,8 +136,9 @@ impl Native {
     fn office(&self, view: &SessionView, lent: &Lent) -> MaybeOffice {
         let is_sub = view.run.as_ref().is_some_and(|run| run.origin.door == office::DOOR);
         let hub = self.hub.get().filter(|_| !is_sub)?.clone();
-        let (shelf, parent, lent) = (Arc::clone(&self.shelf), view.clone(), lent.clone());
-        Some(Arc::new(office::Desk { hub, shelf, parent, lent }))
+        let (shelf, recipes) = (Arc::clone(&self.shelf), Arc::clone(&self.recipes));
+        let (parent, lent) = (view.clone(), lent.clone());
+        Some(Arc::new(office::Desk { hub, shelf, recipes, parent, lent }))
     }
 
     /// Who answers the prompt, if the session leaves that open.

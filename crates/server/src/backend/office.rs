@@ -7,15 +7,17 @@ use async_trait::async_trait;
 use gander_agent::delegate::{Office, Parent, SubEnd, SubResult, SubTask};
 use gander_agent::modes::Shelf;
 use gander_agent::tools::Signal;
+use gander_agent::turn::OUTPUT;
 use gander_domain::{
     Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, Role, Roster, Routing, RunId, RunOrigin, Seq,
-    SessionId, SessionView, Settings, ToolCallId, Usage,
+    SessionId, SessionView, Settings, ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use sha2::{Digest as _, Sha256};
 
 use super::Lent;
 use crate::hub::{Ack, Follower, Hub, HubError, WeakHub};
 use crate::log::{Form, Limit, StoreError};
+use crate::recipes::{Followed, Recipes};
 
 /// The door that sub-agents are prompted by. They have no sub-agents themselves.
 pub const DOOR: &str = "delegate";
@@ -27,6 +29,7 @@ const GRACE: Duration = Duration::from_secs(4);
 pub struct Desk {
     pub hub: WeakHub,
     pub shelf: Arc<Shelf>,
+    pub recipes: Arc<Recipes>,
     pub parent: SessionView,
     /// What the run's own client lends is lent on.
     pub lent: Lent,
@@ -80,6 +83,11 @@ impl Desk {
             Err(HubError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(error),
         }
+        if let Some(recipe) = &task.recipe {
+            // Before it begins: its first run already works towards what the recipe wants.
+            let followed = Followed { recipe: (**recipe).clone(), folder: None };
+            self.recipes.follow(sub.session, &followed).await?;
+        }
         let SessionView { session: parent, owner, workspace, folders, .. } = self.parent.clone();
         let birth =
             Birth { session: sub.session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
@@ -112,6 +120,9 @@ impl Desk {
         (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone());
         settings.model = task.model.clone().or(settings.model);
         settings.max_turns = task.max_turns.or(settings.max_turns);
+        let wanted = task.recipe.as_ref().and_then(|recipe| recipe.settings.as_ref()?.temperature);
+        // From 0 to 2: the check of the recipe saw to that.
+        settings.temperature = wanted.map(|degrees| (degrees * 100.0).round() as u16).or(settings.temperature);
         let spent = &self.parent.spent;
         let left = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
         let tokens = left(parent.budget.tokens, spent.input + spent.output);
@@ -128,6 +139,8 @@ impl Sub<'_> {
     async fn follow(&self, watched: Watched) -> Result<SubResult, HubError> {
         let Watched { mut follower, mut paid } = watched;
         let (mut said, mut open): (String, Vec<Question>) = (String::new(), Vec::new());
+        // The call that hands over a result of a given form, and what it gave.
+        let (mut output, mut given): (Option<ToolCallId>, Option<String>) = (None, None);
         loop {
             let asked = async {
                 match open.first() {
@@ -149,6 +162,10 @@ impl Sub<'_> {
                 // The rest is for whoever reads its session.
                 if let Event::MessageDone { message } = &entry.event {
                     said = if message.role == Role::Agent { message.plain_text() } else { said };
+                } else if let Event::ToolCalled { call } = &entry.event {
+                    output = (call.name == OUTPUT).then_some(call.id).or(output);
+                } else if let Event::ToolDone { call, result } = &entry.event {
+                    given = delivered(result).filter(|_| output == Some(*call)).or(given);
                 } else if let Event::QuestionAsked { question } = &entry.event {
                     open.push(question.clone());
                 } else if let Event::QuestionAnswered { question, .. } = &entry.event {
@@ -166,7 +183,7 @@ impl Sub<'_> {
                 self.pay(usage).await;
             }
             if let Some(outcome) = outcome {
-                return Ok(self.ended(&outcome, said));
+                return Ok(self.ended(&outcome, given.unwrap_or(said)));
             }
         }
     }
@@ -216,6 +233,12 @@ impl Sub<'_> {
     fn result(&self, end: SubEnd, text: String) -> SubResult {
         SubResult { end, text, session: self.session.to_string() }
     }
+}
+
+/// A result of the form that was asked for.
+fn delivered(result: &ToolResult) -> Option<String> {
+    let raw = result.raw.as_ref().filter(|_| result.end == ToolEnd::Completed)?;
+    Some(raw.to_string())
 }
 
 fn mode(task: &SubTask) -> &str {

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
-use gander_agent::recipe::{self, Extension, Recipe};
+use gander_agent::recipe::{self, Extension, InputType, Parameter, Recipe, Requirement};
 use gander_client::Connection;
 use serde_json::{Map, Value, json};
 
 use super::ask::Person;
 use super::{Context, Exit, client};
 use crate::config::Config;
-use crate::output::{clean, reveal};
+use crate::output::{Output, clean, reveal};
 
 /// Where a project keeps its recipes.
 const FOLDERS: [&str; 2] = [".gander/recipes", ".goose/recipes"];
@@ -181,52 +181,97 @@ pub(super) fn values(params: &[String]) -> anyhow::Result<Map<String, Value>> {
     params.iter().map(pair).collect()
 }
 
+/// Where a recipe is begun.
+pub(super) struct At<'a> {
+    pub(super) context: &'a Context,
+    /// The person at the terminal, if there is one: stdin has one reader.
+    pub(super) person: Option<&'a mut Person>,
+    pub(super) session: &'a str,
+}
+
 /// The session begins to follow the recipe; gives what is asked first.
 pub(super) async fn begin(
-    context: &Context,
+    mut at: At<'_>,
     connection: &mut Connection,
-    session: &str,
     found: &Found,
     params: &[String],
 ) -> anyhow::Result<Option<String>> {
-    let approved = approved(context, &found.recipe).await?;
+    let values = at.values(&found.recipe, params).await?;
+    let approved = at.approved(&found.recipe).await?;
     let wish = json!({
-        "sessionId": session, "recipe": found.value, "values": values(params)?, "folder": found.folder,
-        "approved": approved,
+        "sessionId": at.session, "recipe": found.value, "values": values, "folder": found.folder, "approved": approved,
     });
     let begun = connection.call("_goose/unstable/recipes/apply", &wish).await?;
     for name in begun["absent"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        context.output.note(&format!("not here, so the recipe goes without it: {}", clean(name)));
+        at.context.output.note(&format!("not here, so the recipe goes without it: {}", clean(name)));
     }
     Ok(begun["prompt"].as_str().map(str::to_owned))
 }
 
-/// The extensions whose programs the person at the terminal agrees to. Without one none is started.
-async fn approved(context: &Context, recipe: &Recipe) -> anyhow::Result<Vec<String>> {
-    let configured = |name: &str| context.config.extensions.iter().any(|spec| spec.name == name);
-    let programs: Vec<&Extension> = recipe
-        .extensions
-        .iter()
-        .filter(|extension| extension.kind == "stdio" && !configured(&extension.name))
-        .collect();
-    if programs.is_empty() {
-        return Ok(Vec::new());
+impl At<'_> {
+    /// What is filled in: as it was given, and what the person says to parameters that they are to be asked for.
+    async fn values(&mut self, recipe: &Recipe, params: &[String]) -> anyhow::Result<Map<String, Value>> {
+        let mut values = values(params)?;
+        let asked = |parameter: &&Parameter| {
+            let open = parameter.default.is_none() && !values.contains_key(&parameter.key);
+            open && parameter.requirement == Requirement::UserPrompt
+        };
+        let asked: Vec<&Parameter> = recipe.parameters.iter().filter(asked).collect();
+        for parameter in asked {
+            let Some(person) = self.person.as_mut() else {
+                let key = &parameter.key;
+                bail!("the recipe asks a person for {key}, and nobody can be asked here: give it as --param {key}=…");
+            };
+            values.insert(parameter.key.clone(), Value::from(answer(self.context.output, person, parameter).await?));
+        }
+        Ok(values)
     }
-    let Some(mut person) = Person::at_terminal() else {
-        let names: Vec<&str> = programs.iter().map(|extension| extension.name.as_str()).collect();
-        bail!("the recipe would start programs, and nobody can be asked here: {}", reveal(&names.join(", ")));
-    };
-    let mut approved = Vec::new();
-    for extension in programs {
-        let line = std::iter::once(extension.cmd.as_deref().unwrap_or_default())
-            .chain(extension.args.iter().map(String::as_str));
-        let line = line.collect::<Vec<_>>().join(" ");
-        context.output.note(&format!("? the recipe starts a program, {}: {}", reveal(&extension.name), reveal(&line)));
-        context.output.aside("  yes or no > ");
-        match person.line().await.as_deref().map(str::trim) {
-            Some("yes" | "y") => approved.push(extension.name.clone()),
-            Some(_) | None => bail!("not started: {}", reveal(&extension.name)),
+
+    /// The extensions whose programs the person at the terminal agrees to. Without one none is started.
+    async fn approved(&mut self, recipe: &Recipe) -> anyhow::Result<Vec<String>> {
+        let configured = |name: &str| self.context.config.extensions.iter().any(|spec| spec.name == name);
+        let programs: Vec<&Extension> = recipe
+            .extensions
+            .iter()
+            .filter(|extension| extension.kind == "stdio" && !configured(&extension.name))
+            .collect();
+        if programs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(person) = self.person.as_mut() else {
+            let names: Vec<&str> = programs.iter().map(|extension| extension.name.as_str()).collect();
+            bail!("the recipe would start programs, and nobody can be asked here: {}", reveal(&names.join(", ")));
+        };
+        let (output, mut approved) = (self.context.output, Vec::new());
+        for extension in programs {
+            let line = std::iter::once(extension.cmd.as_deref().unwrap_or_default())
+                .chain(extension.args.iter().map(String::as_str));
+            let line = line.collect::<Vec<_>>().join(" ");
+            output.note(&format!("? the recipe starts a program, {}: {}", reveal(&extension.name), reveal(&line)));
+            output.aside("  yes or no > ");
+            match person.line().await.as_deref().map(str::trim) {
+                Some("yes" | "y") => approved.push(extension.name.clone()),
+                Some(_) | None => bail!("not started: {}", reveal(&extension.name)),
+            }
+        }
+        Ok(approved)
+    }
+}
+
+/// What the person says to one parameter. They are asked until they say something that it can be.
+async fn answer(output: Output, person: &mut Person, parameter: &Parameter) -> anyhow::Result<String> {
+    let about = if parameter.description.is_empty() { &parameter.key } else { &parameter.description };
+    output.note(&format!("? {} ({})", reveal(about), parameter.key));
+    let options = parameter.options.as_deref().filter(|_| parameter.input_type == InputType::Select);
+    if let Some(options) = options {
+        output.note(&format!("  one of {}", reveal(&options.join(", "))));
+    }
+    loop {
+        output.aside("  > ");
+        let Some(line) = person.line().await else { bail!("nothing was said about {}", parameter.key) };
+        let line = line.trim();
+        if !line.is_empty() && options.is_none_or(|options| options.iter().any(|option| option == line)) {
+            return Ok(line.to_owned());
         }
     }
-    Ok(approved)
 }

@@ -40,14 +40,19 @@ pub(super) async fn run(context: Context, options: RunOptions) -> anyhow::Result
     };
     let session = open(&mut connection, &options, &cwd).await?;
     configure(&mut connection, &session, &options).await?;
+    let mut person = Person::at_terminal();
     let begun = match &found {
-        Some(found) => recipes::begin(&context, &mut connection, &session, found, &options.params).await?,
+        Some(found) => {
+            let at = recipes::At { context: &context, person: person.as_mut(), session: &session };
+            recipes::begin(at, &mut connection, found, &options.params).await?
+        }
         None => None,
     };
     let prompt: Vec<String> = begun.into_iter().chain(asked).collect();
     ensure!(!prompt.is_empty(), "the recipe asks nothing: say what to do");
     let prompt = prompt.join("\n\n");
-    let mut turn = Turn::new(connection, session, prompt, &context, options.json);
+    let person = person.filter(|_| !options.json);
+    let mut turn = Turn::new(connection, session, prompt, context.output, person, options.json);
     let exit = turn.run().await;
     if let Some(standalone) = standalone {
         standalone.app.drain().await;
@@ -129,11 +134,16 @@ struct Question {
 }
 
 impl Turn {
-    fn new(mut connection: Connection, session: String, prompt: String, context: &Context, json: bool) -> Self {
+    fn new(
+        mut connection: Connection,
+        session: String,
+        prompt: String,
+        output: Output,
+        person: Option<Person>,
+        json: bool,
+    ) -> Self {
         let call = connection.client.prompt(&session, &[ContentBlock::from(prompt.as_str())]);
-        let output = context.output;
         let screen = Screen::new(output.style(), output.error_style());
-        let person = if json { None } else { Person::at_terminal() };
         let (asked, cancelled, held_up) = (None, false, false);
         Self { connection, session, prompt, call, held_up, screen, output, json, person, asked, cancelled }
     }

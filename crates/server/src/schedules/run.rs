@@ -87,7 +87,7 @@ async fn begin(desk: &Desk, job: &Job, session: SessionId) -> Result<(), Refusal
     let view = desk.hub.create(birth, Vec::new()).await.map_err(|error| refusal(session, &error))?;
     let wish = Wish { recipe, values: job.values.clone(), folder: job.folder.clone(), approved: Vec::new() };
     let begun = apply(desk, &peer(job), &view, wish).await?;
-    let words = begun.prompt.unwrap_or_else(|| begun.recipe.words());
+    let words = begun.recipe.asked();
     let prompt = Command::Prompt {
         run: RunId::make(&mut SystemIds),
         origin: RunOrigin { by: job.owner.clone(), door: "schedule".to_owned() },
