@@ -18,6 +18,8 @@ from google.adk.cli.conformance.adk_web_server_client import AdkWebServerClient
 from google.adk.events.event import Event
 from google.genai import types
 
+import live
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 GANDER = sys.argv[1]
 PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
@@ -83,6 +85,16 @@ async def python_client(base):
         report("python:history")
 
 
+async def live_client(base):
+    async with AdkWebServerClient(base_url=base) as client:
+        session = await client.create_session(app_name="wire", user_id="py")
+    query = f"app_name=wire&user_id=py&session_id={session.id}&modalities=TEXT"
+    events = [Event.model_validate(event) for event in await live.turn(base, query, "hello")]
+    assert [event.partial for event in events] == [True, True, True, None, None], events
+    assert events[3].content.parts[0].text == "Hello, world!" and events[4].turn_complete, events
+    report("python:run_live")
+
+
 def vectors():
     """Every expected file of ours, read by the strict models of google-adk."""
     root, read = os.path.join(HERE, "../../crates/wire/tests/vectors"), 0
@@ -134,6 +146,7 @@ def main():
         server, base = start(data)
         try:
             guarded("python:whole", lambda: asyncio.run(python_client(base)))
+            guarded("python:run_live", lambda: asyncio.run(live_client(base)))
             guarded("python:vectors", vectors)
             guarded("javascript:whole", lambda: javascript(base))
             guarded("page:whole", lambda: page(base))

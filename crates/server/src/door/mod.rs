@@ -7,6 +7,7 @@ pub mod adk;
 mod clients;
 pub mod extensions;
 pub mod goose;
+pub mod websocket;
 mod workspace;
 
 use std::sync::Arc;

@@ -17,6 +17,7 @@ mod site;
 mod sse;
 mod streams;
 mod tls;
+mod websocket;
 
 pub use accept::{Address, serve, serve_with};
 pub use error::problem;

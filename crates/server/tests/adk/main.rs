@@ -10,5 +10,6 @@ mod compare;
 mod house;
 mod kill;
 mod known;
+mod live;
 mod replay;
 mod runs;

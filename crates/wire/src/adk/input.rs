@@ -42,6 +42,8 @@ pub struct RunRequest {
     pub run_config: Map<String, Value>,
     /// The client shows one event per answer.
     pub one_event: bool,
+    /// Said over a live connection.
+    pub live: bool,
 }
 
 /// What a run begins with.
@@ -80,13 +82,16 @@ pub struct NewArtifact {
 impl RunRequest {
     /// The body of a run. With an address in the path the body need not name one.
     pub fn read(body: &[u8], path: Option<Address>) -> Result<Self, Refusal> {
-        let object = object(body)?;
-        let (content, parts) = message(&object)?;
-        let given = |name: &str| field(&object, name).and_then(Value::as_str).map(str::to_owned);
+        Self::of(&object(body)?, path)
+    }
+
+    pub(super) fn of(object: &Map<String, Value>, path: Option<Address>) -> Result<Self, Refusal> {
+        let (content, parts) = message(object)?;
+        let given = |name: &str| field(object, name).and_then(Value::as_str).map(str::to_owned);
         let address = match path {
             Some(address) => address,
             None => {
-                require(&object, &["userId", "sessionId"])?;
+                require(object, &["userId", "sessionId"])?;
                 let app = given("appName")
                     .ok_or_else(|| Refusal::new(400, "app_name is required when ADK_DEFAULT_APP_NAME is not set"))?;
                 let (user, session) = (given("userId").unwrap_or_default(), given("sessionId").unwrap_or_default());
@@ -97,11 +102,12 @@ impl RunRequest {
             address,
             said: said(parts),
             content,
-            streaming: field(&object, "streaming") == Some(&Value::Bool(true)),
-            state_delta: map(&object, "stateDelta")?,
-            custom_metadata: map(&object, "customMetadata")?,
-            run_config: map(&object, "runConfig")?,
-            one_event: field(&object, "functionCallEventId").is_some(),
+            streaming: field(object, "streaming") == Some(&Value::Bool(true)),
+            state_delta: map(object, "stateDelta")?,
+            custom_metadata: map(object, "customMetadata")?,
+            run_config: map(object, "runConfig")?,
+            one_event: field(object, "functionCallEventId").is_some(),
+            live: false,
         })
     }
 }
@@ -182,19 +188,6 @@ pub fn session_id(body: &[u8]) -> Result<String, Refusal> {
     Ok(field(&object, "sessionId").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
-/// A frame of a live connection: what is said, or that it ends.
-pub fn live_frame(text: &str) -> Result<Option<Said>, Refusal> {
-    let object = object(text.as_bytes())?;
-    if field(&object, "close") == Some(&Value::Bool(true)) {
-        return Ok(None);
-    }
-    let Some(content) = field(&object, "content") else {
-        return Err(Refusal::new(400, "only text is understood here"));
-    };
-    let wrapped = Map::from_iter([("newMessage".to_owned(), content.clone())]);
-    Ok(Some(said(message(&wrapped)?.1)))
-}
-
 /// A name that a client chose: it goes into addresses.
 pub fn checked_id(id: &str) -> Result<String, Refusal> {
     let id = id.trim();
@@ -204,7 +197,7 @@ pub fn checked_id(id: &str) -> Result<String, Refusal> {
     Ok(id.to_owned())
 }
 
-fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     let value: Value = serde_json::from_slice(body).map_err(|error| Refusal::no_json(&error))?;
     if check::holds_nul(&value) {
         return Err(unreadable(Problem::wrong("value_error", &[], "free of NUL", &Value::Null)));
@@ -234,7 +227,7 @@ fn require(object: &Map<String, Value>, names: &[&str]) -> Result<(), Refusal> {
     if problems.is_empty() { Ok(()) } else { Err(Refusal::unreadable(&problems)) }
 }
 
-fn map(object: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn map(object: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, Refusal> {
     match field(object, name) {
         None => Ok(Map::new()),
         Some(Value::Object(map)) => Ok(map.clone()),

@@ -5,6 +5,7 @@
 mod error;
 pub mod info;
 pub mod input;
+pub mod live;
 pub mod output;
 pub mod part;
 pub mod types;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gander_wire::jsonrpc::{Line, Lines, Outbox};
 
 /// Cuts what arrives into messages, and makes bytes of those that leave.
-pub(super) trait Framing: Send {
+pub(in crate::door) trait Framing: Send {
     /// Takes in bytes that arrived.
     fn push(&mut self, bytes: &[u8]);
 
@@ -33,7 +33,7 @@ pub(super) trait Framing: Send {
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(in crate::door) enum Stage {
     /// The client has not introduced itself.
     Strange,
     /// It has.
@@ -42,7 +42,7 @@ pub(super) enum Stage {
 
 /// What arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(in crate::door) enum Piece<'a> {
     /// A message.
     Message(&'a [u8]),
     /// A message above the limit, dropped.

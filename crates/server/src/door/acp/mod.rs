@@ -4,7 +4,7 @@ mod driver;
 mod editor;
 mod extensions;
 mod follows;
-mod framing;
+pub(in crate::door) mod framing;
 mod http;
 mod intents;
 mod links;
@@ -12,7 +12,6 @@ mod lists;
 mod manner;
 mod mcp;
 mod openings;
-mod websocket;
 
 use std::sync::Arc;
 
@@ -30,9 +29,8 @@ pub use self::http::{Addressed, Closed, Connections, Events, From, Made, Open, O
 use self::intents::Done;
 pub(crate) use self::intents::{refusal, unavailable};
 pub use self::manner::Manner;
-use self::websocket::Frames;
-pub use self::websocket::accept_key;
 use super::Desk;
+use super::websocket::Frames;
 use crate::app::Peer;
 use crate::config::Keys;
 use crate::log::{Form, StoreError};

@@ -71,7 +71,7 @@ impl Adk {
         request: RunRequest,
         parts: Vec<Part>,
     ) -> Result<Begun, Refusal> {
-        let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, .. } = request;
+        let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
         let run = RunId::make(&mut SystemIds);
         let mut note = Map::new();
         match content.filter(|_| parts.is_empty() || worth_keeping(&parts)) {
@@ -85,6 +85,9 @@ impl Adk {
         }
         if !custom_metadata.is_empty() {
             note.insert("customMetadata".to_owned(), Value::Object(custom_metadata));
+        }
+        if live {
+            note.insert("live".to_owned(), json!(true));
         }
         note.extend(for_others(run_config, &said));
         // Without a message the agent goes on with what was said.

@@ -2,7 +2,6 @@
 
 mod events;
 mod post;
-mod websocket;
 
 use std::sync::Arc;
 
@@ -21,7 +20,8 @@ use super::error::problem;
 use super::routes::{Access, Payload, Route, Size, Verb};
 use super::site::Site;
 use super::sse::Opening;
-use crate::door::acp::{Addressed, Closed, Manner};
+use super::websocket::{self, Handshake};
+use crate::door::acp::{self, Addressed, Closed, Ending, Manner};
 use crate::token::{Identity, Scope};
 
 /// Which connection a request belongs to.
@@ -46,12 +46,26 @@ async fn get(State(site): State<Arc<Site>>, Extension(identity): Extension<Ident
     };
     if websocket::is_wanted(request.headers()) {
         return match manner(request.uri()) {
-            Ok(manner) => websocket::open(&site, identity, opening, manner, request),
+            Ok(manner) => socket(&site, identity, opening, manner, request),
             Err(refusal) => *refusal,
         };
     }
     let (parts, _) = request.into_parts();
     events::open(&site, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
+}
+
+/// Answers the handshake of a WebSocket.
+fn socket(site: &Arc<Site>, identity: Identity, opening: Opening, manner: Manner, request: Request) -> Response {
+    let handshake = match Handshake::read(opening, request) {
+        Ok(handshake) => handshake,
+        Err(refusal) => return *refusal,
+    };
+    let ending = Ending { soon: site.ending.clone(), now: handshake.stop() };
+    let desk = Arc::clone(site.app.desk());
+    let mut response = handshake
+        .open(move |stream| async move { acp::serve_websocket(desk, stream, &identity, manner, ending).await });
+    with_id(&mut response, CONNECTION_ID, &Uuid::now_v7());
+    response
 }
 
 /// Takes in a message.

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod dev;
+mod live;
 mod runs;
 mod sessions;
 mod stream;
@@ -56,6 +57,7 @@ table! {
     Patch "/apps/{app}/users/{user}/memory" PROMPT SMALL => sessions::memory,
     Post "/run" PROMPT LARGE => runs::run,
     Post "/run_sse" PROMPT LARGE => runs::run_sse,
+    Get "/run_live" PROMPT Payload::None => live::open,
     Post "/apps/{app}/users/{user}/sessions/{id}/run" PROMPT LARGE => runs::run_at,
     Post "/apps/{app}/users/{user}/sessions/{id}/run_sse" PROMPT LARGE => runs::run_sse_at,
     Get "/apps/{app}/users/{user}/sessions/{id}/artifacts" READ Payload::None => artifacts::list,

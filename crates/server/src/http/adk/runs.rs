@@ -59,7 +59,7 @@ async fn at_once(
 ) -> Answer {
     let (_, _, body) = whole(request).await?;
     let mut request = RunRequest::read(&body, place)?;
-    permit(&identity, &request)?;
+    may_answer(&identity, &request)?;
     request.streaming = false;
     let mut watched = match site.adk.begin(&identity, request).await? {
         Begun::Watching(watched) => watched,
@@ -95,7 +95,7 @@ async fn as_it_happens(
     }
     not_again(&headers)?;
     let request = RunRequest::read(&body, place)?;
-    permit(&identity, &request)?;
+    may_answer(&identity, &request)?;
     let opening = Opening::new(&site, &identity, &extensions)?;
     let one_event = request.one_event;
     let (stop, join) = (opening.stop(), site.adk.settings().join.0);
@@ -121,10 +121,10 @@ fn not_again(headers: &HeaderMap) -> Result<(), No> {
 }
 
 /// Whoever answers a question must be allowed to.
-fn permit(identity: &Identity, request: &RunRequest) -> Result<(), No> {
+pub(super) fn may_answer(identity: &Identity, request: &RunRequest) -> Result<(), Refusal> {
     match &request.said {
         Said::Responses(_) if !identity.may(Scope::Approve) => {
-            Err(Refusal::new(403, "this token may not answer questions").into())
+            Err(Refusal::new(403, "this token may not answer questions"))
         }
         Said::Responses(_) | Said::Parts(_) | Said::Nothing => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! A session's entries as ADK events: one run as it happens, or everything that is stored.
 
 mod history;
+mod live;
 mod questions;
 mod tools;
 
@@ -61,6 +62,8 @@ pub struct Telling {
     tools: Tools,
     questions: Vec<Asked>,
     superseded: bool,
+    /// Begun over a live connection.
+    live: bool,
 }
 
 impl Telling {
@@ -80,6 +83,7 @@ impl Telling {
             tools: Tools::default(),
             questions: Vec::new(),
             superseded: false,
+            live: false,
         }
     }
 
@@ -98,6 +102,14 @@ impl Telling {
         if entry.run != Some(self.run) || matches!(self.stage, Stage::Ended(_)) {
             return self.beside_the_run(entry);
         }
+        let from = events.len();
+        self.tell_own(entry, events);
+        if self.live {
+            self.enliven(entry, events, from);
+        }
+    }
+
+    fn tell_own(&mut self, entry: &Entry, events: &mut Vec<Event>) {
         if !matches!(entry.event, Fact::UsageAdded { .. } | Fact::RunEnded { .. }) {
             events.extend(self.release("STOP"));
         }
@@ -173,8 +185,9 @@ impl Telling {
 
     fn start(&mut self, entry: &Entry) {
         self.stage = Stage::Running;
-        let note = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)?.get("customMetadata")?.as_object().cloned());
-        self.beside = note.unwrap_or_default();
+        let Some(note) = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)) else { return };
+        self.beside = note.get("customMetadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        self.live = note.get("live").is_some();
     }
 
     /// An event of this run that is no piece.

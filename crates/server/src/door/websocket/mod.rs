@@ -2,6 +2,7 @@
 
 mod frames;
 mod header;
+mod socket;
 #[cfg(test)]
 mod tests;
 
@@ -9,7 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 
-pub(super) use frames::Frames;
+pub(crate) use frames::{Close, Frames};
+pub(crate) use socket::{Socket, Step};
 
 /// What RFC 6455 has both sides add to the key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -23,20 +23,25 @@ const SILENCE: u32 = 6;
 /// Pings that a client may send within one beat.
 const MAX_PINGS: u32 = 1_000;
 
+/// Bytes of words beside a close's code: RFC 6455 has room for no more.
+const LONGEST_REASON: usize = 123;
+
 /// Why a WebSocket is closed, as its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Close {
+pub(crate) enum Close {
+    Normal = 1000,
     Gone = 1001,
     Protocol = 1002,
     NotUtf8 = 1007,
     Policy = 1008,
     TooLarge = 1009,
+    Failed = 1011,
     Restart = 1012,
 }
 
 /// The frames of one connection.
 #[derive(Debug, Default)]
-pub(in crate::door::acp) struct Frames {
+pub(crate) struct Frames {
     buffer: Vec<u8>,
     /// Where the next frame begins.
     start: usize,
@@ -162,6 +167,20 @@ enum Whole {
 }
 
 impl Frames {
+    /// A text message, on its way out with the next [`pack`](Framing::pack).
+    pub(super) fn say(&mut self, message: &[u8]) {
+        if !self.closed {
+            write_header(&mut self.control, Opcode::Text, message.len());
+            self.control.extend_from_slice(message);
+        }
+    }
+
+    /// Says why, in words too, and hears nothing more.
+    pub(super) fn close_saying(&mut self, why: Close, reason: &str) {
+        let reason = &reason.as_bytes()[..reason.floor_char_boundary(LONGEST_REASON)];
+        self.close_with(&[&(why as u16).to_be_bytes(), reason].concat());
+    }
+
     /// Says why and hears nothing more.
     pub(super) fn close(&mut self, why: Close) {
         self.close_with(&(why as u16).to_be_bytes());

@@ -1,5 +1,6 @@
-//! `GET /acp` with `Upgrade: websocket`: the handshake, and what follows it.
+//! `Upgrade: websocket`: the handshake, for every protocol that goes on over one.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -7,62 +8,70 @@ use axum::extract::Request;
 use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, Version};
-use hyper::upgrade::OnUpgrade;
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use uuid::Uuid;
+use tokio_util::sync::CancellationToken;
 
-use super::CONNECTION_ID;
-use crate::door::acp::{self, Ending, Manner};
-use crate::http::accept::Seat;
-use crate::http::error::problem;
-use crate::http::site::Site;
-use crate::http::sse::Opening;
-use crate::token::Identity;
+use super::accept::Seat;
+use super::error::problem;
+use super::sse::Opening;
+use crate::door::websocket::accept_key;
 
 /// True if the caller wants a WebSocket.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     lists(headers, header::UPGRADE, "websocket")
 }
 
-/// Answers the handshake; the connection is served once the answer is out.
-pub(super) fn open(
-    site: &Arc<Site>,
-    identity: Identity,
+/// A handshake that is as it should be. What it takes up is given back when the connection is over.
+pub(super) struct Handshake {
+    accept: HeaderValue,
+    upgrade: OnUpgrade,
+    seat: Arc<Seat>,
     opening: Opening,
-    manner: Manner,
-    mut request: Request,
-) -> Response {
-    let accept = match handshake(&request) {
-        Ok(accept) => accept,
-        Err(refusal) => return *refusal,
-    };
-    let (Some(upgrade), Some(seat)) =
-        (request.extensions_mut().remove::<OnUpgrade>(), request.extensions_mut().remove::<Arc<Seat>>())
-    else {
-        return problem(StatusCode::BAD_REQUEST, "no_upgrade", "this connection cannot become a WebSocket");
-    };
-    let ending = Ending { soon: site.ending.clone(), now: seat.stop.clone() };
-    let desk = Arc::clone(site.app.desk());
-    seat.tasks.clone().spawn(async move {
-        match upgrade.await {
-            Ok(upgraded) => acp::serve_websocket(desk, TokioIo::new(upgraded), &identity, manner, ending).await,
-            Err(error) => tracing::debug!(%error, "no WebSocket after all"),
-        }
-        drop((seat, opening));
-    });
-    switching(&accept)
 }
 
-fn switching(accept: &HeaderValue) -> Response {
+impl Handshake {
+    /// Reads what the caller sent, or says what is wrong with it.
+    pub(super) fn read(opening: Opening, mut request: Request) -> Result<Self, Box<Response>> {
+        let accept = handshake(&request)?;
+        let extensions = request.extensions_mut();
+        let (Some(upgrade), Some(seat)) = (extensions.remove::<OnUpgrade>(), extensions.remove::<Arc<Seat>>()) else {
+            let refusal = problem(StatusCode::BAD_REQUEST, "no_upgrade", "this connection cannot become a WebSocket");
+            return Err(Box::new(refusal));
+        };
+        Ok(Self { accept, upgrade, seat, opening })
+    }
+
+    /// Cancelled when the connections end.
+    pub(super) fn stop(&self) -> CancellationToken {
+        self.seat.stop.clone()
+    }
+
+    /// Answers; the connection is served once the answer is out.
+    pub(super) fn open<F, S>(self, serve: F) -> Response
+    where
+        F: FnOnce(TokioIo<Upgraded>) -> S + Send + 'static,
+        S: Future<Output = ()> + Send,
+    {
+        let Self { accept, upgrade, seat, opening } = self;
+        seat.tasks.clone().spawn(async move {
+            match upgrade.await {
+                Ok(upgraded) => serve(TokioIo::new(upgraded)).await,
+                Err(error) => tracing::debug!(%error, "no WebSocket after all"),
+            }
+            drop((seat, opening));
+        });
+        switching(accept)
+    }
+}
+
+fn switching(accept: HeaderValue) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept.clone());
-    if let Ok(id) = HeaderValue::try_from(Uuid::now_v7().to_string()) {
-        headers.insert(CONNECTION_ID, id);
-    }
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     response
 }
 
@@ -78,7 +87,7 @@ fn handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
         response.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return Err(Box::new(response));
     }
-    let key = headers.get(header::SEC_WEBSOCKET_KEY).and_then(|key| acp::accept_key(key.to_str().ok()?));
+    let key = headers.get(header::SEC_WEBSOCKET_KEY).and_then(|key| accept_key(key.to_str().ok()?));
     match key.and_then(|accept| HeaderValue::try_from(accept).ok()) {
         Some(accept) => Ok(accept),
         None => bad("Sec-WebSocket-Key is missing or wrong"),

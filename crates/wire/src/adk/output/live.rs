@@ -1,0 +1,31 @@
+//! A run that was begun over a live connection: every event has an id of its own, and the turn's end is told.
+
+use gander_domain::Entry;
+use uuid::Uuid;
+
+use super::{Stage, Telling, derived, invocation};
+use crate::adk::types::Event;
+
+impl Telling {
+    /// The events that this entry made, in the words of a live connection.
+    pub(super) fn enliven(&self, entry: &Entry, events: &mut Vec<Event>, from: usize) {
+        for (place, event) in events.iter_mut().enumerate().skip(from) {
+            event.node_info.path.clear();
+            if event.partial.take() == Some(true) {
+                event.partial = Some(true);
+                event.id = own_id(&event.id, entry, place - from);
+            }
+        }
+        if matches!(self.stage, Stage::Ended(_)) {
+            let mut last = Event::new(&invocation(self.run), &self.author, derived(self.run.uuid(), 3), entry.at);
+            last.node_info.path.clear();
+            last.turn_complete = Some(true);
+            events.push(last);
+        }
+    }
+}
+
+fn own_id(shared: &str, entry: &Entry, place: usize) -> String {
+    let salt = (u128::from(entry.seq.0) << 16) | (place as u128 + 1);
+    shared.parse().map_or_else(|_| shared.to_owned(), |id: Uuid| derived(id, salt))
+}
