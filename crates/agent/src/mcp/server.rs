@@ -173,7 +173,7 @@ impl Keeper {
 
     /// One connection from start to end; the pause before the next if it failed.
     async fn stay(&mut self) -> Option<Duration> {
-        self.set(|view| view.phase = Phase::Starting);
+        self.turn(Phase::Starting);
         let opened = tokio::select! {
             biased;
             () = self.stop.cancelled() => return None,
@@ -196,11 +196,9 @@ impl Keeper {
 
     /// Whoever calls from here on waits for the next connection, not for this one's farewell.
     fn over(&mut self, end: &End) -> Option<Duration> {
-        self.set(|view| view.line = None);
         match end {
-            End::Stopped => None,
-            End::Idle => {
-                self.set(|view| view.phase = Phase::Asleep);
+            End::Stopped | End::Idle => {
+                self.turn(Phase::Asleep);
                 None
             }
             End::Died(reason) => Some(self.failed(reason)),
@@ -240,9 +238,8 @@ impl Keeper {
     }
 
     fn ready(&self, line: &Line, catalogue: Catalogue) {
-        self.set(|view| {
-            *view = View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()) };
-        });
+        let ready = View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()) };
+        self.tell.send_replace(ready);
         self.ground.seat.tell(News::Tools);
     }
 
@@ -250,14 +247,15 @@ impl Keeper {
         self.failures += 1;
         tracing::info!(server = self.name, reason, "an MCP server failed");
         self.ground.seat.notice(Severity::Warning, &format!("{} is not running: {reason}", self.name), None);
-        self.set(|view| {
-            view.phase = Phase::Failed(reason.to_owned());
-            view.line = None;
-        });
+        self.turn(Phase::Failed(reason.to_owned()));
         PAUSE.saturating_mul(1 << (self.failures - 1).min(10)).min(LONGEST_PAUSE)
     }
 
-    fn set(&self, change: impl FnOnce(&mut View)) {
-        self.tell.send_modify(change);
+    /// Both at once: nobody may see a server that is ready and has no connection.
+    fn turn(&self, phase: Phase) {
+        self.tell.send_modify(|view| {
+            view.phase = phase;
+            view.line = None;
+        });
     }
 }
