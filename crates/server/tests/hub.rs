@@ -14,7 +14,7 @@ use gander_domain::{
 };
 use gander_server::backend::{Backend, Lent, Stay};
 use gander_server::hub::{Ack, Begun, Hub, HubError};
-use gander_server::log::{Alias, Form, MemoryStore, Store as _, StoreError, read_all};
+use gander_server::log::{Alias, Form, MemoryStore, Options, SqliteStore, Store as _, StoreError, read_all};
 use gander_testkit::build;
 use tokio::sync::Notify;
 
@@ -136,6 +136,43 @@ async fn an_awaiting_session_owns_no_task_and_its_answer_resumes_it() {
     assert_eq!([first, second].into_iter().filter_map(Result::err).collect::<Vec<_>>(), [expected]);
     until_end(&hub, session, build::run(7)).await;
     assert_eq!(ran.load(Ordering::SeqCst), 1, "answered twice at once, run once");
+}
+
+/// The answer's commit takes a moment; a back-end that parked takes another to be gone. Either may come first.
+#[tokio::test]
+async fn a_parked_back_end_may_leave_while_its_answer_is_being_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(Options::new(folder.path().join("data"))).await.unwrap());
+    let round = Arc::new(AtomicUsize::new(0));
+    let rounds = Arc::clone(&round);
+    let part: Part1 = Arc::new(move |stay: Stay| {
+        let pause = Duration::from_micros(500 * rounds.load(Ordering::SeqCst) as u64);
+        Box::pin(async move {
+            if stay.view.run.as_ref().unwrap().tools.is_empty() {
+                let call = build::shell(build::call_id(1));
+                let gate = Gate::Ask(build::permission(build::question_id(1), call.id));
+                stay.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
+                tokio::time::sleep(pause).await;
+                return stay.reports.send(Report::Parked).await.unwrap();
+            }
+            stay.reports.send(END).await.unwrap();
+        })
+    });
+    let hub = Hub::new(store as _, Arc::new(Scripted(part)), Recovery::default());
+    let session = session(&hub).await;
+    for number in 0..40_u8 {
+        round.store(number.into(), Ordering::SeqCst);
+        let run = u128::from(number) + 1;
+        hub.command(session, prompt(run), Ack::Committed).await.unwrap();
+        let reply = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
+        let command = Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None };
+        while hub.command(session, command.clone(), Ack::Synced).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        let events = until_end(&hub, session, build::run(run)).await;
+        let end = events.last();
+        assert!(matches!(end, Some(Event::RunEnded { outcome: Outcome::Completed { .. } })), "round {number}: {end:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

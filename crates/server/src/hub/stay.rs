@@ -40,6 +40,8 @@ pub(super) struct Running {
     pub(super) run: RunId,
     orders: mpsc::Sender<Order>,
     reports: mpsc::Receiver<Report>,
+    /// It said that it leaves: that it is gone then is no news.
+    leaving: bool,
     work: JoinHandle<()>,
     _stop: DropGuard,
 }
@@ -85,6 +87,12 @@ impl Stays {
         let reports: Vec<Report> =
             std::iter::from_fn(|| running.reports.try_recv().ok()).take(REPORTS_AT_ONCE).collect();
         (!reports.is_empty()).then_some(Heard::Reports(running.run, reports))
+    }
+
+    fn hear(&mut self, report: &Report) {
+        if let Some(running) = &mut self.running {
+            running.leaving |= matches!(report, Report::Parked | Report::Ended(_));
+        }
     }
 
     /// When a cancelled back-end has had its time.
@@ -153,7 +161,7 @@ impl Live {
         let backend = Arc::clone(&self.hub.backend);
         let work = tokio::spawn(async move { backend.drive(stay).await });
         self.stays.deadline = None;
-        self.stays.running = Some(Running { run, orders, reports, work, _stop: stop.drop_guard() });
+        self.stays.running = Some(Running { run, orders, reports, leaving: false, work, _stop: stop.drop_guard() });
         self.pass_on(first);
         Ok(())
     }
@@ -188,9 +196,12 @@ impl Live {
         match heard {
             Heard::Reports(run, reports) => {
                 for report in reports {
+                    self.stays.hear(&report);
                     self.machine.report(&mut Now { at, ids: &mut ids }, run, report);
                 }
             }
+            // The next one may have been ordered already and wait for a commit.
+            Heard::Silence(running) if running.leaving => {}
             Heard::Silence(mut running) => {
                 let reason = last_words(&mut running.work).await;
                 self.machine.backend_died(&mut Now { at, ids: &mut ids }, running.run, &reason);
