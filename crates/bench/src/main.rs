@@ -5,6 +5,7 @@
 mod a2a;
 mod acp;
 mod acp_rest;
+mod adk;
 mod disk;
 mod load;
 mod mock;
@@ -49,6 +50,9 @@ struct Arguments {
     /// command that starts it on `{port}`.
     #[arg(long, value_name = "NAME=EVENTS=COMMAND")]
     a2a_peer: Vec<String>,
+    /// A Python with google-adk 2.13.0: `adk api_server` is measured beside ours.
+    #[arg(long, value_name = "PYTHON")]
+    adk_peer: Option<PathBuf>,
     /// Be the model instead: prints its address and answers until killed.
     #[arg(long, hide = true)]
     upstream: bool,
@@ -154,6 +158,9 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if wanted("acp-rest") {
         acp_rest::measure(&bench, &mut report, arguments.acp_sdk.as_deref()).await.context("acp-rest")?;
+    }
+    if wanted("adk") {
+        adk::measure(&bench, &mut report, arguments.adk_peer.as_deref()).await.context("adk")?;
     }
     println!("{}", report.markdown());
     if let Some(out) = &arguments.out {

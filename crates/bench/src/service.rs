@@ -126,7 +126,7 @@ impl Service {
     }
 
     /// Sync runs per second, shared by so many connections.
-    async fn rate(&self, connections: usize, runs: usize) -> anyhow::Result<f64> {
+    pub(crate) async fn rate(&self, connections: usize, runs: usize) -> anyhow::Result<f64> {
         let began = Instant::now();
         let mut tasks = JoinSet::new();
         for _ in 0..connections {
@@ -191,7 +191,7 @@ impl Service {
         Ok(if events == expected { events as f64 / began.elapsed().as_secs_f64() } else { 0.0 })
     }
 
-    async fn read_stream(&self, parts: usize) -> anyhow::Result<usize> {
+    pub(crate) async fn read_stream(&self, parts: usize) -> anyhow::Result<usize> {
         let mut stream = self.ask_stream(parts).await?;
         let (mut buffer, mut line, mut events) = (vec![0; 64 * 1024], 0, 0);
         const DATA: &[u8] = b"data:";
@@ -245,22 +245,29 @@ pub(crate) async fn beside(
     report: &mut Report,
     service: impl FnOnce(SocketAddr) -> Service,
 ) -> anyhow::Result<Figures> {
+    let (mut child, address, took) = start(command).await?;
+    let process = Process(child.id().context("it is gone")?);
+    let figures = service(address).figures(process, took, much, report).await?;
+    child.kill().await?;
+    Ok(figures)
+}
+
+/// Starts somebody else's server by a command with `{port}` in it: its process, where it listens, and after how long.
+pub(crate) async fn start(command: &str) -> anyhow::Result<(Child, SocketAddr, Duration)> {
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let service = service(SocketAddr::from(([127, 0, 0, 1], port)));
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
     let began = Instant::now();
     let mut words = command.split_whitespace().map(|word| word.replace("{port}", &port.to_string()));
-    let mut child: Child = Command::new(words.next().context("no command")?)
+    let mut child = Command::new(words.next().context("no command")?)
         .args(words)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    while TcpStream::connect(service.address).await.is_err() {
+    while TcpStream::connect(address).await.is_err() {
         ensure!(began.elapsed() < Duration::from_secs(120), "it does not start");
+        ensure!(child.try_wait()?.is_none(), "it ended: {command}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let process = Process(child.id().context("it is gone")?);
-    let figures = service.figures(process, began.elapsed(), much, report).await?;
-    child.kill().await?;
-    Ok(figures)
+    Ok((child, address, began.elapsed()))
 }
