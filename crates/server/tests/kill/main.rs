@@ -7,6 +7,7 @@
 
 mod checks;
 mod dice;
+mod guest;
 mod visitor;
 
 use std::path::Path;
@@ -22,12 +23,22 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use dice::Dice;
+use guest::Guest;
 use visitor::{House, Visitor};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
 /// Clients that stream at the same time.
 const VISITORS: usize = 4;
+
+/// Those that speak ADK's REST beside them.
+const GUESTS: usize = 2;
+
+/// Everybody who streams.
+struct People {
+    visitors: Vec<Visitor>,
+    guests: Vec<Guest>,
+}
 
 /// How many of a hundred kills must hit a run in mid-stream.
 const IN_STREAM: usize = 80;
@@ -39,18 +50,23 @@ async fn nothing_that_a_client_saw_is_lost() -> anyhow::Result<()> {
     eprintln!("seed {seed}, {kills} kills");
     let root = tempfile::tempdir()?;
     let upstream = Upstream::start().await?;
-    let launch = Launch::openai(binary(GANDER), root.path(), &upstream.base_url());
+    let launch = Launch::openai(binary(GANDER), root.path(), &upstream.base_url())
+        .with("GANDER_SERVER_OPEN", "[\"adk\"]")
+        .with("GANDER_LIMITS_LOCAL_REQUESTS_PER_SECOND", "100000");
+    rustls::crypto::ring::default_provider().install_default().ok();
     let folder = workspace(root.path())?;
     let house = House { ledger: Ledger::in_folder(&folder), folder, first_delta: Arc::new(Notify::new()) };
     let mut dice = Dice(seed);
-    let mut visitors: Vec<Visitor> = (0..VISITORS).map(|index| Visitor::new(index, dice.fork())).collect();
+    let visitors = (0..VISITORS).map(|index| Visitor::new(index, dice.fork())).collect();
+    let guests = (0..GUESTS).map(|index| Guest::new(index, dice.fork())).collect();
+    let mut people = People { visitors, guests };
     let mut hits = 0;
     for kill in 0..kills {
-        let (back, hit) = round(&launch, &house, visitors, &mut dice).await.with_context(|| format!("kill {kill}"))?;
-        visitors = back;
+        let (back, hit) = round(&launch, &house, people, &mut dice).await.with_context(|| format!("kill {kill}"))?;
+        people = back;
         hits += u64::from(hit);
     }
-    settle(&launch, &house, &visitors).await?;
+    settle(&launch, &house, &people).await?;
     eprintln!("{kills} kills, {hits} of them in mid-stream; {} model calls", calls(&upstream));
     let wanted = kills * IN_STREAM as u64 / 100;
     ensure!(hits >= wanted, "only {hits} of {kills} kills hit a run in mid-stream");
@@ -89,20 +105,15 @@ async fn an_open_question_survives_kills_and_its_tool_runs_once() -> anyhow::Res
 }
 
 /// Starts the server, lets the visitors stream, kills it. True if the kill hit a run in mid-stream.
-async fn round(
-    launch: &Launch,
-    house: &House,
-    visitors: Vec<Visitor>,
-    dice: &mut Dice,
-) -> anyhow::Result<(Vec<Visitor>, bool)> {
+async fn round(launch: &Launch, house: &House, people: People, dice: &mut Dice) -> anyhow::Result<(People, bool)> {
     let server = launch.serve().await?;
     let house = House { first_delta: Arc::new(Notify::new()), ..house.clone() };
     let killed = Arc::new(AtomicBool::new(false));
     let (socket, data) = (launch.socket(), launch.data.clone());
-    let visits: Vec<_> = visitors
-        .into_iter()
-        .map(|visitor| tokio::spawn(visitor.visit(house.clone(), socket.clone(), data.clone(), Arc::clone(&killed))))
-        .collect();
+    let come = |visitor: Visitor| visitor.visit(house.clone(), socket.clone(), data.clone(), Arc::clone(&killed));
+    let visits: Vec<_> = people.visitors.into_iter().map(|visitor| tokio::spawn(come(visitor))).collect();
+    let call = |guest: Guest| guest.visit(house.clone(), server.address, Arc::clone(&killed));
+    let calls: Vec<_> = people.guests.into_iter().map(|guest| tokio::spawn(call(guest))).collect();
     if dice.below(100) < 88 {
         let streaming = tokio::time::timeout(PATIENCE, house.first_delta.notified());
         streaming.await.context("nobody sees a delta")?;
@@ -110,25 +121,38 @@ async fn round(
     tokio::time::sleep(Duration::from_micros(dice.below(250_000))).await;
     killed.store(true, Ordering::SeqCst);
     server.kill().await?;
-    let mut back = Vec::new();
+    let mut back = People { visitors: Vec::new(), guests: Vec::new() };
     for visit in visits {
-        back.push(visit.await??);
+        back.visitors.push(visit.await??);
     }
-    let hit = back.iter().any(|visitor| visitor.hit);
+    for call in calls {
+        back.guests.push(call.await??);
+    }
+    let hit = back.visitors.iter().any(|visitor| visitor.hit) || back.guests.iter().any(|guest| guest.hit);
     Ok((back, hit))
 }
 
 /// The server runs once more: everything ends, and every log is whole.
-async fn settle(launch: &Launch, house: &House, visitors: &[Visitor]) -> anyhow::Result<()> {
+async fn settle(launch: &Launch, house: &House, people: &People) -> anyhow::Result<()> {
     let started = Instant::now();
     let server = launch.serve().await?;
-    for record in visitors.iter().flat_map(Visitor::records) {
+    for record in people.visitors.iter().flat_map(Visitor::records) {
         let mut client = server.client().await?;
         client.load(&record.session, &house.folder).await?;
         record.check(&Transcript::of(&client.seen, &record.session))?;
         allow_everything(&mut client, launch, &record.session).await?;
         checks::check(&launch.export(&record.session).await?).with_context(|| record.session.clone())?;
     }
+    let http = reqwest::Client::builder().no_proxy().build()?;
+    for stay in people.guests.iter().flat_map(Guest::stays) {
+        stay.check(&guest::shown(&http, server.address, &stay.session).await?)?;
+        eventually("the run ends", || async { run_ended(launch, &stay.session).await }).await?;
+        stay.check(&guest::shown(&http, server.address, &stay.session).await?)?;
+        checks::check(&launch.export(&stay.session).await?).with_context(|| stay.session.clone())?;
+    }
+    let heard: usize = people.guests.iter().flat_map(Guest::stays).map(guest::Stay::heard).sum();
+    ensure!(heard > 0, "no guest heard anything");
+    eprintln!("guests heard {heard} events");
     let twice: Vec<_> = house.ledger.counts().into_iter().filter(|(_, times)| *times > 1).collect();
     ensure!(twice.is_empty(), "tool calls ran more than once: {twice:?}");
     eprintln!("settled in {:?}; {} tool calls in the ledger", started.elapsed(), house.ledger.counts().len());

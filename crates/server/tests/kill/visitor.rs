@@ -210,10 +210,10 @@ impl Visitor {
 /// Something that must never happen, whether the server was killed or not.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Lost(String);
+pub(crate) struct Lost(String);
 
 impl Lost {
-    fn because(error: anyhow::Error) -> anyhow::Error {
+    pub(crate) fn because(error: anyhow::Error) -> anyhow::Error {
         Self(format!("{error:#}")).into()
     }
 }
@@ -222,6 +222,7 @@ fn mentions(update: &Value, word: &str) -> bool {
     update.to_string().contains(word)
 }
 
-fn word_of(prompt: &str) -> Option<String> {
+/// The word of a prompt that a visitor or a guest made.
+pub(crate) fn word_of(prompt: &str) -> Option<String> {
     Some(prompt.strip_prefix("word ")?.split(' ').next()?.to_owned())
 }
