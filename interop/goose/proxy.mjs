@@ -91,6 +91,26 @@ async function end(started) {
   return (Date.now() - began) / 1000;
 }
 
+/** What a client of adk2goose does: the path form, `new_message`, a session that its first run makes, a turn that says its end. */
+async function likeAdk2goose(proxy, parts, answer) {
+  const base = `${proxy.url}/apps/myapp/users/user1/sessions`;
+  const made = await (await fetch(base, { method: "POST", headers: json, body: "{}" })).json();
+  demand(made.id && made.appName === "myapp" && made.userId === "user1", made);
+  for (const session of [made.id, `myapp_user1_${Date.now()}000000`]) {
+    const body = JSON.stringify({ new_message: { parts, role: "user" } });
+    const response = await fetch(`${base}/${session}/run_sse`, { method: "POST", headers: json, body });
+    demand(response.ok && response.headers.get("content-type").startsWith("text/event-stream"), await response.clone().text());
+    const lines = (await response.text()).split("\n").filter((line) => line.startsWith("data: "));
+    const events = lines.map((line) => JSON.parse(line.slice(6)));
+    demand(words(events).includes(answer) && calls(events).length === 1 && responses(events).length === 1, events);
+    demand(events.length >= 2 && events.at(-1).turnComplete === true, events.at(-1));
+  }
+  const listed = await (await fetch(base)).json();
+  demand(listed.length === 2, listed);
+  demand((await fetch(`${base}/${made.id}`, { method: "DELETE" })).status === 200, "not deleted");
+  demand((await (await fetch(base)).json()).length === 1, "still listed");
+}
+
 const cases = {
   async goose_serve() {
     const port = await freePort();
@@ -153,6 +173,27 @@ const cases = {
     demand(words(events).includes("done"), events);
     demand(responses(events).some(({ response }) => response.exit_code === 0), responses(events));
     demand(existsSync(join(other.work, "made")), "it did not run");
+    await end(proxy);
+  },
+  async shapes_of_adk2goose_at_goose_serve() {
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const serving = await start("shapes", goose, ["serve", "--port", String(port), "--with-builtin", "developer"], {
+      GOOSE_SERVER__SECRET_KEY: secret, GOOSE_PROVIDER: "openai", GOOSE_MODEL: "mock", GOOSE_MODE: "auto",
+    });
+    await eventually(serving.output, async () => (await fetch(`${url}/status`)).ok);
+    const proxy = await proxyFor("shapes", url, serving);
+    await likeAdk2goose(proxy, [{ text: "say marco" }], "It says marco.");
+    await end(proxy);
+  },
+  async shapes_of_adk2goose_at_gander() {
+    const other = await start("shapes-gander", gander, ["serve", "--listen", "127.0.0.1:0"], {
+      GOOSE_SERVER__SECRET_KEY: secret, GANDER_MODEL: "demo/demo", GANDER_PERMISSIONS_POLICY: "auto",
+    });
+    const [url] = await eventually(other.output, async () => other.output().match(/http:\/\/[0-9.:]+/));
+    const proxy = await proxyFor("shapes-gander", url, other);
+    const calls = [[{ tool: "shell", args: { command: "echo marco" } }], [{ text: "It says marco." }]];
+    await likeAdk2goose(proxy, [{ text: `[[script:${JSON.stringify(calls)}]]` }], "It says marco.");
     await end(proxy);
   },
   async a_dead_goose_is_an_error_event() {

@@ -81,6 +81,7 @@ pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment)
     config.sections.server.listen = listen;
     config.sections.server.open = if api_key.is_none() { vec![Door::Adk] } else { Vec::new() };
     config.sections.adk.on_leave = if flags.keep_running { OnLeave::Continue } else { OnLeave::Cancel };
+    config.sections.adk.like_adk2goose = true;
     config.secret = api_key.map(SecretString::from);
     Ok(config)
 }

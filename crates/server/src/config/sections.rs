@@ -217,6 +217,9 @@ pub struct AdkSection {
     /// The folder of an installed web page.
     #[serde(default)]
     pub ui: Option<PathBuf>,
+    /// As adk2goose did: a first run makes its session, and a turn's last event says that it is over. No setting.
+    #[serde(skip)]
+    pub like_adk2goose: bool,
 }
 
 /// What happens to a run whose client leaves.

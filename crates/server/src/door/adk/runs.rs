@@ -6,8 +6,9 @@ use gander_domain::{
     Ask, ChoiceKind, Command, Event as Fact, IfBusy, Part, Question, QuestionId, Reply, RunId, Seq, SessionId,
     SessionView, ToolCallId,
 };
+use gander_wire::adk::input::checked_id;
 use gander_wire::adk::part::FunctionResponse;
-use gander_wire::adk::{DOOR, Event, Refusal, RunRequest, Said, Stage, Telling, Tone};
+use gander_wire::adk::{DOOR, Event, NewSession, Refusal, RunRequest, Said, Stage, Telling, Tone};
 use serde_json::{Map, Value, json};
 
 use super::{Adk, Located, Place, failed, origin, refusal};
@@ -53,10 +54,17 @@ impl Adk {
         let place = Place { app: request.address.app.clone(), user: request.address.user.clone() };
         self.app(&place.app)?;
         let name = request.address.session.clone();
-        let located = self.find(identity, place, &name).await.map_err(|error| match error.status {
-            404 => Refusal::new(404, format!("Session not found: {name}")),
-            _ => error,
-        })?;
+        let located = match self.find(identity, place.clone(), &name).await {
+            Err(error) if error.status == 404 && self.settings.like_adk2goose => {
+                let new = NewSession { id: Some(checked_id(&name)?), ..NewSession::default() };
+                self.create(identity, place.clone(), new).await?;
+                self.find(identity, place, &name).await?
+            }
+            Err(error) if error.status == 404 => {
+                return Err(Refusal::new(404, format!("Session not found: {name}")));
+            }
+            found => found?,
+        };
         match request.said.clone() {
             Said::Parts(parts) => self.prompt(identity, &located, request, parts).await,
             Said::Nothing => self.prompt(identity, &located, request, Vec::new()).await,

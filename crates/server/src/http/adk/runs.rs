@@ -100,7 +100,10 @@ async fn as_it_happens(
     let one_event = request.one_event;
     let (stop, join) = (opening.stop(), site.adk.settings().join.0);
     let listening = match site.adk.begin(&identity, request).await? {
-        Begun::Watching(watched) => Listening::new(*watched, one_event, join, stop),
+        Begun::Watching(watched) => {
+            let closes = site.adk.settings().like_adk2goose;
+            Listening::new(*watched, one_event, join, stop).closing(closes)
+        }
         Begun::Nothing => return Ok(opening.response(futures::stream::empty())),
         Begun::Unknown(id) => {
             let text = stream::unknown(&id);

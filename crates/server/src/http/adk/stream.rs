@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
+use gander_domain::Outcome;
 use gander_wire::adk::output::{failure, split};
+use gander_wire::adk::types::seconds;
 use gander_wire::adk::{Event, Refusal, Stage, join};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,11 +28,19 @@ pub(super) struct Listening {
     join: Duration,
     stop: CancellationToken,
     over: bool,
+    closes: bool,
+    /// The last whole event, without what it said.
+    last: Option<Event>,
 }
 
 impl Listening {
     pub(super) fn new(watched: Watched, one_event: bool, join: Duration, stop: CancellationToken) -> Self {
-        Self { watched, one_event, join, stop, over: false }
+        Self { watched, one_event, join, stop, over: false, closes: false, last: None }
+    }
+
+    /// A turn that went well ends with an event that says so.
+    pub(super) fn closing(self, closes: bool) -> Self {
+        Self { closes, ..self }
     }
 
     /// The events, until the run has ended or asks.
@@ -69,15 +79,18 @@ impl Listening {
         Some(self.written(events, problem)).filter(|bytes| !bytes.is_empty() || !self.over)
     }
 
-    fn written(&self, events: Vec<Event>, problem: Option<Refusal>) -> Bytes {
+    fn written(&mut self, events: Vec<Event>, problem: Option<Refusal>) -> Bytes {
         let mut bytes = Vec::new();
         for event in self.joined(events) {
             let (said, saved) = if self.one_event { (event, None) } else { split(event) };
             add(&mut bytes, &said);
+            self.last = Some(Event { content: None, ..said });
             saved.iter().for_each(|saved| add(&mut bytes, saved));
         }
         if let Stage::Ended(outcome) = self.watched.stage() {
             failure(outcome, clock::now()).iter().for_each(|last| add(&mut bytes, last));
+            let well = self.closes && matches!(outcome, Outcome::Completed { .. });
+            self.last.take().filter(|_| well).iter().for_each(|last| add(&mut bytes, &closed(last)));
         }
         if let Some(problem) = problem {
             add(&mut bytes, &error("Error", &problem.error));
@@ -101,9 +114,17 @@ impl Listening {
     }
 }
 
+/// The end of a turn, with what it cost.
+fn closed(last: &Event) -> Event {
+    let id = uuid::Uuid::now_v7().to_string();
+    let mut end = Event::new(&last.invocation_id, &last.author, id, clock::now());
+    (end.turn_complete, end.usage_metadata) = (Some(true), last.usage_metadata.clone());
+    end
+}
+
 /// The last words of a stream that went wrong.
 pub(super) fn error(kind: &str, message: &str) -> Value {
-    let at = gander_wire::adk::types::seconds(clock::now());
+    let at = seconds(clock::now());
     json!({
         "error": format!("{kind}: {message}"),
         "error_details": { "error_type": kind, "error_message": message, "timestamp": at },
