@@ -31,6 +31,9 @@ pub struct AgentManifest {
     /// A session may go from one agent to another of the same family; absent: it stays where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
+    /// Tools whose first result is not their last: somebody brings that later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub long_running: Vec<String>,
 }
 
 /// Something an agent can do.
@@ -83,6 +86,7 @@ impl AgentManifest {
             links: Vec::new(),
             aliases: Vec::new(),
             family: None,
+            long_running: Vec::new(),
         }
     }
 

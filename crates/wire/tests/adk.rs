@@ -94,9 +94,9 @@ fn joined_pieces_say_the_same() {
 fn requests_are_read_in_both_spellings() {
     let read = |value: Value| RunRequest::read(value.to_string().as_bytes(), None).unwrap();
     let camel = read(json!({ "appName": "a", "userId": "u", "sessionId": "s", "newMessage": { "parts": [
-        { "inlineData": { "mimeType": "image/png", "data": "-_-_" } } ] }, "stateDelta": null }));
+        { "inlineData": { "mimeType": "audio/pcm", "data": "-_-_" } } ] }, "stateDelta": null }));
     let snake = read(json!({ "app_name": "a", "user_id": "u", "session_id": "s", "new_message": { "parts": [
-        { "inline_data": { "mime_type": "image/png", "data": "+/+/" } } ] } }));
+        { "inline_data": { "mime_type": "audio/pcm", "data": "+/+/" } } ] } }));
     assert_eq!((&camel.address, &camel.said), (&snake.address, &snake.said));
     let Said::Parts(parts) = camel.said else { panic!("no parts") };
     assert_eq!(json!(parts)[0]["data"], "+/+/");

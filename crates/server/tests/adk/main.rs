@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod asking;
 mod bad;
 #[path = "../binary/mod.rs"]
 mod binary;

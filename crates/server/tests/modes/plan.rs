@@ -148,3 +148,23 @@ async fn from_a2a_and_turned_down() {
     assert_eq!(view.settings.mode, "planner", "a plan that is turned down changes nothing");
     assert_eq!(listed(&folder), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn from_adk_with_a_changed_plan_as_payload() {
+    let house = House::open().await;
+    let sessions = "/apps/planner/users/u1/sessions";
+    let made = house.post(sessions, json!({})).await;
+    let session = made["id"].as_str().unwrap();
+    let says = |parts: Value| json!({ "appName": "planner", "userId": "u1", "sessionId": session, "newMessage": { "parts": parts } });
+    let told = house.post("/run", says(json!([{ "text": script() }]))).await;
+    let calls = told.as_array().unwrap().iter().flat_map(|event| event["content"]["parts"].as_array().cloned());
+    let asks = calls.flatten().find(|part| part["functionCall"]["name"] == "adk_request_confirmation");
+    let asked = asks.unwrap_or_else(|| panic!("nothing is asked: {told}"))["functionCall"].clone();
+    let payload = &asked["args"]["toolConfirmation"]["payload"];
+    assert_eq!(payload["items"][1]["text"], "check it");
+    let folder = untouched(&house, session).await;
+    let response = json!({ "confirmed": true, "payload": edited() });
+    let answer = json!({ "id": asked["id"], "name": "adk_request_confirmation", "response": response });
+    house.post("/run", says(json!([{ "functionResponse": answer }]))).await;
+    carried_out(&house, session, &folder).await;
+}

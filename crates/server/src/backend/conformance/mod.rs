@@ -54,8 +54,9 @@ fn tck() -> Agent {
 
 /// The agents behind our captures of the Agent Development Kit.
 fn scripted(name: &str, description: &str, store: &Arc<dyn Store>) -> Agent {
-    let any = || vec!["*/*".to_owned()];
+    let (any, long_running) = (|| vec!["*/*".to_owned()], vec!["start_job".to_owned()]);
     let manifest = AgentManifest { takes: any(), gives: any(), ..AgentManifest::new(name, name, description) };
+    let manifest = AgentManifest { long_running, ..manifest };
     Agent::new(manifest, Arc::new(wire::Wire { store: Arc::clone(store) }))
 }
 

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use gander_domain::context::{PendingCall, Stage};
 use gander_domain::message::plain_text;
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Delta, Gate, Growth, Order, Outcome, Part, Question, QuestionId, QuestionOrigin, Report,
-    Role, SessionView, StopReason, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, Usage,
+    Ask, Choice, ChoiceKind, Delta, Gate, Growth, Order, Outcome, Part, Question, QuestionId, QuestionOrigin, Reply,
+    Report, Role, SessionView, StopReason, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, Usage,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -73,6 +73,9 @@ impl Backend for Wire {
 
 impl Play {
     async fn begin(&mut self, said: &str) -> Result<(), Over> {
+        if let Some((name, result)) = late(said) {
+            return self.conclude(&name, &result).await;
+        }
         let mut words = said.split_whitespace();
         let first = words.next().unwrap_or_default();
         match first {
@@ -93,6 +96,7 @@ impl Play {
             "artifact" => {
                 self.call(&[], &[("save_note", json!({ "name": "note.txt", "body": "hello artifact" }))]).await
             }
+            "elicit" => self.elicit().await,
             "state" => self.call(&[], &[("set_pref", json!({ "key": "colour", "value": "blue" }))]).await,
             "long" => self.call(&[], &[("start_job", json!({ "name": "build" }))]).await,
             "transfer" => self.call(&[], &[("transfer_to_agent", json!({ "agent_name": "helper" }))]).await,
@@ -174,6 +178,36 @@ impl Play {
         }
     }
 
+    /// A tool that asks by itself while it runs.
+    async fn elicit(&mut self) -> Result<(), Over> {
+        let call = tool_call("book_table", &json!({ "day": "Monday" }));
+        let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
+        self.done(vec![Part::ToolUse { call: id, name, arguments }]).await?;
+        self.tell(Report::ToolWanted { call, gate: Gate::Foreign }).await?;
+        let schema = json!({ "type": "object", "properties": { "guests": { "type": "integer" } } });
+        let asked = Question {
+            ask: Ask::Form { schema },
+            origin: QuestionOrigin::Held,
+            ..question("For how many?".to_owned())
+        };
+        let asked_id = asked.id;
+        self.tell(Report::Asked(asked)).await?;
+        let reply = loop {
+            match self.orders.recv().await {
+                Some(Order::Answered { question, answer }) if question == asked_id => break answer.reply,
+                order => self.heed(order).await?,
+            }
+        };
+        let result = match reply {
+            Reply::Filled { content } => giving(content),
+            Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
+                ToolResult::text(ToolEnd::Rejected, "no")
+            }
+        };
+        self.tell(Report::ToolDone { call: id, result: result.clone() }).await?;
+        self.conclude("book_table", &result).await
+    }
+
     async fn conclude(&mut self, name: &str, result: &ToolResult) -> Result<(), Over> {
         let shown = match (&result.raw, result.end) {
             (Some(raw), _) => python(raw),
@@ -248,6 +282,17 @@ impl Play {
     async fn tell(&self, report: Report) -> Result<(), Over> {
         self.reports.send(report).await.map_err(|_| Over)
     }
+}
+
+/// A result that came after its run, as the door words it.
+fn late(said: &str) -> Option<(String, ToolResult)> {
+    let (_, rest) = said.strip_prefix("The call adk-")?.split_once(" of ")?;
+    let (name, result) = rest.split_once(" gave this in the end: ")?;
+    Some((name.to_owned(), giving(serde_json::from_str(result).ok()?)))
+}
+
+fn giving(value: Value) -> ToolResult {
+    ToolResult { end: ToolEnd::Completed, content: Vec::new(), raw: Some(value) }
 }
 
 fn tool_call(name: &str, arguments: &Value) -> ToolCall {

@@ -65,6 +65,11 @@ impl Adk {
         self.desk.agents.manifest(name).ok_or_else(|| Refusal::no_app(name))
     }
 
+    /// Tools of an agent that give their last result later.
+    fn long_running(&self, agent: &str) -> Vec<String> {
+        self.desk.agents.manifest(agent).map(|agent| agent.long_running.clone()).unwrap_or_default()
+    }
+
     /// What this caller shares under this agent and user.
     fn room(identity: &Identity, place: &Place) -> Room {
         Room { principal: identity.principal.clone(), app: place.app.clone(), user: place.user.clone() }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::{
-    Ask, ChoiceKind, Command, Event as Fact, IfBusy, Part, Question, QuestionId, Reply, RunId, Seq, SessionId,
+    Ask, ChoiceKind, Command, Entry, Event as Fact, IfBusy, Part, Question, QuestionId, Reply, RunId, Seq, SessionId,
     SessionView, ToolCallId,
 };
 use gander_wire::adk::input::checked_id;
@@ -43,8 +43,8 @@ enum Meant {
     Answer(QuestionId, Box<Command>),
     /// It was answered before.
     Late,
-    /// A call that is long over goes on with this.
-    Result(FunctionResponse),
+    /// A call that this run made, long over, goes on with this.
+    Result(Option<RunId>, FunctionResponse),
     Unknown(String),
 }
 
@@ -66,8 +66,8 @@ impl Adk {
             found => found?,
         };
         match request.said.clone() {
-            Said::Parts(parts) => self.prompt(identity, &located, request, parts).await,
-            Said::Nothing => self.prompt(identity, &located, request, Vec::new()).await,
+            Said::Parts(parts) => self.prompt(identity, &located, request, parts, None).await,
+            Said::Nothing => self.prompt(identity, &located, request, Vec::new(), None).await,
             Said::Responses(responses) => self.respond(identity, &located, request, responses).await,
         }
     }
@@ -78,6 +78,7 @@ impl Adk {
         located: &Located,
         request: RunRequest,
         parts: Vec<Part>,
+        continues: Option<RunId>,
     ) -> Result<Begun, Refusal> {
         let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
         let run = RunId::make(&mut SystemIds);
@@ -97,6 +98,9 @@ impl Adk {
         if live {
             note.insert("live".to_owned(), json!(true));
         }
+        if let Some(run) = continues {
+            note.insert("continues".to_owned(), json!(run));
+        }
         note.extend(for_others(run_config, &said));
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
@@ -106,7 +110,7 @@ impl Adk {
         let command = Command::Prompt { run, origin: origin(identity), parts, if_busy: IfBusy::QueueOrSupersede, meta };
         let leaving = self.leaving(identity, located.session, run);
         self.desk.hub.command(located.session, command, Ack::Committed).await.map_err(|error| refusal(&error))?;
-        let telling = Telling::new(run, &view.settings.agent, tone(streaming));
+        let telling = self.telling(run, &view, streaming);
         Ok(Begun::Watching(Box::new(Watched { telling, follower, answered: Vec::new(), leaving })))
     }
 
@@ -119,12 +123,15 @@ impl Adk {
         responses: Vec<FunctionResponse>,
     ) -> Result<Begun, Refusal> {
         let view = self.view(located.session).await?;
-        let (mut answers, mut results) = (Vec::new(), Vec::new());
+        let (mut answers, mut results, mut continues) = (Vec::new(), Vec::new(), None);
         for response in responses {
             match self.meaning(identity, &view, response).await? {
                 Meant::Answer(question, command) => answers.push((question, *command)),
                 Meant::Late => {}
-                Meant::Result(response) => results.push(response),
+                Meant::Result(run, response) => {
+                    continues = continues.or(run);
+                    results.push(response);
+                }
                 Meant::Unknown(id) => return Ok(Begun::Unknown(id)),
             }
         }
@@ -136,7 +143,7 @@ impl Adk {
                     Part::text(format!("The call {id} of {name} gave this in the end: {response}"))
                 };
                 let parts = results.iter().map(text).collect();
-                self.prompt(identity, located, request, parts).await
+                self.prompt(identity, located, request, parts, continues).await
             }
             (_, _, true) => Ok(Begun::Nothing),
         }
@@ -162,7 +169,10 @@ impl Adk {
             return Ok(Meant::Late);
         }
         let called = self.was_called(view.session, ToolCallId::new(id.uuid())).await?;
-        Ok(if called { Meant::Result(response) } else { Meant::Unknown(response.id) })
+        Ok(match called {
+            Some(run) => Meant::Result(run, response),
+            None => Meant::Unknown(response.id),
+        })
     }
 
     async fn answer(
@@ -173,7 +183,7 @@ impl Adk {
         streaming: bool,
     ) -> Result<Begun, Refusal> {
         let Some(active) = &view.run else { return Ok(Begun::Nothing) };
-        let mut telling = Telling::new(active.id, &view.settings.agent, tone(streaming));
+        let mut telling = self.telling(active.id, view, streaming);
         let mut place = Seq(active.from.0.saturating_sub(1));
         while place < view.head {
             let page = self.desk.hub.store().read(view.session, place, Limit::default(), Form::Joined).await;
@@ -198,17 +208,24 @@ impl Adk {
         Ok(Begun::Watching(Box::new(Watched { telling, follower, answered, leaving })))
     }
 
-    async fn was_called(&self, session: SessionId, id: ToolCallId) -> Result<bool, Refusal> {
+    /// The run of a call, if there was such a call.
+    async fn was_called(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, Refusal> {
         let mut place = Seq::ZERO;
         loop {
             let page = self.desk.hub.store().read(session, place, Limit::default(), Form::Joined).await;
             let page = page.map_err(failed)?;
-            let Some(last) = page.last() else { return Ok(false) };
+            let Some(last) = page.last() else { return Ok(None) };
             place = last.seq;
-            if page.iter().any(|entry| matches!(&entry.event, Fact::ToolCalled { call } if call.id == id)) {
-                return Ok(true);
+            let is_it = |entry: &&Entry| matches!(&entry.event, Fact::ToolCalled { call } if call.id == id);
+            if let Some(entry) = page.iter().find(is_it) {
+                return Ok(Some(entry.run));
             }
         }
+    }
+
+    fn telling(&self, run: RunId, view: &SessionView, streaming: bool) -> Telling {
+        let telling = Telling::new(run, &view.settings.agent, tone(streaming));
+        telling.with_long_running(&self.long_running(&view.settings.agent))
     }
 
     fn leaving(&self, identity: &Identity, session: SessionId, run: RunId) -> Leaving {
@@ -309,6 +326,9 @@ fn reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
     let unwrapped = response.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
     let response: &Value = unwrapped.as_ref().unwrap_or(response);
     let confirmed = response.get("confirmed").and_then(Value::as_bool);
+    if let (Some(plan), Some(true)) = (changed(question, response), confirmed) {
+        return Ok(Reply::Filled { content: plan.clone() });
+    }
     match &question.ask {
         // Only what was chosen is an answer: anything else leaves the question open.
         Ask::Choose { .. } if confirmed.is_none() && !response["choice"].is_string() => {
@@ -334,4 +354,10 @@ fn reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
             Ok(Reply::Filled { content: content.clone() })
         }
     }
+}
+
+/// The plan that was sent back in place of a proposed one.
+fn changed<'a>(question: &Question, response: &'a Value) -> Option<&'a Value> {
+    question.plan.as_ref()?;
+    response.get("payload").filter(|payload| payload.get("items").is_some())
 }

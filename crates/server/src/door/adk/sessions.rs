@@ -200,7 +200,8 @@ impl Adk {
         let view = self.view(located.session).await?;
         let entries = read_all(&**self.desk.hub.store(), located.session, Form::Joined).await.map_err(failed)?;
         let shared = self.desk.shared.get(&Self::room(identity, &located.place)).await.map_err(not_kept)?;
-        Ok(shown(located, &view, &shared, output::history(&entries)))
+        let events = output::history_of(&entries, &self.long_running(&view.settings.agent));
+        Ok(shown(located, &view, &shared, events))
     }
 
     async fn named(&self, identity: &Identity, place: &Place) -> Result<Vec<Located>, Refusal> {

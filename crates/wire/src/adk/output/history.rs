@@ -1,6 +1,6 @@
 //! Everything that is stored of a session, as events.
 
-use gander_domain::{Entry, Event as Fact, Message, Reply, ResetReason, Role, RunId, Seq, SessionId};
+use gander_domain::{Entry, Event as Fact, Message, Reply, ResetReason, Role, Seq, SessionId};
 use serde_json::{Value, json};
 
 use super::{Telling, Tone, derived, invocation};
@@ -11,7 +11,12 @@ use crate::adk::types::Event;
 
 /// All events of a session, from all its entries.
 pub fn history(entries: &[Entry]) -> Vec<Event> {
-    let mut history = History::default();
+    history_of(entries, &[])
+}
+
+/// The same, of an agent some of whose tools give their last result later.
+pub fn history_of(entries: &[Entry], long_running: &[String]) -> Vec<Event> {
+    let mut history = History { long_running: long_running.to_vec(), ..History::default() };
     entries.iter().for_each(|entry| history.apply(entry));
     history.events.into_iter().map(|(_, event)| event).collect()
 }
@@ -20,6 +25,7 @@ pub fn history(entries: &[Entry]) -> Vec<Event> {
 struct History {
     session: Option<SessionId>,
     agent: String,
+    long_running: Vec<String>,
     telling: Option<Telling>,
     /// What the door noted when the active run began.
     note: Value,
@@ -78,7 +84,8 @@ impl History {
     fn start(&mut self, entry: &Entry) {
         let Some(run) = entry.run else { return };
         self.note = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)).cloned().unwrap_or_default();
-        self.telling = Some(Telling::new(run, &self.agent, Tone::Whole));
+        let telling = Telling::new(run, &self.agent, Tone::Whole).with_long_running(&self.long_running);
+        self.telling = Some(telling);
     }
 
     /// What was sent is shown as it was sent. A run without a message has none.
@@ -142,8 +149,9 @@ impl History {
     }
 
     fn of_user(&self, entry: &Entry, id: String) -> Event {
-        let run: Option<RunId> = entry.run.or_else(|| self.telling.as_ref().map(Telling::run));
-        Event::new(&run.map(invocation).unwrap_or_default(), "user", id, entry.at)
+        let told = self.telling.as_ref().filter(|telling| entry.run.is_none_or(|run| run == telling.run()));
+        let name = told.map(Telling::invocation).or_else(|| entry.run.map(invocation));
+        Event::new(&name.unwrap_or_default(), "user", id, entry.at)
     }
 
     /// An id for an entry that has none of its own.

@@ -5,11 +5,13 @@ mod live;
 mod questions;
 mod tools;
 
-use gander_domain::{Entry, Event as Fact, Growth, Message, Outcome, Part, Role, RunId, StopReason, Timestamp, Usage};
+use gander_domain::{
+    Entry, Event as Fact, Growth, Message, Outcome, Part, Role, RunId, StopReason, Timestamp, ToolCallId, Usage,
+};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-pub use history::history;
+pub use history::{history, history_of};
 pub use questions::question_id;
 
 use super::DOOR;
@@ -64,6 +66,10 @@ pub struct Telling {
     superseded: bool,
     /// Begun over a live connection.
     live: bool,
+    /// The run that this one goes on with: clients see one.
+    continues: Option<RunId>,
+    /// Tools whose first result is not their last.
+    long_running: Vec<String>,
 }
 
 impl Telling {
@@ -84,7 +90,19 @@ impl Telling {
             questions: Vec::new(),
             superseded: false,
             live: false,
+            continues: None,
+            long_running: Vec::new(),
         }
+    }
+
+    /// Some tools of the agent give their last result later.
+    pub fn with_long_running(self, tools: &[String]) -> Self {
+        Self { long_running: tools.to_vec(), ..self }
+    }
+
+    /// How the run is named to clients.
+    pub fn invocation(&self) -> String {
+        invocation(self.continues.unwrap_or(self.run))
     }
 
     /// Which run.
@@ -127,7 +145,7 @@ impl Telling {
             Fact::ToolCalled { call } => {
                 if let Some(part) = self.tools.called(call) {
                     let mut event = self.event(entry.at, call.id.uuid(), 1).saying("model", vec![part]);
-                    event.long_running_tool_ids = Some(Vec::new());
+                    event.long_running_tool_ids = Some(self.long_running([(call.id, call.name.as_str())]));
                     events.push(event);
                 }
             }
@@ -188,11 +206,12 @@ impl Telling {
         let Some(note) = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)) else { return };
         self.beside = note.get("customMetadata").and_then(Value::as_object).cloned().unwrap_or_default();
         self.live = note.get("live").is_some();
+        self.continues = note.get("continues").and_then(|run| run.as_str()?.parse().ok());
     }
 
     /// An event of this run that is no piece.
     fn event(&mut self, at: Timestamp, id: Uuid, salt: u128) -> Event {
-        let mut event = Event::new(&invocation(self.run), &self.author, derived(id, salt), at);
+        let mut event = Event::new(&self.invocation(), &self.author, derived(id, salt), at);
         event.custom_metadata.clone_from(&self.beside);
         if !self.next_beside.is_empty() {
             let mentioned = std::mem::take(&mut self.next_beside);
@@ -206,7 +225,7 @@ impl Telling {
             Growth::Text => json!({ "text": text }),
             Growth::Thought => json!({ "text": text, "thought": true }),
         };
-        let event = Event::new(&invocation(self.run), &self.author, id.to_string(), at);
+        let event = Event::new(&self.invocation(), &self.author, id.to_string(), at);
         let (partial, model_version) = (Some(true), self.model.clone());
         Event { partial, model_version, custom_metadata: self.beside.clone(), ..event.saying("model", vec![part]) }
     }
@@ -220,7 +239,7 @@ impl Telling {
         }
         let calls = self.tools.want(&message.parts);
         let mut event = self.event(at, message.id.uuid(), 0);
-        event.long_running_tool_ids = calls.then(Vec::new);
+        event.long_running_tool_ids = calls.then(|| self.long_running(called(&message.parts)));
         event.interrupted = message.interrupted.then_some(true);
         let parts: Vec<Value> = message.parts.iter().map(write).collect();
         if self.tone == Tone::Pieces {
@@ -244,6 +263,15 @@ impl Telling {
             held.model_version = model;
             held.usage_metadata = Some(usage_metadata(usage));
         }
+    }
+
+    /// Those of the calls that somebody else will give the last result of, by name.
+    fn long_running<'a>(&self, calls: impl IntoIterator<Item = (ToolCallId, &'a str)>) -> Vec<String> {
+        let lasts = |name: &str| self.long_running.iter().any(|known| known == name);
+        let calls = calls.into_iter().filter(|(_, name)| lasts(name));
+        let mut ids: Vec<String> = calls.map(|(call, _)| call_id(call)).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// The message that was kept back.
@@ -358,9 +386,9 @@ fn usage_metadata(usage: &Usage) -> UsageMetadata {
 }
 
 /// The names of the calls among these parts.
-pub(super) fn called(parts: &[Part]) -> Vec<(gander_domain::ToolCallId, String)> {
-    let call = |part: &Part| match part {
-        Part::ToolUse { call, .. } => Some((*call, call_id(*call))),
+pub(super) fn called(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str)> {
+    parts.iter().filter_map(|part| match part {
+        Part::ToolUse { call, name, .. } => Some((*call, name.as_str())),
         Part::Text { .. }
         | Part::Thought { .. }
         | Part::Image { .. }
@@ -369,6 +397,5 @@ pub(super) fn called(parts: &[Part]) -> Vec<(gander_domain::ToolCallId, String)>
         | Part::Resource { .. }
         | Part::ToolResult { .. }
         | Part::Unknown(_) => None,
-    };
-    parts.iter().filter_map(call).collect()
+    })
 }

@@ -1,6 +1,6 @@
 //! What a run asks of people: a call that the client answers in a run of its own.
 
-use gander_domain::{Answer, Ask, Question, QuestionId, Reply, Timestamp};
+use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::{Stage, Telling};
@@ -63,7 +63,13 @@ impl Telling {
         !self.questions.is_empty()
             && !self.speaking
             && self.tools.all_called()
-            && self.tools.open().iter().all(|call| asked(call.id))
+            && (self.a_tool_asks() || self.tools.open().iter().all(|call| asked(call.id)))
+    }
+
+    /// A running tool asks by itself: its call stays open until somebody answers, and nothing says which call it is.
+    fn a_tool_asks(&self) -> bool {
+        let by_itself = |asked: &Asked| asked.question.call.is_none() && asked.question.origin == QuestionOrigin::Held;
+        self.questions.iter().any(by_itself)
     }
 
     /// The call that stands for a question.
@@ -71,12 +77,12 @@ impl Telling {
         let id = question_id(question.id);
         let call = question.call.and_then(|call| self.tools.call(call));
         match (call, &question.ask) {
-            (Some(call), _) => {
+            (Some(call), Ask::Choose { .. }) => {
                 let original = json!({ "id": call_id(call.id), "args": call.arguments, "name": call.name });
                 let arguments = json!({ "originalFunctionCall": original, "toolConfirmation": confirmation(question) });
                 function_call(&id, "adk_request_confirmation", &arguments)
             }
-            (None, Ask::Form { schema }) => {
+            (_, Ask::Form { schema }) => {
                 let empty = schema.as_object().is_none_or(Map::is_empty);
                 let mut arguments = json!({ "message": question.title });
                 if !empty {
@@ -90,7 +96,7 @@ impl Telling {
                 let arguments = json!({ "message": question.title, "response_schema": schema });
                 function_call(&id, "adk_request_input", &arguments)
             }
-            (None, Ask::Visit { url }) => {
+            (_, Ask::Visit { url }) => {
                 let arguments = json!({ "message": format!("{}: {url}", question.title) });
                 function_call(&id, "adk_request_input", &arguments)
             }
@@ -101,7 +107,9 @@ impl Telling {
     fn waiting(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
         let (mut parts, mut wanted) = (Vec::new(), Map::new());
         for question in fresh {
-            let Some(call) = question.call.and_then(|call| self.tools.call(call)) else { continue };
+            let confirms = matches!(question.ask, Ask::Choose { .. });
+            let call = question.call.filter(|_| confirms).and_then(|call| self.tools.call(call));
+            let Some(call) = call else { continue };
             let text = "This tool call requires confirmation, please approve or reject.";
             parts.push(function_response(&call_id(call.id), &call.name, &json!({ "error": text })));
             wanted.insert(call_id(call.id), confirmation(question));
@@ -119,6 +127,11 @@ impl Telling {
     }
 }
 
+/// A plan that is to be approved may be sent back changed.
 fn confirmation(question: &Question) -> Value {
-    json!({ "hint": question.title, "confirmed": false })
+    let mut confirmation = json!({ "hint": question.title, "confirmed": false });
+    if let Some(proposal) = &question.plan {
+        confirmation["payload"] = json!(proposal.plan);
+    }
+    confirmation
 }

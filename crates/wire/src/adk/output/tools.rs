@@ -22,7 +22,7 @@ pub(super) struct Tools {
 impl Tools {
     /// Takes note of the calls in a message; true if there are any.
     pub(super) fn want(&mut self, parts: &[Part]) -> bool {
-        let calls: Vec<ToolCallId> = super::called(parts).into_iter().map(|(call, _)| call).collect();
+        let calls: Vec<ToolCallId> = super::called(parts).map(|(call, _)| call).collect();
         self.told.clone_from(&calls);
         self.wanted.clone_from(&calls);
         !calls.is_empty()

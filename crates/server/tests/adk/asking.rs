@@ -1,0 +1,56 @@
+//! What waits for somebody: tools that ask by themselves, tools whose last result comes later.
+
+use serde_json::{Value, json};
+
+use crate::client::{SESSIONS, begin, events, says, texts};
+use crate::house::House;
+
+/// A run that answers in a function's place.
+fn gives(session: &str, id: &Value, name: &str, response: Value) -> Value {
+    let part = json!({ "functionResponse": { "id": id, "name": name, "response": response } });
+    json!({ "appName": "wire", "userId": "u1", "sessionId": session, "newMessage": { "parts": [part] } })
+}
+
+#[tokio::test]
+async fn a_tool_that_asks_while_it_runs_is_told_at_once_and_goes_on_in_the_same_invocation() {
+    let house = House::open().await;
+    begin(&house, "e").await;
+    let told = events(&house.post("/run_sse", &says("e", "elicit")).await);
+    assert_eq!(told.len(), 2, "the call, then its question; the stream has ended: {told:?}");
+    let question = &told[1]["content"]["parts"][0]["functionCall"];
+    assert_eq!(
+        (&question["name"], &question["args"]["message"]),
+        (&json!("adk_request_input"), &json!("For how many?"))
+    );
+    assert_eq!(question["args"]["response_schema"]["properties"]["guests"]["type"], "integer");
+    assert_eq!(told[1]["longRunningToolIds"], json!([question["id"]]));
+    let answer = gives("e", &question["id"], "adk_request_input", json!({ "guests": 4 }));
+    let rest = house.post("/run", &answer).await.ok();
+    let rest = rest.as_array().unwrap();
+    assert_eq!(rest[0]["content"]["parts"][0]["functionResponse"]["response"], json!({ "guests": 4 }));
+    assert_eq!(texts(rest), ["Tool book_table said: {'guests': 4}"]);
+    assert!(rest.iter().all(|event| event["invocationId"] == told[0]["invocationId"]));
+    assert_eq!(house.post("/run", &answer).await.ok(), json!([]), "it was answered before");
+}
+
+#[tokio::test]
+async fn a_late_result_goes_on_in_the_invocation_of_its_call_also_in_the_history() {
+    let house = House::open().await;
+    begin(&house, "l").await;
+    let first = house.post("/run", &says("l", "long")).await.ok();
+    let call = &first[0]["content"]["parts"][0]["functionCall"];
+    assert_eq!(first[0]["longRunningToolIds"], json!([call["id"]]));
+    let other = house.post("/run", &says("l", "hello")).await.ok();
+    assert_ne!(other[0]["invocationId"], first[0]["invocationId"]);
+    let result = gives("l", &call["id"], "start_job", json!({ "status": "done" }));
+    let second = house.post("/run", &result).await.ok();
+    assert_eq!(texts(second.as_array().unwrap()), ["Tool start_job said: {'status': 'done'}"]);
+    assert_eq!(second[0]["invocationId"], first[0]["invocationId"]);
+    let stored = house.get(&format!("{SESSIONS}/l")).await.ok();
+    let stored = stored["events"].as_array().unwrap();
+    let (given, said) = (&stored[stored.len() - 2], &stored[stored.len() - 1]);
+    assert_eq!(given["content"]["parts"][0]["functionResponse"]["response"], json!({ "status": "done" }));
+    assert_eq!((&given["author"], &given["invocationId"]), (&json!("user"), &first[0]["invocationId"]));
+    assert_eq!(said, &second[0]);
+    assert_eq!(stored[1]["longRunningToolIds"], first[0]["longRunningToolIds"]);
+}
