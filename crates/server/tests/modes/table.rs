@@ -35,6 +35,7 @@ async fn is_reported(house: &House, session: &str, (agent, mode, title): (&str, 
     assert_eq!((settings.agent.as_str(), settings.mode.as_str()), (agent, mode));
     let object = house.get(&format!("/sessions/{session}")).await;
     assert_eq!((object["agent_name"].as_str(), object["mode_slug"].as_str()), (Some(agent), Some(mode)), "goose");
+    assert!(is_adk_session(house, mode, session).await, "ADK");
     let mut editor = house.editor().await;
     let params = json!({ "sessionId": session, "cwd": house.work(), "mcpServers": [] });
     let loaded = editor.call("session/load", params).await.unwrap();
@@ -48,6 +49,13 @@ async fn is_reported(house: &House, session: &str, (agent, mode, title): (&str, 
         assert_eq!(listed.unwrap_or_else(|| panic!("{mode} is not listed"))["name"], title);
         assert!(list.as_array().unwrap().len() >= 15);
     }
+}
+
+/// True if ADK lists this session among those of the app.
+async fn is_adk_session(house: &House, app: &str, session: &str) -> bool {
+    let listed = house.get(&format!("/apps/{app}/users/user/sessions")).await;
+    let mut listed = listed.as_array().unwrap().iter();
+    listed.any(|listed| listed["id"] == session && listed["appName"] == app)
 }
 
 #[tokio::test]
@@ -172,4 +180,58 @@ async fn goose_selects_and_reports() {
         let object = house.get(&format!("/sessions/{session}")).await;
         assert_eq!((&object["agent_name"], &object["mode_slug"]), (&json!(agent), &json!(mode)));
     }
+}
+
+#[tokio::test]
+async fn adk_lists_selects_and_reports() {
+    let house = House::open().await;
+    let list = house.get("/list-apps").await;
+    let detailed = house.get("/list-apps?detailed=true").await;
+    let run = |app: &str, session: &str| {
+        let message = json!({ "parts": [{ "text": says("hello") }] });
+        json!({ "appName": app, "userId": "user", "sessionId": session, "newMessage": message })
+    };
+    for row @ (agent, mode, _) in MODES {
+        assert_eq!(list.as_array().unwrap().iter().filter(|name| **name == mode).count(), 1, "{mode}");
+        let detail = detailed["apps"].as_array().unwrap().iter().find(|app| app["name"] == mode).unwrap();
+        assert_eq!(detail["rootAgentName"], mode);
+        let whole = house.get(&format!("/apps/{agent}/app-info")).await;
+        assert!(whole["agents"][agent]["sub_agents"].as_array().unwrap().contains(&json!(mode)), "{whole}");
+        assert_eq!(whole["agents"][mode]["description"], detail["description"]);
+        for spelling in [mode.to_owned(), mode.replace('_', "-")] {
+            let info = house.get(&format!("/apps/{spelling}/app-info")).await;
+            assert_eq!((&info["name"], &info["description"]), (&json!(mode), &detail["description"]));
+            let made = house.post(&format!("/apps/{spelling}/users/user/sessions"), json!({})).await;
+            let session = made["id"].as_str().unwrap();
+            assert_eq!(made["appName"], mode);
+            is_reported(&house, session, row).await;
+            house.post("/run", run(&spelling, session)).await;
+            is_reported(&house, session, row).await;
+            let elsewhere = json!({ "session_id": session, "goose_mode": another(mode) });
+            house.post("/agent/update_session", elsewhere).await;
+            house.post("/run", run(&spelling, session)).await;
+            is_reported(&house, session, row).await;
+        }
+    }
+    let (status, refused) = house.send(reqwest::Method::GET, "/apps/Backend/app-info", None).await;
+    assert_eq!((status, refused["detail"].is_string()), (404, true));
+}
+
+#[tokio::test]
+async fn adk_selects_the_mode_of_another_doors_session() {
+    let house = House::open().await;
+    let ran = run(&house, "planner", None, &says("hello")).await;
+    let session = ran["session_id"].as_str().unwrap();
+    let message = json!({ "parts": [{ "text": says("hello") }] });
+    let as_app = |app: &str| json!({ "appName": app, "userId": "user", "sessionId": session, "newMessage": message });
+    house.post("/run", as_app("gander")).await;
+    is_reported(&house, session, ("gander", "planner", "Planner")).await;
+    assert!(is_adk_session(&house, "gander", session).await, "it is one of its agent's too");
+    house.post("/run", as_app("qa")).await;
+    is_reported(&house, session, ("coding", "qa", "Quality Assurance")).await;
+    for app in ["planner", "gander"] {
+        assert!(!is_adk_session(&house, app, session).await, "{app} serves it no more");
+    }
+    let (status, _) = house.send(reqwest::Method::POST, "/run", Some(&as_app("nobody"))).await;
+    assert_eq!(status, 404);
 }

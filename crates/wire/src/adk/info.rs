@@ -1,7 +1,9 @@
 //! What agents are, for pages that draw them.
 
+use std::sync::Arc;
+
 use gander_domain::AgentManifest;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A tool, as far as pages show it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,22 +21,28 @@ pub fn list<'a>(agents: impl Iterator<Item = &'a AgentManifest>) -> Value {
     json!({ "apps": agents.map(|agent| app(agent, Value::Null)).collect::<Vec<_>>() })
 }
 
-/// `GET /apps/{app}/app-info`.
-pub fn info(agent: &AgentManifest, tools: &[Tool]) -> Value {
+/// `GET /apps/{app}/app-info`: an agent, and below it the ways in which it works.
+pub fn info(agent: &AgentManifest, tools: &[Tool], ways: &[(Arc<AgentManifest>, Vec<Tool>)]) -> Value {
+    let names = ways.iter().map(|(way, _)| way.name.as_str()).collect::<Vec<_>>();
+    let mut agents = Map::from_iter([(agent.name.clone(), described(agent, tools, &names))]);
+    agents.extend(ways.iter().map(|(way, tools)| (way.name.clone(), described(way, tools, &[]))));
+    app(agent, Value::Object(agents))
+}
+
+fn described(agent: &AgentManifest, tools: &[Tool], below: &[&str]) -> Value {
     let declared = |tool: &Tool| {
         let Tool { name, description, parameters } = tool;
         json!({ "functionDeclarations": [
             { "description": description, "name": name, "parametersJsonSchema": parameters },
         ] })
     };
-    let root = json!({
+    json!({
         "name": agent.name,
         "description": agent.description,
         "instruction": "",
         "tools": tools.iter().map(declared).collect::<Vec<_>>(),
-        "sub_agents": [],
-    });
-    app(agent, json!({ agent.name.clone(): root }))
+        "sub_agents": below,
+    })
 }
 
 /// `GET /dev/apps/{app}/build_graph`.

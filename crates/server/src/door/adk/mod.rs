@@ -1,6 +1,6 @@
 //! Google's Agent Development Kit over REST: sessions of apps and users, runs, values, artifacts.
 //!
-//! An app is an agent. A user is a namespace inside whoever the token names. A session that another door made is
+//! An app is an agent or one of its modes. A user is a namespace inside whoever the token names. A session that another door made is
 //! seen under its agent and the user that the settings name.
 
 mod artifacts;
@@ -10,7 +10,8 @@ mod sessions;
 use std::fmt;
 use std::sync::Arc;
 
-use gander_domain::{AgentManifest, CommandError, RunOrigin};
+use gander_domain::roster::Way;
+use gander_domain::{AgentManifest, Command, CommandError, RunOrigin, SettingsPatch};
 use gander_wire::adk::{DOOR, Refusal};
 
 pub use artifacts::Numbered;
@@ -50,14 +51,14 @@ impl Adk {
         &self.settings
     }
 
-    /// The agents, by name.
+    /// The agents and their modes, by name.
     pub fn apps(&self) -> Vec<Arc<AgentManifest>> {
-        let mut apps = self.desk.agents.manifests();
+        let mut apps = self.desk.agents.roster().flat();
         apps.sort_by(|one, other| one.name.cmp(&other.name));
         apps
     }
 
-    /// The agent of this name.
+    /// The agent or mode of this name, in either spelling.
     pub fn app(&self, name: &str) -> Result<Arc<AgentManifest>, Refusal> {
         if name.starts_with("__") {
             return Err(Refusal::new(403, "there are no internal agents here"));
@@ -65,9 +66,49 @@ impl Adk {
         self.desk.agents.manifest(name).ok_or_else(|| Refusal::no_app(name))
     }
 
+    /// The ways in which an agent works that have names of their own.
+    pub fn ways(&self, agent: &AgentManifest) -> Vec<Arc<AgentManifest>> {
+        let roster = self.desk.agents.roster();
+        let own = |way: &&Way| way.agent.name == agent.name && way.name != agent.name;
+        roster.ways().iter().filter(own).map(|way| Arc::new(way.manifest())).collect()
+    }
+
+    /// A place by the one name that its agent or mode has here.
+    fn placed(&self, place: Place) -> Place {
+        match self.desk.agents.roster().named(&place.app) {
+            Some(known) => Place { app: known.name.clone(), ..place },
+            None => place, // an agent that answers to every name
+        }
+    }
+
+    /// True if sessions of this agent can be asked for under this name: its own, or that of its family.
+    fn may_serve(&self, app: &str, agent: &str) -> bool {
+        let roster = self.desk.agents.roster();
+        match (roster.named(app), roster.agent(agent)) {
+            (Some(app), Some(agent)) => app.name == agent.name || (app.family.is_some() && app.family == agent.family),
+            (Some(_), None) => false,
+            (None, _) => app == agent,
+        }
+    }
+
     /// Tools of an agent that give their last result later.
     fn long_running(&self, agent: &str) -> Vec<String> {
         self.desk.agents.manifest(agent).map(|agent| agent.long_running.clone()).unwrap_or_default()
+    }
+
+    /// The session works as the app that is asked for: a mode's name sets its mode, its own agent's name leaves it.
+    async fn select(&self, located: &Located) -> Result<(), Refusal> {
+        let view = self.view(located.session).await?;
+        let patch = self.desk.agents.roster().choose(&located.place.app, &view.settings).unwrap_or_default();
+        if patch == SettingsPatch::default() {
+            return Ok(());
+        }
+        match view.run.as_ref().filter(|run| !run.is_awaiting()) {
+            Some(run) => {
+                Err(Refusal::new(409, format!("the session is busy as another app, invocation: e-{}", run.id)))
+            }
+            None => self.carry_out(located.session, Command::Configure { patch }).await,
+        }
     }
 
     /// What this caller shares under this agent and user.

@@ -80,6 +80,7 @@ impl Adk {
         parts: Vec<Part>,
         continues: Option<RunId>,
     ) -> Result<Begun, Refusal> {
+        self.select(located).await?;
         let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
         let run = RunId::make(&mut SystemIds);
         let mut note = Map::new();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Adk, Place, failed, not_kept, refusal};
 use crate::clock::SystemIds;
 use crate::hub::{Ack, HubError};
-use crate::log::{Alias, Form, SessionQuery, StoreError, read_all, sessions_of};
+use crate::log::{Alias, Card, Form, SessionQuery, StoreError, read_all, sessions_of};
 use crate::token::Identity;
 
 /// Sessions of other doors that are looked at for one list.
@@ -43,6 +43,7 @@ pub struct Asked {
 impl Adk {
     /// Makes a session, with its values and whatever was said elsewhere.
     pub async fn create(&self, identity: &Identity, place: Place, new: NewSession) -> Result<Session, Refusal> {
+        let place = self.placed(place);
         self.check(identity, &place)?;
         let settings = self.desk.agents.settings(&place.app, &self.desk.settings);
         let settings = settings.ok_or_else(|| Refusal::no_app(&place.app))?;
@@ -74,6 +75,7 @@ impl Adk {
 
     /// The sessions of a user, without what happened in them.
     pub async fn list(&self, identity: &Identity, place: &Place, asked: Asked) -> Result<Vec<Session>, Refusal> {
+        let place = &self.placed(place.clone());
         if self.check(identity, place).is_err() {
             return Ok(Vec::new());
         }
@@ -117,6 +119,7 @@ impl Adk {
 
     /// The session of this name, if this caller may see it.
     pub async fn find(&self, identity: &Identity, place: Place, name: &str) -> Result<Located, Refusal> {
+        let place = self.placed(place);
         self.check(identity, &place)?;
         let store = self.desk.hub.store();
         let known = store.resolve_alias(&alias(identity, &place, name)).await.map_err(failed)?;
@@ -125,8 +128,8 @@ impl Adk {
         }
         let session: SessionId = name.parse().map_err(|_| Refusal::no_session())?;
         let card = store.card(session).await.map_err(failed)?;
-        let mine = card.owner == identity.principal && card.agent == place.app && place.user == self.settings.user;
-        if mine && self.is_foreign(session).await? {
+        let mine = card.owner == identity.principal && place.user == self.settings.user;
+        if mine && self.may_serve(&place.app, &card.agent) && self.is_foreign(session).await? {
             return Ok(Located { session, place, name: name.to_owned() });
         }
         Err(Refusal::no_session())
@@ -224,12 +227,22 @@ impl Adk {
         let query = SessionQuery { limit: FOREIGN, ..sessions_of(identity.principal.clone()) };
         let cards = self.desk.hub.store().sessions(query).await.map_err(failed)?.cards;
         let mut found = Vec::new();
-        for card in cards.into_iter().filter(|card| card.agent == place.app) {
-            if self.is_foreign(card.session).await? {
+        for card in cards.into_iter().filter(|card| self.may_serve(&place.app, &card.agent)) {
+            if self.is_foreign(card.session).await? && self.is_shown_as(&place.app, &card).await? {
                 found.push(Located { session: card.session, place: place.clone(), name: card.session.to_string() });
             }
         }
         Ok(found)
+    }
+
+    /// True if a session of another door is one of this app: its agent's, or the mode's that it works in.
+    async fn is_shown_as(&self, app: &str, card: &Card) -> Result<bool, Refusal> {
+        let roster = self.desk.agents.roster();
+        if roster.agent(app).is_some() {
+            return Ok(card.agent == app);
+        }
+        let settings = self.view(card.session).await?.settings;
+        Ok(roster.way_of(&settings).is_some_and(|way| way.name == app))
     }
 
     async fn is_foreign(&self, session: SessionId) -> Result<bool, Refusal> {

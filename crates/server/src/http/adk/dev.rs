@@ -42,7 +42,8 @@ pub(super) async fn list_apps(State(site): State<Arc<Site>>, wanted: Result<Quer
 /// `GET /apps/{app}/app-info`.
 pub(super) async fn app_info(State(site): State<Arc<Site>>, Path(app): Path<String>) -> Answer {
     let agent = site.adk.app(&app)?;
-    Ok(Json(info::info(&agent, &tools(&site, &agent))).into_response())
+    let ways = site.adk.ways(&agent).into_iter().map(|way| (Arc::clone(&way), tools(&site, &way))).collect::<Vec<_>>();
+    Ok(Json(info::info(&agent, &tools(&site, &agent), &ways)).into_response())
 }
 
 /// `GET /config/telemetry`: nothing is sent anywhere.
@@ -81,18 +82,19 @@ pub(super) async fn about(
     Ok(Json(body).into_response())
 }
 
-/// Only of the built-in agent it is known which tools it has.
+/// Only of the built-in agents it is known which tools they have in which mode.
 fn tools(site: &Site, agent: &AgentManifest) -> Vec<Tool> {
     let desk = site.app.desk();
-    if agent.name != desk.agents.default_manifest().name {
-        return Vec::new();
-    }
+    let settings = desk.agents.settings(&agent.name, &desk.settings);
+    let known =
+        desk.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
+    let Some(settings) = settings.filter(|_| known) else { return Vec::new() };
     let tool = |spec: &gander_agent::model::ToolSpec| Tool {
         name: spec.name.clone(),
         description: spec.description.clone(),
         parameters: spec.schema.clone(),
     };
-    desk.tools.iter().map(tool).collect()
+    desk.shelf.library().mode(&settings).offers(&desk.tools).iter().map(tool).collect()
 }
 
 fn is_true(text: Option<&str>) -> bool {
