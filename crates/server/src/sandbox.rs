@@ -1,8 +1,8 @@
 //! The sandbox of this server, as the settings want it.
 
-use gander_agent::sandbox::{Bounds, Bubblewrap, Network, Sandbox};
+use gander_agent::sandbox::{Bounds, Bubblewrap, Caps, Network, Sandbox};
 
-use crate::config::Config;
+use crate::config::{Config, SandboxSection};
 
 /// Fences for commands and programs; none if they are switched off or this program cannot start itself.
 pub fn of(config: &Config) -> Sandbox {
@@ -12,8 +12,15 @@ pub fn of(config: &Config) -> Sandbox {
     let mut bounds = Bounds::of(config.home.as_deref(), config.paths.temporary(), &own);
     bounds.readable.extend(section.readable.iter().filter_map(|folder| folder.canonicalize().ok()));
     bounds.writable.extend(section.writable.iter().filter_map(|folder| folder.canonicalize().ok()));
+    bounds.caps = caps(section);
     let bubblewrap = if section.bubblewrap { Bubblewrap::IfItWorks } else { Bubblewrap::Never };
     Sandbox::new(helper, bounds, bubblewrap)
+}
+
+/// How much a command may have; nothing set is no limit.
+pub fn caps(section: &SandboxSection) -> Caps {
+    let memory = Some(section.memory.0).filter(|memory| *memory > 0);
+    Caps { memory, processes: Some(section.processes).filter(|processes| *processes > 0) }
 }
 
 /// Whether the network is there without asking.

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::caps::Caps;
+
 /// The list.
 const FOLDERS: &str = include_str!("folders.toml");
 
@@ -26,6 +28,8 @@ pub struct Bounds {
     pub home: Option<PathBuf>,
     /// Where private folders for temporary files are made; they stay as long as the server wants.
     pub scratch: PathBuf,
+    /// How much a command may have.
+    pub caps: Caps,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +61,7 @@ impl Bounds {
             guarded_in_folder: lists.guarded_in_folder,
             home,
             scratch,
+            caps: Caps::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::bounds::Bounds;
+use super::caps::Caps;
 
 /// One command's fence.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,9 @@ pub struct Fence {
     pub home: Option<PathBuf>,
     /// The network.
     pub network: Network,
+    /// How much it may have.
+    #[serde(default)]
+    pub caps: Caps,
 }
 
 /// Whether the network is there.
@@ -57,6 +61,7 @@ impl Fence {
             temporary: bounds.scratch.join(private_name(&writable)),
             home: bounds.home.clone(),
             network,
+            caps: bounds.caps,
             writable,
         }
     }

@@ -46,6 +46,7 @@ fn fence(plan: &Plan) -> io::Result<(u32, Root)> {
         Around::Nothing => (Lent::alone(fence), Local::Closed),
     };
     let root = if *around == Around::Nothing { root::give_up()? } else { Root::Nobody };
+    fence.caps.hold(*around, root)?;
     let landlock = landlock::restrict(&lent, fence.network)?;
     if landlock == 0 && *around == Around::Nothing {
         return Err(io::Error::other("this kernel has no Landlock"));

@@ -65,6 +65,7 @@ impl Layers {
             (alone, "without bubblewrap commands cannot use Unix sockets"),
             (alone && standing.landlock < FIRST_SCOPED, "this kernel lets commands signal your other processes"),
             (standing.root == Root::Bare, "reduced: commands run as root, though without its powers"),
+            (rustix::process::geteuid().is_root(), "the kernel lets commands of root have any number of processes"),
         ];
         known.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words).collect()
     }

@@ -5,6 +5,7 @@
 
 mod bounds;
 mod bubblewrap;
+mod caps;
 mod fence;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod helper;
@@ -27,6 +28,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 pub use bounds::Bounds;
+pub use caps::Caps;
 pub use fence::{Fence, Network};
 pub use helper::{enter, probe};
 pub use layers::{Layers, Standing};

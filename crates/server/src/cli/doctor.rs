@@ -4,13 +4,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use anyhow::ensure;
-use gander_agent::sandbox::Layers;
+use gander_agent::sandbox::{Caps, Layers};
 use gander_client::Link;
 use serde_json::json;
 use sqlx::Connection as _;
 
 use super::{Context, Exit, client};
-use crate::config::{Origin, SETTINGS};
+use crate::config::{Bytes, Origin, SETTINGS};
 use crate::daemon::{Attached, Hello, Want, connect};
 use crate::log::{Options, SqliteStore, Store};
 use crate::models::{Chosen, Models};
@@ -155,6 +155,9 @@ impl Doctor {
             Layers::Some(_) => "around shell commands and programs of MCP servers".to_owned(),
         };
         self.row("sandbox", &sandbox.to_string(), &reason)?;
+        if let Layers::Some(_) = &sandbox {
+            self.row("limits of a command", &limits(crate::sandbox::caps(&config.sections.sandbox)), "")?;
+        }
         for shortfall in sandbox.shortfalls() {
             self.row("", shortfall, "")?;
         }
@@ -175,4 +178,11 @@ impl Doctor {
         }
         if none { self.row("none", "", "") } else { Ok(()) }
     }
+}
+
+/// What a command may have, in words.
+fn limits(caps: Caps) -> String {
+    let memory = caps.memory.map_or("any memory".to_owned(), |memory| format!("{} for each process", Bytes(memory)));
+    let processes = caps.processes.map_or("any number of processes".to_owned(), |most| format!("{most} processes"));
+    format!("{memory}, {processes}")
 }

@@ -120,6 +120,10 @@ pub struct SandboxSection {
     pub readable: Vec<PathBuf>,
     /// Further folders that can be written.
     pub writable: Vec<PathBuf>,
+    /// How much memory each process may write; 0: as much as there is.
+    pub memory: Bytes,
+    /// How many processes and threads a command may have; 0: any number.
+    pub processes: u64,
 }
 
 /// What happens after a crash.

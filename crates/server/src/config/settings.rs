@@ -118,6 +118,16 @@ pub const SETTINGS: &[Setting] = &[
     value("sandbox.readable", "[]", "Folders in your home that commands in the sandbox may read, besides toolchains."),
     value("sandbox.writable", "[]", "Folders that commands in the sandbox may write, besides the workspace."),
     value(
+        "sandbox.memory",
+        r#""8 GiB""#,
+        "How much memory each process of a command in the sandbox may write. 0 B: as much as there is.",
+    ),
+    value(
+        "sandbox.processes",
+        "1024",
+        "How many processes and threads a command in the sandbox may have at once. 0: any number.",
+    ),
+    value(
         "recovery.on_restart",
         r#""resume""#,
         "What happens to a run that was under way when the server died: resume or fail.",

@@ -8,7 +8,7 @@ mod calls;
 mod tries;
 mod yard;
 
-use gander_agent::sandbox::{Around, Bubblewrap, Layers, Sandbox};
+use gander_agent::sandbox::{Around, Bubblewrap, Caps, Layers, Sandbox};
 use tries::{TRIES, Try, Wants};
 use yard::Yard;
 
@@ -108,5 +108,30 @@ fn the_network_is_there_once_it_is_granted() {
             let said = yard.granted(&sandbox, attempt);
             assert!(yard.proves(attempt, &said), "{}: {said}", sandbox.layers());
         }
+    }
+}
+
+/// What one command does with much memory and many processes, as far as it comes.
+const GREEDY: &str = "head -c 300000000 /dev/zero | tail -c 300000000 | wc -c; \
+    ulimit -u; sh -c 'n=0; while [ $n -lt 80 ]; do sleep 1 & n=$((n+1)); done; echo FORKED'";
+
+#[test]
+fn a_command_has_no_more_memory_and_processes_than_it_may() {
+    let yard = Yard::new();
+    let greedy = Try { name: "greedy", script: GREEDY, proof: tries::Proof::Said, wants: Wants::Kernel };
+    let caps = Caps { memory: Some(100 << 20), processes: Some(40) };
+    for bubblewrap in [Bubblewrap::Never, Bubblewrap::IfItWorks] {
+        let free = yard.sandbox(bubblewrap);
+        if !free.is_in_force() {
+            continue;
+        }
+        let said = yard.inside(&free, &greedy);
+        assert!(said.contains("300000000") && said.contains("FORKED"), "without limits it comes through: {said}");
+        let said = yard.inside(&yard.sandbox_with(bubblewrap, caps), &greedy);
+        assert!(!said.contains("300000000"), "{}: memory has a limit: {said}", free.layers());
+        // The kernel holds nobody to it whose user outside is root.
+        let root = rustix::process::geteuid().is_root();
+        assert_eq!(said.contains("FORKED"), root, "{}: processes have a limit: {said}", free.layers());
+        assert!(!root || said.contains("\n40\n"), "{}: it is set all the same: {said}", free.layers());
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use gander_agent::sandbox::{Bounds, Bubblewrap, Network, Sandbox};
+use gander_agent::sandbox::{Bounds, Bubblewrap, Caps, Network, Sandbox};
 
 use crate::tries::{Proof, Try};
 
@@ -85,7 +85,13 @@ impl Yard {
 
     /// A sandbox for this yard's home and data.
     pub fn sandbox(&self, bubblewrap: Bubblewrap) -> Sandbox {
+        self.sandbox_with(bubblewrap, Caps::default())
+    }
+
+    /// The same, in which commands may have no more than this.
+    pub fn sandbox_with(&self, bubblewrap: Bubblewrap, caps: Caps) -> Sandbox {
         let bounds = Bounds::of(Some(&self.at("home")), self.at("data/scratch"), &[self.at("data")]);
+        let bounds = Bounds { caps, ..bounds };
         Sandbox::new(env!("CARGO_BIN_EXE_gander").into(), bounds, bubblewrap)
     }
 
