@@ -4,8 +4,8 @@
 
 use expect_test::{Expect, expect};
 use gander_domain::{
-    Accepted, ChoiceKind, Command, CommandError, Delta, Gate, Growth, IfBusy, Order, Outcome, Part, Recovery, Reply,
-    Report, StopReason, ToolEnd, ToolResult, When,
+    Accepted, ChoiceKind, Command, CommandError, Delta, Gate, Growth, IfBusy, Order, Outcome, Part, Question,
+    QuestionOrigin, Recovery, Reply, Report, StopReason, ToolEnd, ToolResult, When,
 };
 use gander_testkit::{SessionScript, build};
 
@@ -166,6 +166,30 @@ fn an_answer_that_crosses_a_parking_back_end_is_not_lost() {
     script.report(build::run(1), Report::Parked);
     assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
     assert!(script.session.attached());
+}
+
+#[test]
+fn an_answer_that_a_back_end_heard_is_no_crossing_one() {
+    let mut script = running();
+    let child = build::permission(build::question_id(1), build::call_id(1));
+    script.report(build::run(1), Report::Asked(Question { call: None, origin: QuestionOrigin::Held, ..child }));
+    script.command(answer("allow")).unwrap(); // the child's question, heard by whoever holds the child
+    let call = build::shell(build::call_id(2));
+    let gate = Gate::Ask(build::permission(build::question_id(2), call.id));
+    script.report(build::run(1), Report::ToolWanted { call, gate });
+    script.report(build::run(1), Report::Parked);
+    assert!(!script.session.attached(), "it waits, and nobody is started for nothing");
+    script.report(build::run(1), END);
+
+    let mut script = asking();
+    script.command(answer("allow")).unwrap();
+    script.report(build::run(1), END); // it was heard: the run came to its end
+    script.prompt(build::run(2), IfBusy::Refuse).unwrap();
+    let call = build::shell(build::call_id(2));
+    let gate = Gate::Ask(build::permission(build::question_id(2), call.id));
+    script.report(build::run(2), Report::ToolWanted { call, gate });
+    script.report(build::run(2), Report::Parked);
+    assert!(!script.session.attached(), "what another run was told is not this one's");
 }
 
 #[test]

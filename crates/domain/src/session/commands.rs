@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Now, Session, When, user_message};
 use crate::{
     Accepted, Answer, Ask, Command, CommandError, Event, IfBusy, Message, Order, Outcome, Part, Plan, Question,
-    QuestionId, Reply, ResetReason, RunId, RunOrigin, STATE_LIMIT, Seq, SettingsPatch, State, state,
+    QuestionId, QuestionOrigin, Reply, ResetReason, RunId, RunOrigin, STATE_LIMIT, Seq, SettingsPatch, State, state,
 };
 
 /// How many prompts may wait in one session.
@@ -130,6 +130,8 @@ impl Session {
         let question = run.question(id).ok_or(CommandError::NoSuchQuestion(id))?;
         let reply = fit(question, reply)?;
         let approved = question.approved(&reply).zip(question.plan.as_ref().map(|proposal| proposal.then.clone()));
+        // Whoever holds a child does not park before it is answered: only others can miss what crosses their last report.
+        let may_cross = question.origin == QuestionOrigin::Parked;
         let run = run.id;
         let answer = Answer { by: Some(origin.by), reply };
         self.close_message(now, false);
@@ -140,7 +142,7 @@ impl Session {
             self.configure(now, SettingsPatch { mode: then, ..SettingsPatch::default() });
         }
         if self.attached {
-            self.crossed = true;
+            self.crossed |= may_cross;
             self.order(When::Committed, Order::Answered { question: id, answer });
         } else {
             self.attached = true;

@@ -18,7 +18,7 @@ impl Session {
         let id = run.id;
         let outcome = if run.cancelling && !cfg!(bug = "cancel_forgotten") { Outcome::Cancelled } else { outcome };
         let whole = matches!(outcome, Outcome::Completed { .. });
-        self.attached = false;
+        (self.attached, self.crossed) = (false, false);
         self.close_message(now, !whole);
         let cancelled = outcome == Outcome::Cancelled;
         self.answer_all(now, if cancelled { &Reply::Cancelled } else { &Reply::Interrupted });
