@@ -42,6 +42,35 @@ async fn a_turn_shows_thoughts_text_tools_diffs_and_a_plan() -> anyhow::Result<(
     house.leave(agent).await
 }
 
+/// The command fails as one does that has no network, and only the first time.
+#[tokio::test]
+async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> anyhow::Result<()> {
+    let house = House::open()?;
+    if !house.launch.stdout(&["doctor"]).await?.contains("limits of a command") {
+        ensure!(std::env::var_os("CI").is_none(), "no layer of the sandbox is in force");
+        return Ok(());
+    }
+    let mut agent = house.launch.editor(&[]).await?;
+    let session = agent.client.new_session(&house.folder).await?;
+    let command = "echo x >> tries; test $(wc -l < tries) = 2 || { echo Could not resolve host; exit 6; }; echo went";
+    let shell = json!([{"tool": "shell", "args": {"command": command}}]);
+    for (choice, tries, end) in [("reject_once", "x\n", "failed"), ("allow_once", "x\nx\n", "completed")] {
+        std::fs::remove_file(house.folder.join("tries")).ok();
+        let id = agent.client.prompt(&session, &script(&[shell.clone(), json!([{"results": true}])])).await?;
+        let question = agent.client.asked("session/request_permission").await?;
+        agent.client.choose(&question, "allow_once").await?;
+        let question = agent.client.asked("session/request_permission").await?;
+        let title = question["params"]["toolCall"]["title"].as_str().unwrap_or_default();
+        ensure!(title.contains("Run it again with the network") && title.contains("echo went"), "{question}");
+        agent.client.choose(&question, choice).await?;
+        assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
+        assert_eq!(std::fs::read_to_string(house.folder.join("tries"))?, tries);
+        let updates = house.updates(&agent, &session)?;
+        assert_eq!(find_last(&updates, "tool_call_update")["status"], end);
+    }
+    house.leave(agent).await
+}
+
 #[tokio::test]
 async fn a_rejected_tool_does_not_run_and_the_turn_goes_on() -> anyhow::Result<()> {
     let house = House::open()?;
@@ -153,9 +182,12 @@ struct House {
 impl House {
     fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
-        let launch = Launch::demo(binary(GANDER), root.path()).with("GANDER_PERMISSIONS_POLICY", "ask");
+        // Commands see nothing of the data directory, so the workspace lies beside it.
+        let data = root.path().join("data");
+        std::fs::create_dir(&data)?;
+        let launch = Launch::demo(binary(GANDER), &data).with("GANDER_PERMISSIONS_POLICY", "ask");
         let folder = workspace(root.path())?;
-        Ok(Self { launch, folder, _background: Background(root.path().to_owned()), _root: root })
+        Ok(Self { launch, folder, _background: Background(data), _root: root })
     }
 
     /// Every update so far; each message must be JSON-RPC.

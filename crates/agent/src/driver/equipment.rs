@@ -122,6 +122,7 @@ impl Equipment {
             office,
             plan,
             guests,
+            policy: Mutex::new(context.settings.policy),
         });
         let (folder, folders) = (context.workspace.clone(), context.folders.clone());
         let bench = Arc::clone(&hands);

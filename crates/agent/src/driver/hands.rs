@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::guests::Guest;
+use super::network;
 use crate::delegate::{self, Line, MaybeOffice, People};
 use crate::mcp::Servers;
 use crate::model::ToolSpec;
@@ -52,6 +53,8 @@ pub struct Workbench {
     pub office: MaybeOffice,
     /// The plan as it was last set.
     pub plan: Mutex<Plan>,
+    /// What the session lets run unasked, as it was when a call was last judged.
+    pub policy: Mutex<Policy>,
 }
 
 /// Where grants are kept. Shared by all sessions; a grant names its workspace.
@@ -113,7 +116,14 @@ impl Hands for Workbench {
             *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         }
         let (workspace, host) = (self.workspace.clone(), self.host.clone());
-        self.toolbox.run(call, &ToolContext { workspace, host, signals, cancel }).await
+        let context = ToolContext { workspace, host, signals, cancel };
+        let result = self.toolbox.run(call, &context).await;
+        match network::again(call, &result).filter(|again| self.asks_about(again)) {
+            Some(again) if network::is_granted(&*self.servers, &again, &context.cancel).await => {
+                self.toolbox.run(&again, &context).await
+            }
+            Some(_) | None => result,
+        }
     }
 }
 
@@ -127,6 +137,7 @@ impl People for Servers {
 
 impl Judge for Workbench {
     fn judge(&self, policy: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn Ids) -> Judgement {
+        *self.policy.lock().unwrap_or_else(PoisonError::into_inner) = policy;
         let offered = self.tools();
         if !offered.iter().any(|tool| tool.name == name) {
             return Judgement::Bad(ToolResult::text(ToolEnd::Failed, unknown(name, &offered)));
@@ -190,6 +201,12 @@ impl Workbench {
             Some(question) => Judgement::Ask(call, question),
             None => Judgement::Bad(ToolResult::text(ToolEnd::Failed, "the plan cannot be read")),
         }
+    }
+
+    /// What is forbidden is not offered; where everything runs unasked the model may simply call again.
+    fn asks_about(&self, call: &ToolCall) -> bool {
+        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(self.verdict(policy, call), Verdict::Ask(_))
     }
 
     fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {

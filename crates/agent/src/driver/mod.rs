@@ -5,6 +5,7 @@ mod feed;
 mod guests;
 mod hands;
 mod held;
+mod network;
 mod orders;
 mod tasks;
 

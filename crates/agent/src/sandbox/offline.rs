@@ -4,6 +4,9 @@
 pub const HINT: &str =
     "[there is no network in the sandbox: call again with \"network\": true if it is needed, a person is then asked]";
 
+/// Marks a result whose command seems to have missed it.
+pub const MARK: &str = "missed_network";
+
 /// What programs say without a network. In small letters.
 const SIGNS: [&str; 14] = [
     "network is unreachable",

@@ -92,6 +92,9 @@ impl Tool for Shell {
         let mut result = result(&command, end);
         if missed {
             result.content.push(ToolContent::Part { part: Part::text(offline::HINT) });
+            if let Some(raw) = result.raw.as_mut().and_then(Value::as_object_mut) {
+                raw.insert(offline::MARK.to_owned(), Value::Bool(true));
+            }
         }
         Ok(result)
     }

@@ -38,6 +38,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
         grants: Arc::new(Grants::default()),
         guests: Vec::new(),
         office: None,
+        policy: Mutex::new(Policy::Ask),
         plan: Mutex::default(),
     }
 }
