@@ -10,5 +10,7 @@ mod json;
 mod kill;
 mod routes;
 mod rows;
+#[path = "../served/mod.rs"]
+mod served;
 mod sessions;
 mod witness;

@@ -14,3 +14,5 @@ mod known;
 mod live;
 mod replay;
 mod runs;
+#[path = "../served/mod.rs"]
+mod served;

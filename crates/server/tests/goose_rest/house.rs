@@ -1,27 +1,26 @@
 //! A server in this process, and a client that speaks goose's REST to it.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::ops::Deref;
 
 use futures::StreamExt;
-use gander_server::app::App;
-use gander_server::config::{Config, Environment, Flags};
-use gander_server::http::{ROUTES, Site, router, serve};
-use gander_server::token::{self, Scope, Tokens};
+use gander_server::token::{self, Scope};
 use reqwest::{Method, RequestBuilder};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::served::Served;
 
 pub struct House {
-    pub address: SocketAddr,
-    pub token: String,
-    pub app: Arc<App>,
-    config: Config,
+    served: Served,
     http: reqwest::Client,
-    _stop: DropGuard,
-    root: tempfile::TempDir,
+}
+
+impl Deref for House {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
 }
 
 /// A stream of events that is read piece by piece.
@@ -36,23 +35,8 @@ impl House {
     }
 
     pub async fn with(variables: &[(&str, &str)]) -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let root = tempfile::tempdir().unwrap();
-        let home = root.path().display().to_string();
-        let fixed = [("HOME", home.as_str()), ("GANDER_MODEL", "demo/demo"), ("GANDER_PERMISSIONS_POLICY", "auto")];
-        let pairs = fixed.iter().chain(variables).map(|(name, value)| (name.to_string(), value.to_string()));
-        let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
-        let config = Config::load(&flags, &Environment::from_pairs(pairs)).unwrap();
-        config.paths.create().unwrap();
-        let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
-        let app = App::start(config.clone()).await.unwrap();
-        let site = Site::new(app.clone(), &config, Tokens::open(&config.paths).unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
-        let http = reqwest::Client::new();
-        Self { address, token, app, config, http, _stop: stop.drop_guard(), root }
+        let served = Served::with(&[("GANDER_PERMISSIONS_POLICY", "auto")], variables).await;
+        Self { served, http: reqwest::Client::builder().no_proxy().build().unwrap() }
     }
 
     /// A token of somebody else.
@@ -60,10 +44,9 @@ impl House {
         token::add(&self.config.paths, "anna", scopes, None).unwrap().expose_secret().to_owned()
     }
 
+    /// The folder to work in, as a text.
     pub fn work(&self) -> String {
-        let path = self.root.path().join("work");
-        std::fs::create_dir_all(&path).unwrap();
-        path.canonicalize().unwrap().to_str().unwrap().to_owned()
+        self.served.work().to_str().unwrap().to_owned()
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {

@@ -6,6 +6,8 @@ mod chat;
 mod house;
 mod routes;
 mod schedules;
+#[path = "../served/mod.rs"]
+mod served;
 mod shapes;
 mod tools;
 

@@ -1,34 +1,35 @@
 //! A server in this process, reached over HTTP and over a pipe that speaks ACP.
 
-use std::net::SocketAddr;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{Entry, Event, Outcome, Principal, Seq, SessionId, SessionView, Settings};
-use gander_server::app::{App, Peer};
-use gander_server::config::{Config, Environment, Flags, Keys};
-use gander_server::http::{ROUTES, Site, router, serve};
+use gander_server::app::Peer;
+use gander_server::config::Keys;
 use gander_server::log::{Form, SessionQuery, sessions_of};
-use gander_server::token::{self, Tokens};
 use gander_testkit::harness::Client;
 use reqwest::Method;
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::io::{duplex, split};
-use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::served::Served;
 
 /// Long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct House {
-    pub app: Arc<App>,
-    address: SocketAddr,
-    token: String,
+    served: Served,
     http: reqwest::Client,
-    _stop: DropGuard,
-    root: tempfile::TempDir,
+}
+
+impl Deref for House {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
 }
 
 impl House {
@@ -37,42 +38,13 @@ impl House {
     }
 
     pub async fn with(variables: &[(&str, &str)]) -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let root = tempfile::tempdir().unwrap();
-        let home = root.path().display().to_string();
-        let many = "1000000";
-        let fixed = [
-            ("HOME", home.as_str()),
-            ("GANDER_MODEL", "demo/demo"),
-            ("GANDER_PERMISSIONS_POLICY", "auto"),
-            ("GANDER_LIMITS_REQUESTS_PER_SECOND", many),
-            ("GANDER_LIMITS_REQUEST_BURST", many),
-        ];
-        let pairs = fixed.iter().chain(variables).map(|(name, value)| (name.to_string(), value.to_string()));
-        let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
-        let config = Config::load(&flags, &Environment::from_pairs(pairs)).unwrap();
-        config.paths.create().unwrap();
-        let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
-        let app = App::start(config.clone()).await.unwrap();
-        let site = Site::new(app.clone(), &config, Tokens::open(&config.paths).unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
-        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-        Self { app, address, token, http, _stop: stop.drop_guard(), root }
+        let served = Served::with(&[("GANDER_PERMISSIONS_POLICY", "auto")], variables).await;
+        Self { served, http: reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap() }
     }
 
     /// The owner's folder of agents.
     pub fn agents(&self) -> PathBuf {
         self.app.config().agents_folder()
-    }
-
-    /// A folder to work in.
-    pub fn work(&self) -> PathBuf {
-        let path = self.root.path().join("work");
-        std::fs::create_dir_all(&path).unwrap();
-        path.canonicalize().unwrap()
     }
 
     /// An editor that has introduced itself.

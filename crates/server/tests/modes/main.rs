@@ -8,6 +8,8 @@ mod house;
 mod limits;
 mod plan;
 mod routing;
+#[path = "../served/mod.rs"]
+mod served;
 mod spent;
 mod split;
 mod table;
