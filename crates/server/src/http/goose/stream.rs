@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use gander_domain::{RunId, SessionId, SessionView};
 use gander_wire::goose::output;
 use serde_json::Value;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Peer;
@@ -35,7 +35,7 @@ impl Listening {
     /// The run as told by what follows this view.
     pub(super) fn new(desk: &Arc<Desk>, peer: &Peer, view: SessionView, run: RunId, stop: CancellationToken) -> Self {
         let session = view.session;
-        let mut pings = tokio::time::interval(PING);
+        let mut pings = tokio::time::interval_at(Instant::now() + PING, PING);
         pings.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
             follower: desk.hub.follow(session, view.head, Form::Joined),
@@ -53,17 +53,17 @@ impl Listening {
         }
     }
 
-    /// The events, until the run has ended.
+    /// The events, until the run has ended. A sign of life goes first: clients wait for one.
     pub(super) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        futures::stream::unfold(self, |mut listening| async move {
+        let greeting = futures::stream::iter([Ok(frame(&[output::ping()]))]);
+        greeting.chain(futures::stream::unfold(self, |mut listening| async move {
             let piece = listening.next().await?;
             Some((Ok(piece), listening))
-        })
+        }))
     }
 
     async fn next(&mut self) -> Option<Bytes> {
         while !self.leaving.over {
-            // A sign of life goes first: clients wait for one.
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
