@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
+import urllib.request
 import uuid
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -108,12 +109,15 @@ class House:
         self.data.mkdir()
         self.work.mkdir()
 
+    async def command(self, *words):
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.data), "GANDER_MODEL": "demo/demo"}
+        words = (GANDER, *words, "--data", str(self.data))
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(*words, env=env, stdin=pipe, stdout=pipe, limit=64 << 20)
+
     @asynccontextmanager
     async def editor(self):
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.data), "GANDER_MODEL": "demo/demo"}
-        command = (GANDER, "acp", "--data", str(self.data))
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*command, env=env, stdin=pipe, stdout=pipe, limit=64 << 20)
+        process = await self.command("acp")
         editor = Editor(process)
         capabilities = {"elicitation": {"form": {}, "url": {}}}
         hello = await editor.call("initialize", protocolVersion=1, clientCapabilities=capabilities)
@@ -242,10 +246,14 @@ async def progress(house):
         assert call["status"] == "completed", call
 
 
-async def over_http(house):
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+async def over_http(house):
+    port = free_port()
     program = ("node", str(HERE / "node_modules/.bin/mcp-server-everything"), "streamableHttp")
     env = {**os.environ, "PORT": str(port)}
     null = asyncio.subprocess.DEVNULL
@@ -260,6 +268,79 @@ async def over_http(house):
     finally:
         server.kill()
         await server.wait()
+
+
+@asynccontextmanager
+async def guarded(lifetime):
+    """A server behind OAuth."""
+    port = free_port()
+    program = (str(HERE / ".venv/bin/python"), str(HERE / "guarded.py"), str(port), str(lifetime))
+    null = asyncio.subprocess.DEVNULL
+    server = await asyncio.create_subprocess_exec(*program, stdout=null, stderr=null)
+    try:
+        await listening(port)
+        yield {"type": "http", "name": "guarded", "url": f"http://127.0.0.1:{port}/mcp", "headers": []}
+    finally:
+        server.kill()
+        await server.wait()
+
+
+async def login(house):
+    """The editor is asked to open an address; whoever opens it there is sent back to us, and the tools are there."""
+    async with guarded(3600) as server, house.editor() as editor:
+        session = await editor.session(house.work, server)
+        await state(editor, session, "needs_login")
+        # Whoever works on meanwhile is asked and not stopped.
+        await editor.use(session, ("shell", {"command": "sleep 3"}))
+        await editor.until(lambda: any(request["method"] == "elicitation/create" for request in editor.requests))
+        asked = next(request for request in editor.requests if request["method"] == "elicitation/create")
+        assert asked["params"]["mode"] == "url", asked
+        page = await asyncio.to_thread(browse, asked["params"]["url"])
+        assert "You are logged in" in page, page
+        await ready(editor, session, "guarded__renewals")
+        [call] = await editor.use(session, ("guarded__renewals", {}))
+        assert "renewed 0 times" in shown(call), call
+        seen = json.dumps([editor.updates, editor.requests, await editor.servers(session)])
+        kept = house.data / "secrets.json"
+        tokens = re.findall(r'"(?:access|refresh)_token":"([^"]+)"', kept.read_text())
+        assert len(tokens) == 2 and not any(token in seen for token in tokens), "tokens are kept and not shown"
+        assert kept.stat().st_mode & 0o777 == 0o600, oct(kept.stat().st_mode)
+
+
+async def login_from_terminal(house):
+    """Another client of the same person finds the login; a token that ends is renewed."""
+    async with guarded(31) as server, house.editor() as editor:
+        session = await editor.session(house.work, server)
+        await state(editor, session, "needs_login")
+        terminal = await house.command("extensions", "login", "guarded", "--session", session)
+        await terminal.stdout.readline()
+        url = (await terminal.stdout.readline()).decode().strip()
+        page = await asyncio.to_thread(browse, url)
+        assert "You are logged in" in page, page
+        assert (await terminal.stdout.readline()).decode().strip() == "Logged in."
+        assert await terminal.wait() == 0
+        await ready(editor, session, "guarded__renewals")
+        await asyncio.sleep(2)  # a token with less than 30 seconds left is renewed
+        [call] = await editor.use(session, ("guarded__renewals", {}))
+        assert re.search("renewed [1-9]", shown(call)), call
+        forgotten = await house.command("extensions", "logout", "guarded", "--session", session)
+        assert await forgotten.wait() == 0
+        assert "access_token" not in (house.data / "secrets.json").read_text()
+
+
+def browse(url):
+    """Opens an address as a browser would, redirects included."""
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read().decode()
+
+
+async def state(editor, session, wanted):
+    for _ in range(300):
+        servers = await editor.servers(session)
+        if [server["state"] for server in servers] == [wanted]:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"not {wanted}: {servers}")
 
 
 async def files(house):
@@ -336,7 +417,7 @@ async def listening(port):
     raise AssertionError("the server does not listen")
 
 
-SCENARIOS = [tools, late_tools, elicitation, sampling, progress, over_http, files, python, crash, no_orphans]
+SCENARIOS = [tools, late_tools, elicitation, sampling, progress, over_http, login, login_from_terminal, files, python, crash, no_orphans]
 
 
 async def main():

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
+use gander_agent::mcp::Keyring;
 use gander_agent::model::ToolSpec;
 use gander_agent::modes::Shelf;
 use gander_agent::sandbox::Sandbox;
@@ -27,7 +28,7 @@ use crate::config::{Config, Keys, OnRestart, RemoteAgent, RemoteKind, Sections};
 use crate::door::a2a::{Push, Signer};
 use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
-use crate::extensions::{self, Extensions, Ground, PinStore};
+use crate::extensions::{self, Extensions, Ground, PinStore, VaultPurse};
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
@@ -83,8 +84,10 @@ impl App {
         let sandbox = fences(&config);
         let pins = PinStore::load(Arc::clone(&store)).await?;
         let trust = Trust::load(Arc::clone(&store)).await?;
-        let added = extensions::Kept::load(Arc::clone(&store), Vault::open(config.paths.secrets())?).await?;
-        let ground = ground(&config, pins, added, &trust, sandbox.clone());
+        let vault = Vault::open(config.paths.secrets())?;
+        let added = extensions::Kept::load(Arc::clone(&store), vault.clone()).await?;
+        let keyring = Keyring::new(Arc::new(VaultPurse(vault)));
+        let ground = Ground { keyring, ..ground(&config, pins, added, &trust, sandbox.clone()) };
         let extensions = Arc::new(Extensions::new(config.extensions.clone(), ground));
         let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
         let schedules = Arc::new(schedules(&config, &store).await?);
@@ -255,6 +258,7 @@ fn ground(config: &Config, pins: PinStore, kept: extensions::Kept, trust: &Trust
         limits: config.sections.tools.limits(),
         redactor: Redactor::new(secrets(config)),
         pins: Arc::new(pins),
+        keyring: Keyring::default(),
         kept,
         trust: trust.clone(),
         keys: config.keys.clone(),

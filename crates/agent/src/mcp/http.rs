@@ -5,16 +5,21 @@ use std::collections::HashMap;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use super::spec::Reach;
+use super::login::{self, Keyring};
+use super::spec::{Reach, Spec, Transport};
 
 /// A transport to this address, or why there is none.
 pub(super) async fn transport(
-    url: &str,
-    headers: &[(String, String)],
-    reach: &Reach,
-) -> Result<StreamableHttpClientTransport<Client>, String> {
+    spec: &Spec,
+    keyring: &Keyring,
+) -> Result<StreamableHttpClientTransport<AuthClient<Client>>, String> {
+    let Transport::Http { url, headers, reach, .. } = &spec.transport else {
+        return Err("a program has no address".to_owned());
+    };
+    let bearer = bearer(spec, keyring, headers).await?;
     let url = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("only http and https addresses are used: {}", url.scheme()));
@@ -22,7 +27,15 @@ pub(super) async fn transport(
     let client = client(&url, reach).await?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
     config.custom_headers = headers.iter().map(header).collect::<Result<HashMap<_, _>, String>>()?;
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok(StreamableHttpClientTransport::with_client(AuthClient::new(client, bearer), config))
+}
+
+/// Whoever gives a token of their own needs no login.
+async fn bearer(spec: &Spec, keyring: &Keyring, headers: &[(String, String)]) -> Result<AuthorizationManager, String> {
+    match headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+        true => login::bearer(spec, &Keyring::default()).await,
+        false => login::bearer(spec, keyring).await,
+    }
 }
 
 /// Redirects are not followed: they would carry the headers elsewhere. Under a guard only what was looked up and

@@ -22,6 +22,7 @@ use super::child::{Child, Program};
 use super::content::clip;
 use super::handler::Handler;
 use super::http;
+use super::login::Keyring;
 use super::spec::{Confinement, Spec, Transport};
 use super::tally::{Tallied, Tally};
 use crate::sandbox::{Network, Sandbox, Wrap, offline};
@@ -48,6 +49,8 @@ pub(super) struct Ground {
     pub network: Network,
     pub roots: Arc<[String]>,
     pub redactor: Redactor,
+    /// Tokens of the session's owner.
+    pub keyring: Keyring,
 }
 
 /// A live connection, as calls use it. Cheap to clone.
@@ -71,15 +74,15 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects and greets. A server that refuses the old greeting gets the new one, on a fresh connection.
-    pub(super) async fn open(name: &str, spec: &Spec, ground: &Ground) -> Result<Self, String> {
+    pub(super) async fn open(name: &str, spec: &Spec, ground: &Ground) -> Result<Self, Unopened> {
         match Self::greet(name, spec, ground, ClientLifecycleMode::Initialize).await {
             Ok(link) => Ok(link),
             Err(Failure::Greeting(error, _)) if matches!(*error, ClientInitializeError::JsonRpcError(_)) => {
                 let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
                 let discover = ClientLifecycleMode::Discover { preferred_versions };
-                Self::greet(name, spec, ground, discover).await.map_err(|failure| failure.text(spec, ground))
+                Self::greet(name, spec, ground, discover).await.map_err(|failure| failure.shown(spec, ground))
             }
-            Err(failure) => Err(failure.text(spec, ground)),
+            Err(failure) => Err(failure.shown(spec, ground)),
         }
     }
 
@@ -98,8 +101,8 @@ impl Link {
                 link.line.tally = Some(tally);
                 Ok(link)
             }
-            Transport::Http { url, headers, reach } => {
-                let transport = http::transport(url, headers, reach).await.map_err(Failure::Start)?;
+            Transport::Http { .. } => {
+                let transport = http::transport(spec, &ground.keyring).await.map_err(Failure::Start)?;
                 Self::join(handler, transport, how, None).await
             }
         }
@@ -268,7 +271,21 @@ enum Failure {
     Greeting(Box<ClientInitializeError>, String),
 }
 
+/// Why there is no connection, for others.
+pub(super) enum Unopened {
+    /// A person has to log in first.
+    Locked,
+    Failed(String),
+}
+
 impl Failure {
+    fn shown(self, spec: &Spec, ground: &Ground) -> Unopened {
+        match &self {
+            Self::Greeting(error, _) if error.is_authorization_required() => Unopened::Locked,
+            Self::Start(_) | Self::Greeting(..) => Unopened::Failed(self.text(spec, ground)),
+        }
+    }
+
     fn text(self, spec: &Spec, ground: &Ground) -> String {
         let advice = match &self {
             Self::Start(_) => None,
@@ -287,9 +304,6 @@ impl Failure {
 
 /// A program that dies is met either where we read or where we write.
 fn reason(error: &ClientInitializeError) -> String {
-    if error.is_authorization_required() {
-        return "it wants a login".to_owned();
-    }
     if let ClientInitializeError::TransportError { error, .. } = error {
         let ended = error.error.downcast_ref::<std::io::Error>().is_some();
         return if ended { "it ended".to_owned() } else { error.error.to_string() };

@@ -15,7 +15,9 @@ mod child;
 mod content;
 mod handler;
 mod http;
+mod invite;
 mod link;
+mod login;
 mod names;
 mod pins;
 mod prompts;
@@ -28,6 +30,7 @@ mod tally;
 
 pub use audience::{Attendance, Audience, News};
 pub use catalogue::{PromptArgument, PromptSpec};
+pub use login::{Keyring, Login, Pocket, Purse, logout};
 pub use pins::{PinBook, Pins};
 pub use servers::{Circumstances, Condition, Servers, Standing};
 pub use spec::{Confinement, Reach, Spec, Transport};

@@ -10,7 +10,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::audience::News;
 use super::catalogue::Catalogue;
-use super::link::{Ground, Line, Link};
+use super::invite::Invitation;
+use super::link::{Ground, Line, Link, Unopened};
 use super::spec::Spec;
 
 /// The first pause after a failure; each further one is twice as long.
@@ -30,6 +31,8 @@ pub(super) struct Server {
     /// Its name before its tools.
     pub name: String,
     pub spec: Spec,
+    /// The login that people were asked for.
+    pub invitation: Invitation,
     view: watch::Receiver<View>,
     wanted: Arc<Notify>,
     start: Duration,
@@ -62,6 +65,8 @@ pub(super) enum Phase {
     Asleep,
     Starting,
     Ready,
+    /// It wants a login first.
+    Locked,
     Failed(String),
 }
 
@@ -82,7 +87,7 @@ impl Server {
             failures: 0,
         };
         tokio::spawn(keeper.keep());
-        Self { name, spec, view, wanted, start: times.start, _stop: stop.drop_guard() }
+        Self { name, spec, invitation: Invitation::default(), view, wanted, start: times.start, _stop: stop.drop_guard() }
     }
 
     pub(super) fn view(&self) -> View {
@@ -101,7 +106,7 @@ impl Server {
         self.want();
         while !ready && view.changed().await.is_ok() {
             match view.borrow_and_update().phase {
-                Phase::Ready | Phase::Failed(_) => return,
+                Phase::Ready | Phase::Locked | Phase::Failed(_) => return,
                 Phase::Asleep | Phase::Starting => {}
             }
         }
@@ -115,6 +120,7 @@ impl Server {
         let View { phase, line, .. } = self.view();
         line.ok_or_else(|| match phase {
             Phase::Failed(reason) => format!("the server {} is not running: {reason}", self.name),
+            Phase::Locked => needs_login(&self.name),
             Phase::Asleep | Phase::Starting | Phase::Ready => format!("the server {} is not running", self.name),
         })
     }
@@ -126,6 +132,11 @@ impl Server {
         drop(tokio::time::timeout(self.start, other).await);
         self.line().await
     }
+}
+
+/// What people do about it.
+pub(super) fn needs_login(name: &str) -> String {
+    format!("{name} needs authorization: gander extensions login {name}")
 }
 
 /// The task behind a server.
@@ -181,7 +192,8 @@ impl Keeper {
         };
         let link = match opened {
             Ok(Ok(link)) => link,
-            Ok(Err(reason)) => return Some(self.failed(&reason)),
+            Ok(Err(Unopened::Locked)) => return self.locked(),
+            Ok(Err(Unopened::Failed(reason))) => return Some(self.failed(&reason)),
             Err(_) => return Some(self.failed(&format!("it did not start in {} s", self.times.start.as_secs()))),
         };
         let since = Instant::now();
@@ -205,10 +217,10 @@ impl Keeper {
         }
     }
 
-    async fn open(&self) -> Result<Link, String> {
+    async fn open(&self) -> Result<Link, Unopened> {
         let link = Link::open(&self.name, &self.spec, &self.ground).await?;
         link.line.quiet().await;
-        let catalogue = link.line.catalogue(&self.name).await?;
+        let catalogue = link.line.catalogue(&self.name).await.map_err(Unopened::Failed)?;
         self.ready(&link.line, catalogue);
         Ok(link)
     }
@@ -241,6 +253,15 @@ impl Keeper {
         let ready = View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()) };
         self.tell.send_replace(ready);
         self.ground.seat.tell(News::Tools);
+    }
+
+    /// Trying again helps nobody before a person logged in.
+    fn locked(&self) -> Option<Duration> {
+        tracing::info!(server = self.name, "an MCP server wants a login");
+        self.turn(Phase::Locked);
+        self.ground.seat.notice(Severity::Warning, &needs_login(&self.name), None);
+        self.ground.seat.tell(News::Tools);
+        None
     }
 
     fn failed(&mut self, reason: &str) -> Duration {

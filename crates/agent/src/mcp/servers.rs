@@ -18,7 +18,9 @@ use super::audience::{Attendance, Audience, News, Seat, line};
 use super::calls::{CallError, ToolUse};
 use super::catalogue::{Offered, PromptSpec};
 use super::content;
+use super::invite;
 use super::link::Ground;
+use super::login::Keyring;
 use super::names;
 use super::pins::{self, PinBook, Pins};
 use super::server::{Phase, Server, Times};
@@ -57,6 +59,8 @@ pub struct Circumstances {
     pub redactor: Redactor,
     /// What tools were when they were first seen.
     pub pins: Arc<dyn PinBook>,
+    /// Tokens of the session's owner.
+    pub keyring: Keyring,
     /// How long a server may take from its start to its lists.
     pub start: Duration,
     /// A server that nobody needs for so long sleeps.
@@ -87,6 +91,8 @@ pub enum Condition {
     Starting,
     /// It works.
     Ready,
+    /// It wants a login first.
+    Locked,
     /// It does not, for this reason.
     Failed(String),
 }
@@ -105,6 +111,7 @@ impl Default for Servers {
                 limits: Limits::default(),
                 redactor: Redactor::default(),
                 pins: Arc::new(Pins::default()),
+                keyring: Keyring::default(),
                 start: Duration::from_secs(30),
                 idle: Duration::from_secs(600),
             },
@@ -116,12 +123,12 @@ impl Servers {
     /// These servers, all asleep.
     pub fn new(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
         let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
-        let Circumstances { sandbox, network, .. } = circumstances;
+        let Circumstances { sandbox, network, keyring, .. } = circumstances;
         let roots =
             std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
         let roots = roots.map(String::from).collect();
         let seat = Seat::default();
-        let ground = Ground { seat, environment, cwd: workspace, folders, sandbox, network, roots, redactor };
+        let ground = Ground { seat, environment, cwd: workspace, folders, sandbox, network, roots, redactor, keyring };
         let servers = Self {
             servers: Mutex::default(),
             ground,
@@ -160,7 +167,7 @@ impl Servers {
 
     /// True if none of them runs.
     pub fn are_asleep(&self) -> bool {
-        self.all().iter().all(|server| matches!(server.view().phase, Phase::Asleep | Phase::Failed(_)))
+        self.all().iter().all(|server| matches!(server.view().phase, Phase::Asleep | Phase::Locked | Phase::Failed(_)))
     }
 
     /// Starts all of them, in the background.
@@ -194,8 +201,13 @@ impl Servers {
         self.ground.seat.ask(title, ask).await
     }
 
-    /// Asks about tools that are not what they were. Each is asked about once in a run.
+    /// Asks about tools that are not what they were, and for logins. Each is asked about once in a run.
     pub fn review(&self) {
+        for server in self.all().into_iter().filter(|server| server.view().phase == Phase::Locked) {
+            if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("login {}", server.name)) {
+                tokio::spawn(invite::invite(self.ground.clone(), server));
+            }
+        }
         for (server, offered) in self.offered().into_iter().filter(|(server, offered)| !self.holds(server, offered)) {
             let fresh = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(offered.definition.clone());
             if fresh {
@@ -338,6 +350,7 @@ impl Servers {
                 Phase::Asleep => Condition::Asleep,
                 Phase::Starting => Condition::Starting,
                 Phase::Ready => Condition::Ready,
+                Phase::Locked => Condition::Locked,
                 Phase::Failed(reason) => Condition::Failed(reason),
             },
             tools: tools.into_iter().map(|offered| offered.spec.name.clone()).collect(),

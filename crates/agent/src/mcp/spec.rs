@@ -53,6 +53,8 @@ pub enum Transport {
         headers: Vec<(String, String)>,
         /// Which addresses may be dialled.
         reach: Reach,
+        /// Who we are at its login, if somebody made us known there.
+        client_id: Option<String>,
     },
 }
 
@@ -155,6 +157,7 @@ mod tests {
             url: "https://user:hush@example.org/mcp?key=hush".to_owned(),
             headers: vec![("authorization".to_owned(), "hush".to_owned())],
             reach: Reach::Anywhere,
+            client_id: None,
         };
         let http = Spec::new("web".to_owned(), transport);
         assert_eq!(http.place(), "https://example.org/mcp");

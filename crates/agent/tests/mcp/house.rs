@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use gander_agent::mcp::{Attendance, Audience, Circumstances, News, PinBook, Pins, Servers, Spec, Transport};
+use gander_agent::mcp::{Attendance, Audience, Circumstances, Keyring, News, PinBook, Pins, Servers, Spec, Transport};
 use gander_agent::model::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
 use gander_agent::sandbox::{Network, Sandbox};
 use gander_agent::tools::{Environment, Limits, Redactor, Signal};
@@ -42,6 +42,7 @@ pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
         limits: Limits::default(),
         redactor: Redactor::default(),
         pins,
+        keyring: Keyring::default(),
         start: Duration::from_secs(30),
         idle: Duration::from_secs(600),
     }

@@ -16,6 +16,11 @@ pub(super) async fn run(context: Context, command: ExtensionsCommand) -> anyhow:
     let (method, params) = request(&command)?;
     let mut connection = client::connect(&context.config, &cwd).await?;
     let answer = connection.call(method, &params).await?;
+    if let Some(url) = answer["url"].as_str() {
+        context.output.line(&format!("Open this in a browser on this machine:\n{}", clean(url)))?;
+        connection.call("_gander/extensions/login/wait", &params).await?;
+        context.output.line("Logged in.")?;
+    }
     let json = matches!(command, ExtensionsCommand::List { json: true, .. });
     for extension in answer["extensions"].as_array().into_iter().flatten() {
         let line = if json { extension.to_string() } else { row(extension) };
@@ -29,6 +34,12 @@ fn request(command: &ExtensionsCommand) -> anyhow::Result<(&'static str, Value)>
         ExtensionsCommand::List { session, .. } => ("_gander/extensions/list", json!({ "sessionId": session })),
         ExtensionsCommand::Remove { name, session } => {
             ("_gander/extensions/remove", json!({ "sessionId": session, "name": name }))
+        }
+        ExtensionsCommand::Login { name, session } => {
+            ("_gander/extensions/login", json!({ "sessionId": session, "name": name }))
+        }
+        ExtensionsCommand::Logout { name, session } => {
+            ("_gander/extensions/logout", json!({ "sessionId": session, "name": name }))
         }
         ExtensionsCommand::Add { name, url, headers, env, network, no_sandbox, session, command } => {
             let entry = Entry {

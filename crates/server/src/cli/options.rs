@@ -420,6 +420,22 @@ Examples:
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
+    /// Log in at one that wants it, in a browser on this machine
+    Login {
+        /// Its name
+        name: String,
+        /// It belongs to this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Forget the login at one
+    Logout {
+        /// Its name
+        name: String,
+        /// It belongs to this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
     /// The MCP servers of every session, or those of one and how they are
     List {
         /// Those of this session

@@ -1,5 +1,6 @@
 //! MCP servers added and taken away while the server runs, for every door that has the notion.
 
+use gander_agent::mcp::Spec;
 use gander_domain::{Principal, SessionId, SessionView};
 use gander_wire::acp::Refusal;
 
@@ -33,6 +34,35 @@ pub async fn add(
 pub async fn remove(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
     let (range, view) = range(desk, peer, session).await?;
     desk.extensions.remove(range, view.as_ref(), name).await.map_err(|error| refused(&error))
+}
+
+/// Begins a login at a server for this client; the answer is what its person opens.
+pub async fn login(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<String, Refusal> {
+    let spec = named(desk, peer, session, name).await?;
+    desk.extensions.login(&peer.principal, &spec).await.map_err(|error| refused(&error))
+}
+
+/// Until the login is over.
+pub async fn logged_in(desk: &Desk, peer: &Peer, name: &str) -> Result<(), Refusal> {
+    desk.extensions.logged_in(&peer.principal, name).await.map_err(|error| refused(&error))
+}
+
+/// Forgets what a login yielded.
+pub async fn log_out(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
+    let spec = named(desk, peer, session, name).await?;
+    desk.extensions.log_out(&peer.principal, &spec).map_err(|error| refused(&error))
+}
+
+async fn named(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<Spec, Refusal> {
+    let specs = match session {
+        None => desk.extensions.everywhere(),
+        Some(session) => {
+            let view = desk.hub.view_for(session, &peer.principal).await.map_err(|error| refusal(session, &error))?;
+            desk.extensions.specs(&view)
+        }
+    };
+    let found = specs.into_iter().find(|spec| spec.name == name);
+    found.ok_or_else(|| refused(&ExtensionError::NoSuch(name.to_owned())))
 }
 
 /// What every session has is the owner's to change.

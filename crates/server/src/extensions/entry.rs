@@ -27,6 +27,9 @@ pub struct Entry {
     pub url: Option<String>,
     /// What every request carries.
     pub headers: BTreeMap<String, String>,
+    /// Who we are at its login, if somebody made us known there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
     /// How long one call may be silent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
@@ -74,6 +77,7 @@ impl Entry {
                 url: self.url.clone().unwrap_or_default(),
                 headers: self.headers.clone().into_iter().collect(),
                 reach,
+                client_id: self.client_id.clone(),
             },
         };
         let confinement = match (self.sandbox, self.network) {

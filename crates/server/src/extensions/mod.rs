@@ -2,6 +2,7 @@
 
 mod entry;
 mod kept;
+mod logins;
 mod pins;
 mod project;
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_agent::mcp::{Circumstances, Condition, PromptSpec, Reach, Servers, Spec, Standing};
+use gander_agent::mcp::{Circumstances, Condition, Keyring, PromptSpec, Reach, Servers, Spec, Standing};
 use gander_agent::sandbox::{Network, Sandbox};
 use gander_agent::tools::{Environment, Guard, Limits, Redactor};
 use gander_domain::{Part, SessionId, SessionView};
@@ -18,12 +19,14 @@ use serde_json::{Value, json};
 
 pub use entry::Entry;
 pub use kept::{Kept, Range};
+pub use logins::VaultPurse;
 pub use pins::PinStore;
 
 use crate::config::Keys;
 use crate::log::StoreError;
 use crate::trust::Trust;
 use kept::Added;
+use logins::Logins;
 
 /// How long a server may take from its start to its lists.
 const START: Duration = Duration::from_secs(30);
@@ -42,6 +45,7 @@ pub struct Extensions {
     configured: Vec<Spec>,
     ground: Ground,
     sessions: Mutex<HashMap<SessionId, Place>>,
+    logins: Logins,
 }
 
 /// What all servers have in common.
@@ -58,6 +62,8 @@ pub struct Ground {
     pub redactor: Redactor,
     /// What tools were when they were first seen.
     pub pins: Arc<PinStore>,
+    /// Tokens of everybody.
+    pub keyring: Keyring,
     /// What was added and taken away while the server ran.
     pub kept: Kept,
     /// Whose own servers count.
@@ -101,7 +107,7 @@ struct Place {
 impl Extensions {
     /// With these for every session.
     pub fn new(configured: Vec<Spec>, ground: Ground) -> Self {
-        Self { configured, ground, sessions: Mutex::default() }
+        Self { configured, ground, sessions: Mutex::default(), logins: Logins::default() }
     }
 
     /// A client opens a session and brings these along. They start in the background, and so do the owner's.
@@ -256,6 +262,7 @@ impl Extensions {
             limits: self.ground.limits,
             redactor: self.ground.redactor.clone(),
             pins: Arc::clone(&self.ground.pins) as _,
+            keyring: self.keyring(&view.owner),
             start: START,
             idle: IDLE,
         };
@@ -293,6 +300,7 @@ fn shown(standing: Standing) -> Value {
         Condition::Asleep => ("asleep", None),
         Condition::Starting => ("starting", None),
         Condition::Ready => ("ready", None),
+        Condition::Locked => ("needs_login", Some(format!("gander extensions login {name}"))),
         Condition::Failed(reason) => ("failed", Some(reason)),
     };
     json!({"name": name, "place": place, "state": state, "reason": reason, "tools": tools, "changed": changed})

@@ -61,6 +61,7 @@ fn address(extension: &Extension, anywhere: bool) -> Spec {
         url: extension.uri.clone().unwrap_or_default(),
         headers: pairs(extension.more.get("headers")),
         reach: if anywhere { Reach::Anywhere } else { Reach::Guarded(Guard::default()) },
+        client_id: None,
     };
     Spec::new(extension.name.clone(), transport)
 }

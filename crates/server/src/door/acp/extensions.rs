@@ -31,6 +31,9 @@ pub(super) async fn call(desk: &Desk, peer: &Peer, method: &str, params: Value) 
         "_gander/extensions/list" => extensions(desk, peer, params).await,
         "_gander/extensions/add" => add_extension(desk, peer, params).await,
         "_gander/extensions/remove" => remove_extension(desk, peer, params).await,
+        "_gander/extensions/login" => log_in(desk, peer, params).await,
+        "_gander/extensions/login/wait" => logged_in(desk, peer, params).await,
+        "_gander/extensions/logout" => log_out(desk, peer, params).await,
         "_gander/grants/list" => grants(desk).await,
         "_gander/grants/revoke" => revoke(desk, params).await,
         "_gander/trust/list" => Ok(trusted(desk)),
@@ -142,6 +145,21 @@ async fn add_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value,
 async fn remove_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
     let Extension { session_id, name, .. } = read(params)?;
     door::remove(desk, peer, session_id, &name).await.map(|()| json!({}))
+}
+
+async fn log_in(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Extension { session_id, name, .. } = read(params)?;
+    door::login(desk, peer, session_id, &name).await.map(|url| json!({ "url": url }))
+}
+
+async fn logged_in(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Extension { name, .. } = read(params)?;
+    door::logged_in(desk, peer, &name).await.map(|()| json!({}))
+}
+
+async fn log_out(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Extension { session_id, name, .. } = read(params)?;
+    door::log_out(desk, peer, session_id, &name).await.map(|()| json!({}))
 }
 
 async fn grants(desk: &Desk) -> Result<Value, Refusal> {

@@ -41,7 +41,7 @@ fn spec(server: &McpServer, may_start: bool) -> Result<Spec, Refusal> {
         McpServer::Http(http) => {
             let headers = http.headers.iter().map(|HttpHeader { name, value, .. }| (name.clone(), value.clone()));
             let reach = if may_start { Reach::Anywhere } else { Reach::Guarded(Guard::default()) };
-            (&http.name, Transport::Http { url: http.url.clone(), headers: headers.collect(), reach })
+            (&http.name, Transport::Http { url: http.url.clone(), headers: headers.collect(), reach, client_id: None })
         }
         _ => {
             return Err(Refusal::BadParams(

@@ -1,0 +1,73 @@
+//! Asks the people of a run to log in at a server that wants it.
+
+use std::sync::Arc;
+
+use gander_domain::{Ask, Reply, Severity};
+use tokio::sync::{Mutex, watch};
+
+use super::link::Ground;
+use super::login::Login;
+use super::server::Server;
+
+/// The login of a server that people were asked for. Every run asks for the same one until it is over.
+#[derive(Default)]
+pub(super) struct Invitation(Mutex<Option<Pending>>);
+
+/// A login under way, and how it ended.
+#[derive(Clone)]
+struct Pending {
+    url: String,
+    end: watch::Receiver<Option<Result<(), String>>>,
+}
+
+/// Asks a person to log in. A login that was begun holds, also if the run that asked is over.
+pub(super) async fn invite(ground: Ground, server: Arc<Server>) {
+    let end = match pending(&ground, &server).await {
+        Ok(pending) => asked(&ground, &server, pending).await,
+        Err(reason) => Some(Err(reason)),
+    };
+    if let Some(Err(reason)) = end {
+        let title = format!("{} is not authorized: {}", server.name, ground.redactor.text(&reason));
+        ground.seat.notice(Severity::Warning, &title, None);
+    }
+}
+
+/// None if the person does not want to.
+async fn asked(ground: &Ground, server: &Server, mut pending: Pending) -> Option<Result<(), String>> {
+    let title = format!("{} needs authorization: open {}", server.name, pending.url);
+    let ask = ground.seat.ask(&title, Ask::Visit { url: pending.url.clone() });
+    tokio::select! {
+        end = ended(&mut pending) => return Some(end),
+        reply = ask => match reply {
+            Reply::Filled { .. } | Reply::Chosen { .. } => {}
+            Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => return None,
+        },
+    }
+    Some(ended(&mut pending).await)
+}
+
+async fn ended(pending: &mut Pending) -> Result<(), String> {
+    let end = pending.end.wait_for(Option::is_some).await.map(|end| end.clone());
+    end.ok().flatten().unwrap_or_else(|| Err("the login was given up".to_owned()))
+}
+
+/// The login under way; a new one if there is none.
+async fn pending(ground: &Ground, server: &Arc<Server>) -> Result<Pending, String> {
+    let mut invitation = server.invitation.0.lock().await;
+    if let Some(pending) = invitation.as_ref().filter(|pending| pending.end.borrow().is_none()) {
+        return Ok(pending.clone());
+    }
+    let login = Login::begin(&server.spec, &ground.keyring).await?;
+    let (tell, end) = watch::channel(None);
+    let pending = Pending { url: login.url.clone(), end };
+    *invitation = Some(pending.clone());
+    let server = Arc::downgrade(server);
+    tokio::spawn(async move {
+        let end = login.done().await;
+        if let Some(server) = server.upgrade().filter(|_| end.is_ok()) {
+            server.want();
+        }
+        tell.send_replace(Some(end));
+    });
+    Ok(pending)
+}

@@ -1,0 +1,108 @@
+//! Where the tokens of logins are kept: each person's apart, and never shown.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
+use serde_json::Value;
+
+/// Keeps what logins yielded, by name. It holds secrets.
+pub trait Purse: Send + Sync {
+    /// What is kept under this name.
+    fn load(&self, name: &str) -> Option<Value>;
+    /// Keeps this under the name.
+    fn save(&self, name: &str, tokens: &Value) -> Result<(), String>;
+    /// Forgets it.
+    fn clear(&self, name: &str) -> Result<(), String>;
+}
+
+/// Keeps it in memory.
+#[derive(Default)]
+pub struct Pocket(Mutex<HashMap<String, Value>>);
+
+/// One person's tokens. Cheap to clone.
+#[derive(Clone)]
+pub struct Keyring {
+    purse: Arc<dyn Purse>,
+    owner: String,
+    /// Of two that renew the same token at once the second would hold a used one.
+    renewing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Default for Keyring {
+    fn default() -> Self {
+        Self::new(Arc::new(Pocket::default()))
+    }
+}
+
+impl Keyring {
+    /// Tokens in this purse.
+    pub fn new(purse: Arc<dyn Purse>) -> Self {
+        Self { purse, owner: String::new(), renewing: Arc::default() }
+    }
+
+    /// Those of this person.
+    pub fn of(&self, owner: &str) -> Self {
+        Self { owner: owner.to_owned(), ..self.clone() }
+    }
+
+    /// The place for one server's tokens.
+    pub(super) fn slot(&self, server: &str) -> Slot {
+        Slot { name: format!("login/{}/{server}", self.owner), keyring: self.clone() }
+    }
+}
+
+/// The place for one server's tokens.
+pub(super) struct Slot {
+    name: String,
+    keyring: Keyring,
+}
+
+impl Slot {
+    pub(super) fn is_empty(&self) -> bool {
+        self.keyring.purse.load(&self.name).is_none()
+    }
+
+    pub(super) fn empty(&self) -> Result<(), String> {
+        self.keyring.purse.clear(&self.name)
+    }
+}
+
+#[async_trait]
+impl CredentialStore for Slot {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        let kept = self.keyring.purse.load(&self.name).map(serde_json::from_value).transpose();
+        kept.map_err(|error| AuthError::CredentialStoreError(error.to_string()))
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let tokens = serde_json::to_value(credentials).map_err(|error| error.to_string());
+        let saved = tokens.and_then(|tokens| self.keyring.purse.save(&self.name, &tokens));
+        saved.map_err(AuthError::CredentialStoreError)
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.empty().map_err(AuthError::CredentialStoreError)
+    }
+
+    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
+        Ok(Some(CredentialRefreshGuard::new(Arc::clone(&self.keyring.renewing).lock_owned().await)))
+    }
+}
+
+impl Purse for Pocket {
+    fn load(&self, name: &str) -> Option<Value> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn save(&self, name: &str, tokens: &Value) -> Result<(), String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), tokens.clone());
+        Ok(())
+    }
+
+    fn clear(&self, name: &str) -> Result<(), String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        Ok(())
+    }
+}
