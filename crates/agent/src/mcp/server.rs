@@ -87,7 +87,15 @@ impl Server {
             failures: 0,
         };
         tokio::spawn(keeper.keep());
-        Self { name, spec, invitation: Invitation::default(), view, wanted, start: times.start, _stop: stop.drop_guard() }
+        Self {
+            name,
+            spec,
+            invitation: Invitation::default(),
+            view,
+            wanted,
+            start: times.start,
+            _stop: stop.drop_guard(),
+        }
     }
 
     pub(super) fn view(&self) -> View {

@@ -60,7 +60,7 @@ impl Callback {
 
 impl Visitor {
     /// Tells the person how it went.
-    pub(super) async fn told(mut self, end: Result<(), &str>) {
+    pub(super) async fn told(mut self, end: &Result<(), String>) {
         match end {
             Ok(()) => say(&mut self.stream, "200 OK", "You are logged in. This page can be closed.").await,
             Err(_) => say(&mut self.stream, "400 Bad Request", "The login failed. gander says why.").await,
@@ -116,7 +116,7 @@ mod tests {
         let gander = async {
             let visitor = callback.visitor("right").await.unwrap();
             assert!(visitor.url.as_str().contains("code=b"));
-            visitor.told(Ok(())).await;
+            visitor.told(&Ok(())).await;
         };
         let (page, ()) = tokio::join!(browser, gander);
         assert!(page.starts_with("HTTP/1.1 200") && page.contains("You are logged in"), "{page}");

@@ -56,7 +56,7 @@ impl Login {
     async fn wait(mut self) -> Result<(), String> {
         let visitor = self.callback.visitor(&self.state).await.map_err(|error| error.to_string())?;
         let end = self.enter(&visitor).await;
-        visitor.told(end.as_ref().map(|()| ()).map_err(String::as_str)).await;
+        visitor.told(&end).await;
         end
     }
 
