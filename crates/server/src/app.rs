@@ -91,9 +91,10 @@ impl App {
         let extensions = Arc::new(Extensions::new(config.extensions.clone(), ground));
         let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
         let schedules = Arc::new(schedules(&config, &store).await?);
-        let apps = Apps::new(Artifacts::new(Arc::clone(&store)));
+        let artifacts = Artifacts::new(Arc::clone(&store));
+        let apps = Apps::new(artifacts.clone());
         let shelf = Arc::new(Shelf::with(config.agents_folder()));
-        let kept = Kept { grants, trust, extensions, recipes, schedules, apps, shelf };
+        let kept = Kept { grants, trust, extensions, recipes, schedules, apps, artifacts, shelf };
         let native = native(&config, &models, &kept, sandbox);
         let (tools, weak) = (native.toolbox.specs(), Arc::clone(&native.hub));
         let agents = Arc::new(agents(&config, native, &store)?);
@@ -241,6 +242,7 @@ struct Kept {
     recipes: Arc<Recipes>,
     schedules: Arc<Schedules>,
     apps: Apps,
+    artifacts: Artifacts,
     shelf: Arc<Shelf>,
 }
 
@@ -303,6 +305,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) 
         own: config.own.clone(),
         recipes: Arc::clone(&kept.recipes),
         apps: kept.apps.clone(),
+        artifacts: kept.artifacts.clone(),
         hub: Arc::default(),
     }
 }
@@ -344,7 +347,7 @@ fn desk(
     let models = Arc::clone(models);
     let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
     Desk {
-        artifacts: Artifacts::new(Arc::clone(hub.store())),
+        artifacts: kept.artifacts,
         shared: Shared::new(Arc::clone(hub.store())),
         hub,
         clients,

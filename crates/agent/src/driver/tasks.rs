@@ -107,6 +107,7 @@ fn said(call: ToolCallId, signal: Signal) -> Input {
     match signal {
         Signal::Shown(content) => Input::ToolShows(call, content),
         Signal::Plan(plan) => Input::ToolPlans(call, plan),
+        Signal::Saved { name, version, mime } => Input::ToolSaved { call, name, version, mime },
         Signal::Spent(usage) => Input::Spent(usage),
     }
 }

@@ -23,6 +23,8 @@ pub enum Group {
     Delegate,
     /// Apps.
     Apps,
+    /// What is put away for whoever asked.
+    Artifacts,
     /// Recipes.
     Recipes,
     /// Skills.
@@ -33,7 +35,7 @@ pub enum Group {
 
 impl Group {
     /// Every group with its name in files.
-    pub const NAMES: [(&'static str, Self); 12] = [
+    pub const NAMES: [(&'static str, Self); 13] = [
         ("all", Self::All),
         ("look", Self::Look),
         ("edit", Self::Edit),
@@ -43,6 +45,7 @@ impl Group {
         ("propose", Self::Propose),
         ("delegate", Self::Delegate),
         ("apps", Self::Apps),
+        ("artifacts", Self::Artifacts),
         ("recipes", Self::Recipes),
         ("skills", Self::Skills),
         ("mcp", Self::Mcp),
@@ -65,6 +68,7 @@ impl Group {
             Self::Propose => tool == PROPOSE,
             Self::Delegate => tool == crate::delegate::NAME,
             Self::Apps => tool.starts_with("app_"),
+            Self::Artifacts => tool.starts_with("artifact_"),
             Self::Recipes => tool.starts_with("recipe_"),
             Self::Skills => tool == "skill" || tool.starts_with("skill_"),
             Self::Mcp => tool.contains("__"),
@@ -75,7 +79,7 @@ impl Group {
     pub(super) fn only_looks(self) -> bool {
         match self {
             Self::Look | Self::Web | Self::Plan | Self::Propose | Self::Recipes | Self::Skills => true,
-            Self::All | Self::Edit | Self::Run | Self::Delegate | Self::Apps | Self::Mcp => false,
+            Self::All | Self::Edit | Self::Run | Self::Delegate | Self::Apps | Self::Artifacts | Self::Mcp => false,
         }
     }
 }

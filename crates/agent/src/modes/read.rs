@@ -125,7 +125,7 @@ fn fitting(mode: &ModeSpec) -> Result<(), String> {
     let wrong = |group: &&Group| match mode.category {
         Category::Session => false,
         Category::PromptOnly => !group.only_looks(),
-        Category::LlmOnly => **group != Group::Apps,
+        Category::LlmOnly => !matches!(group, Group::Apps | Group::Artifacts),
     };
     match mode.groups.iter().find(wrong) {
         None => Ok(()),

@@ -38,8 +38,9 @@ impl Matter {
         let mut paths: Vec<PathBuf> = call.locations.iter().map(|location| PathBuf::from(&location.path)).collect();
         match call.name.as_str() {
             "read" | "list" | "grep" if !paths.is_empty() => Some(Self::Look { paths }),
-            "plan" | "propose_plan" | "skill" | "final_output" | "app_list" | "app_read" => Some(Self::Note),
-            "app_create" | "app_update" => Some(Self::Keep),
+            "plan" | "propose_plan" | "skill" | "final_output" | "app_list" | "app_read" | "artifact_list"
+            | "artifact_read" => Some(Self::Note),
+            "app_create" | "app_update" | "artifact_save" => Some(Self::Keep),
             // What it starts asks for itself.
             "delegate" => Some(Self::Note),
             // Its own calls are asked about. What has two underscores is of an MCP server.

@@ -77,6 +77,15 @@ pub enum Signal {
     Shown(Vec<ToolContent>),
     /// The plan is now this.
     Plan(Plan),
+    /// Something was put away under a name.
+    Saved {
+        /// Its name.
+        name: String,
+        /// Its version, from 0.
+        version: u64,
+        /// Its media type, if known.
+        mime: Option<String>,
+    },
     /// A sub-agent paid for a model call.
     Spent(Usage),
 }

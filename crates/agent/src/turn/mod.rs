@@ -99,6 +99,17 @@ pub enum Input {
     ToolShows(ToolCallId, Vec<ToolContent>),
     /// A running tool made this the plan.
     ToolPlans(ToolCallId, Plan),
+    /// A running tool put something away under a name.
+    ToolSaved {
+        /// Which.
+        call: ToolCallId,
+        /// The name.
+        name: String,
+        /// The version, from 0.
+        version: u64,
+        /// The media type, if known.
+        mime: Option<String>,
+    },
     /// A running tool is done.
     ToolDone(ToolCallId, ToolResult),
     /// A question was answered.
@@ -201,6 +212,9 @@ impl Turn {
             Input::RunTool(call) => self.run_tool(call, ids),
             Input::ToolShows(call, content) => self.tool_said(call, Report::ToolUpdated { call, content }),
             Input::ToolPlans(call, plan) => self.tool_said(call, Report::PlanSet(plan)),
+            Input::ToolSaved { call, name, version, mime } => {
+                self.tool_said(call, Report::ArtifactSaved { name, version, mime, call: Some(call) });
+            }
             Input::ToolDone(call, result) => self.tool_done(call, result, ids),
             Input::Answered(question, answer) => self.answered(question, answer, ids),
             Input::Steer(message) => self.steer(message),

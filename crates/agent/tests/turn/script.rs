@@ -292,6 +292,7 @@ fn input_line(input: &Input) -> String {
         Input::RunTool(call) => format!("order to run {}", short(call.uuid())),
         Input::ToolShows(call, _) => format!("{} shows", short(call.uuid())),
         Input::ToolPlans(call, _) => format!("{} plans", short(call.uuid())),
+        Input::ToolSaved { call, name, .. } => format!("{} puts {name} away", short(call.uuid())),
         Input::ToolDone(call, result) => format!("{} done: {}", short(call.uuid()), result_line(result)),
         Input::Answered(question, answer) => format!("answered {}: {:?}", short(question.uuid()), answer.reply),
         Input::Steer(message) => format!("steer: {}", message.plain_text()),

@@ -5,6 +5,7 @@
 //! between leaves a content that nobody points to.
 
 mod index;
+mod tools;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use index::{Kept, Version};
+pub use tools::ArtifactTools;
 
 use crate::clock;
 use crate::log::{ScopeAppend, Store, StoreError, Sync};

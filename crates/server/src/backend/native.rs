@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Backend, Beginning, Lent, Stay, course, office};
 use crate::apps::{AppTools, Apps};
+use crate::artifacts::{ArtifactTools, Artifacts};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
 use crate::hub::WeakHub;
@@ -57,6 +58,8 @@ pub struct Native {
     pub recipes: Arc<Recipes>,
     /// Everybody's apps.
     pub apps: Apps,
+    /// What was put away under a name.
+    pub artifacts: Artifacts,
     /// Where sub-agents are begun, once there is such a place.
     pub hub: Arc<OnceLock<WeakHub>>,
 }
@@ -179,6 +182,7 @@ impl Native {
         let office = self.office(view, lent);
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
         task.guests.push(Arc::new(apps));
+        task.guests.push(Arc::new(ArtifactTools { artifacts: self.artifacts.clone(), session: view.session }));
         task.parts = parts;
         if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
             let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());

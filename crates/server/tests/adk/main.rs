@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod artifacts;
 mod asking;
 mod bad;
 #[path = "../binary/mod.rs"]

@@ -1,0 +1,177 @@
+//! `artifact_save`, `artifact_list` and `artifact_read`: an agent's way to its session's artifacts.
+
+use async_trait::async_trait;
+use gander_agent::driver::Guest;
+use gander_agent::model::ToolSpec;
+use gander_agent::permission::show;
+use gander_agent::tools::Signal;
+use gander_domain::{SessionId, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{ArtifactError, Artifacts, Content, Kept, NewVersion, Shelf};
+
+/// The artifacts of one session, for its runs.
+pub struct ArtifactTools {
+    /// Everybody's.
+    pub artifacts: Artifacts,
+    /// Which session.
+    pub session: SessionId,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Save {
+    name: String,
+    text: String,
+    #[serde(default)]
+    media_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    name: String,
+    #[serde(default)]
+    version: Option<u64>,
+}
+
+/// A call, read.
+enum Wanted {
+    Save(Save),
+    List,
+    Read(Read),
+}
+
+/// Why nothing came of a call, in words for the model.
+#[derive(Debug, thiserror::Error)]
+enum Unable {
+    /// The part of the name before the colon belongs to others.
+    #[error("names that begin with user: are for what people keep, take another: {0}")]
+    Theirs(String),
+    /// No such artifact, or no such version of it.
+    #[error("no such artifact: {0}")]
+    Missing(String),
+    /// It is a picture or the like.
+    #[error("this artifact is no text: {0}")]
+    NoText(String),
+    #[error(transparent)]
+    Kept(#[from] ArtifactError),
+}
+
+#[async_trait]
+impl Guest for ArtifactTools {
+    fn specs(&self) -> Vec<ToolSpec> {
+        let spec = |name: &str, description: &str, properties: Value, required: Value| ToolSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}),
+        };
+        let text = || json!({"type": "string"});
+        vec![
+            spec(
+                "artifact_save",
+                "Puts a text away under a name, for whoever asked: a report, a table, a page. The same name again is a new version.",
+                json!({"name": text(), "text": text(), "media_type": text()}),
+                json!(["name", "text"]),
+            ),
+            spec("artifact_list", "Lists what was put away in this session.", json!({}), json!([])),
+            spec(
+                "artifact_read",
+                "Gives a text that was put away, in its latest version or an older one.",
+                json!({"name": text(), "version": {"type": "integer", "minimum": 0}}),
+                json!(["name"]),
+            ),
+        ]
+    }
+
+    fn needed(&self) -> bool {
+        false
+    }
+
+    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+        let (title, kind) = match read(name, arguments)? {
+            Ok(Wanted::Save(save)) => (format!("Put away {}", show::line(&save.name)), ToolKind::Edit),
+            Ok(Wanted::List) => ("List what was put away".to_owned(), ToolKind::Read),
+            Ok(Wanted::Read(read)) => (format!("Read the artifact {}", show::line(&read.name)), ToolKind::Read),
+            Err(wrong) => return Some(Err(ToolResult::text(ToolEnd::Failed, wrong))),
+        };
+        let (name, arguments, locations) = (name.to_owned(), arguments.clone(), Vec::new());
+        Some(Ok(ToolCall { id, name, title, kind, arguments, locations, idempotent: kind == ToolKind::Read }))
+    }
+
+    async fn run(
+        &self,
+        call: &ToolCall,
+        signals: &mpsc::Sender<Signal>,
+        _cancel: &CancellationToken,
+    ) -> Option<ToolResult> {
+        let done = match read(&call.name, &call.arguments)? {
+            Ok(Wanted::Save(save)) => self.save(save, signals).await,
+            Ok(Wanted::List) => self.list().await,
+            Ok(Wanted::Read(read)) => self.load(read).await,
+            Err(wrong) => return Some(ToolResult::text(ToolEnd::Failed, wrong)),
+        };
+        Some(match done {
+            Ok(text) => ToolResult::text(ToolEnd::Completed, text),
+            Err(error) => ToolResult::text(ToolEnd::Failed, error.to_string()),
+        })
+    }
+}
+
+impl ArtifactTools {
+    async fn save(&self, save: Save, signals: &mpsc::Sender<Signal>) -> Result<String, Unable> {
+        let Save { name, text, media_type } = save;
+        if name.starts_with("user:") {
+            return Err(Unable::Theirs(name));
+        }
+        let mime = Some(media_type.unwrap_or_else(|| "text/plain".to_owned()));
+        let (metadata, content) = (Map::new(), Content::Text { text });
+        let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
+        let version = self.artifacts.save(&self.shelf(), new).await?.number;
+        if signals.send(Signal::Saved { name: name.clone(), version, mime }).await.is_err() {
+            tracing::debug!(name, "an artifact was saved after its run");
+        }
+        Ok(format!("{name} is put away in version {version}"))
+    }
+
+    async fn list(&self) -> Result<String, Unable> {
+        let kept = self.artifacts.list(&self.shelf()).await?;
+        let line = |kept: &Kept| format!("- {} ({} versions)", kept.name, kept.versions.len());
+        let lines: Vec<String> = kept.iter().map(line).collect();
+        Ok(if lines.is_empty() { "nothing was put away yet".to_owned() } else { lines.join("\n") })
+    }
+
+    async fn load(&self, read: Read) -> Result<String, Unable> {
+        let found = self.artifacts.load(&self.shelf(), &read.name, read.version).await?;
+        match found {
+            Some((_, Content::Text { text })) => Ok(text),
+            Some((_, Content::Bytes { .. })) => Err(Unable::NoText(read.name)),
+            None => Err(Unable::Missing(read.name)),
+        }
+    }
+
+    fn shelf(&self) -> Shelf {
+        Shelf::session(self.session)
+    }
+}
+
+/// None for any other tool; an error is what the model is told.
+fn read(name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
+    fn of<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
+        T::deserialize(arguments).map_err(|error| format!("arguments do not fit the tool: {error}"))
+    }
+    Some(match name {
+        "artifact_save" => of(arguments).map(Wanted::Save),
+        "artifact_list" => of(arguments).map(|List {}| Wanted::List),
+        "artifact_read" => of(arguments).map(Wanted::Read),
+        _ => return None,
+    })
+}
