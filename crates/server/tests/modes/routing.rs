@@ -69,3 +69,18 @@ async fn a_model_can_be_asked() {
     editor.turn(&session, &format!("{BACKEND} {}", says("no verdict"))).await.unwrap();
     assert_eq!(house.settings(&session).await.mode, "backend", "a model that is no help leaves it to the words");
 }
+
+#[tokio::test]
+async fn adk_clients_see_who_speaks_from_then_on() {
+    let house = House::open().await;
+    let made = house.post("/apps/auto/users/u1/sessions", json!({})).await;
+    let session = made["id"].as_str().unwrap();
+    let message = json!({ "parts": [{ "text": format!("{BACKEND} {}", says("ok")) }] });
+    let run = json!({ "appName": "auto", "userId": "u1", "sessionId": session, "newMessage": message });
+    let told = house.post("/run", run).await;
+    assert_eq!((&told[0]["author"], &told[0]["actions"]["transferToAgent"]), (&json!("gander"), &json!("backend")));
+    assert_eq!(told[0]["customMetadata"]["gander"]["routed"]["agent"], "coding");
+    assert_eq!((&told[1]["author"], &told[1]["nodeInfo"]["path"]), (&json!("backend"), &json!("gander@1/backend@1")));
+    let stored = house.get(&format!("/apps/auto/users/u1/sessions/{session}")).await;
+    assert_eq!(stored["events"].as_array().unwrap()[1..], told.as_array().unwrap()[..]);
+}

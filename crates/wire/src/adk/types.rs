@@ -75,6 +75,9 @@ pub struct Actions {
     pub state_delta: State,
     /// Artifacts and their new versions.
     pub artifact_delta: Map<String, Value>,
+    /// Who speaks from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfer_to_agent: Option<String>,
     /// Never asked for here.
     pub requested_auth_configs: Map<String, Value>,
     /// Calls that wait for a yes.

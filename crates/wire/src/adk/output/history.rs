@@ -45,6 +45,7 @@ impl History {
                 }
             }
             Fact::RunStarted { .. } => self.start(entry),
+            Fact::Routed { route } => self.agent.clone_from(&route.agent),
             Fact::MessageDone { message } if message.role == Role::User => self.user(entry, message),
             Fact::QuestionAnswered { question, answer } if answer.by.is_some() => {
                 self.answer(entry, &question_id(*question), &answer.reply);
@@ -58,7 +59,6 @@ impl History {
             | Fact::ArchiveSet { .. }
             | Fact::Noticed { .. }
             | Fact::PlanSet { .. }
-            | Fact::Routed { .. }
             | Fact::ArtifactSaved { .. }
             | Fact::UsageAdded { .. }
             | Fact::RunQueued { .. }

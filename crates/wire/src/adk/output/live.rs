@@ -17,7 +17,7 @@ impl Telling {
             }
         }
         if matches!(self.stage, Stage::Ended(_)) {
-            let mut last = Event::new(&self.invocation(), &self.author, derived(self.run.uuid(), 3), entry.at);
+            let mut last = self.bare(derived(self.run.uuid(), 3), entry.at);
             last.node_info.path.clear();
             last.turn_complete = Some(true);
             events.push(last);

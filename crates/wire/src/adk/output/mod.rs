@@ -6,7 +6,7 @@ mod questions;
 mod tools;
 
 use gander_domain::{
-    Entry, Event as Fact, Growth, Message, Outcome, Part, Role, RunId, StopReason, Timestamp, ToolCallId, Usage,
+    Entry, Event as Fact, Growth, Message, Outcome, Part, Role, Route, RunId, StopReason, Timestamp, ToolCallId, Usage,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -50,6 +50,8 @@ pub enum Stage {
 pub struct Telling {
     run: RunId,
     author: String,
+    /// Who began to speak, if that is another.
+    root: Option<String>,
     tone: Tone,
     stage: Stage,
     beside: Map<String, Value>,
@@ -78,6 +80,7 @@ impl Telling {
         Self {
             run,
             author: author.to_owned(),
+            root: None,
             tone,
             stage: Stage::Waiting,
             beside: Map::new(),
@@ -166,7 +169,7 @@ impl Telling {
             Fact::QuestionAsked { question } => self.questions.push(Asked::new(question)),
             Fact::QuestionAnswered { question, answer } => self.answered(*question, answer),
             Fact::PlanSet { plan } => self.mention("plan", json!(plan)),
-            Fact::Routed { route } => self.mention("routed", json!(route)),
+            Fact::Routed { route } => events.push(self.hand_over(entry, route)),
             Fact::RunEnded { outcome } => self.end(entry.at, outcome, events),
             Fact::SettingsChanged { .. }
             | Fact::MessageDone { .. } // what a person says is not told to who said it
@@ -209,9 +212,29 @@ impl Telling {
         self.continues = note.get("continues").and_then(|run| run.as_str()?.parse().ok());
     }
 
+    /// The prompt goes to another mode, which speaks from now on, below whoever was asked.
+    fn hand_over(&mut self, entry: &Entry, route: &Route) -> Event {
+        self.mention("routed", json!(route));
+        let salt = (u128::from(entry.seq.0) << 8) | 1;
+        let mut event = self.event(entry.at, self.run.uuid(), salt);
+        event.actions.transfer_to_agent = Some(route.mode.clone());
+        let before = std::mem::replace(&mut self.author, route.mode.clone());
+        self.root.get_or_insert(before);
+        event
+    }
+
+    /// An event of this run that says and does nothing yet.
+    fn bare(&self, id: String, at: Timestamp) -> Event {
+        let mut event = Event::new(&self.invocation(), &self.author, id, at);
+        if let Some(root) = &self.root {
+            event.node_info.path.insert_str(0, &format!("{root}@1/"));
+        }
+        event
+    }
+
     /// An event of this run that is no piece.
     fn event(&mut self, at: Timestamp, id: Uuid, salt: u128) -> Event {
-        let mut event = Event::new(&self.invocation(), &self.author, derived(id, salt), at);
+        let mut event = self.bare(derived(id, salt), at);
         event.custom_metadata.clone_from(&self.beside);
         if !self.next_beside.is_empty() {
             let mentioned = std::mem::take(&mut self.next_beside);
@@ -225,7 +248,7 @@ impl Telling {
             Growth::Text => json!({ "text": text }),
             Growth::Thought => json!({ "text": text, "thought": true }),
         };
-        let event = Event::new(&self.invocation(), &self.author, id.to_string(), at);
+        let event = self.bare(id.to_string(), at);
         let (partial, model_version) = (Some(true), self.model.clone());
         Event { partial, model_version, custom_metadata: self.beside.clone(), ..event.saying("model", vec![part]) }
     }
