@@ -67,3 +67,22 @@ async fn names_and_states_that_are_wrong_are_refused() {
     let foreign = [("Content-Type", "application/json; charset=utf-16")];
     assert_eq!(house.post_with("/run", &says("s", "hello"), &foreign).await.status, 415);
 }
+
+#[tokio::test]
+async fn what_is_not_done_here_is_refused_in_the_protocols_words() {
+    let house = House::open().await;
+    let asked = [("x-adk-telemetry-request", "true")];
+    let consent = |yes: bool| json!({ "telemetry": yes });
+    assert_eq!(house.post("/config/telemetry", &consent(false)).await.status, 403);
+    assert_eq!(house.post_with("/config/telemetry", &consent(false), &asked).await.ok(), consent(false));
+    assert_eq!(house.post_with("/config/telemetry", &consent(true), &asked).await.status, 501);
+    assert_eq!(house.post_with("/config/telemetry", &json!({}), &asked).await.status, 422);
+    for path in ["eval-sets", "eval_sets/x/run_eval", "tests/run", "builder/save", "deploy/cloud_run"] {
+        let refused = house.post(&format!("/dev/apps/wire/{path}"), &json!({})).await;
+        assert_eq!(refused.status, 501, "{path}");
+        assert!(refused.json()["detail"].is_string() && refused.json()["error"].is_string(), "{path}");
+    }
+    assert_eq!(house.post("/agent-identity/finalize", &json!({})).await.status, 501);
+    assert_eq!(house.post("/dev/apps/nobody/eval-sets", &json!({})).await.status, 404);
+    assert_eq!(house.post("/dev/apps/wire/nonsense", &json!({})).await.status, 404);
+}

@@ -188,6 +188,19 @@ pub fn session_id(body: &[u8]) -> Result<String, Refusal> {
     Ok(field(&object, "sessionId").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
+/// The consent of `POST /config/telemetry`.
+pub fn telemetry(body: &[u8]) -> Result<bool, Refusal> {
+    let object = object(body)?;
+    require(&object, &["telemetry"])?;
+    match field(&object, "telemetry") {
+        Some(Value::Bool(consent)) => Ok(*consent),
+        other => {
+            let found = other.unwrap_or(&Value::Null);
+            Err(unreadable(Problem::wrong("bool_type", &["telemetry"], "a valid boolean", found)))
+        }
+    }
+}
+
 /// A name that a client chose: it goes into addresses.
 pub fn checked_id(id: &str) -> Result<String, Refusal> {
     let id = id.trim();

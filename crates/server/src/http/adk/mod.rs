@@ -7,6 +7,7 @@ mod runs;
 mod sessions;
 mod stream;
 mod ui;
+mod writes;
 
 use axum::Json;
 use axum::extract::Request;
@@ -48,6 +49,8 @@ table! {
     Get "/list-apps" READ Payload::None => dev::list_apps,
     Get "/apps/{app}/app-info" READ Payload::None => dev::app_info,
     Get "/config/telemetry" READ Payload::None => dev::telemetry,
+    Post "/config/telemetry" PROMPT SMALL => writes::telemetry,
+    Post "/agent-identity/finalize" PROMPT SMALL => writes::identity,
     Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list,
     Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create,
     Get "/apps/{app}/users/{user}/sessions/{id}" READ Payload::None => sessions::get,
@@ -65,6 +68,9 @@ table! {
     Get "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" READ Payload::None => artifacts::get,
     Delete "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" PROMPT Payload::None => artifacts::delete,
     Get "/dev/apps/{app}/{*what}" READ Payload::None => dev::about,
+    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => writes::about,
+    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => writes::about,
+    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => writes::about,
 }
 
 const fn line(verb: Verb, path: &'static str, access: Access, payload: Payload, serve: Serve) -> Route {
