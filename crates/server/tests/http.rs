@@ -433,6 +433,12 @@ async fn a_draining_server_takes_no_new_work_but_still_shows() {
     let answer = server.send("GET", "/health", &[], "").await;
     assert_eq!((answer.status, answer.json()), (503, json!({ "status": "draining" })));
     assert_eq!(server.send("GET", "/gander/status", &[&server.bearer()], "").await.status, 200);
+    let is_work = |route: &&Route| route.verb != Verb::Get && route.access != Access::Public;
+    for route in ROUTES.iter().filter(is_work) {
+        let (verb, path) = (format!("{:?}", route.verb).to_uppercase(), route.path.replace(['{', '}', '*'], ""));
+        let answer = server.send(&verb, &path, &[&server.bearer(), "Content-Type: application/json"], "{}").await;
+        assert_eq!((answer.status, answer.code()), (503, json!("draining")), "{verb} {path}");
+    }
 }
 
 #[tokio::test]
