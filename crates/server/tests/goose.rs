@@ -168,6 +168,31 @@ async fn settings_are_kept_and_used() {
     assert_eq!(goose(&mut other.client, "config/read", json!({"key": "GOOSE_MODE"})).await, json!({"value": "auto"}));
 }
 
+/// An extension that is switched off is kept, in the list and over a restart of its client, and used by nobody.
+#[tokio::test]
+async fn an_extension_is_switched_off_and_on() {
+    let nest = Nest::new();
+    let mut agent = nest.goose().await;
+    let client = &mut agent.client;
+    let web = json!({"type": "streamable_http", "uri": "http://127.0.0.1:9/mcp"});
+    goose(client, "config/extensions/add", json!({"name": "web", "extensionConfig": web, "enabled": true})).await;
+    goose(client, "config/extensions/toggle", json!({"configKey": "web", "enabled": false})).await;
+    let mut other = nest.goose().await;
+    let client = &mut other.client;
+    let web = |listed: Value| listed["extensions"].as_array().unwrap().last().unwrap().clone();
+    let listed = web(goose(client, "config/extensions/list", json!({})).await);
+    assert_eq!((&listed["configKey"], &listed["enabled"]), (&json!("web"), &json!(false)));
+    let session = client.new_session(&nest.work()).await.unwrap();
+    let used = goose(client, "session/extensions/list", json!({"sessionId": session})).await;
+    assert_eq!(used["extensions"].as_array().unwrap().len(), 1, "{used}");
+    goose(client, "config/extensions/toggle", json!({"configKey": "web", "enabled": true})).await;
+    let used = goose(client, "session/extensions/list", json!({"sessionId": session})).await;
+    assert_eq!(web(used)["extensionKey"], json!("web"));
+    let unknown = json!({"configKey": "none", "enabled": true});
+    let refused = client.call("_goose/unstable/config/extensions/toggle", unknown).await.unwrap_err();
+    assert!(refused.to_string().contains("no such extension: none"), "{refused}");
+}
+
 #[tokio::test]
 async fn a_file_of_goose_goes_in_and_comes_out_and_can_be_gone_back_in() {
     let nest = Nest::new();

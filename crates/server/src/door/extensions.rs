@@ -9,6 +9,15 @@ use super::acp::{refusal, unavailable};
 use crate::app::Peer;
 use crate::extensions::{Entry, ExtensionError, Range, Rights};
 
+/// Whether something known is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+}
+
 /// True if this client may name programs to start.
 pub fn may_start(desk: &Desk, peer: &Peer) -> bool {
     peer.local || desk.remote_commands
@@ -34,6 +43,16 @@ pub async fn add(
 pub async fn remove(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
     let (range, view) = range(desk, peer, session).await?;
     desk.extensions.remove(range, view.as_ref(), name).await.map_err(|error| refused(&error))
+}
+
+/// Uses a server in every session, or no longer; it is kept either way.
+pub async fn switch(desk: &Desk, peer: &Peer, name: &str, switch: Switch) -> Result<(), Refusal> {
+    range(desk, peer, None).await?;
+    let switched = match switch {
+        Switch::On => desk.extensions.switch_on(name).await,
+        Switch::Off => desk.extensions.switch_off(name).await,
+    };
+    switched.map_err(|error| refused(&error))
 }
 
 /// Begins a login at a server for this client; the answer is what its person opens.

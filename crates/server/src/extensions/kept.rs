@@ -61,6 +61,10 @@ enum Fact {
         range: Range,
         name: String,
     },
+    SwitchedOff {
+        range: Range,
+        name: String,
+    },
     #[serde(untagged)]
     Unknown(Value),
 }
@@ -108,6 +112,11 @@ impl Kept {
         self.write(Fact::Restored { range, name: name.to_owned() }).await
     }
 
+    /// Uses one no longer, and keeps it.
+    pub(super) async fn switch_off(&self, range: Range, name: &str) -> Result<(), StoreError> {
+        self.write(Fact::SwitchedOff { range, name: name.to_owned() }).await
+    }
+
     /// Takes one away, or switches off here what others name.
     pub(super) async fn remove(&self, range: Range, name: &str) -> Result<(), StoreError> {
         let forgotten = self.vault.remove(&key(range, name));
@@ -140,6 +149,9 @@ impl Known {
             }
             Fact::Restored { range, name } => {
                 self.off.remove(&(range, name));
+            }
+            Fact::SwitchedOff { range, name } => {
+                self.off.insert((range, name));
             }
             Fact::Unknown(_) => {}
         }

@@ -134,9 +134,37 @@ impl Extensions {
 
     /// Which servers every session has.
     pub fn everywhere(&self) -> Vec<Spec> {
-        let added = self.added(Range::Everywhere);
-        let used = |spec: &Spec| !self.ground.kept.is_off(Range::Everywhere, &spec.name);
-        joined([self.configured.clone().into_iter().filter(used).collect(), added])
+        self.switches().into_iter().filter(|(_, on)| *on).map(|(spec, _)| spec).collect()
+    }
+
+    /// Which servers are known for every session, and whether each is used.
+    pub fn switches(&self) -> Vec<(Spec, bool)> {
+        let known = joined([self.configured.clone(), self.added(Range::Everywhere)]);
+        let on = |spec: &Spec| !self.ground.kept.is_off(Range::Everywhere, &spec.name);
+        known.into_iter().map(|spec| (spec.clone(), on(&spec))).collect()
+    }
+
+    /// Uses a known server in every session again.
+    pub async fn switch_on(&self, name: &str) -> Result<(), ExtensionError> {
+        self.known_everywhere(name)?;
+        self.ground.kept.restore(Range::Everywhere, name).await?;
+        self.refresh();
+        Ok(())
+    }
+
+    /// Uses a known server no longer, and keeps it in mind.
+    pub async fn switch_off(&self, name: &str) -> Result<(), ExtensionError> {
+        self.known_everywhere(name)?;
+        self.ground.kept.switch_off(Range::Everywhere, name).await?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn known_everywhere(&self, name: &str) -> Result<(), ExtensionError> {
+        match self.switches().iter().any(|(spec, _)| spec.name == name) {
+            true => Ok(()),
+            false => Err(ExtensionError::NoSuch(name.to_owned())),
+        }
     }
 
     /// Adds a server, or puts it in place of one of the same name. A name alone brings back one that was taken away.
@@ -158,7 +186,8 @@ impl Extensions {
 
     /// Takes a server away, from this session or from all.
     pub async fn remove(&self, range: Range, view: Option<&SessionView>, name: &str) -> Result<(), ExtensionError> {
-        let there = view.map_or_else(|| self.everywhere(), |view| self.specs(view));
+        let known = || self.switches().into_iter().map(|(spec, _)| spec).collect();
+        let there: Vec<Spec> = view.map_or_else(known, |view| self.specs(view));
         if there.iter().all(|spec| spec.name != name) {
             return Err(ExtensionError::NoSuch(name.to_owned()));
         }

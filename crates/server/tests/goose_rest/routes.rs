@@ -163,6 +163,18 @@ async fn extensions_come_and_go() {
     assert_eq!(house.post("/config/extensions", web).await.0, 200);
     assert_eq!(names(house.get("/config/extensions").await.1), ["developer", "web"]);
     assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), ["developer", "web"]);
+    let switches = |listed: Value| listed["extensions"].as_array().unwrap().last().unwrap()["enabled"].clone();
+    let off = json!({"name": "web", "enabled": false, "config": {}});
+    assert_eq!(house.post("/config/extensions", off).await.0, 200);
+    assert_eq!(switches(house.get("/config/extensions").await.1), json!(false), "it stays in the list");
+    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), ["developer"], "and is not used");
+    let on = json!({"name": "web", "enabled": true, "config": {"type": "streamable_http", "uri": "https://example.org/mcp"}});
+    assert_eq!(house.post("/config/extensions", on).await.0, 200);
+    assert_eq!(switches(house.get("/config/extensions").await.1), json!(true));
+    let none = json!({"name": "computercontroller", "enabled": true, "config": {"type": "builtin"}});
+    let (status, said) = house.post("/config/extensions", none).await;
+    assert_eq!(status, 400);
+    assert!(said.to_string().contains("built in is: developer"), "{said}");
     assert_eq!(house.delete("/config/extensions/web").await.0, 200);
     assert_eq!(house.delete("/config/extensions/web").await.0, 404);
     assert_eq!(names(house.get("/config/extensions").await.1), ["developer"]);

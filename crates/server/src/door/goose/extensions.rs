@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::config::built_in;
 use crate::app::Peer;
 use crate::config::Span;
+use crate::door::extensions::Switch;
 use crate::door::{Desk, extensions};
 use crate::extensions::Entry;
 
@@ -39,6 +40,10 @@ pub async fn add(desk: &Desk, peer: &Peer, session: Option<SessionId>, config: &
     let (name, entry) = entry(config).map_err(Refusal::BadParams)?;
     match name.as_str() {
         BUILT_IN => Ok(()),
+        // Its kind says that it should be here, and it is not.
+        _ if entry == Entry::default() && !desk.extensions.is_configured(&name) => Err(Refusal::BadParams(format!(
+            "no such built-in extension, nor one of the settings file (built in is: {BUILT_IN}): {name}"
+        ))),
         _ => extensions::add(desk, peer, session, &name, entry).await,
     }
 }
@@ -49,6 +54,21 @@ pub async fn remove(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: 
         BUILT_IN => Err(Refusal::BadParams("the built-in tools stay: choose another mode".to_owned())),
         _ => extensions::remove(desk, peer, session, name).await,
     }
+}
+
+/// Uses one in every session, or no longer. The built-in tools stay.
+pub async fn switch(desk: &Desk, peer: &Peer, name: &str, switch: Switch) -> Result<(), Refusal> {
+    match (name, switch) {
+        (BUILT_IN, Switch::On) => Ok(()),
+        (BUILT_IN, Switch::Off) => remove(desk, peer, None, name).await,
+        _ => extensions::switch(desk, peer, name, switch).await,
+    }
+}
+
+/// Those that are known for every session, each with whether it is used; the built-in tools first.
+pub fn known(desk: &Desk) -> Vec<(Value, bool)> {
+    let known = desk.extensions.switches().into_iter().map(|(spec, on)| (config(&spec), on));
+    std::iter::once((built_in(), true)).chain(known).collect()
 }
 
 /// Those of a session, without secrets; the built-in tools first.

@@ -12,6 +12,7 @@ use super::{config, extensions, prepared, providers, sessions};
 use crate::app::Peer;
 use crate::door::Desk;
 use crate::door::acp::{refusal, unavailable};
+use crate::door::extensions::Switch;
 use crate::hub::Ack;
 use crate::models::Provider;
 use crate::recipes::Slash;
@@ -105,6 +106,16 @@ async fn about_session(desk: &Desk, peer: &Peer, name: &str, params: Value) -> R
     }
 }
 
+async fn toggle(desk: &Desk, peer: &Peer, params: &Value) -> Result<Value, Refusal> {
+    let switch = match params["enabled"].as_bool() {
+        Some(true) => Switch::On,
+        Some(false) => Switch::Off,
+        None => return Err(Refusal::BadParams("missing field `enabled`".to_owned())),
+    };
+    let name = params["configKey"].as_str().unwrap_or_default();
+    extensions::switch(desk, peer, name, switch).await.map(|()| json!({}))
+}
+
 async fn add_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
     let session = read::<Named>(params.clone())?.session_id;
     extensions::add(desk, peer, Some(session), &params["config"]).await.map(|()| json!({}))
@@ -128,9 +139,8 @@ async fn about_settings(desk: &Desk, peer: &Peer, name: &str, params: Value) -> 
         }
         "config/remove" => config::forget(desk, peer, Shelf::Config, key()).await.map(|_| json!({})),
         "config/extensions/list" | "config/extensions" => {
-            let entry =
-                |config: Value| json!({ "configKey": extensions::name(&config), "extension": config, "enabled": true });
-            let entries: Vec<Value> = extensions::everywhere(desk).into_iter().map(entry).collect();
+            let entry = |(config, on): (Value, bool)| json!({ "configKey": extensions::name(&config), "extension": config, "enabled": on });
+            let entries: Vec<Value> = extensions::known(desk).into_iter().map(entry).collect();
             Ok(json!({ "extensions": entries, "warnings": [] }))
         }
         "config/extensions/add" => {
@@ -142,6 +152,7 @@ async fn about_settings(desk: &Desk, peer: &Peer, name: &str, params: Value) -> 
             let name = params["configKey"].as_str().unwrap_or_default();
             extensions::remove(desk, peer, None, name).await.map(|()| json!({}))
         }
+        "config/extensions/toggle" => toggle(desk, peer, &params).await,
         "defaults/read" => config::defaults(desk, peer).await,
         "defaults/save" => {
             let provider = params["providerId"].as_str().unwrap_or_default();

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Caller, Fault, bad, empty, json_answer, read};
+use crate::door::extensions::Switch;
 use crate::door::goose::{Shelf, commands, config, extensions, providers as shown};
 use crate::models::Provider;
 
@@ -68,11 +69,11 @@ pub(super) async fn remove(caller: Caller, body: Bytes) -> Answer {
 
 /// `GET /config/extensions`.
 pub(super) async fn extensions(caller: Caller) -> Answer {
-    let enabled = |mut config: Value| {
-        config["enabled"] = json!(true);
+    let enabled = |(mut config, on): (Value, bool)| {
+        config["enabled"] = json!(on);
         config
     };
-    let all: Vec<Value> = extensions::everywhere(caller.desk()).into_iter().map(enabled).collect();
+    let all: Vec<Value> = extensions::known(caller.desk()).into_iter().map(enabled).collect();
     json_answer(json!({ "extensions": all, "warnings": [] }))
 }
 
@@ -87,7 +88,7 @@ pub(super) async fn add_extension(caller: Caller, body: Bytes) -> Answer {
     }
     let Add { name, mut config, enabled } = read(&body)?;
     if enabled == Some(false) {
-        return remove_named(&caller, &name).await;
+        return switched_off(&caller, &name).await;
     }
     if !config.is_object() {
         config = json!({});
@@ -102,11 +103,22 @@ pub(super) async fn remove_extension(caller: Caller, Path(name): Path<String>) -
     remove_named(&caller, &name).await
 }
 
-async fn remove_named(caller: &Caller, name: &str) -> Answer {
-    let there = extensions::everywhere(caller.desk());
-    if !there.iter().any(|known| extensions::name(known) == name) {
-        return Err(Fault::new(StatusCode::NOT_FOUND, format!("no such extension: {name}")));
+/// One that is not used stays in the list.
+async fn switched_off(caller: &Caller, name: &str) -> Answer {
+    known(caller, name)?;
+    extensions::switch(caller.desk(), &caller.peer, name, Switch::Off).await?;
+    json_answer(json!(format!("Extension '{name}' disabled")))
+}
+
+fn known(caller: &Caller, name: &str) -> Result<(), Fault> {
+    match extensions::known(caller.desk()).iter().any(|(known, _)| extensions::name(known) == name) {
+        true => Ok(()),
+        false => Err(Fault::new(StatusCode::NOT_FOUND, format!("no such extension: {name}"))),
     }
+}
+
+async fn remove_named(caller: &Caller, name: &str) -> Answer {
+    known(caller, name)?;
     extensions::remove(caller.desk(), &caller.peer, None, name).await?;
     json_answer(json!(format!("Extension '{name}' removed")))
 }
