@@ -56,13 +56,12 @@ impl Split {
         json!({ "tasks": self.tasks.iter().map(task).collect::<Vec<_>>() })
     }
 
-    /// Who hands the parts out and joins what comes back: whoever is there, if that mode has sub-agents, else the default.
-    pub fn route(&self, library: &Library, settings: &Settings) -> Route {
-        let now = library.mode(settings);
-        let default = || library.agents().first().and_then(|agent| agent.default_mode()).cloned();
-        let mode = if now.has(delegate::NAME) { now } else { default().unwrap_or(now) };
+    /// Who hands the parts out and joins what comes back: whoever is there, else the default. None if neither has sub-agents.
+    pub fn route(&self, library: &Library, settings: &Settings) -> Option<Route> {
+        let default = library.agents().first().and_then(|agent| agent.default_mode()).cloned();
+        let mode = std::iter::once(library.mode(settings)).chain(default).find(|mode| mode.has(delegate::NAME))?;
         let (agent, mode) = (mode.agent.clone(), mode.id.clone());
-        Route { agent, mode, confidence: self.confidence, reasons: self.reasons.clone(), by: self.by }
+        Some(Route { agent, mode, confidence: self.confidence, reasons: self.reasons.clone(), by: self.by })
     }
 }
 
@@ -78,4 +77,25 @@ fn mode_of(library: &Library, text: &str) -> Option<String> {
 
 fn is(mode: &ModeSpec, route: &Route) -> bool {
     mode.agent == route.agent && mode.id == route.mode
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modes::Page;
+
+    #[test]
+    fn whoever_has_sub_agents_joins_what_they_give() {
+        let mut library = Library::built_in();
+        let split = by_words(&library, "- Read the one file\n- Read the other file");
+        let joins = |library: &Library, mode: &str| {
+            split.route(library, &Settings::new("coding", mode)).map(|route| (route.agent, route.mode))
+        };
+        let named = |agent: &str, mode: &str| Some((agent.to_owned(), mode.to_owned()));
+        assert_eq!(joins(&library, "backend"), named("coding", "backend"));
+        assert_eq!(joins(&library, "pm"), named("gander", "assistant"), "who has none hands over");
+        let text = "---\ntitle: Mine\ntools: [look]\n---\nOnly look.\n".to_owned();
+        library.lay(&[Page { path: "gander/assistant.md".to_owned(), text }]);
+        assert_eq!(joins(&library, "pm"), None, "nobody is there who could");
+    }
 }

@@ -157,11 +157,11 @@ impl Native {
         let (library, judge) = (self.shelf.library(), judge.as_deref());
         let alone = !self.settings.split || self.recipes.is_followed(view.session) || self.office(view, lent).is_none();
         let split = if alone { None } else { course::split(&library, context, judge).await };
-        let route = match &split {
-            Some(split) => split.route(&library, &context.settings),
-            None => course::route(&library, context, judge).await?,
-        };
-        Some(Course { route, parts: split.map(|split| split.arguments()) })
+        let joined = split.and_then(|split| Some((split.route(&library, &context.settings)?, split.arguments())));
+        Some(match joined {
+            Some((route, parts)) => Course { route, parts: Some(parts) },
+            None => Course { route: course::route(&library, context, judge).await?, parts: None },
+        })
     }
 
     async fn equip(
