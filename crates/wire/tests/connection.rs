@@ -225,8 +225,8 @@ fn entries_that_were_seen_are_skipped() {
 #[test]
 fn options_are_changed_and_answered_whole() {
     let mut door = Door::open(&SessionScript::begin().log);
-    for (option, value) in [("mode", "planner"), ("model", "demo/other"), ("thought_level", "high"), ("policy", "auto")]
-    {
+    let changes = [("mode", "planner"), ("model", "demo/other"), ("thought_level", "high"), ("policy", "auto")];
+    for (place, (option, value)) in changes.into_iter().enumerate() {
         let params = json!({ "sessionId": door.session(), "configId": option, "value": value });
         door.call("session/set_config_option", params);
         let Intent::Command { command: Command::Configure { .. }, ticket: Some(ticket), .. } = door.intent() else {
@@ -237,6 +237,11 @@ fn options_are_changed_and_answered_whole() {
         let options = line["result"]["configOptions"].as_array().unwrap();
         let changed = options.iter().find(|found| found["id"] == option).unwrap();
         assert_eq!((options.len(), &changed["currentValue"]), (8, &json!(value)));
+        // None of them has gone by in the log yet.
+        for (earlier, value) in &changes[..place] {
+            let found = options.iter().find(|found| found["id"] == *earlier).unwrap();
+            assert_eq!(found["currentValue"], *value, "{earlier} after {option}");
+        }
     }
 }
 

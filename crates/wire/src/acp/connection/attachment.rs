@@ -1,12 +1,12 @@
 //! A session that is open at a client, and how the log's entries reach that client.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use gander_domain::view::Spent;
 use gander_domain::{
     Answer, Ask, Entry, Event, Message, Outcome, Part, Question, QuestionId, Reply, ResetReason, Role, RunId, Seq,
-    SessionId, SessionView,
+    SessionId, SessionView, Settings, SettingsPatch,
 };
 
 use super::results::session_meta;
@@ -39,6 +39,8 @@ pub(super) struct Attachment {
     meta: Option<Meta>,
     /// What the model calls of the run used, if its beginning went by.
     turn: Option<Spent>,
+    /// Changes of settings that were accepted and have not gone by yet, oldest first.
+    ahead: VecDeque<SettingsPatch>,
 }
 
 /// A history that is being told.
@@ -65,6 +67,7 @@ impl Attachment {
             said: Vec::new(),
             meta: None,
             turn: None,
+            ahead: VecDeque::new(),
         }
     }
 
@@ -78,7 +81,8 @@ impl Attachment {
     /// Begins at the first entry, and none of it is history.
     pub(super) fn unborn(session: SessionId, catalog: Arc<Catalog>) -> Self {
         let prefix = Prefix::new(session);
-        Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None, turn: None }
+        let ahead = VecDeque::new();
+        Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None, turn: None, ahead }
     }
 
     /// Begins again with a history that is being told.
@@ -115,6 +119,17 @@ impl Attachment {
     pub(super) fn stop_replaying(&mut self, id: &RequestId) -> Option<Responder> {
         let responder = &mut self.replay.as_mut()?.responder;
         responder.as_ref().is_some_and(|responder| responder.id() == id).then(|| responder.take())?
+    }
+
+    /// A change was accepted: the settings as they are with it, and with those that were accepted just before.
+    pub(super) fn configured(&mut self, patch: SettingsPatch) -> Option<Settings> {
+        let mut settings = self.view.as_ref()?.settings.clone();
+        self.ahead.push_back(patch);
+        if self.ahead.len() > REMEMBERED {
+            self.ahead.pop_front();
+        }
+        self.ahead.iter().for_each(|patch| settings.apply(patch));
+        Some(settings)
     }
 
     /// Offers other choices from now on.
@@ -311,9 +326,10 @@ impl<'c, 'e> Feed<'c, 'e> {
             Event::RunEnded { outcome } => self.ended(entry.run, outcome, place),
             Event::RunStarted { .. } => self.started(entry),
             Event::UsageAdded { usage } => self.attachment.spend(usage),
+            // Changes go by in the order in which they were accepted.
+            Event::SettingsChanged { .. } => drop(self.attachment.ahead.pop_front()),
             Event::SessionCreated { .. }
             | Event::TitleSet { .. }
-            | Event::SettingsChanged { .. }
             | Event::ArchiveSet { .. }
             | Event::HistoryReset { .. }
             | Event::Noticed { .. }

@@ -198,7 +198,7 @@ impl Connection {
             Some(Waiting::Command { responder, result }) => self.peer.respond(responder, &result),
             Some(Waiting::Slash { responder, session, run }) => self.turn_without_model(responder, session, run),
             Some(Waiting::Configure { responder, session, patch, reply }) => {
-                self.configured(responder, session, &patch, &reply);
+                self.configured(responder, session, patch, &reply);
             }
             other => self.put_back(ticket, other),
         }
@@ -356,14 +356,14 @@ impl Connection {
         }
     }
 
-    fn configured(&mut self, responder: Responder, session: SessionId, patch: &SettingsPatch, reply: &ConfigureReply) {
-        let attachment = self.sessions.get(&session);
-        let known = attachment.and_then(|attachment| Some((attachment.catalog(), attachment.view()?)));
+    fn configured(&mut self, responder: Responder, session: SessionId, patch: SettingsPatch, reply: &ConfigureReply) {
+        let attachment = self.sessions.get_mut(&session);
+        let known = attachment.and_then(|attachment| {
+            let settings = attachment.configured(patch)?;
+            Some(config_options(attachment.catalog(), &settings))
+        });
         match (reply, known) {
-            (ConfigureReply::Options, Some((catalog, view))) => {
-                let mut settings = view.settings.clone();
-                settings.apply(patch);
-                let options = config_options(catalog, &settings);
+            (ConfigureReply::Options, Some(options)) => {
                 self.peer.respond(responder, &SetSessionConfigOptionResponse::new(options));
             }
             (ConfigureReply::Options, None) => {
