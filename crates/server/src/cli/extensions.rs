@@ -4,12 +4,80 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::options::ExtensionsCommand;
 use super::{Context, Exit, client};
 use crate::extensions::Entry;
 use crate::output::clean;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ExtensionsCommand {
+    /// Use an MCP server in every session, or in one
+    #[command(after_help = "\
+Examples:
+  gander extensions add files -- npx -y @modelcontextprotocol/server-filesystem ~/docs
+  gander extensions add tickets --url https://tickets.example/mcp --header \"Authorization: Bearer …\"
+  gander extensions add search --network --env API_KEY=… -- search-mcp")]
+    Add {
+        /// A name, which its tools begin with
+        name: String,
+        /// Its address, if it is no program
+        #[arg(long, value_name = "URL", conflicts_with = "command")]
+        url: Option<String>,
+        /// What every request carries, as \"Name: value\"
+        #[arg(long = "header", value_name = "HEADER")]
+        headers: Vec<String>,
+        /// What its program finds in its environment, as NAME=value
+        #[arg(long = "env", value_name = "NAME=VALUE")]
+        env: Vec<String>,
+        /// Its program may use the network
+        #[arg(long)]
+        network: bool,
+        /// Its program runs outside of the sandbox
+        #[arg(long)]
+        no_sandbox: bool,
+        /// Only in this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// The program and its arguments
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
+    /// Use one no longer, in every session or in one
+    Remove {
+        /// Its name
+        name: String,
+        /// Only in this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Log in at one that wants it, in a browser on this machine
+    Login {
+        /// Its name
+        name: String,
+        /// It belongs to this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// Forget the login at one
+    Logout {
+        /// Its name
+        name: String,
+        /// It belongs to this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// The MCP servers of every session, or those of one and how they are
+    List {
+        /// Those of this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 pub(super) async fn run(context: Context, command: ExtensionsCommand) -> anyhow::Result<Exit> {
     let cwd = std::env::current_dir()?;
