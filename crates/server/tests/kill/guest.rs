@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use gander_testkit::harness::PATIENCE;
@@ -112,7 +113,7 @@ impl Guest {
         let full = self.now.as_ref().is_some_and(|stay| stay.asked >= PROMPTS);
         self.past.extend(self.now.take_if(|_| full));
         match &self.now {
-            Some(stay) => stay.check(&way.shown(&stay.session).await?).map_err(Lost::because),
+            Some(stay) => way.kept(stay).await,
             None => {
                 let session = way.post(SESSIONS, &json!({})).await?.json::<Value>().await?;
                 let session = session["id"].as_str().context("no session")?.to_owned();
@@ -171,8 +172,16 @@ impl Way {
         Ok(response.error_for_status()?)
     }
 
-    async fn shown(&self, session: &str) -> anyhow::Result<Value> {
-        shown(&self.client, self.address, session).await
+    /// Demands that everything is there. A message that a kill cut off is shown once the server has closed it.
+    async fn kept(&self, stay: &Stay) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            match stay.check(&shown(&self.client, self.address, &stay.session).await?) {
+                Err(error) if began.elapsed() > PATIENCE => return Err(Lost::because(error)),
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 }
 
