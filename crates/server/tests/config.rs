@@ -174,7 +174,7 @@ then must have mode 600. They are kept in memory only. Further providers (any Op
 `[providers.NAME]` sections; `gander config init` shows one. `NO_COLOR` turns colours off.
 
 MCP servers for every session go into `[extensions.NAME]` sections: `command` with `args`, `env` and `env_keys` (names
-that are handed on from `[keys]`), or `url` with `headers`; `timeout` (how long one call may be silent, five minutes by
+that are handed on from `[keys]`), or `url` with `headers` and `client_id` (for its login, where gander was made known by hand); `timeout` (how long one call may be silent, five minutes by
 default) and `enabled`. A file with `env` or `headers` in it must have mode 600. More: [mcp.md](mcp.md).
 ";
 
