@@ -71,7 +71,9 @@ impl Lines {
         }
         let mut made = 0;
         while made < count {
-            made += usize::from(self.line().await?.contains("\"sessionId\""));
+            let line = self.line().await?;
+            ensure!(!line.contains("\"error\":{"), "no session: {line}");
+            made += usize::from(!line.contains("\"method\":"));
         }
         Ok(())
     }

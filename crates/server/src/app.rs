@@ -248,7 +248,7 @@ struct Kept {
 
 async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
     let section = &config.sections.schedules;
-    let zone = schedules::zone(section.zone.as_deref()).context("schedules.zone")?;
+    let zone = section.zone.as_deref().map(schedules::zone).transpose().context("schedules.zone")?;
     Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
 }
 

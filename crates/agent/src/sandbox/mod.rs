@@ -25,7 +25,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 pub use bounds::Bounds;
 pub use caps::Caps;
@@ -48,10 +48,13 @@ pub struct Sandbox {
 
 struct Inner {
     helper: PathBuf,
-    bounds: Bounds,
+    bounds: LateBounds,
     bubblewrap: Bubblewrap,
     layers: OnceLock<Layers>,
 }
+
+/// Found when first needed: hundreds of places are looked at.
+type LateBounds = LazyLock<Bounds, Box<dyn FnOnce() -> Bounds + Send>>;
 
 /// Whether bubblewrap is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +67,8 @@ pub enum Bubblewrap {
 
 impl Sandbox {
     /// Fences put up by this program, which answers to [`HELPER`].
-    pub fn new(helper: PathBuf, bounds: Bounds, bubblewrap: Bubblewrap) -> Self {
+    pub fn new(helper: PathBuf, bounds: impl FnOnce() -> Bounds + Send + 'static, bubblewrap: Bubblewrap) -> Self {
+        let bounds: LateBounds = LazyLock::new(Box::new(bounds));
         Self { inner: Some(Arc::new(Inner { helper, bounds, bubblewrap, layers: OnceLock::new() })) }
     }
 

@@ -19,12 +19,12 @@ const SHORTEST: usize = 8;
 pub struct Redactor {
     /// Known values in every form in which they may stand somewhere, longest first.
     forms: Arc<[String]>,
-    known: Option<Arc<Regex>>,
-    patterns: Arc<Patterns>,
+    known: Option<Arc<Late<Regex>>>,
+    patterns: Arc<Late<Vec<Regex>>>,
 }
 
 /// Made when first needed: most starts of the program hide nothing.
-type Patterns = LazyLock<Vec<Regex>>;
+type Late<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
 /// The groups `keep` and `rest`, where there are any, stay: they say what was hidden.
 const PATTERNS: [&str; 11] = [
@@ -51,7 +51,7 @@ impl Redactor {
     /// Hides these values, also in base64 and in URLs, and everything that looks like a secret.
     pub fn new<S: AsRef<str>>(known: impl IntoIterator<Item = S>) -> Self {
         let patterns = || PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex")).into();
-        Self { forms: Arc::new([]), known: None, patterns: Arc::new(LazyLock::new(patterns)) }.knowing(known)
+        Self { forms: Arc::new([]), known: None, patterns: late(patterns) }.knowing(known)
     }
 
     /// Hides these values too.
@@ -62,15 +62,14 @@ impl Redactor {
         forms.retain(|form| form.len() >= SHORTEST);
         // A value that begins like another must not leave the other's end in sight.
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        let escaped: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
-        let known = (!escaped.is_empty())
-            .then(|| Arc::new(Regex::new(&escaped.join("|")).expect("an alternation of literals is a regex")));
-        Self { forms: forms.into(), known, patterns: Arc::clone(&self.patterns) }
+        let forms: Arc<[String]> = forms.into();
+        let known = (!forms.is_empty()).then(|| Arc::clone(&forms)).map(|forms| late(move || any_of(&forms)));
+        Self { forms, known, patterns: Arc::clone(&self.patterns) }
     }
 
     /// This text without secrets.
     pub fn text(&self, text: &str) -> String {
-        let known = self.known.iter().map(Arc::as_ref);
+        let known = self.known.iter().map(|known| &***known);
         known.chain(self.patterns.iter()).fold(text.to_owned(), |text, pattern| {
             match pattern.replace_all(&text, masked) {
                 std::borrow::Cow::Borrowed(_) => text,
@@ -122,6 +121,15 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+fn late<T>(make: impl FnOnce() -> T + Send + 'static) -> Arc<Late<T>> {
+    Arc::new(LazyLock::new(Box::new(make)))
+}
+
+fn any_of(forms: &[String]) -> Regex {
+    let escaped: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
+    Regex::new(&escaped.join("|")).expect("an alternation of literals is a regex")
 }
 
 fn masked(found: &Captures<'_>) -> String {

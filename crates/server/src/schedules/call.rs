@@ -64,7 +64,7 @@ pub async fn create(desk: &Desk, peer: &Peer, plan: Plan) -> Result<Value, Wrong
     }
     let recipe = from_value(plan.recipe.clone()).map_err(|flaw| flawed(&flaw))?;
     let zone = match &plan.zone {
-        Some(zone) => clock::zone(Some(zone)).map_err(|error| bad(&error.to_string()))?,
+        Some(zone) => clock::zone(zone).map_err(|error| bad(&error.to_string()))?,
         None => desk.schedules.zone().to_owned(),
     };
     clock::after(&plan.cron, &zone, crate::clock::now()).map_err(|error| bad(&error.to_string()))?;

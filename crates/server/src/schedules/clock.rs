@@ -27,15 +27,17 @@ pub(super) fn after(pattern: &str, zone: &str, from: Timestamp) -> Result<Timest
     Ok(Timestamp::from_micros(next.timestamp().as_microsecond()))
 }
 
-/// The name of the machine's time zone, or of the one that was asked for.
-pub fn zone(asked: Option<&str>) -> Result<String, BadTime> {
-    match asked {
-        Some(name) => match TimeZone::get(name) {
-            Ok(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
-            Err(_) => Err(BadTime::Zone(name.to_owned())),
-        },
-        None => Ok(TimeZone::system().iana_name().filter(|name| *name != "Etc/Unknown").unwrap_or("UTC").to_owned()),
+/// The full name of a time zone.
+pub fn zone(name: &str) -> Result<String, BadTime> {
+    match TimeZone::get(name) {
+        Ok(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
+        Err(_) => Err(BadTime::Zone(name.to_owned())),
     }
+}
+
+/// The machine's own. Finding it may mean to look through all that there are.
+pub fn machine_zone() -> String {
+    TimeZone::system().iana_name().filter(|name| *name != "Etc/Unknown").unwrap_or("UTC").to_owned()
 }
 
 fn parse(pattern: &str) -> Result<Cron, BadTime> {
@@ -81,8 +83,8 @@ mod tests {
             assert!(after(pattern, "UTC", now).is_err(), "{pattern}");
         }
         assert_eq!(after("* * * * *", "Mars/Olympus", now), Err(BadTime::Zone("Mars/Olympus".to_owned())));
-        assert_eq!(zone(Some("Europe/Berlin")).unwrap(), "Europe/Berlin");
-        assert!(zone(Some("../../etc/passwd")).is_err());
-        assert!(zone(None).is_ok());
+        assert_eq!(zone("Europe/Berlin").unwrap(), "Europe/Berlin");
+        assert!(zone("../../etc/passwd").is_err());
+        assert!(zone(&machine_zone()).is_ok());
     }
 }

@@ -6,7 +6,7 @@ mod job;
 mod run;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gander_domain::{Principal, Seq, SessionId, Timestamp};
 use serde_json::Value;
@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::log::{ScopeAppend, Store, StoreError, Sync};
 
+use clock::machine_zone;
 pub use clock::{BadTime, zone};
 use job::{Fact, Key};
 pub use job::{Job, Missed, State};
@@ -37,12 +38,12 @@ pub struct Schedules {
     /// What happens to a time at which no server ran.
     missed: Missed,
     /// The time zone of whoever names none.
-    zone: String,
+    zone: OnceLock<String>,
 }
 
 impl Schedules {
-    /// Those in this store.
-    pub async fn load(store: Arc<dyn Store>, missed: Missed, zone: String) -> Result<Self, StoreError> {
+    /// Those in this store. Without a zone it is the machine's, found out when somebody wants to know.
+    pub async fn load(store: Arc<dyn Store>, missed: Missed, zone: Option<String>) -> Result<Self, StoreError> {
         let (mut jobs, mut after) = (BTreeMap::new(), Seq::ZERO);
         loop {
             let page = store.read_scope(SCOPE, after, PAGE).await?;
@@ -52,12 +53,13 @@ impl Schedules {
                 job::apply(&mut jobs, serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)));
             }
         }
+        let zone = zone.map_or_else(OnceLock::new, OnceLock::from);
         Ok(Self { store, jobs: Mutex::new(jobs), wake: Notify::new(), missed, zone })
     }
 
     /// The time zone of whoever names none.
     pub fn zone(&self) -> &str {
-        &self.zone
+        self.zone.get_or_init(machine_zone)
     }
 
     /// Somebody's schedules, by name.

@@ -92,7 +92,7 @@ impl Yard {
     pub fn sandbox_with(&self, bubblewrap: Bubblewrap, caps: Caps) -> Sandbox {
         let bounds = Bounds::of(Some(&self.at("home")), self.at("data/scratch"), &[self.at("data")]);
         let bounds = Bounds { caps, ..bounds };
-        Sandbox::new(env!("CARGO_BIN_EXE_gander").into(), bounds, bubblewrap)
+        Sandbox::new(env!("CARGO_BIN_EXE_gander").into(), move || bounds, bubblewrap)
     }
 
     /// Makes the try without a fence.

@@ -43,10 +43,18 @@ impl Listener {
             }
             self.stopped(&message["params"]["update"]["stopReason"]);
         } else if let Some(code) = message["error"]["code"].as_i64() {
-            self.shows("error", &code.to_string());
+            self.failed(code);
         } else if let Some(method) = self.asked.remove(&message["id"].to_string()) {
             self.answered(&method, &message["result"]);
         }
+    }
+
+    /// Only version 2 knows of versions it cannot speak, and says so before one is chosen.
+    fn failed(&mut self, code: i64) {
+        if code == -32022 {
+            self.witness = Witness::of("acp v2");
+        }
+        self.shows("error", &code.to_string());
     }
 
     fn answered(&mut self, method: &str, result: &Value) {
