@@ -175,6 +175,71 @@ async fn a_parked_back_end_may_leave_while_its_answer_is_being_written() {
     }
 }
 
+/// Asks twice and parks; then goes on until it is told to stop.
+async fn asks_twice(mut stay: Stay) {
+    let asked = |n| {
+        let call = build::shell(build::call_id(n));
+        let gate = Gate::Ask(build::permission(build::question_id(n), call.id));
+        Report::ToolWanted { call, gate }
+    };
+    if stay.view.run.as_ref().unwrap().tools.is_empty() {
+        for n in [1, 2] {
+            stay.reports.send(asked(n)).await.unwrap();
+        }
+        return stay.reports.send(Report::Parked).await.unwrap();
+    }
+    while stay.orders.recv().await.is_some_and(|order| order != Order::Cancel) {}
+    drop(stay.reports.send(END).await);
+}
+
+/// A session on a real disk with a parked run, and the command that answers one of its two questions.
+async fn parked(folder: &tempfile::TempDir) -> (Hub, SessionId, Command) {
+    let store = SqliteStore::open(Options::new(folder.path().join("data"))).await.unwrap();
+    let part: Part1 = Arc::new(|stay| match stay.run == build::run(7) {
+        true => Box::pin(asks_twice(stay)),
+        false => Box::pin(async move { stay.reports.send(END).await.unwrap() }),
+    });
+    let hub = Hub::new(Arc::new(store) as _, Arc::new(Scripted(part)), Recovery::default());
+    let session = session(&hub).await;
+    hub.command(session, prompt(7), Ack::Committed).await.unwrap();
+    until_rest(&hub).await;
+    let reply = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
+    let answer = Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None };
+    (hub, session, answer)
+}
+
+#[tokio::test]
+async fn a_cancel_right_after_an_answer_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, session, answer) = parked(&folder).await;
+    let cancel = Command::Cancel { run: None, origin: build::origin() };
+    let (answered, cancelled) =
+        tokio::join!(hub.command(session, answer, Ack::Synced), hub.command(session, cancel, Ack::Committed));
+    assert!(answered.is_ok() && cancelled.is_ok(), "{answered:?} {cancelled:?}");
+    let end = tokio::time::timeout(Duration::from_secs(20), until_end(&hub, session, build::run(7))).await;
+    let end = end.expect("the run hangs");
+    assert!(matches!(end.last(), Some(Event::RunEnded { outcome: Outcome::Cancelled })), "{end:?}");
+    tokio::time::timeout(Duration::from_secs(20), until_rest(&hub)).await.expect("the session does not rest");
+}
+
+#[tokio::test]
+async fn a_prompt_right_after_an_answer_is_not_replaced_by_what_it_superseded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hub, session, answer) = parked(&folder).await;
+    let (run, origin, parts) = (build::run(8), build::origin(), vec![Part::text("something else")]);
+    let next = Command::Prompt { run, origin, parts, if_busy: IfBusy::QueueOrSupersede, meta: None };
+    let (answered, prompted) =
+        tokio::join!(hub.command(session, answer, Ack::Synced), hub.command(session, next, Ack::Committed));
+    assert!(answered.is_ok() && prompted.is_ok(), "{answered:?} {prompted:?}");
+    if matches!(prompted, Ok(Accepted::Queued(_))) {
+        let cancel = Command::Cancel { run: Some(build::run(7)), origin: build::origin() };
+        drop(hub.command(session, cancel, Ack::Committed).await);
+    }
+    let end = tokio::time::timeout(Duration::from_secs(20), until_end(&hub, session, run)).await;
+    let end = end.expect("the second run never ends");
+    assert!(matches!(end.last(), Some(Event::RunEnded { outcome: Outcome::Completed { .. } })), "{end:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_back_end_that_ignores_a_cancel_is_stopped() {
     let store = Arc::new(MemoryStore::new());

@@ -143,6 +143,9 @@ impl Live {
     }
 
     async fn start(&mut self, run: RunId, beginning: Beginning, first: Order) -> Result<(), StoreError> {
+        if !self.is_wanted(run) {
+            return Ok(());
+        }
         let context = self.context().await?;
         let lent = lock(&self.hub.lent).get(&run).cloned().unwrap_or_default();
         let (orders, orders_in) = mpsc::channel(ORDERS);
@@ -164,6 +167,18 @@ impl Live {
         self.stays.running = Some(Running { run, orders, reports, leaving: false, work, _stop: stop.drop_guard() });
         self.pass_on(first);
         Ok(())
+    }
+
+    /// While its order waited for a commit, a run may have been cancelled, or ended and followed by another. Nobody else
+    /// would tell a cancelled one: the cancel found no back-end to go to.
+    fn is_wanted(&mut self, run: RunId) -> bool {
+        let Some(active) = self.machine.view().run.as_ref().filter(|active| active.id == run) else { return false };
+        let cancelled = active.cancelling;
+        if cancelled {
+            self.stays.deadline = None;
+            self.machine.backend_died(&mut Now { at: clock::now(), ids: &mut SystemIds }, run, "cancelled");
+        }
+        !cancelled
     }
 
     /// The conversation, with what is not stored yet. It is read from the log once, then kept up to date.
