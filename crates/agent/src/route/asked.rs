@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::model::{Model, ModelEvent, Request};
 
 /// How much of a prompt is shown.
-const SHOWN: usize = 8_000;
+pub(crate) const SHOWN: usize = 8_000;
 
 /// What is asked.
 pub(crate) struct Asked<'a> {

@@ -4,7 +4,7 @@ mod asked;
 mod judged;
 mod words;
 
-pub(crate) use asked::{Asked, asked};
+pub(crate) use asked::{Asked, SHOWN, asked};
 pub use judged::judged;
 pub(crate) use judged::roles;
 pub use words::by_words;

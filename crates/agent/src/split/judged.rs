@@ -4,11 +4,11 @@ use gander_domain::Routing;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{LONGEST, Split, by_words};
+use super::{Split, by_words};
 use crate::delegate::{self, SubTask};
 use crate::model::Model;
 use crate::modes::Library;
-use crate::route::{Asked, asked, roles};
+use crate::route::{Asked, SHOWN, asked, roles};
 
 /// How much a model may write about it.
 const ROOM: u32 = 4_000;
@@ -43,7 +43,8 @@ struct Wanted {
 
 /// What a request consists of, as the model says. If it says nothing that can be followed, the words decide.
 pub async fn judged(model: &dyn Model, library: &Library, prompt: &str) -> Split {
-    if prompt.len() > LONGEST {
+    // Whoever sees only its beginning would leave out the rest.
+    if prompt.len() > SHOWN {
         return by_words(library, prompt);
     }
     let question = Asked { system: SYSTEM, before: &roles(library), prompt, longest: ROOM };

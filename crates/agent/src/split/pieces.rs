@@ -7,6 +7,8 @@ use super::verbs;
 pub(super) struct Pieces {
     /// What could each be a request.
     pub wishes: Vec<String>,
+    /// They are counted: one comes after the other.
+    pub counted: bool,
     /// What holds for all of them.
     pub context: String,
 }
@@ -14,7 +16,7 @@ pub(super) struct Pieces {
 /// The items of the prompt's list, if it has exactly one.
 pub(super) fn items(prompt: &str) -> Option<Pieces> {
     let (mut wishes, mut context): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
-    let (mut fenced, mut open, mut closed) = (false, false, false);
+    let (mut fenced, mut open, mut closed, mut counted) = (false, false, false, false);
     for line in prompt.lines() {
         let marked = (!fenced).then(|| item(line)).flatten();
         fenced ^= is_fence(line);
@@ -23,6 +25,7 @@ pub(super) fn items(prompt: &str) -> Option<Pieces> {
             (Some(text), _) => {
                 wishes.push(text.to_owned());
                 open = true;
+                counted |= numbered(line.trim_start()).is_some();
             }
             (None, Some(last)) if open && (fenced || is_fence(line) || belongs(line)) => {
                 last.push('\n');
@@ -37,7 +40,7 @@ pub(super) fn items(prompt: &str) -> Option<Pieces> {
         }
     }
     let wishes = wishes.iter().map(|wish| wish.trim().to_owned()).collect::<Vec<_>>();
-    (wishes.len() > 1).then(|| Pieces { wishes, context: context.join("\n").trim().to_owned() })
+    (wishes.len() > 1).then(|| Pieces { wishes, counted, context: context.join("\n").trim().to_owned() })
 }
 
 /// The wishes in the sentences of a prompt; every sentence that holds none is context.
@@ -138,14 +141,16 @@ mod tests {
     use super::*;
 
     fn of(wishes: &[&str], context: &str) -> Pieces {
-        Pieces { wishes: wishes.iter().map(|wish| (*wish).to_owned()).collect(), context: context.to_owned() }
+        let wishes = wishes.iter().map(|wish| (*wish).to_owned()).collect();
+        Pieces { wishes, counted: false, context: context.to_owned() }
     }
 
     #[test]
     fn a_list_is_taken_into_its_items() {
         let list = "In this repository:\n\n1. Fix the build\n   on Linux\n2) Write docs\n```\n- not an item\n```\n\nKeep it short.";
         let wishes = ["Fix the build\n   on Linux", "Write docs\n```\n- not an item\n```"];
-        assert_eq!(items(list), Some(of(&wishes, "In this repository:\n\nKeep it short.")));
+        let counted = Pieces { counted: true, ..of(&wishes, "In this repository:\n\nKeep it short.") };
+        assert_eq!(items(list), Some(counted));
         assert_eq!(items("- one\n  - inner\n- two"), Some(of(&["one\n  - inner", "two"], "")));
         for none in ["", "no list", "- only one", "1.5 is a number\n2.5 too", "- a\n- b\n\nand\n\n- c\n- d"] {
             assert_eq!(items(none), None, "{none}");

@@ -21,8 +21,11 @@ const THEN: &str = "then next afterwards afterward after once when using based w
 /// Words before a wish that say it comes after all others.
 const LAST: &str = "finally lastly last";
 
-/// Words right behind a verb that mean what was spoken of before.
-const BACK: &str = "it its them their this that these those both everything all";
+/// Words anywhere behind a verb that can mean what was spoken of before: rather waited for in vain than begun without it.
+const BACK: &str = "it its them their this that these those";
+
+/// Words that mean it only right behind a verb.
+const BACK_FIRST: &str = "both everything all";
 
 /// Phrases anywhere that mean what other parts give.
 const RESULTS: &[&str] =
@@ -79,7 +82,8 @@ pub(super) fn words(text: &str) -> Vec<String> {
 }
 
 impl Order {
-    fn or(self, other: Self) -> Self {
+    /// This, unless it waits for nothing.
+    pub(super) fn or(self, other: Self) -> Self {
         if self == Self::Free { other } else { self }
     }
 }
@@ -88,10 +92,11 @@ fn is_one_of(list: &str, word: &str) -> bool {
     list.split(' ').any(|known| known == word)
 }
 
-/// What stands right behind the verb, and phrases that can only mean what came before.
+/// Words behind the verb, and phrases anywhere, that mean what came before.
 fn refers(behind: &[String], text: &str) -> Order {
     let text = text.to_lowercase();
-    let back = behind.first().is_some_and(|word| is_one_of(BACK, word));
+    let first = behind.first().is_some_and(|word| is_one_of(BACK_FIRST, word));
+    let back = first || behind.iter().any(|word| is_one_of(BACK, word));
     if RESULTS.iter().any(|phrase| text.contains(phrase)) {
         Order::All
     } else if back {
@@ -122,6 +127,11 @@ mod tests {
             ("After that, publish the page", Some(Order::Previous)),
             ("Finally, summarise what changed", Some(Order::All)),
             ("test it", Some(Order::Previous)),
+            ("Write unit tests for it", Some(Order::Previous)),
+            ("Document the options of these", Some(Order::Previous)),
+            ("compare both", Some(Order::Previous)),
+            ("Read all of the files", Some(Order::Previous)),
+            ("Count the lines of all files", Some(Order::Free)),
             ("Write a summary of the results", Some(Order::All)),
             ("handles empty input", None),
             ("The parser is slow", None),

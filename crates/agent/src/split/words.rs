@@ -37,8 +37,10 @@ pub fn by_words(library: &Library, prompt: &str) -> Split {
     if list.is_none() && (prompt.len() > LONGEST_PROSE || prompt.contains("```")) {
         return whole("it holds no list of tasks");
     }
-    let Pieces { wishes, context } = list.unwrap_or_else(|| pieces::clauses(prompt));
-    let Some(parts) = parts(library, &wishes) else { return whole("not every point of its list is a task") };
+    let Pieces { wishes, counted, context } = list.unwrap_or_else(|| pieces::clauses(prompt));
+    // Whoever counts says in which order, unless they say otherwise.
+    let order = if counted && !verbs::asks_beside(prompt) { Order::Previous } else { Order::Free };
+    let Some(parts) = parts(library, &wishes, order) else { return whole("not every point of its list is a task") };
     if parts.len() < 2 {
         return whole("it is one task");
     }
@@ -56,11 +58,11 @@ pub fn by_words(library: &Library, prompt: &str) -> Split {
     Split { tasks: tasks(&parts, &context), confidence, reasons, by: Routing::Rules }
 }
 
-/// Each wish with what it waits for; none if one of them is no wish.
-fn parts(library: &Library, wishes: &[String]) -> Option<Vec<Part>> {
+/// Each wish with what it waits for, `order` if it does not say; none if one of them is no wish.
+fn parts(library: &Library, wishes: &[String], order: Order) -> Option<Vec<Part>> {
     let part = |(place, text): (usize, &String)| {
         // Nothing stands before the first.
-        let order = verbs::wish(text).map(|order| if place == 0 { Order::Free } else { order })?;
+        let order = verbs::wish(text).map(|said| if place == 0 { Order::Free } else { said.or(order) })?;
         (verbs::words(text).len() > 1).then(|| Part { text: text.clone(), order, mode: mode_of(library, text) })
     };
     wishes.iter().enumerate().map(part).collect()
@@ -146,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_list_of_tasks_comes_apart_and_each_goes_where_it_belongs() {
-        let prompt = "For this repository:\n1. Audit the login for XSS and injection\n2. Write integration tests for the \
-                      parser\n3. Sort the imports\n4. Finally, summarise what was found";
+        let prompt = "For this repository:\n- Audit the login for XSS and injection\n- Write integration tests for the \
+                      parser\n- Sort the imports\n- Finally, summarise what was found";
         let expected = [
             "Audit the login for XSS and [security]",
             "Write integration tests for the parser [qa]",
@@ -176,6 +178,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_counted_comes_apart_only_if_it_says_so() {
+        let list = "1. Read one.txt\n2. Read two.txt\n3. Sort the lines of it";
+        assert!(!split(list).is_compound());
+        let beside = ["Read one.txt [-]", "Read two.txt [-]", "Sort the lines of it [-] after Read two.txt"];
+        assert_eq!(shown(&format!("In parallel:\n{list}")), beside);
+    }
+
+    #[test]
     fn a_simple_request_stays_whole() {
         let cases = [
             ("", "it is one task"),
@@ -185,6 +195,9 @@ mod tests {
             ("Fix the bug and run the tests", "its parts belong closely together"),
             ("Write a parser, test it and then document it", "its steps build on each other"),
             ("1. Write a parser\n2. Then test it\n3. Finally document it", "its steps build on each other"),
+            ("1. Write a parser\n2. Publish the crate\n3. Update the site", "its steps build on each other"),
+            ("a) Write a parser\nb) Publish the crate", "its steps build on each other"),
+            ("- Write a parser\n- Write unit tests for it", "its steps build on each other"),
             ("Write a function that:\n- handles empty input\n- is fast", "not every point of its list is a task"),
             ("Explain this:\n```\n- add one\n- add two\n```", "it holds no list of tasks"),
         ];

@@ -9,7 +9,7 @@ use crate::house::{House, children, plays, run, says, wait_for};
 /// A point of a list whose agent runs this command.
 fn point(number: usize, command: &str) -> String {
     let calls = json!([[{ "tool": "shell", "args": { "command": command } }]]);
-    format!("{number}. Prepare part {number} {}\n", plays(&calls))
+    format!("- Prepare part {number} {}\n", plays(&calls))
 }
 
 /// Three points, none of which comes to an end before all have begun.
@@ -79,7 +79,7 @@ async fn what_is_simple_or_not_left_open_stays_whole() {
     let house = House::open().await;
     let simple = run(&house, "auto", None, &format!("Fix the bug and run the tests {}", says("fixed"))).await;
     assert_eq!(simple["output"][0]["parts"][0]["content"], "fixed", "{simple}");
-    let lists = format!("1. Read the one file\n2. Read the other file\n\n{}", says("both"));
+    let lists = format!("- Read the one file\n- Read the other file\n\n{}", says("both"));
     let chosen = run(&house, "gander", None, &lists).await;
     let off = House::with(&[("GANDER_AGENT_SPLIT", "false")]).await;
     let switched = run(&off, "auto", None, &lists).await;
