@@ -89,17 +89,22 @@ async fn run(hands: Arc<dyn Hands>, call: ToolCall, tell: mpsc::Sender<Input>, s
         // The tool itself listens to `stop`, so that it can end what it started.
         tokio::select! {
             biased;
-            Some(signal) = heard.recv() => if tell.send(said(call.id, signal)).await.is_err() { return },
+            Some(signal) = heard.recv() => tell_of(&tell, call.id, signal).await,
             result = &mut work => break result,
         }
     };
     while let Ok(signal) = heard.try_recv() {
-        if tell.send(said(call.id, signal)).await.is_err() {
-            return;
-        }
+        tell_of(&tell, call.id, signal).await;
     }
     if tell.send(Input::ToolDone(call.id, result)).await.is_err() {
         tracing::debug!(call = %call.id, "a tool ended after its run");
+    }
+}
+
+/// What nobody hears any more is lost, but the tool goes on: it may still have to end what it started.
+async fn tell_of(tell: &mpsc::Sender<Input>, call: ToolCallId, signal: Signal) {
+    if tell.send(said(call, signal)).await.is_err() {
+        tracing::debug!(%call, "a tool said something after its run");
     }
 }
 
@@ -109,5 +114,64 @@ fn said(call: ToolCallId, signal: Signal) -> Input {
         Signal::Plan(plan) => Input::ToolPlans(call, plan),
         Signal::Saved { name, version, mime } => Input::ToolSaved { call, name, version, mime },
         Signal::Spent(usage) => Input::Spent(usage),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use gander_domain::{Answer, Ids, Policy, Question, ToolKind};
+    use serde_json::{Value, json};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::ToolSpec;
+    use crate::turn::{Judge, Judgement};
+
+    /// Says something when it is stopped, and then ends what it started.
+    #[derive(Default)]
+    struct Talker {
+        has_ended: Mutex<bool>,
+    }
+
+    impl Judge for Talker {
+        fn judge(&self, _: Policy, _: ToolCallId, _: &str, _: &Value, _: &mut dyn Ids) -> Judgement {
+            Judgement::Bad(ToolResult::text(ToolEnd::Failed, "nobody asks"))
+        }
+
+        fn fingerprint(&self, _: &ToolCall) -> String {
+            String::new()
+        }
+
+        fn learn(&self, _: &ToolCall, _: &Question, _: &Answer) {}
+    }
+
+    #[async_trait]
+    impl Hands for Talker {
+        fn tools(&self) -> Arc<[ToolSpec]> {
+            Arc::new([])
+        }
+
+        async fn run(&self, _: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
+            cancel.cancelled().await;
+            for _ in 0..3 * NEWS {
+                signals.send(Signal::Shown(Vec::new())).await.unwrap();
+            }
+            *self.has_ended.lock().unwrap() = true;
+            ToolResult::text(ToolEnd::Cancelled, "stopped")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_nobody_hears_still_ends_what_it_started() {
+        let talker = Arc::new(Talker::default());
+        let mut tasks = Tasks::new(Arc::clone(&talker) as Arc<dyn Hands>);
+        let (id, name, title) = (ToolCallId::new(Uuid::nil()), "talk".to_owned(), String::new());
+        let arguments = json!({});
+        tasks.run(ToolCall { id, name, title, kind: ToolKind::Other, arguments, locations: Vec::new(), idempotent: false });
+        tasks.ended(Duration::from_secs(60)).await;
+        assert!(*talker.has_ended.lock().unwrap());
     }
 }
