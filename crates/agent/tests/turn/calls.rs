@@ -4,6 +4,7 @@ use expect_test::expect;
 use gander_agent::turn::Input;
 use gander_domain::{ChoiceKind, Plan, Policy, ToolContent};
 use gander_domain::{Part, Settings};
+use serde_json::json;
 
 use crate::script::{Script, calls, done, no, prompted, reply, says, setup, wants, yes};
 use gander_agent::model::ModelStop;
@@ -278,6 +279,36 @@ fn a_run_ends_after_as_many_model_calls_as_it_may_make() {
     let mut script = Script::new(setup, prompted("go on"));
     script.feed(Input::Begin).model(wants(&["forbidden"])).skip().model(wants(&["forbidden"]));
     expect![[r#"
+        > model: 3 events
+        - message #4 started
+        - message done: forbidden #3 {}
+        - wanted forbidden #3: shut Rejected the policy forbids it
+        - ended completed MaxTurns
+        end
+    "#]]
+    .assert_eq(script.happened());
+}
+
+#[test]
+fn what_a_run_hands_out_by_itself_is_no_call_of_the_model() {
+    let mut setup = setup();
+    setup.settings.max_turns = 1;
+    setup.parts = Some(json!({ "tasks": [] }));
+    let mut script = Script::new(setup, prompted("two in one"));
+    script.feed(Input::Begin).run(0).done(0).model(wants(&["forbidden"]));
+    expect![[r#"
+        > begin
+        - message #1 started
+        - message done: delegate #2 {"tasks":[]}
+        - wanted delegate #2: open
+        > order to run #2
+        run delegate #2
+        > #2 done: Completed fine
+        - done #2: Completed fine
+        call model
+            user: two in one
+            agent: delegate #2 {"tasks":[]}
+            tool: #2 Completed fine
         > model: 3 events
         - message #4 started
         - message done: forbidden #3 {}

@@ -27,8 +27,8 @@ impl Ids for Count {
     }
 }
 
-/// A tool's name says what becomes of its calls: `look` (idempotent) and `write` run, `danger` asks,
-/// `forbidden` is refused, everything else is unknown.
+/// A tool's name says what becomes of its calls: `look` (idempotent), `write` and `delegate` run, `danger`
+/// asks, `forbidden` is refused, everything else is unknown.
 #[derive(Default)]
 pub struct Names {
     always: Mutex<BTreeSet<String>>,
@@ -39,7 +39,7 @@ impl Judge for Names {
         let call = described(id, name, arguments);
         let granted = policy == Policy::Auto || self.always.lock().unwrap().contains(name);
         match name {
-            "look" | "write" => Judgement::Run(call),
+            "look" | "write" | "delegate" => Judgement::Run(call),
             "danger" if granted => Judgement::Run(call),
             "danger" => {
                 let question = question(QuestionId::make(ids), &call, self.fingerprint(&call));
