@@ -11,6 +11,36 @@ pub struct Caps {
     pub processes: Option<u64>,
 }
 
+/// Linux from this version on counts the processes of a user namespace apart from those of the machine.
+const FIRST_APART: (u32, u32) = (5, 14);
+
+/// True if a limit of processes holds for a command's namespace alone.
+pub(super) fn counts_by_namespace() -> bool {
+    counts_apart(&rustix::system::uname().release().to_string_lossy())
+}
+
+/// A version that cannot be read is an old one: a command without a limit works, one that others use up does not.
+fn counts_apart(release: &str) -> bool {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse::<u32>);
+    let mut number = || numbers.next()?.ok();
+    number().zip(number()).is_some_and(|version| version >= FIRST_APART)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counts_apart;
+
+    #[test]
+    fn processes_are_counted_apart_from_5_14_on() {
+        for release in ["5.14.0", "5.14", "6.1.0-13-amd64", "10.0.1"] {
+            assert!(counts_apart(release), "{release}");
+        }
+        for release in ["5.13.19", "5.4.0-150-generic", "4.18.0-553.el8.x86_64", "6", "", "new"] {
+            assert!(!counts_apart(release), "{release}");
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::io;
@@ -18,22 +48,24 @@ mod linux {
 
     use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 
-    use super::Caps;
+    use super::{Caps, counts_by_namespace};
     use crate::sandbox::plan::{Around, Root};
 
     impl Caps {
         /// Puts this process and all that comes of it under them.
         ///
         /// Memory that is only reserved does not count: runtimes reserve far more than they ever write. Processes are
-        /// counted for each user of a namespace, so where there is none of its own those of others are added.
+        /// counted for each user of a namespace, so where there is none of its own those of others are added. Where that
+        /// would be needed behind bubblewrap, which hides the others, they are not held at all.
         pub(in crate::sandbox) fn hold(self, around: Around, root: Root) -> io::Result<()> {
             if let Some(memory) = self.memory {
                 lower(Resource::Data, memory)?;
             }
-            let alone = around == Around::Bubblewrap || root == Root::Namespace;
-            let others = if alone { 0 } else { tasks() };
-            match self.processes {
-                Some(processes) => lower(Resource::Nproc, processes.saturating_add(others)),
+            let counts = counts_by_namespace();
+            let alone = counts && (around == Around::Bubblewrap || root == Root::Namespace);
+            match self.processes.filter(|_| counts || around == Around::Nothing) {
+                Some(processes) if alone => lower(Resource::Nproc, processes),
+                Some(processes) => lower(Resource::Nproc, processes.saturating_add(tasks())),
                 None => Ok(()),
             }
         }

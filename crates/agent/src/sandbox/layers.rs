@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::caps::counts_by_namespace;
 use super::fence::Fence;
 use super::plan::{Around, Found, Root};
 use super::{Bounds, Network, bubblewrap, words};
@@ -65,6 +66,7 @@ impl Layers {
             (alone, "without bubblewrap commands cannot use Unix sockets"),
             (alone && standing.landlock < FIRST_SCOPED, "this kernel lets commands signal your other processes"),
             (standing.root == Root::Bare, "reduced: commands run as root, though without its powers"),
+            (!alone && !counts_by_namespace(), "this kernel, before 5.14, lets commands have any number of processes"),
             (rustix::process::geteuid().is_root(), "the kernel lets commands of root have any number of processes"),
         ];
         known.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words).collect()
