@@ -9,7 +9,11 @@ use gander_domain::{Context, Message, Part, Role, Route};
 
 /// The parts of the prompt, if it is several requests in one: by its words, or as the judge says if there is one.
 pub(super) async fn split(library: &Library, context: &Context, judge: Option<&dyn Model>) -> Option<split::Split> {
-    // Sub-agents are told in words: a picture or a file would not reach them.
+    // Sub-agents see nothing of what was said before.
+    if context.run_from() > 0 {
+        return None;
+    }
+    // They are told in words: a picture or a file would not reach them.
     let text = |part: &Part| matches!(part, Part::Text { .. });
     let prompt = asked(context).filter(|message| message.parts.iter().all(text))?.plain_text();
     let split = match judge {
