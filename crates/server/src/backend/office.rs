@@ -1,5 +1,6 @@
 //! Sub-agents as sessions of their own: begun, followed, asked for, cancelled with the run that wants them.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use gander_agent::modes::Shelf;
 use gander_agent::tools::Signal;
 use gander_agent::turn::OUTPUT;
 use gander_domain::{
-    Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, Role, Roster, Routing, RunId, RunOrigin, Seq,
+    Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq,
     SessionId, SessionView, Settings, ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use sha2::{Digest as _, Sha256};
@@ -48,6 +49,12 @@ struct Sub<'a> {
 struct Watched {
     follower: Follower,
     paid: usize,
+}
+
+/// A question of a sub-agent that its parent's people were asked.
+struct Asking<'a> {
+    question: QuestionId,
+    reply: Pin<Box<dyn Future<Output = Reply> + Send + 'a>>,
 }
 
 #[async_trait]
@@ -141,10 +148,14 @@ impl Sub<'_> {
         let (mut said, mut open): (String, Vec<Question>) = (String::new(), Vec::new());
         // The call that hands over a result of a given form, and what it gave.
         let (mut output, mut given): (Option<ToolCallId>, Option<String>) = (None, None);
+        let mut asking: Option<Asking<'_>> = None;
         loop {
+            // Whoever is asked stays asked as long as the question is open: dropping it withdraws it.
+            asking = asking.filter(|asking| open.iter().any(|question| question.id == asking.question));
+            asking = asking.or_else(|| open.first().map(|question| self.ask(question.clone())));
             let asked = async {
-                match open.first() {
-                    Some(question) => self.parent.people.ask(&question.title, question.ask.clone()).await,
+                match &mut asking {
+                    Some(asking) => (asking.question, (&mut asking.reply).await),
                     None => std::future::pending().await,
                 }
             };
@@ -152,8 +163,9 @@ impl Sub<'_> {
                 biased;
                 () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
                 batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
-                reply = asked => {
-                    self.answer(open.remove(0), reply).await;
+                (question, reply) = asked => {
+                    open.retain(|known| known.id != question);
+                    self.answer(question, reply).await;
                     continue;
                 }
             };
@@ -188,6 +200,12 @@ impl Sub<'_> {
         }
     }
 
+    /// Asks its parent's people.
+    fn ask(&self, question: Question) -> Asking<'_> {
+        let Question { id, title, ask, .. } = question;
+        Asking { question: id, reply: Box::pin(async move { self.parent.people.ask(&title, ask).await }) }
+    }
+
     /// Its parent pays.
     async fn pay(&self, usage: Usage) {
         let usage = Usage { child: Some(self.session), ..usage };
@@ -197,8 +215,8 @@ impl Sub<'_> {
     }
 
     /// Somebody may have answered in the sub-agent's own session meanwhile: the first answer counts.
-    async fn answer(&self, question: Question, reply: gander_domain::Reply) {
-        let command = Command::Answer { question: question.id, reply, origin: self.origin.clone(), meta: None };
+    async fn answer(&self, question: QuestionId, reply: Reply) {
+        let command = Command::Answer { question, reply, origin: self.origin.clone(), meta: None };
         if let Err(error) = self.hub.command(self.session, command, Ack::Committed).await {
             tracing::debug!(%error, "a sub-agent's question was answered elsewhere");
         }
