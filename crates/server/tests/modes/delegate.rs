@@ -1,7 +1,10 @@
 //! Sub-agents: at the same time, visible, cancelled with their parent, found again after a crash.
 
-use gander_domain::{Outcome, PlanStatus, Seq};
-use gander_server::log::{Form, Limit};
+use gander_domain::{
+    Ask, ChoiceKind, Command, Event, Outcome, PlanStatus, Principal, Reply, RunOrigin, Seq, SessionId,
+};
+use gander_server::hub::Ack;
+use gander_server::log::{Form, Limit, read_all};
 use gander_testkit::harness::{Launch, binary};
 use serde_json::{Value, json};
 
@@ -87,6 +90,48 @@ async fn a_sub_agents_question_is_asked_where_its_parent_is() {
     editor.choose(&asked, "allow_once").await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
     assert_eq!(listed(&house.work()), ["asked.txt"]);
+}
+
+#[tokio::test]
+async fn a_sub_agents_question_is_asked_once_whatever_happens_meanwhile() {
+    let house = House::with(&[("GANDER_PERMISSIONS_POLICY", "ask")]).await;
+    let mut editor = house.editor().await;
+    let session = editor.new_session(&house.work()).await.unwrap();
+    let write = |path: &str| json!({ "tool": "write", "args": { "path": path, "content": "yes" } });
+    let writes = json!([[write("first.txt"), write("second.txt")], [{ "text": "written" }]]);
+    let prompt = editor.prompt(&session, &delegates(json!([task("writer", &writes)]))).await.unwrap();
+    let asked = editor.asked("session/request_permission").await.unwrap();
+    // The sub-agent goes on while the first question is open: somebody answers the second in its own session.
+    let child = children(&house, &session).await[0];
+    allow(&house, child, 1).await;
+    wait_for(&house.work(), &["second.txt"]).await;
+    editor.choose(&asked, "allow_once").await.unwrap();
+    assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
+    assert_eq!(listed(&house.work()), ["first.txt", "second.txt"]);
+    let log = read_all(&**house.app.desk().hub.store(), session.parse().unwrap(), Form::Joined).await.unwrap();
+    let questions = log.iter().filter(|entry| matches!(entry.event, Event::QuestionAsked { .. }));
+    assert_eq!(questions.count(), 1);
+}
+
+/// Says yes to the open question of this place, once it is there.
+async fn allow(house: &House, session: SessionId, place: usize) {
+    let hub = &house.app.desk().hub;
+    let asked = async {
+        loop {
+            let run = hub.view(session).await.unwrap().run.unwrap();
+            if let Some(question) = run.questions.get(place) {
+                return question.clone();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let question = tokio::time::timeout(PATIENCE, asked).await.unwrap();
+    let Ask::Choose { choices } = &question.ask else { panic!("{question:?}") };
+    let yes = choices.iter().find(|choice| choice.kind == ChoiceKind::AllowOnce).unwrap();
+    let reply = Reply::Chosen { choice: yes.id.clone(), kind: yes.kind };
+    let origin = RunOrigin { by: Principal::owner(), door: "test".to_owned() };
+    let answer = Command::Answer { question: question.id, reply, origin, meta: None };
+    hub.command(session, answer, Ack::Committed).await.unwrap();
 }
 
 #[tokio::test]

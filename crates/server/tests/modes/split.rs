@@ -90,6 +90,19 @@ async fn what_is_simple_or_not_left_open_stays_whole() {
 }
 
 #[tokio::test]
+async fn what_follows_a_conversation_stays_whole() {
+    let house = House::open().await;
+    let lists = |text: &str| format!("- Read the one file\n- Read the other file\n\n{}", says(text));
+    let first = run(&house, "auto", None, &says("hello")).await;
+    let session = first["session_id"].as_str().unwrap();
+    let later = run(&house, "auto", Some(session), &lists("both")).await;
+    assert_eq!(later["output"][0]["parts"][0]["content"], "both", "{later}");
+    assert!(children(&house, session).await.is_empty(), "sub-agents would know nothing of it");
+    let alone = run(&house, "auto", None, &lists("both")).await;
+    assert_eq!(children(&house, alone["session_id"].as_str().unwrap()).await.len(), 2, "it would come apart at first");
+}
+
+#[tokio::test]
 async fn a_model_can_be_asked_to_take_it_apart() {
     let house = House::open().await;
     let mut editor = house.editor().await;
@@ -100,7 +113,8 @@ async fn a_model_can_be_asked_to_take_it_apart() {
     let tasks = json!([task("one", "coding/qa"), task("two", "pm")]);
     let verdict = json!({ "tasks": tasks, "confidence": 77, "reason": "two crafts" }).to_string();
     // The judge and whoever then joins are shown the same script: its first call is the verdict.
-    editor.turn(&session, &plays(&json!([[{ "text": verdict }]]))).await.unwrap();
+    let usage = json!({ "input": 7_000_000, "output": 5 });
+    editor.turn(&session, &plays(&json!([[{ "text": verdict, "usage": usage }], [{ "text": "x" }]]))).await.unwrap();
     let hub = &house.app.desk().hub;
     let log = read_all(&**hub.store(), session.parse().unwrap(), Form::Joined).await.unwrap();
     let why = log.iter().find_map(|entry| reasons(&entry.event)).unwrap();
@@ -113,4 +127,5 @@ async fn a_model_can_be_asked_to_take_it_apart() {
     }
     modes.sort();
     assert_eq!(modes, ["pm", "qa"]);
+    assert!(house.view(&session).await.spent.input >= 7_000_000, "who was asked is paid as well");
 }
