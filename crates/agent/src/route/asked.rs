@@ -2,13 +2,38 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Delta, Growth, Message, MessageId, Role};
+use gander_domain::{Delta, Growth, Message, MessageId, Role, Usage};
 use serde::de::DeserializeOwned;
 
-use crate::model::{Model, ModelEvent, Request};
+use crate::model::{Finish, Model, ModelEvent, Request, Tokens};
 
 /// How much of a prompt is shown.
 pub(crate) const SHOWN: usize = 8_000;
+
+/// A model that is asked about requests, and what its answers used.
+pub struct Adviser<'a> {
+    model: &'a dyn Model,
+    used: Vec<Usage>,
+}
+
+impl<'a> Adviser<'a> {
+    /// One that was not asked yet.
+    pub fn new(model: &'a dyn Model) -> Self {
+        Self { model, used: Vec::new() }
+    }
+
+    /// What each answer used, in order. Somebody has to pay for it.
+    pub fn used(self) -> Vec<Usage> {
+        self.used
+    }
+
+    fn note(&mut self, finish: &Finish) {
+        // Nothing: the provider does not say.
+        if finish.usage != Tokens::default() {
+            self.used.push(self.model.info().usage(&finish.usage));
+        }
+    }
+}
 
 /// What is asked.
 pub(crate) struct Asked<'a> {
@@ -23,13 +48,15 @@ pub(crate) struct Asked<'a> {
 }
 
 /// What the model answers, or why that is no help.
-pub(crate) async fn asked<T: DeserializeOwned>(model: &dyn Model, asked: &Asked<'_>) -> Result<T, String> {
-    let mut stream = model.stream(request(asked)).await.map_err(|error| error.to_string())?;
+pub(crate) async fn asked<T: DeserializeOwned>(adviser: &mut Adviser<'_>, asked: &Asked<'_>) -> Result<T, String> {
+    let mut stream = adviser.model.stream(request(asked)).await.map_err(|error| error.to_string())?;
     let mut text = String::new();
     while let Some(events) = stream.next().await {
         for event in events.map_err(|error| error.to_string())? {
-            if let ModelEvent::Delta(Delta { growth: Growth::Text, text: more }) = event {
-                text.push_str(&more);
+            if let ModelEvent::Delta(Delta { growth: Growth::Text, text: more }) = &event {
+                text.push_str(more);
+            } else if let ModelEvent::Done(finish) = &event {
+                adviser.note(finish);
             }
         }
     }

@@ -3,9 +3,8 @@
 use gander_domain::{Route, Routing, Settings};
 use serde::Deserialize;
 
-use super::asked::{Asked, asked};
+use super::asked::{Adviser, Asked, asked};
 use super::by_words;
-use crate::model::Model;
 use crate::modes::Library;
 
 /// How much a model may write about it.
@@ -25,8 +24,8 @@ struct Verdict {
 }
 
 /// Where a prompt goes, as the model says. If it says nothing that can be followed, the words decide.
-pub async fn judged(model: &dyn Model, library: &Library, settings: &Settings, prompt: &str) -> Route {
-    match ask(model, library, prompt).await {
+pub async fn judged(adviser: &mut Adviser<'_>, library: &Library, settings: &Settings, prompt: &str) -> Route {
+    match ask(adviser, library, prompt).await {
         Ok(route) => route,
         Err(why) => {
             let mut route = by_words(library, settings, prompt);
@@ -36,9 +35,9 @@ pub async fn judged(model: &dyn Model, library: &Library, settings: &Settings, p
     }
 }
 
-async fn ask(model: &dyn Model, library: &Library, prompt: &str) -> Result<Route, String> {
+async fn ask(adviser: &mut Adviser<'_>, library: &Library, prompt: &str) -> Result<Route, String> {
     let question = Asked { system: SYSTEM, before: &roles(library), prompt, longest: LONGEST };
-    follow(library, asked(model, &question).await?)
+    follow(library, asked(adviser, &question).await?)
 }
 
 /// The roles there are, one per line.

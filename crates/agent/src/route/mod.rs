@@ -5,6 +5,7 @@ mod judged;
 mod words;
 
 pub(crate) use asked::{Asked, SHOWN, asked};
+pub use asked::Adviser;
 pub use judged::judged;
 pub(crate) use judged::roles;
 pub use words::by_words;

@@ -6,9 +6,8 @@ use serde_json::json;
 
 use super::{Split, by_words};
 use crate::delegate::{self, SubTask};
-use crate::model::Model;
 use crate::modes::Library;
-use crate::route::{Asked, SHOWN, asked, roles};
+use crate::route::{Adviser, Asked, SHOWN, asked, roles};
 
 /// How much a model may write about it.
 const ROOM: u32 = 4_000;
@@ -42,13 +41,13 @@ struct Wanted {
 }
 
 /// What a request consists of, as the model says. If it says nothing that can be followed, the words decide.
-pub async fn judged(model: &dyn Model, library: &Library, prompt: &str) -> Split {
+pub async fn judged(adviser: &mut Adviser<'_>, library: &Library, prompt: &str) -> Split {
     // Whoever sees only its beginning would leave out the rest.
     if prompt.len() > SHOWN {
         return by_words(library, prompt);
     }
     let question = Asked { system: SYSTEM, before: &roles(library), prompt, longest: ROOM };
-    match asked(model, &question).await.and_then(|verdict| follow(library, verdict)) {
+    match asked(adviser, &question).await.and_then(|verdict| follow(library, verdict)) {
         Ok(split) => split,
         Err(why) => {
             let mut split = by_words(library, prompt);

@@ -4,7 +4,7 @@ use gander_domain::Budget;
 use gander_domain::view::Spent;
 
 /// What there is to say if the budget is used up.
-pub(super) fn overdrawn(budget: Budget, spent: Spent) -> Option<String> {
+pub fn overdrawn(budget: Budget, spent: Spent) -> Option<String> {
     let tokens = spent.input + spent.output;
     if let Some(most) = budget.tokens.filter(|most| tokens >= *most) {
         return Some(format!("the session's budget is used up: {tokens} of {most} tokens; raise it to go on"));

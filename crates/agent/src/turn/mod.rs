@@ -28,6 +28,7 @@ use answer::Draft;
 use goal::Step;
 use room::Summary;
 
+pub use budget::overdrawn;
 pub use goal::{Goal, OUTPUT};
 pub use judge::{Judge, Judgement};
 

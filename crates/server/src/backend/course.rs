@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use gander_agent::model::Model;
 use gander_agent::modes::Library;
+use gander_agent::route::Adviser;
 use gander_agent::{route, split};
 use gander_domain::{Context, Message, Part, Role, Route};
 
 /// The parts of the prompt, if it is several requests in one: by its words, or as the judge says if there is one.
-pub(super) async fn split(library: &Library, context: &Context, judge: Option<&dyn Model>) -> Option<split::Split> {
+pub(super) async fn split(library: &Library, context: &Context, judge: Option<&mut Adviser<'_>>) -> Option<split::Split> {
     // Sub-agents see nothing of what was said before.
     if context.run_from() > 0 {
         return None;
@@ -17,17 +17,17 @@ pub(super) async fn split(library: &Library, context: &Context, judge: Option<&d
     let text = |part: &Part| matches!(part, Part::Text { .. });
     let prompt = asked(context).filter(|message| message.parts.iter().all(text))?.plain_text();
     let split = match judge {
-        Some(model) => split::judged(model, library, &prompt).await,
+        Some(adviser) => split::judged(adviser, library, &prompt).await,
         None => split::by_words(library, &prompt),
     };
     Some(split).filter(split::Split::is_compound)
 }
 
 /// Who answers the prompt: by its words, or as the judge says if there is one. None if nothing was asked.
-pub(super) async fn route(library: &Library, context: &Context, judge: Option<&dyn Model>) -> Option<Route> {
+pub(super) async fn route(library: &Library, context: &Context, judge: Option<&mut Adviser<'_>>) -> Option<Route> {
     let (prompt, settings) = (asked(context)?.plain_text(), &context.settings);
     Some(match judge {
-        Some(model) => route::judged(model, library, settings, &prompt).await,
+        Some(adviser) => route::judged(adviser, library, settings, &prompt).await,
         None => route::by_words(library, settings, &prompt),
     })
 }

@@ -13,8 +13,10 @@ use gander_agent::modes::Shelf;
 use gander_agent::notes::{Notes, Own};
 use gander_agent::permission::Rule;
 use gander_agent::recipe::{ReadFile, Sub, SubRecipes};
+use gander_agent::route::Adviser;
 use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
-use gander_domain::{Context, Notice, Outcome, Report, Route, Routing, SessionView, Severity};
+use gander_agent::turn::overdrawn;
+use gander_domain::{Context, Notice, Outcome, Report, Route, Routing, SessionView, Severity, Usage};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +70,8 @@ pub struct Native {
 struct Course {
     route: Route,
     parts: Option<Value>,
+    /// What it took to find out.
+    used: Vec<Usage>,
 }
 
 /// What was written down for a run before it began.
@@ -92,7 +96,7 @@ impl Backend for Native {
         let first = stay.beginning == Beginning::Fresh && stay.view.ended.is_empty();
         let session = stay.view.session;
         let apps = AppTools { apps: self.apps.clone(), principal: stay.view.owner.clone() };
-        let Stay { mut context, view, beginning, lent, orders, reports, stop, .. } = stay;
+        let Stay { mut context, mut view, beginning, lent, orders, reports, stop, .. } = stay;
         let mut orders = Orders::from(orders);
         let mut parts = None;
         if beginning == Beginning::Fresh
@@ -100,6 +104,10 @@ impl Backend for Native {
         {
             context.settings.follow(&course.route);
             drop(reports.send(Report::Routed(course.route)).await);
+            for usage in course.used {
+                view.spent.add(&usage);
+                drop(reports.send(Report::UsageAdded(usage)).await);
+            }
             parts = course.parts;
         }
         settle(&servers, &mut orders, &stop).await;
@@ -149,19 +157,22 @@ impl Native {
         let judge = match context.settings.routing {
             Routing::Off => return None,
             Routing::Rules => None,
+            // Without money nobody is asked.
+            Routing::Model if overdrawn(context.settings.budget, view.spent).is_some() => None,
             Routing::Model => {
                 let named = context.settings.model.as_deref();
                 self.models.of_mode(named, Some("fast"), lent.keys.as_ref()).await.ok()
             }
         };
-        let (library, judge) = (self.shelf.library(), judge.as_deref());
+        let (library, mut judge) = (self.shelf.library(), judge.as_deref().map(Adviser::new));
         let alone = !self.settings.split || self.recipes.is_followed(view.session) || self.office(view, lent).is_none();
-        let split = if alone { None } else { course::split(&library, context, judge).await };
+        let split = if alone { None } else { course::split(&library, context, judge.as_mut()).await };
         let joined = split.and_then(|split| Some((split.route(&library, &context.settings)?, split.arguments())));
-        Some(match joined {
-            Some((route, parts)) => Course { route, parts: Some(parts) },
-            None => Course { route: course::route(&library, context, judge).await?, parts: None },
-        })
+        let (route, parts) = match joined {
+            Some((route, parts)) => (route, Some(parts)),
+            None => (course::route(&library, context, judge.as_mut()).await?, None),
+        };
+        Some(Course { route, parts, used: judge.map(Adviser::used).unwrap_or_default() })
     }
 
     async fn equip(
