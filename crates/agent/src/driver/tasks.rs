@@ -170,7 +170,15 @@ mod tests {
         let mut tasks = Tasks::new(Arc::clone(&talker) as Arc<dyn Hands>);
         let (id, name, title) = (ToolCallId::new(Uuid::nil()), "talk".to_owned(), String::new());
         let arguments = json!({});
-        tasks.run(ToolCall { id, name, title, kind: ToolKind::Other, arguments, locations: Vec::new(), idempotent: false });
+        tasks.run(ToolCall {
+            id,
+            name,
+            title,
+            kind: ToolKind::Other,
+            arguments,
+            locations: Vec::new(),
+            idempotent: false,
+        });
         tasks.ended(Duration::from_secs(60)).await;
         assert!(*talker.has_ended.lock().unwrap());
     }

@@ -4,8 +4,8 @@ mod asked;
 mod judged;
 mod words;
 
-pub(crate) use asked::{Asked, SHOWN, asked};
 pub use asked::Adviser;
+pub(crate) use asked::{Asked, SHOWN, asked};
 pub use judged::judged;
 pub(crate) use judged::roles;
 pub use words::by_words;

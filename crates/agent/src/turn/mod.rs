@@ -349,7 +349,8 @@ impl Turn {
             return Some(Outcome::failed("budget", message));
         }
         let most = self.context.settings.max_turns.unwrap_or(settings.max_turns);
-        (self.context.turns.saturating_sub(self.unasked) >= most).then_some(Outcome::Completed { stop: StopReason::MaxTurns })
+        (self.context.turns.saturating_sub(self.unasked) >= most)
+            .then_some(Outcome::Completed { stop: StopReason::MaxTurns })
     }
 
     fn call(&mut self) {

@@ -8,7 +8,11 @@ use gander_agent::{route, split};
 use gander_domain::{Context, Message, Part, Role, Route};
 
 /// The parts of the prompt, if it is several requests in one: by its words, or as the judge says if there is one.
-pub(super) async fn split(library: &Library, context: &Context, judge: Option<&mut Adviser<'_>>) -> Option<split::Split> {
+pub(super) async fn split(
+    library: &Library,
+    context: &Context,
+    judge: Option<&mut Adviser<'_>>,
+) -> Option<split::Split> {
     // Sub-agents see nothing of what was said before.
     if context.run_from() > 0 {
         return None;

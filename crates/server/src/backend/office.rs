@@ -10,8 +10,8 @@ use gander_agent::modes::Shelf;
 use gander_agent::tools::Signal;
 use gander_agent::turn::OUTPUT;
 use gander_domain::{
-    Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq,
-    SessionId, SessionView, Settings, ToolCallId, ToolEnd, ToolResult, Usage,
+    Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, Reply, Role, Roster, Routing, RunId,
+    RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use sha2::{Digest as _, Sha256};
 
