@@ -164,6 +164,20 @@ async fn what_cannot_be_served_is_said_with_a_code_and_a_reason() {
     assert!(camel.is_ok(), "Go's names are understood too");
 }
 
+/// Frames that are each small enough are not kept without end until the last one comes.
+#[tokio::test]
+async fn a_turn_in_many_frames_is_no_longer_than_a_prompt_may_be() {
+    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
+    begin(&house, "live").await;
+    let mut live = Live::at(&house, "live").await;
+    let frame = json!({ "partial": true, "content": { "parts": [{ "text": "x".repeat(30 << 10) }] } });
+    for _ in 0..3 {
+        live.send(&frame).await;
+    }
+    let told = live.next().await;
+    assert_eq!(told, Err((1009, "a turn has at most 65536 bytes in all its frames".to_owned())));
+}
+
 /// What the captures try, and what the tests above saw of it.
 #[test]
 fn every_captured_connection_is_served_or_refused_for_a_reason() {

@@ -33,7 +33,7 @@ pub(super) async fn open(
         return Err(Refusal::new(426, "this is a WebSocket: send Upgrade: websocket").into());
     }
     let Query(query) = query.map_err(|_| Refusal::new(403, "the address of the WebSocket cannot be read"))?;
-    let live = Live::read(&query)?;
+    let live = Live::read(&query, site.limits.prompt_body.len())?;
     match site.adk.app(&live.address().app) {
         Err(refusal) if refusal.status == 403 => return Err(refusal.into()),
         Ok(_) | Err(_) => {} // said over the WebSocket, as the original does
