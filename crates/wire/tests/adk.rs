@@ -68,6 +68,48 @@ fn what_is_stored_is_what_was_told() {
     }
 }
 
+/// A server invites to log in, then the model calls a tool and speaks.
+fn invitation() -> Vec<Entry> {
+    let lines = include_str!("data/invitation.jsonl").lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Nothing waits for a login that a server invites to: what the model says afterwards belongs to the same answer, and
+/// so does a call that begins while the invitation is open.
+#[test]
+fn a_question_that_holds_nothing_up_is_told_and_the_run_goes_on() {
+    let log = invitation();
+    let (mut telling, mut events) = (Telling::new(runs(&log)[0], "gander", Tone::Whole), Vec::new());
+    for entry in &log[1..] {
+        assert!(!matches!(telling.stage(), Stage::Asking | Stage::Ended(_)), "before {entry:?}");
+        telling.tell(entry, &mut events);
+    }
+    assert!(matches!(telling.stage(), Stage::Ended(_)));
+    let part = |event: &Event| json!(event)["content"]["parts"][0].clone();
+    let parts: Vec<Value> = events.iter().map(part).collect();
+    assert_eq!(parts[0]["functionCall"]["args"]["message"], "Log in: https://example.org/login");
+    assert_eq!(parts[1]["functionCall"]["name"], "read");
+    assert_eq!(parts[2]["functionResponse"]["name"], "read");
+    assert_eq!(parts[3], json!({ "text": "Done." }));
+    assert_eq!(parts.len(), 4, "the question is told once: {parts:?}");
+    assert_eq!(lines(&history(&log))[1..], lines(&events));
+}
+
+/// A tool that asks while it runs waits for the answer, whatever it asks.
+#[test]
+fn a_question_that_a_tool_waits_for_ends_the_answer() {
+    let log = invitation();
+    let is_asked = |entry: &&Entry| matches!(entry.event, Fact::QuestionAsked { .. });
+    let is_called = |entry: &Entry| matches!(entry.event, Fact::ToolCalled { .. });
+    let called = log.iter().position(is_called).unwrap();
+    let (mut telling, mut events) = (Telling::new(runs(&log)[0], "gander", Tone::Whole), Vec::new());
+    let before = log[..=called].iter().filter(|entry| !is_asked(entry));
+    before.for_each(|entry| telling.tell(entry, &mut events));
+    assert_eq!(telling.stage(), &Stage::Running);
+    telling.tell(log.iter().find(is_asked).unwrap(), &mut events);
+    assert_eq!(telling.stage(), &Stage::Asking);
+}
+
 #[test]
 fn joined_pieces_say_the_same() {
     for scenario in all() {

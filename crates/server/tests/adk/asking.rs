@@ -34,6 +34,21 @@ async fn a_tool_that_asks_while_it_runs_is_told_at_once_and_goes_on_in_the_same_
 }
 
 #[tokio::test]
+async fn a_question_that_nothing_waits_for_is_told_and_the_answer_goes_on() {
+    let house = House::open().await;
+    begin(&house, "i").await;
+    let whole = house.post("/run", &says("i", "invite")).await.ok();
+    let streamed = events(&house.post("/run_sse", &says("i", "invite")).await);
+    for told in [whole.as_array().unwrap(), &streamed] {
+        let question = &told[0]["content"]["parts"][0]["functionCall"];
+        assert_eq!(question["args"]["message"], "Log in: https://example.org/login");
+        assert_eq!(texts(told).last().unwrap(), "Hello, world!", "{told:?}");
+    }
+    let stored = house.get(&format!("{SESSIONS}/i")).await.ok();
+    assert_eq!(stored["events"][1], whole[0], "{stored}");
+}
+
+#[tokio::test]
 async fn a_late_result_goes_on_in_the_invocation_of_its_call_also_in_the_history() {
     let house = House::open().await;
     begin(&house, "l").await;

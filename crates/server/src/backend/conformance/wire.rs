@@ -97,6 +97,7 @@ impl Play {
                 self.call(&[], &[("save_note", json!({ "name": "note.txt", "body": "hello artifact" }))]).await
             }
             "elicit" => self.elicit().await,
+            "invite" => self.invite().await,
             "state" => self.call(&[], &[("set_pref", json!({ "key": "colour", "value": "blue" }))]).await,
             "long" => self.call(&[], &[("start_job", json!({ "name": "build" }))]).await,
             "transfer" => self.call(&[], &[("transfer_to_agent", json!({ "agent_name": "helper" }))]).await,
@@ -206,6 +207,14 @@ impl Play {
         };
         self.tell(Report::ToolDone { call: id, result: result.clone() }).await?;
         self.conclude("book_table", &result).await
+    }
+
+    /// Asks what nobody waits for, and goes on.
+    async fn invite(&mut self) -> Result<(), Over> {
+        let ask = Ask::Visit { url: "https://example.org/login".to_owned() };
+        let asked = Question { ask, origin: QuestionOrigin::Held, ..question("Log in".to_owned()) };
+        self.tell(Report::Asked(asked)).await?;
+        self.speak(&["Hello", ", ", "world!"]).await
     }
 
     async fn conclude(&mut self, name: &str, result: &ToolResult) -> Result<(), Over> {

@@ -166,7 +166,7 @@ impl Telling {
                 self.tools.done(*call, result);
                 events.extend(self.results(entry.at));
             }
-            Fact::QuestionAsked { question } => self.questions.push(Asked::new(question)),
+            Fact::QuestionAsked { question } => self.asked(question),
             Fact::QuestionAnswered { question, answer } => self.answered(*question, answer),
             Fact::PlanSet { plan } => self.mention("plan", json!(plan)),
             Fact::Routed { route } => events.push(self.hand_over(entry, route)),

@@ -1,8 +1,9 @@
 //! What a run asks of people: a call that the client answers in a run of its own.
 
-use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Timestamp};
+use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Timestamp, ToolCallId};
 use serde_json::{Map, Value, json};
 
+use super::tools::Tools;
 use super::{Stage, Telling};
 use crate::adk::part::{call_id, function_call, function_response};
 use crate::adk::types::Event;
@@ -12,11 +13,26 @@ use crate::adk::types::Event;
 pub(super) struct Asked {
     question: Question,
     told: bool,
+    /// Calls that were open when it was asked.
+    beside: Vec<ToolCallId>,
 }
 
 impl Asked {
-    pub(super) fn new(question: &Question) -> Self {
-        Self { question: question.clone(), told: false }
+    /// False if the run goes on without an answer: a server invites to log in, or wants a changed tool approved. A tool
+    /// that asks while it runs waits, though nothing says which call it is: one that was open by then. An agent that
+    /// others run waits for the forms that it asks for, also outside of tools.
+    fn holds_up(&self, tools: &Tools) -> bool {
+        match self.question.ask {
+            Ask::Form { .. } => true,
+            Ask::Choose { .. } | Ask::Visit { .. } => {
+                !self.is_loose() || self.beside.iter().any(|call| tools.call(*call).is_some())
+            }
+        }
+    }
+
+    /// True if whoever asks lives, and no call is named.
+    fn is_loose(&self) -> bool {
+        self.question.call.is_none() && self.question.origin == QuestionOrigin::Held
     }
 }
 
@@ -31,6 +47,11 @@ impl Telling {
         self.questions.iter().any(|asked| asked.question.id == question)
     }
 
+    pub(super) fn asked(&mut self, question: &Question) {
+        let beside = self.tools.open().iter().map(|call| call.id).collect();
+        self.questions.push(Asked { question: question.clone(), told: false, beside });
+    }
+
     pub(super) fn answered(&mut self, id: QuestionId, answer: &Answer) {
         self.questions.retain(|asked| asked.question.id != id);
         self.superseded |= answer.reply == Reply::Superseded;
@@ -39,37 +60,52 @@ impl Telling {
         }
     }
 
-    /// Once nothing goes on but waiting, all questions are told.
+    /// Once nothing goes on but waiting, all questions are told. One that holds nothing up is told at once.
     pub(super) fn ask(&mut self, at: Timestamp, events: &mut Vec<Event>) {
-        if matches!(self.stage, Stage::Waiting | Stage::Ended(_)) || !self.only_waits() {
+        if matches!(self.stage, Stage::Waiting | Stage::Ended(_)) {
             return;
         }
+        if !self.only_waits() {
+            let aside = self.fresh(|asked, tools| !asked.holds_up(tools));
+            return events.extend(self.requests(at, &aside));
+        }
         self.stage = Stage::Asking;
-        let fresh: Vec<Question> =
-            self.questions.iter_mut().filter(|asked| !asked.told).map(|asked| asked.question.clone()).collect();
-        self.questions.iter_mut().for_each(|asked| asked.told = true);
-        let Some(first) = fresh.first() else { return events.extend(self.flush_results(at)) };
-        let id = first.id.uuid();
+        let fresh = self.fresh(|_, _| true);
+        match self.requests(at, &fresh) {
+            Some(requests) => events.extend(std::iter::once(requests).chain(self.waiting(at, &fresh))),
+            None => events.extend(self.flush_results(at)),
+        }
+    }
+
+    /// Questions of this kind that were not told yet; now they are.
+    fn fresh(&mut self, kind: impl Fn(&Asked, &Tools) -> bool) -> Vec<Question> {
+        let tools = &self.tools;
+        let fresh = self.questions.iter_mut().filter(|asked| !asked.told && kind(asked, tools));
+        fresh
+            .map(|asked| {
+                asked.told = true;
+                asked.question.clone()
+            })
+            .collect()
+    }
+
+    /// What asks these questions.
+    fn requests(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
+        let id = fresh.first()?.id.uuid();
         let mut ids: Vec<String> = fresh.iter().map(|question| question_id(question.id)).collect();
         ids.sort_unstable();
         let parts = fresh.iter().map(|question| self.request(question)).collect();
         let request = self.event(at, id, 0).saying("model", parts);
-        events.push(Event { long_running_tool_ids: Some(ids), ..request });
-        events.extend(self.waiting(at, &fresh));
+        Some(Event { long_running_tool_ids: Some(ids), ..request })
     }
 
     fn only_waits(&self) -> bool {
         let asked = |call| self.questions.iter().any(|asked| asked.question.call == Some(call));
-        !self.questions.is_empty()
+        let mut holding = self.questions.iter().filter(|asked| asked.holds_up(&self.tools)).peekable();
+        holding.peek().is_some()
             && !self.speaking
             && self.tools.all_called()
-            && (self.a_tool_asks() || self.tools.open().iter().all(|call| asked(call.id)))
-    }
-
-    /// A running tool asks by itself: its call stays open until somebody answers, and nothing says which call it is.
-    fn a_tool_asks(&self) -> bool {
-        let by_itself = |asked: &Asked| asked.question.call.is_none() && asked.question.origin == QuestionOrigin::Held;
-        self.questions.iter().any(by_itself)
+            && (holding.any(Asked::is_loose) || self.tools.open().iter().all(|call| asked(call.id)))
     }
 
     /// The call that stands for a question.
