@@ -245,6 +245,32 @@ fn options_are_changed_and_answered_whole() {
     }
 }
 
+/// What changes nothing makes no entry, so it must not stand in the way of what others change later.
+#[test]
+fn options_that_are_set_to_what_they_are_hide_no_later_change() {
+    let mut script = SessionScript::begin();
+    let mut door = Door::open(&script.log);
+    let set = |door: &mut Door, option: &str, value: &str| {
+        door.call(
+            "session/set_config_option",
+            json!({ "sessionId": door.session(), "configId": option, "value": value }),
+        );
+        let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no change of {option}") };
+        door.connection.accepted(ticket, Accepted::Done);
+        let options = door.line()["result"]["configOptions"].clone();
+        let mode = options.as_array().unwrap().iter().find(|found| found["id"] == "mode").cloned();
+        mode.unwrap()["currentValue"].clone()
+    };
+    for _ in 0..2 {
+        assert_eq!(set(&mut door, "mode", "assistant"), "assistant");
+    }
+    let (head, mode) = (script.log.len(), Some("planner".to_owned()));
+    script.command(Command::Configure { patch: SettingsPatch { mode, ..SettingsPatch::default() } }).unwrap();
+    door.feed(&script.log[head..]);
+    door.lines();
+    assert_eq!(set(&mut door, "thought_level", "high"), "planner", "another client changed it");
+}
+
 #[test]
 fn a_mode_is_changed_and_answered_with_nothing() {
     let mut door = Door::open(&SessionScript::begin().log);

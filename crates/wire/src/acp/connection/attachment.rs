@@ -123,12 +123,17 @@ impl Attachment {
 
     /// A change was accepted: the settings as they are with it, and with those that were accepted just before.
     pub(super) fn configured(&mut self, patch: SettingsPatch) -> Option<Settings> {
-        let mut settings = self.view.as_ref()?.settings.clone();
-        self.ahead.push_back(patch);
+        let mut before = self.view.as_ref()?.settings.clone();
+        self.ahead.iter().for_each(|patch| before.apply(patch));
+        let mut settings = before.clone();
+        settings.apply(&patch);
+        // A change to what is there already makes no entry, so nothing would take it away again.
+        if settings != before {
+            self.ahead.push_back(patch);
+        }
         if self.ahead.len() > REMEMBERED {
             self.ahead.pop_front();
         }
-        self.ahead.iter().for_each(|patch| settings.apply(patch));
         Some(settings)
     }
 
