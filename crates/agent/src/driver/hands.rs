@@ -100,7 +100,7 @@ impl Hands for Workbench {
         }
         for guest in &self.guests {
             if let Some(result) = guest.run(call, &signals, &cancel).await {
-                return result;
+                return self.toolbox.lent(result);
             }
         }
         if let (Some(office), delegate::NAME) = (&self.office, call.name.as_str()) {

@@ -17,6 +17,17 @@ pub(super) fn result(result: CallToolResult, limits: &Limits) -> ToolResult {
     ToolResult { end, content: parts.into_iter().map(|part| ToolContent::Part { part }).collect(), raw }
 }
 
+/// A result of somebody else's making within the same limits. Its machine-readable form is left alone: whoever made it
+/// reads it back.
+pub(crate) fn bounded(result: ToolResult, limits: &Limits) -> ToolResult {
+    let mut room = limits.result;
+    let content = result.content.into_iter().map(|content| match content {
+        ToolContent::Part { part } => ToolContent::Part { part: within(part, limits, &mut room) },
+        other @ (ToolContent::Diff { .. } | ToolContent::Terminal { .. }) => other,
+    });
+    ToolResult { content: content.collect(), ..result }
+}
+
 /// Content, each piece within its limit and all texts together within theirs.
 pub(super) fn parts(content: impl IntoIterator<Item = ContentBlock>, limits: &Limits) -> Vec<Part> {
     limited(content.into_iter().map(part), limits)
@@ -175,6 +186,15 @@ mod tests {
             result,
             ToolResult { raw: Some(json!({"n": 1})), ..ToolResult::text(ToolEnd::Failed, r#"{"n":1}"#) }
         );
+    }
+
+    #[test]
+    fn results_of_others_have_the_same_limits() {
+        let limits = Limits { result: 8, ..Limits::default() };
+        let raw = Some(json!({"whole": "0123456789"}));
+        let given = ToolResult { raw: raw.clone(), ..ToolResult::text(ToolEnd::Completed, "0123456789") };
+        let shown = ToolResult::text(ToolEnd::Completed, "01234567\n[the rest is left out]");
+        assert_eq!(bounded(given, &limits), ToolResult { raw, ..shown });
     }
 
     #[test]

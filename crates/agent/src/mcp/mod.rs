@@ -30,6 +30,7 @@ mod tally;
 
 pub use audience::{Attendance, Audience, News};
 pub use catalogue::{PromptArgument, PromptSpec};
+pub(crate) use content::bounded;
 pub use login::{Keyring, Login, Pocket, Purse, logout};
 pub use pins::{PinBook, Pins};
 pub use servers::{Circumstances, Condition, Servers, Standing};

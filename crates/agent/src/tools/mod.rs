@@ -37,6 +37,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::mcp::bounded;
 use crate::model::ToolSpec;
 use crate::sandbox::{Network, Sandbox};
 
@@ -187,6 +188,12 @@ impl Toolbox {
             let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
             ToolError::failed(format!("no such tool: {name:?} (there are: {})", known.join(", ")))
         })
+    }
+
+    /// What somebody else's tool gave, as the built-in ones give theirs: without secrets, and not too long. Secrets are
+    /// hidden first, for half of one would not be known.
+    pub(crate) fn lent(&self, result: ToolResult) -> ToolResult {
+        bounded(self.told(result), &self.limits)
     }
 
     fn told(&self, mut result: ToolResult) -> ToolResult {

@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use gander_agent::driver::{Grants, Hands, Workbench};
+use async_trait::async_trait;
+use gander_agent::driver::{Grants, Guest, Hands, Workbench};
+use gander_agent::model::ToolSpec;
 use gander_agent::modes::Library;
-use gander_agent::tools::{Limits, LocalHost, Toolbox, Workspace};
+use gander_agent::tools::{Limits, LocalHost, Signal, Toolbox, Workspace};
 use gander_agent::turn::{Judge, Judgement};
-use gander_domain::{ChoiceKind, Ids, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd};
+use gander_domain::{ChoiceKind, Ids, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -103,4 +105,41 @@ async fn it_runs_what_it_judged() {
     let result = bench.run(&call, signals, CancellationToken::new()).await;
     assert_eq!(result.end, ToolEnd::Completed);
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one");
+}
+
+/// A guest that tells more than it should.
+struct Gossip;
+
+#[async_trait]
+impl Guest for Gossip {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![ToolSpec { name: "gossip".into(), description: "Talks".into(), schema: json!({"type": "object"}) }]
+    }
+
+    fn needed(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+        let (name, title, arguments) = (name.to_owned(), "Talk".to_owned(), arguments.clone());
+        let kind = ToolKind::Read;
+        Some(Ok(ToolCall { id, name, title, kind, arguments, locations: Vec::new(), idempotent: true }))
+    }
+
+    async fn run(&self, _: &ToolCall, _: &mpsc::Sender<Signal>, _: &CancellationToken) -> Option<ToolResult> {
+        let text = format!("sk-{} {}", "a1".repeat(16), "x".repeat(1 << 20));
+        Some(ToolResult::text(ToolEnd::Completed, text))
+    }
+}
+
+#[tokio::test]
+async fn what_a_guest_says_is_bounded_and_without_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Workbench { guests: vec![Arc::new(Gossip)], ..bench(&folder, "assistant") };
+    let call = Gossip.describe(ToolCallId::new(Uuid::from_u128(1)), "gossip", &json!({})).unwrap().unwrap();
+    let (signals, _heard) = mpsc::channel(8);
+    let result = bench.run(&call, signals, CancellationToken::new()).await;
+    let most = "x".repeat(Limits::default().result - "[redacted] ".len());
+    let text = format!("[redacted] {most}\n[the rest is left out]");
+    assert_eq!(result, ToolResult::text(ToolEnd::Completed, text));
 }

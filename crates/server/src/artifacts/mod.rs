@@ -5,6 +5,7 @@
 //! between leaves a content that nobody points to.
 
 mod index;
+mod page;
 mod tools;
 
 use std::sync::Arc;

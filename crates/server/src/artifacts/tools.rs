@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::page::page;
 use super::{ArtifactError, Artifacts, Content, Kept, NewVersion, Shelf};
 
 /// The artifacts of one session, for its runs.
@@ -20,6 +21,8 @@ pub struct ArtifactTools {
     pub artifacts: Artifacts,
     /// Which session.
     pub session: SessionId,
+    /// So many bytes of a text are read at once.
+    pub page: usize,
 }
 
 #[derive(Deserialize)]
@@ -41,6 +44,8 @@ struct Read {
     name: String,
     #[serde(default)]
     version: Option<u64>,
+    #[serde(default)]
+    offset: usize,
 }
 
 /// A call, read.
@@ -62,6 +67,9 @@ enum Unable {
     /// It is a picture or the like.
     #[error("this artifact is no text: {0}")]
     NoText(String),
+    /// Nothing is left of it there.
+    #[error("this artifact has fewer lines than that: {0}")]
+    Past(usize),
     #[error(transparent)]
     Kept(#[from] ArtifactError),
 }
@@ -75,6 +83,7 @@ impl Guest for ArtifactTools {
             schema: json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}),
         };
         let text = || json!({"type": "string"});
+        let from_0 = || json!({"type": "integer", "minimum": 0});
         vec![
             spec(
                 "artifact_save",
@@ -85,8 +94,9 @@ impl Guest for ArtifactTools {
             spec("artifact_list", "Lists what was put away in this session.", json!({}), json!([])),
             spec(
                 "artifact_read",
-                "Gives a text that was put away, in its latest version or an older one.",
-                json!({"name": text(), "version": {"type": "integer", "minimum": 0}}),
+                "Gives a text that was put away, in its latest version or an older one. A long one comes in parts: offset \
+                 says how many lines to leave out before.",
+                json!({"name": text(), "version": from_0(), "offset": from_0()}),
                 json!(["name"]),
             ),
         ]
@@ -152,7 +162,7 @@ impl ArtifactTools {
     async fn load(&self, read: Read) -> Result<String, Unable> {
         let found = self.artifacts.load(&self.shelf(), &read.name, read.version).await?;
         match found {
-            Some((_, Content::Text { text })) => Ok(text),
+            Some((_, Content::Text { text })) => page(&text, read.offset, self.page).ok_or(Unable::Past(read.offset)),
             Some((_, Content::Bytes { .. })) => Err(Unable::NoText(read.name)),
             None => Err(Unable::Missing(read.name)),
         }

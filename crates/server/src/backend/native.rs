@@ -193,7 +193,8 @@ impl Native {
         let office = self.office(view, lent);
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
         task.guests.push(Arc::new(apps));
-        task.guests.push(Arc::new(ArtifactTools { artifacts: self.artifacts.clone(), session: view.session }));
+        let page = self.limits.result / 2; // the rest is for where it goes on, and for masks of secrets
+        task.guests.push(Arc::new(ArtifactTools { artifacts: self.artifacts.clone(), session: view.session, page }));
         task.parts = parts;
         if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
             let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());

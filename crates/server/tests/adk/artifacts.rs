@@ -71,3 +71,36 @@ async fn the_agent_reads_back_what_was_put_away_and_takes_no_name_of_others() {
     assert_eq!(told[1]["actions"]["artifactDelta"], json!({}));
     assert_eq!(texts(told.as_array().unwrap()), ["done"]);
 }
+
+/// What a client brought may be long and hold secrets: the model gets what any tool may say.
+#[tokio::test]
+async fn what_the_agent_reads_back_is_bounded_and_without_secrets() {
+    let house = House::with(&[("GANDER_PERMISSIONS_POLICY", "auto"), ("GANDER_TOOLS_RESULT", "4 KiB")]).await;
+    house.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
+    let secret = format!("sk-{}", "a1".repeat(16));
+    let lines: String = (0..100).map(|line| format!("{line:03} {secret}\n")).collect();
+    for number in 0..60 {
+        let (filename, artifact) = (format!("{number}-{}.txt", "n".repeat(100)), json!({ "text": "x" }));
+        house
+            .post(&format!("{SESSIONS}/a/artifacts"), &json!({ "filename": filename, "artifact": artifact }))
+            .await
+            .ok();
+    }
+    let brought = json!({ "filename": "data.txt", "artifact": { "text": lines } });
+    house.post(&format!("{SESSIONS}/a/artifacts"), &brought).await.ok();
+    let calls = json!([
+        [{ "tool": "artifact_read", "args": { "name": "data.txt" } },
+         { "tool": "artifact_read", "args": { "name": "data.txt", "offset": 98 } },
+         { "tool": "artifact_read", "args": { "name": "data.txt", "offset": 100 } },
+         { "tool": "artifact_list", "args": {} }],
+        [{ "text": "done" }],
+    ]);
+    let told = house.post("/run", &plays(&calls)).await.ok();
+    let results = told[1]["content"]["parts"].as_array().unwrap();
+    let said: Vec<String> = results.iter().map(|part| part["functionResponse"]["response"].to_string()).collect();
+    assert!(said.iter().all(|said| said.len() < 5000 && !said.contains(&secret)), "{said:?}");
+    assert!(said[0].contains("000 [redacted]") && said[0].contains("[lines 1 to 51 of 100; read on with offset 51]"));
+    assert!(said[1].contains("099 [redacted]") && said[1].contains("[lines 99 to 100 of 100]"), "{}", said[1]);
+    assert!(said[2].contains("this artifact has fewer lines than that: 100"), "{}", said[2]);
+    assert!(said[3].contains("[the rest is left out]"), "{}", said[3]);
+}
