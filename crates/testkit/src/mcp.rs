@@ -16,7 +16,8 @@ const TEMPER: &str = "GANDER_TEST_MCP";
 pub type Program = (String, Vec<String>, Vec<(String, String)>);
 
 /// Starts the calling test executable as a server. `test` is the full name of the test that calls
-/// [`serve_if_asked`]; `temper` is `good`, or one of `mute`, `dies`, `garbage`, `wrong_id`, `huge`.
+/// [`serve_if_asked`]; `temper` is `good`, or one of `mute`, `dies`, `garbage`, `wrong_id`, `huge`,
+/// or `fickle`: its tools are others each time it is started.
 pub fn command(test: &str, temper: &str) -> Program {
     let own = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let args = ["--exact", test, "--nocapture"].map(str::to_owned).to_vec();
@@ -125,6 +126,10 @@ impl Server {
         let mut tools = vec![tool("echo", &self.echo)];
         tools.extend(plain.map(|name| tool(name, "Does what its name says")));
         tools.extend(["frail", "frail_read", "frail_again"].map(frail));
+        tools.push(tool("rounds", "Asks for more and is gone"));
+        if self.temper == "fickle" {
+            tools.iter_mut().for_each(|tool| tool["title"] = json!(format!("As of {}", std::process::id())));
+        }
         if self.grown {
             tools.push(tool("grown", "Was not there before"));
         }
@@ -163,6 +168,7 @@ impl Server {
             "crash" => leave("out of memory"),
             "pid" => say(id, &std::process::id().to_string()),
             "frail" | "frail_read" | "frail_again" => frailly(id, &params["arguments"]["file"]),
+            "rounds" => rounds(id, &params["arguments"]["file"]),
             "complain" => {
                 notify("notifications/message", json!({"level": "error", "data": "disk is nearly full"}));
                 say(id, "complained");
@@ -217,6 +223,20 @@ fn frailly(id: &Value, file: &Value) {
         Ok(()) => say(id, &marks),
         Err(error) => say(id, &error.to_string()),
     }
+}
+
+/// Leaves a mark, asks for more, and does not live to hear it.
+fn rounds(id: &Value, file: &Value) {
+    let path = std::path::Path::new(file.as_str().unwrap_or_default());
+    let marks = std::fs::read_to_string(path).unwrap_or_default() + "called\n";
+    if std::fs::write(path, &marks).is_err() || marks.lines().count() > 1 {
+        return say(id, &marks);
+    }
+    let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}}});
+    let params = json!({"mode": "form", "message": "How old?", "requestedSchema": schema});
+    let asked = json!({"age": {"method": "elicitation/create", "params": params}});
+    answer(id, json!({"resultType": "input_required", "inputRequests": asked, "requestState": "begun"}));
+    leave("out of memory")
 }
 
 fn slow(id: &Value, token: &Value) {

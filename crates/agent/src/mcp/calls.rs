@@ -55,6 +55,8 @@ pub(super) enum CallError {
 pub(super) struct ToolUse {
     pub tool: String,
     pub arguments: Map<String, Value>,
+    /// What the tool was when the call was decided on.
+    pub definition: String,
     /// Calling it twice does no more than calling it once.
     pub repeatable: bool,
     pub patience: Duration,
@@ -65,9 +67,9 @@ pub(super) struct ToolUse {
 /// Calls a tool. A server that wants to know more first is answered, and the call goes on.
 pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
     let mut params = CallToolRequestParams::new(wanted.tool.clone()).with_arguments(wanted.arguments.clone());
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-        let answer = once(line, wanted, request).await?;
+        let answer = once(line, wanted, request).await.map_err(|error| after(round, error))?;
         if let ServerResult::CallToolResult(result) = answer {
             return Ok(result);
         }
@@ -75,11 +77,28 @@ pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult
             return Err(CallError::Refused("the server answered with something else than a result".to_owned()));
         };
         let InputRequiredResult { input_requests, request_state, .. } = more;
-        let answers = line.handler.answers(input_requests.unwrap_or_default()).await;
+        let answers = tokio::select! {
+            biased;
+            () = wanted.cancel.cancelled() => return Err(CallError::Cancelled),
+            () = line.handler.gone.cancelled() => return Err(CallError::Gone),
+            answers = line.handler.answers(input_requests.unwrap_or_default()) => answers,
+        };
         params.input_responses = (!answers.is_empty()).then_some(answers);
         params.request_state = request_state;
     }
     Err(CallError::Refused(format!("the server asked for more than {ROUNDS} times")))
+}
+
+/// A server that asked for more has begun: what was not sent after that is not what did not happen.
+fn after(round: usize, error: CallError) -> CallError {
+    match error {
+        CallError::Unsent if round > 0 => CallError::Gone,
+        CallError::Unsent
+        | CallError::Cancelled
+        | CallError::Silent(_)
+        | CallError::Gone
+        | CallError::Refused(_) => error,
+    }
 }
 
 async fn once(line: &Line, wanted: &ToolUse, request: ClientRequest) -> Result<ServerResult, CallError> {
@@ -193,5 +212,17 @@ fn shown(progress: &ProgressNotificationParam) -> String {
     match &progress.message {
         Some(message) => format!("{} ({count})", line(message)),
         None => count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_begun_is_not_unsent() {
+        assert!(matches!(after(0, CallError::Unsent), CallError::Unsent));
+        assert!(matches!(after(1, CallError::Unsent), CallError::Gone));
+        assert!(matches!(after(1, CallError::Cancelled), CallError::Cancelled));
     }
 }

@@ -284,8 +284,8 @@ impl Servers {
         let Some((server, offered)) = self.tool(&call.name) else { return self.resource(call, &cancel).await };
         let arguments = fields(&call.arguments).unwrap_or_default();
         let patience = server.spec.patience;
-        let wanted =
-            ToolUse { tool: offered.tool, arguments, repeatable: offered.repeatable, patience, signals, cancel };
+        let Offered { tool, definition, repeatable, .. } = offered;
+        let wanted = ToolUse { tool, arguments, definition, repeatable, patience, signals, cancel };
         let mut result = match again::call(&server, &wanted).await {
             Ok(result) => content::result(result, &self.limits),
             Err(error) => ToolResult::text(end(&error), error.to_string()),

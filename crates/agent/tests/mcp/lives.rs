@@ -71,7 +71,7 @@ async fn after_a_crash_it_is_started_again() {
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
     let News::Notice(notice) = house.said().await else { panic!("people are told") };
     assert_eq!(notice.title, "script is not running: it stopped: out of memory");
-    assert_eq!(house.tools().len(), 20, "its tools stay on offer");
+    assert_eq!(house.tools().len(), 21, "its tools stay on offer");
     assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
 }
 
@@ -89,6 +89,26 @@ async fn a_call_that_it_died_of_is_made_again_only_where_that_is_harmless() {
     assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
     let marks = std::fs::read_to_string(house.folder.path().join("frail")).unwrap();
     assert_eq!(marks, "called\n", "it was not made again");
+}
+
+#[tokio::test]
+async fn a_call_that_asked_for_more_is_not_made_again() {
+    let house = House::good().await;
+    let file = house.folder.path().join("rounds");
+    let (result, _) = house.call("script__rounds", json!({"file": file})).await;
+    assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
+    assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "called\n", "it was not made again");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_what_it_was_is_not_called_again() {
+    let house = House::with(vec![spec("script", "fickle")]).await;
+    let file = house.folder.path().join("frail");
+    let (result, _) = house.call("script__frail_again", json!({"file": file})).await;
+    assert_eq!(result.end, ToolEnd::Failed, "{}", text(&result));
+    assert!(text(&result).contains("its tool frail_again is not what it was"), "{}", text(&result));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "called\n", "it was not made again");
 }
 
 #[tokio::test]
@@ -123,7 +143,7 @@ async fn one_that_nobody_needs_goes_to_sleep() {
     let servers = Servers::new(vec![spec("script", "good")], short);
     servers.settled().await;
     until("it sleeps", || servers.are_asleep()).await;
-    assert_eq!(servers.specs().len(), 20, "its tools stay on offer");
+    assert_eq!(servers.specs().len(), 21, "its tools stay on offer");
     servers.settled().await;
     assert_eq!(servers.standing()[0].condition, Condition::Ready);
 }
