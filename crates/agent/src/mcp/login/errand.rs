@@ -1,12 +1,13 @@
 //! What a login asks of the network. A server names the addresses: it may not send us to this machine and its networks.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use reqwest::{Client, Url, redirect};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 
 use super::super::spec::Reach;
-use crate::tools::{Blocked, Guard};
+use crate::tools::Guard;
 
 /// How long one answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,30 +17,23 @@ const LARGEST: usize = 256 << 10;
 
 /// Fetches for a login. Redirects are not followed.
 pub(super) struct Errands {
-    guard: Option<Guard>,
+    guard: Guard,
 }
 
 impl Errands {
-    /// For the login of a server at this address. One that lies in a network of ours may name others in it.
-    pub(super) async fn new(url: &Url, reach: &Reach) -> Self {
+    /// For the login of a server at this address.
+    pub(super) fn new(url: &Url, reach: &Reach) -> Self {
         match reach {
-            Reach::Guarded(guard) => Self { guard: Some(guard.clone()) },
-            Reach::Anywhere => Self::near(url, Guard::default()).await,
+            Reach::Guarded(guard) => Self { guard: guard.clone() },
+            Reach::Anywhere => Self { guard: Guard::new(near(url)) },
         }
-    }
-
-    async fn near(url: &Url, guard: Guard) -> Self {
-        let private = matches!(guard.addresses(url).await, Err(Blocked::Private(_)));
-        Self { guard: (!private).then_some(guard) }
     }
 
     async fn fetch(&self, request: OAuthHttpRequest) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
         let request = reqwest::Request::try_from(request.request)?;
-        let mut client = Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE);
-        if let Some(guard) = &self.guard {
-            let addresses = guard.addresses(request.url()).await?;
-            client = client.no_proxy().resolve_to_addrs(request.url().host_str().unwrap_or_default(), &addresses);
-        }
+        let addresses = self.guard.addresses(request.url()).await?;
+        let client = Client::builder().redirect(redirect::Policy::none()).timeout(PATIENCE);
+        let client = client.no_proxy().resolve_to_addrs(request.url().host_str().unwrap_or_default(), &addresses);
         let mut response = client.build()?.execute(request).await?;
         let mut answer = http::Response::builder().status(response.status());
         for (name, value) in response.headers() {
@@ -62,20 +56,75 @@ impl OAuthHttpClient for Errands {
     }
 }
 
+/// The host of a server that its owner put on this machine or a network of theirs, in plain sight: this one may be
+/// asked. What a name leads to is no such word, and next to a machine on its own link lies what tells its secrets.
+fn near(url: &Url) -> Option<String> {
+    let host = url.host_str()?;
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let fine = inner.eq_ignore_ascii_case("localhost") || inner.parse().is_ok_and(is_near);
+    fine.then(|| host.to_owned())
+}
+
+fn is_near(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_loopback() || address.is_private(),
+        IpAddr::V6(address) => address == Ipv6Addr::LOCALHOST || address.is_unique_local(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn for_server(url: &str) -> Errands {
+        Errands::new(&Url::parse(url).unwrap(), &Reach::Anywhere)
+    }
+
+    fn lets(errands: &Errands, url: &str) -> bool {
+        errands.guard.glance(&Url::parse(url).unwrap()).is_ok()
+    }
+
+    #[test]
+    fn a_server_near_us_may_name_itself_and_nobody_else_near_us() {
+        let near = for_server("http://127.0.0.1:9/mcp");
+        assert!(lets(&near, "http://127.0.0.1:10/token") && lets(&near, "https://93.184.215.14/token"));
+        assert!(!lets(&near, "http://10.0.0.1/token") && !lets(&near, "http://169.254.169.254/token"));
+        assert!(lets(&for_server("http://[::1]:9/mcp"), "http://[::1]:10/token"));
+        assert!(!lets(&for_server("http://93.184.215.14/mcp"), "http://127.0.0.1/token"));
+    }
+
+    #[test]
+    fn what_lies_on_our_own_link_is_never_asked() {
+        for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]"] {
+            let url = format!("http://{host}/mcp");
+            assert!(!lets(&for_server(&url), &url), "{host}");
+        }
+    }
+
+    /// Leads every name to this machine.
+    struct Home;
+
+    #[async_trait::async_trait]
+    impl crate::tools::Resolver for Home {
+        async fn resolve(&self, _: &str, port: u16) -> std::io::Result<Vec<std::net::SocketAddr>> {
+            Ok(vec![([127, 0, 0, 1], port).into()])
+        }
+    }
+
     #[tokio::test]
-    async fn only_a_server_near_us_may_name_others_near_us() {
-        let near = Errands::new(&Url::parse("http://127.0.0.1:9/mcp").unwrap(), &Reach::Anywhere).await;
-        assert!(near.guard.is_none());
-        let far = Errands::new(&Url::parse("http://93.184.215.14/mcp").unwrap(), &Reach::Anywhere).await;
-        let guard = far.guard.unwrap();
-        let metadata = Url::parse("http://169.254.169.254/.well-known/oauth-authorization-server").unwrap();
-        assert!(matches!(guard.addresses(&metadata).await, Err(Blocked::Private(_))));
-        let guarded = Reach::Guarded(Guard::default());
-        assert!(Errands::new(&Url::parse("http://127.0.0.1:9/mcp").unwrap(), &guarded).await.guard.is_some());
+    async fn a_name_that_leads_to_us_is_not_asked() {
+        let resolved = |url: &str| for_server(url).guard.resolving(std::sync::Arc::new(Home));
+        let evil = Url::parse("http://evil.example/mcp").unwrap();
+        assert!(resolved(evil.as_str()).addresses(&evil).await.is_err());
+        let home = Url::parse("http://localhost:9/mcp").unwrap();
+        assert!(resolved(home.as_str()).addresses(&home).await.is_ok());
+    }
+
+    #[test]
+    fn one_that_a_stranger_named_may_not_even_name_itself() {
+        let url = Url::parse("http://127.0.0.1:9/mcp").unwrap();
+        let guarded = Errands::new(&url, &Reach::Guarded(Guard::default()));
+        assert!(!lets(&guarded, url.as_str()));
     }
 }

@@ -88,7 +88,7 @@ async fn manager(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager,
         return Err("a program has no address".to_owned());
     };
     let address = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
-    let errands = Arc::new(Errands::new(&address, reach).await);
+    let errands = Arc::new(Errands::new(&address, reach));
     let manager = AuthorizationManager::new_with_oauth_http_client(address, errands).await;
     let mut manager = manager.map_err(|error: AuthError| error.to_string())?;
     manager.set_credential_store(keyring.slot(&spec.identity()));
