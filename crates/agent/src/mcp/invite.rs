@@ -1,9 +1,9 @@
 //! Asks the people of a run to log in at a server that wants it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gander_domain::{Ask, Reply, Severity};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 
 use super::link::Ground;
 use super::login::Login;
@@ -51,16 +51,17 @@ async fn ended(pending: &mut Pending) -> Result<(), String> {
     end.ok().flatten().unwrap_or_else(|| Err("the login was given up".to_owned()))
 }
 
-/// The login under way; a new one if there is none.
+/// The login under way; a new one if there is none. Of two that are begun at once the later is given up.
 async fn pending(ground: &Ground, server: &Arc<Server>) -> Result<Pending, String> {
-    let mut invitation = server.invitation.0.lock().await;
-    if let Some(pending) = invitation.as_ref().filter(|pending| pending.end.borrow().is_none()) {
-        return Ok(pending.clone());
+    if let Some(pending) = server.invitation.pending() {
+        return Ok(pending);
     }
     let login = Login::begin(&server.spec, &ground.keyring).await?;
     let (tell, end) = watch::channel(None);
     let pending = Pending { url: login.url.clone(), end };
-    *invitation = Some(pending.clone());
+    if let Some(earlier) = server.invitation.take_up(&pending) {
+        return Ok(earlier);
+    }
     let server = Arc::downgrade(server);
     tokio::spawn(async move {
         let end = login.done().await;
@@ -70,4 +71,28 @@ async fn pending(ground: &Ground, server: &Arc<Server>) -> Result<Pending, Strin
         tell.send_replace(Some(end));
     });
     Ok(pending)
+}
+
+impl Invitation {
+    /// The login under way.
+    fn pending(&self) -> Option<Pending> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone().filter(Pending::is_open)
+    }
+
+    /// From now on this one, unless another is under way.
+    fn take_up(&self, new: &Pending) -> Option<Pending> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let earlier = known.clone().filter(Pending::is_open);
+        if earlier.is_none() {
+            *known = Some(new.clone());
+        }
+        earlier
+    }
+}
+
+impl Pending {
+    fn is_open(&self) -> bool {
+        self.end.borrow().is_none()
+    }
 }
