@@ -93,16 +93,15 @@ pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult
 fn after(round: usize, error: CallError) -> CallError {
     match error {
         CallError::Unsent if round > 0 => CallError::Gone,
-        CallError::Unsent
-        | CallError::Cancelled
-        | CallError::Silent(_)
-        | CallError::Gone
-        | CallError::Refused(_) => error,
+        CallError::Unsent | CallError::Cancelled | CallError::Silent(_) | CallError::Gone | CallError::Refused(_) => {
+            error
+        }
     }
 }
 
 async fn once(line: &Line, wanted: &ToolUse, request: ClientRequest) -> Result<ServerResult, CallError> {
     let sent = line.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+    let refused = |error| refused(line.noted(error));
     let unsent =
         |error| if matches!(error, ServiceError::TransportClosed) { CallError::Unsent } else { refused(error) };
     let mut handle = sent.map_err(unsent)?;

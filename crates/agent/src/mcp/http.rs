@@ -1,12 +1,14 @@
 //! A server at an address: streamable HTTP.
 
 use std::collections::HashMap;
+use std::error::Error;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
+use rmcp::service::ServiceError;
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::auth::{AuthClient, AuthorizationManager};
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::auth::{AuthClient, AuthError, AuthorizationManager};
+use rmcp::transport::streamable_http_client::{AuthRequiredError, StreamableHttpClientTransportConfig};
 
 use super::login::{self, Keyring};
 use super::spec::{Reach, Spec, Transport};
@@ -19,7 +21,7 @@ pub(super) async fn transport(
     let Transport::Http { url, headers, reach, .. } = &spec.transport else {
         return Err("a program has no address".to_owned());
     };
-    let bearer = bearer(spec, keyring, headers).await?;
+    let bearer = bearer(spec, keyring).await?;
     let url = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("only http and https addresses are used: {}", url.scheme()));
@@ -31,11 +33,22 @@ pub(super) async fn transport(
 }
 
 /// Whoever gives a token of their own needs no login.
-async fn bearer(spec: &Spec, keyring: &Keyring, headers: &[(String, String)]) -> Result<AuthorizationManager, String> {
-    match headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+async fn bearer(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
+    match spec.is_authorized() {
         true => login::bearer(spec, &Keyring::default()).await,
         false => login::bearer(spec, keyring).await,
     }
+}
+
+/// True if the server wants an authorization that it did not get.
+pub(super) fn is_unauthorized(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    let first: &(dyn Error + 'static) = error.error.as_ref();
+    let mut chain = std::iter::successors(Some(first), |&error| error.source());
+    chain.any(|error| {
+        let unknown = matches!(error.downcast_ref(), Some(AuthError::AuthorizationRequired));
+        unknown || error.is::<AuthRequiredError>()
+    })
 }
 
 /// Redirects are not followed: they would carry the headers elsewhere. Under a guard only what was looked up and

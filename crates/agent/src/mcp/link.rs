@@ -22,7 +22,7 @@ use super::child::{Child, Program};
 use super::content::clip;
 use super::handler::Handler;
 use super::http;
-use super::login::Keyring;
+use super::login::{self, Keyring};
 use super::spec::{Confinement, Spec, Transport};
 use super::tally::{Tallied, Tally};
 use crate::sandbox::{Network, Sandbox, Wrap, offline};
@@ -61,6 +61,8 @@ pub(super) struct Line {
     pub handler: Handler,
     /// How much a program was told; an address does not say.
     pub tally: Option<Tally>,
+    /// Set once the server wants an authorization that it does not get: another connection may tell what is missing.
+    pub unauthorized: CancellationToken,
 }
 
 /// A live connection and what keeps it alive.
@@ -87,7 +89,7 @@ impl Link {
     }
 
     async fn greet(name: &str, spec: &Spec, ground: &Ground, how: ClientLifecycleMode) -> Result<Self, Failure> {
-        let handler = handler(name, ground);
+        let handler = handler(name, spec, ground);
         match &spec.transport {
             Transport::Stdio { command, args, env } => {
                 let wrap = wrap(spec, ground).map_err(Failure::Start)?;
@@ -127,7 +129,9 @@ impl Link {
                 return Err(Failure::Greeting(Box::new(error), said));
             }
         };
-        let line = Line { peer: service.peer().clone(), calls: Arc::clone(&handler.calls), handler, tally: None };
+        let (peer, calls, unauthorized) =
+            (service.peer().clone(), Arc::clone(&handler.calls), CancellationToken::new());
+        let line = Line { peer, calls, handler, tally: None, unauthorized };
         let cancel = Some(service.cancellation_token());
         Ok(Self { line, cancel, done: Some(tokio::spawn(service.waiting())), child })
     }
@@ -194,9 +198,18 @@ impl Line {
         Arc::ptr_eq(&self.calls, &other.calls)
     }
 
+    /// Takes note of what an error says about the connection.
+    pub(super) fn noted(&self, error: ServiceError) -> ServiceError {
+        if http::is_unauthorized(&error) {
+            self.unauthorized.cancel();
+        }
+        error
+    }
+
     /// Everything the server offers now.
     pub(super) async fn catalogue(&self, name: &str) -> Result<Catalogue, String> {
-        self.read(name).await.map_err(|error| format!("its lists cannot be read: {error}"))
+        let read = self.read(name).await.map_err(|error| self.noted(error));
+        read.map_err(|error| format!("its lists cannot be read: {error}"))
     }
 
     async fn read(&self, name: &str) -> Result<Catalogue, ServiceError> {
@@ -255,6 +268,11 @@ fn access(spec: &Spec, ground: &Ground) -> Option<Network> {
 }
 
 impl Ground {
+    /// Hides what this server was given, and what its login yielded by now.
+    pub(super) fn redactor_for(&self, spec: &Spec) -> Redactor {
+        self.redactor.knowing(spec.secrets().into_iter().chain(login::tokens(spec, &self.keyring)))
+    }
+
     /// What may help, if this was said by a program for want of the network.
     pub(super) fn advice(&self, spec: &Spec, said: &str) -> Option<&'static str> {
         let stdio = matches!(spec.transport, Transport::Stdio { .. });
@@ -278,10 +296,20 @@ pub(super) enum Unopened {
     Failed(String),
 }
 
+impl Unopened {
+    /// Where somebody gave a token of their own a login would change nothing.
+    pub(super) fn unauthorized(spec: &Spec) -> Self {
+        match spec.is_authorized() {
+            true => Self::Failed("the given authorization was refused".to_owned()),
+            false => Self::Locked,
+        }
+    }
+}
+
 impl Failure {
     fn shown(self, spec: &Spec, ground: &Ground) -> Unopened {
         match &self {
-            Self::Greeting(error, _) if error.is_authorization_required() => Unopened::Locked,
+            Self::Greeting(error, _) if error.is_authorization_required() => Unopened::unauthorized(spec),
             Self::Start(_) | Self::Greeting(..) => Unopened::Failed(self.text(spec, ground)),
         }
     }
@@ -297,7 +325,7 @@ impl Failure {
                 last_line(&format!("it did not greet: {}", reason(&error)), &complaints)
             }
         };
-        let text = ground.redactor.text(&text);
+        let text = ground.redactor_for(spec).text(&text);
         advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
     }
 }
@@ -320,13 +348,13 @@ fn last_line(what: &str, complaints: &str) -> String {
     }
 }
 
-fn handler(name: &str, ground: &Ground) -> Handler {
+fn handler(name: &str, spec: &Spec, ground: &Ground) -> Handler {
     Handler {
         name: name.to_owned(),
         seat: ground.seat.clone(),
         calls: Arc::default(),
         roots: Arc::clone(&ground.roots),
-        redactor: ground.redactor.clone(),
+        redactor: ground.redactor_for(spec),
         changed: Arc::new(Notify::new()),
         gone: CancellationToken::new(),
         notices: Arc::default(),

@@ -29,7 +29,7 @@ pub(super) async fn fill(
     let arguments = arguments(prompt, words)?;
     let line = server.line().await?;
     let params = GetPromptRequestParams::new(prompt.name.clone()).with_arguments(arguments);
-    let answer = line.peer.get_prompt_once(params).await.map_err(|error| error.to_string())?;
+    let answer = line.peer.get_prompt_once(params).await.map_err(|error| line.noted(error).to_string())?;
     let GetPromptResponse::Complete(result) = answer else {
         return Err("the server wants to know more first, which a prompt cannot tell it".to_owned());
     };

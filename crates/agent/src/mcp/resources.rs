@@ -101,7 +101,7 @@ async fn read(servers: &[Arc<Server>], arguments: &Value, limits: &Limits) -> Re
         servers.iter().find(|known| known.name == server).ok_or_else(|| format!("no such server: {server}"))?;
     let line = server.line().await?;
     let answer = line.peer.read_resource_once(ReadResourceRequestParams::new(uri)).await;
-    let ReadResourceResponse::Complete(result) = answer.map_err(|error| error.to_string())? else {
+    let ReadResourceResponse::Complete(result) = answer.map_err(|error| line.noted(error).to_string())? else {
         return Err("the server wants to know more first, which reading cannot tell it".to_owned());
     };
     let parts = content::limited(result.contents.into_iter().map(content::resource), limits);

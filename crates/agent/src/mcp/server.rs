@@ -75,7 +75,6 @@ impl Server {
     pub(super) fn new(name: String, spec: Spec, ground: Ground, times: Times) -> Self {
         let (tell, view) = watch::channel(View::default());
         let (wanted, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let ground = Ground { redactor: ground.redactor.knowing(spec.secrets()), ..ground };
         let keeper = Keeper {
             name: name.clone(),
             spec: spec.clone(),
@@ -163,6 +162,8 @@ struct Keeper {
 enum End {
     Stopped,
     Idle,
+    /// It wants an authorization that it does not get.
+    Unauthorized,
     Died(String),
 }
 
@@ -221,6 +222,12 @@ impl Keeper {
                 self.turn(Phase::Asleep);
                 None
             }
+            End::Unauthorized => {
+                self.turn(Phase::Asleep);
+                // The greeting of the next one tells what is missing, with or without a run.
+                self.wanted.notify_one();
+                None
+            }
             End::Died(reason) => Some(self.failed(reason)),
         }
     }
@@ -228,19 +235,23 @@ impl Keeper {
     async fn open(&self) -> Result<Link, Unopened> {
         let link = Link::open(&self.name, &self.spec, &self.ground).await?;
         link.line.quiet().await;
-        let catalogue = link.line.catalogue(&self.name).await.map_err(Unopened::Failed)?;
+        let catalogue = link.line.catalogue(&self.name).await.map_err(|reason| {
+            let unauthorized = link.line.unauthorized.is_cancelled();
+            if unauthorized { Unopened::unauthorized(&self.spec) } else { Unopened::Failed(reason) }
+        })?;
         self.ready(&link.line, catalogue);
         Ok(link)
     }
 
     /// Stays with a live connection until it is over.
     async fn attend(&self, mut link: Link) -> (Link, End) {
-        let changed = Arc::clone(&link.line.handler.changed);
+        let (changed, unauthorized) = (Arc::clone(&link.line.handler.changed), link.line.unauthorized.clone());
         let end = loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break End::Stopped,
-                reason = link.over() => break End::Died(self.ground.redactor.text(&reason)),
+                reason = link.over() => break End::Died(self.ground.redactor_for(&self.spec).text(&reason)),
+                () = unauthorized.cancelled() => break End::Unauthorized,
                 () = changed.notified() => self.reread(&link.line).await,
                 () = self.wanted.notified() => {}
                 () = tokio::time::sleep(self.times.idle), if self.ground.seat.audience().is_none() => break End::Idle,

@@ -151,7 +151,7 @@ impl Servers {
 
     fn kept_or_new(&self, old: &[Arc<Server>], name: String, spec: Spec) -> Arc<Server> {
         let same = |server: &&Arc<Server>| {
-            let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience);
+            let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience, spec.client_id());
             server.name == name && likes(&server.spec) == likes(&spec) && server.spec.secrets() == spec.secrets()
         };
         match old.iter().find(same) {
@@ -173,6 +173,13 @@ impl Servers {
     /// Starts all of them, in the background.
     pub fn wake(&self) {
         self.all().iter().for_each(|server| server.want());
+    }
+
+    /// Somebody logged in at this server: where it waits for that, it goes on.
+    pub fn unlocked(&self, spec: &Spec) {
+        let waits =
+            |server: &&Arc<Server>| server.view().phase == Phase::Locked && server.spec.identity() == spec.identity();
+        self.all().iter().filter(waits).for_each(|server| server.want());
     }
 
     /// Until each is ready or has failed. They are wanted by this.
@@ -295,7 +302,7 @@ impl Servers {
         {
             result.content.push(ToolContent::Part { part: Part::text(format!("[{advice}]")) });
         }
-        self.ground.redactor.knowing(server.spec.secrets()).result(&mut result);
+        self.ground.redactor_for(&server.spec).result(&mut result);
         Some(result)
     }
 
@@ -306,8 +313,7 @@ impl Servers {
             () = cancel.cancelled() => ToolResult::text(ToolEnd::Cancelled, "cancelled"),
             result = resources::run(&all, call, &self.limits) => result?,
         };
-        let secrets = all.iter().flat_map(|server| server.spec.secrets());
-        self.ground.redactor.knowing(secrets).result(&mut result);
+        all.iter().for_each(|server| self.ground.redactor_for(&server.spec).result(&mut result));
         Some(result)
     }
 

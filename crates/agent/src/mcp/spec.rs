@@ -108,6 +108,24 @@ impl Spec {
         }
     }
 
+    /// Who we are at its login, if somebody made us known there.
+    pub(super) fn client_id(&self) -> Option<String> {
+        match &self.transport {
+            Transport::Stdio { .. } => None,
+            Transport::Http { client_id, .. } => client_id.clone(),
+        }
+    }
+
+    /// True if it was given a token of its own: such a one needs no login, and none would help it.
+    pub(super) fn is_authorized(&self) -> bool {
+        match &self.transport {
+            Transport::Stdio { .. } => false,
+            Transport::Http { headers, .. } => {
+                headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+            }
+        }
+    }
+
     /// What must not appear in anything that is shown.
     pub(super) fn secrets(&self) -> Vec<String> {
         match &self.transport {

@@ -5,6 +5,7 @@ mod house;
 mod lives;
 mod says;
 mod tools;
+mod web;
 
 /// Not a test: the server that the others start, when this executable is started as one.
 #[test]

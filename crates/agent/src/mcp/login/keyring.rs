@@ -26,8 +26,22 @@ pub struct Pocket(Mutex<HashMap<String, Value>>);
 pub struct Keyring {
     purse: Arc<dyn Purse>,
     owner: String,
-    /// Of two that renew the same token at once the second would hold a used one.
-    renewing: Arc<tokio::sync::Mutex<()>>,
+    renewing: Arc<Renewing>,
+}
+
+/// Of two that renew the same token at once the second would hold a used one: they take turns, by name of the token.
+#[derive(Default)]
+struct Renewing(Mutex<HashMap<String, Turn>>);
+
+/// Whoever holds it renews.
+type Turn = Arc<tokio::sync::Mutex<()>>;
+
+impl Renewing {
+    fn turn(&self, name: &str) -> Turn {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(name.to_owned()).or_default())
+    }
 }
 
 impl Default for Keyring {
@@ -64,6 +78,14 @@ impl Slot {
         self.keyring.purse.load(&self.name).is_none()
     }
 
+    /// Every token in it.
+    pub(super) fn secrets(&self) -> Vec<String> {
+        let kept = self.keyring.purse.load(&self.name).unwrap_or_default();
+        let fields = kept["token_response"].as_object().into_iter().flatten();
+        let tokens = fields.filter(|(name, _)| name.ends_with("_token"));
+        tokens.filter_map(|(_, token)| token.as_str().map(str::to_owned)).collect()
+    }
+
     pub(super) fn empty(&self) -> Result<(), String> {
         self.keyring.purse.clear(&self.name)
     }
@@ -87,7 +109,7 @@ impl CredentialStore for Slot {
     }
 
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        Ok(Some(CredentialRefreshGuard::new(Arc::clone(&self.keyring.renewing).lock_owned().await)))
+        Ok(Some(CredentialRefreshGuard::new(self.keyring.renewing.turn(&self.name).lock_owned().await)))
     }
 }
 
@@ -104,5 +126,37 @@ impl Purse for Pocket {
     fn clear(&self, name: &str) -> Result<(), String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures::FutureExt as _;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_tokens_of_one_person_at_one_server_are_told_to_who_hides_them() {
+        let anna = Keyring::default().of("anna");
+        let tokens = json!({"access_token": "hush", "refresh_token": "hush too", "token_type": "bearer"});
+        anna.purse.save("login/anna/web", &json!({"client_id": "us", "token_response": tokens})).unwrap();
+        assert_eq!(anna.slot("web").secrets(), ["hush", "hush too"]);
+        assert!(anna.slot("files").secrets().is_empty() && anna.of("ben").slot("web").secrets().is_empty());
+    }
+
+    #[tokio::test]
+    async fn only_who_renews_the_same_token_waits() {
+        let keyring = Keyring::default();
+        let (anna, ben) = (keyring.of("anna"), keyring.of("ben"));
+        let held = anna.slot("web").acquire_refresh_guard().await;
+        assert!(held.is_ok());
+        let (same, else_where, other) = (anna.slot("web"), anna.slot("files"), ben.slot("web"));
+        assert!(same.acquire_refresh_guard().now_or_never().is_none());
+        assert!(else_where.acquire_refresh_guard().now_or_never().is_some());
+        assert!(other.acquire_refresh_guard().now_or_never().is_some());
+        drop(held);
+        assert!(same.acquire_refresh_guard().now_or_never().is_some());
     }
 }

@@ -73,6 +73,14 @@ pub fn logout(spec: &Spec, keyring: &Keyring) -> Result<(), String> {
     keyring.slot(&spec.identity()).empty()
 }
 
+/// What a login at this server yielded and nobody may see.
+pub(super) fn tokens(spec: &Spec, keyring: &Keyring) -> Vec<String> {
+    match spec.transport {
+        Transport::Stdio { .. } => Vec::new(),
+        Transport::Http { .. } => keyring.slot(&spec.identity()).secrets(),
+    }
+}
+
 /// Who adds the token to requests and renews it. Without one it adds nothing.
 pub(super) async fn bearer(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
     let mut manager = manager(spec, keyring).await?;
