@@ -39,6 +39,23 @@ pub async fn add(
     Ok(())
 }
 
+/// Uses a server that is known in a session of this client's, or in all.
+pub async fn restore(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
+    let (range, view) = range(desk, peer, session).await?;
+    desk.extensions.restore(range, name).await.map_err(|error| refused(&error))?;
+    view.iter().for_each(|view| desk.extensions.bring(view, Vec::new()));
+    Ok(())
+}
+
+/// What is known for a session of this client's, or for all: also what is not used there.
+pub async fn known(desk: &Desk, peer: &Peer, session: Option<SessionId>) -> Result<Vec<Spec>, Refusal> {
+    let (_, view) = range(desk, peer, session).await?;
+    let Some(view) = view else { return Ok(desk.extensions.switches().into_iter().map(|(spec, _)| spec).collect()) };
+    let mut known = desk.extensions.specs(&view);
+    known.extend(desk.extensions.everywhere());
+    Ok(known)
+}
+
 /// Takes a server away from a session of this client's, or from all.
 pub async fn remove(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
     let (range, view) = range(desk, peer, session).await?;

@@ -27,11 +27,11 @@ impl Extensions {
         let login = Login::begin(spec, &self.keyring(who)).await.map_err(ExtensionError::Refused)?;
         let (url, (tell, end)) = (login.url.clone(), watch::channel(None));
         self.logins.lock().insert((who.clone(), spec.name.clone()), end);
-        let extensions = Arc::downgrade(self);
+        let (extensions, who, spec) = (Arc::downgrade(self), who.clone(), spec.clone());
         tokio::spawn(async move {
             let end = login.done().await;
             if let Some(extensions) = extensions.upgrade().filter(|_| end.is_ok()) {
-                extensions.refresh();
+                extensions.unlocked(&who, &spec);
             }
             tell.send_replace(Some(end));
         });

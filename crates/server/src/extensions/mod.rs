@@ -14,7 +14,7 @@ use std::time::Duration;
 use gander_agent::mcp::{Circumstances, Condition, Keyring, PromptSpec, Reach, Servers, Spec, Standing};
 use gander_agent::sandbox::{Network, Sandbox};
 use gander_agent::tools::{Environment, Guard, Limits, Redactor};
-use gander_domain::{Part, SessionId, SessionView};
+use gander_domain::{Part, Principal, SessionId, SessionView};
 use serde_json::{Value, json};
 
 pub use entry::Entry;
@@ -99,6 +99,7 @@ pub enum ExtensionError {
 }
 
 struct Place {
+    owner: Principal,
     workspace: PathBuf,
     servers: Arc<Servers>,
     brought: Vec<Spec>,
@@ -147,8 +148,15 @@ impl Extensions {
     /// Uses a known server in every session again.
     pub async fn switch_on(&self, name: &str) -> Result<(), ExtensionError> {
         self.known_everywhere(name)?;
-        self.ground.kept.restore(Range::Everywhere, name).await?;
-        self.refresh();
+        self.restore(Range::Everywhere, name).await
+    }
+
+    /// Uses again what was switched off here.
+    pub async fn restore(&self, range: Range, name: &str) -> Result<(), ExtensionError> {
+        if self.ground.kept.is_off(range, name) {
+            self.ground.kept.restore(range, name).await?;
+            self.refresh();
+        }
         Ok(())
     }
 
@@ -169,17 +177,15 @@ impl Extensions {
 
     /// Adds a server, or puts it in place of one of the same name. A name alone brings back one that was taken away.
     pub async fn add(&self, range: Range, name: &str, entry: Entry, rights: Rights) -> Result<(), ExtensionError> {
-        let kept = &self.ground.kept;
-        if entry == Entry::default() && self.configured.iter().any(|spec| spec.name == name) {
-            kept.restore(range, name).await?;
-        } else {
-            let entry = entry.checked(name).map_err(ExtensionError::Refused)?;
-            let guarded = rights == Rights::Addresses;
-            if guarded && entry.command.is_some() {
-                return Err(ExtensionError::Program);
-            }
-            kept.add(range, name, Added { entry, guarded }).await?;
+        if entry == Entry::default() && self.is_configured(name) {
+            return self.restore(range, name).await;
         }
+        let entry = entry.checked(name).map_err(ExtensionError::Refused)?;
+        let guarded = rights == Rights::Addresses;
+        if guarded && entry.command.is_some() {
+            return Err(ExtensionError::Program);
+        }
+        self.ground.kept.add(range, name, Added { entry, guarded }).await?;
         self.refresh();
         Ok(())
     }
@@ -201,11 +207,21 @@ impl Extensions {
         Ok(())
     }
 
-    /// Sessions that are awake follow what has changed.
+    /// Sessions follow what has changed: those that are awake at once, those that sleep when they are needed.
     fn refresh(&self) {
         for (session, place) in self.lock().iter() {
+            let awake = !place.servers.are_asleep();
             place.servers.set(self.effective(*session, &place.workspace, &place.brought));
-            place.servers.wake();
+            if awake {
+                place.servers.wake();
+            }
+        }
+    }
+
+    /// Somebody logged in: what waits for that in their sessions goes on.
+    fn unlocked(&self, who: &Principal, spec: &Spec) {
+        for place in self.lock().values().filter(|place| place.owner == *who) {
+            place.servers.unlocked(spec);
         }
     }
 
@@ -296,7 +312,8 @@ impl Extensions {
             idle: IDLE,
         };
         let servers = Arc::new(Servers::new(Vec::new(), circumstances));
-        Place { workspace: PathBuf::from(&view.workspace), servers, brought: Vec::new() }
+        let (owner, workspace) = (view.owner.clone(), PathBuf::from(&view.workspace));
+        Place { owner, workspace, servers, brought: Vec::new() }
     }
 
     /// A panic while the lock was held leaves nothing half done here.

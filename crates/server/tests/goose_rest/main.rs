@@ -9,6 +9,7 @@ mod schedules;
 #[path = "../served/mod.rs"]
 mod served;
 mod shapes;
+mod switched;
 mod tools;
 
 /// Not a test: the MCP server that others start, when this executable is started as one.

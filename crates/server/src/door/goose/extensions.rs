@@ -20,7 +20,7 @@ use crate::extensions::Entry;
 pub const BUILT_IN: &str = "developer";
 
 /// The fields of a configuration that mean something here.
-#[derive(Default, Deserialize)]
+#[derive(Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Config {
     #[serde(rename = "type")]
@@ -35,17 +35,31 @@ struct Config {
     timeout: Option<u64>,
 }
 
-/// Adds one to a session, or to all. The built-in tools are always there.
+/// Adds one to a session, or to all. The built-in tools are always there. What comes back as it was shown is used as
+/// it is: it was shown without its secrets, and must not lose them.
 pub async fn add(desk: &Desk, peer: &Peer, session: Option<SessionId>, config: &Value) -> Result<(), Refusal> {
     let (name, entry) = entry(config).map_err(Refusal::BadParams)?;
     match name.as_str() {
         BUILT_IN => Ok(()),
+        _ if is_as_shown(desk, peer, session, config).await? => extensions::restore(desk, peer, session, &name).await,
         // Its kind says that it should be here, and it is not.
         _ if entry == Entry::default() && !desk.extensions.is_configured(&name) => Err(Refusal::BadParams(format!(
             "no such built-in extension, nor one of the settings file (built in is: {BUILT_IN}): {name}"
         ))),
         _ => extensions::add(desk, peer, session, &name, entry).await,
     }
+}
+
+/// True if this is what we show of one that is known there.
+async fn is_as_shown(desk: &Desk, peer: &Peer, session: Option<SessionId>, given: &Value) -> Result<bool, Refusal> {
+    let known = extensions::known(desk, peer, session).await?;
+    let known = known.iter().find(|spec| spec.name == name(given));
+    Ok(known.is_some_and(|spec| is_same(given, &config(spec))))
+}
+
+fn is_same(given: &Value, shown: &Value) -> bool {
+    let read = |config: &Value| serde_json::from_value::<Config>(config.clone());
+    matches!((read(given), read(shown)), (Ok(given), Ok(shown)) if given == shown)
 }
 
 /// Takes one away from a session, or from all. The built-in tools stay.
