@@ -1,4 +1,4 @@
-//! Measures the release binary with default settings, each figure beside the raw upstream read directly in the same run.
+//! Measures the binary as it is installed, with default settings, each figure beside the raw upstream read directly in the same run.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -40,7 +40,7 @@ struct Arguments {
     /// Writes FILE.md and FILE.json too.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The binary to measure; otherwise the release build is made first.
+    /// The binary to measure; otherwise one is built first as it is installed.
     #[arg(long)]
     binary: Option<PathBuf>,
     /// A Python with acp-sdk 1.0.3, uvicorn 0.35.0 and fastapi 0.116.1: its server is measured beside ours.
@@ -129,7 +129,7 @@ async fn upstream() -> anyhow::Result<()> {
 async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let (binary, built) = match &arguments.binary {
         Some(binary) => (binary.clone(), "a binary that was given"),
-        None => (release_binary()?, "release build"),
+        None => (installed_binary()?, "built as it is installed"),
     };
     let scale = if arguments.quick { QUICK } else { WHOLE };
     let bench = Bench { binary, built, mock: Mock::start().await?, scale };
@@ -170,12 +170,14 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the server as its users get it.
-fn release_binary() -> anyhow::Result<PathBuf> {
+/// Builds the server as its users install it.
+fn installed_binary() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo).args(["build", "--release", "-p", "gander-server"]).status()?;
-    ensure!(status.success(), "the release build failed");
-    let beside = std::env::current_exe()?.with_file_name("gander");
-    ensure!(beside.exists(), "no binary at {}", beside.display());
-    Ok(beside)
+    let status =
+        std::process::Command::new(cargo).args(["build", "--profile", "dist", "-p", "gander-server"]).status()?;
+    ensure!(status.success(), "the build failed");
+    let target = std::env::current_exe()?.ancestors().nth(2).context("no target folder")?.to_owned();
+    let binary = target.join("dist").join("gander");
+    ensure!(binary.exists(), "no binary at {}", binary.display());
+    Ok(binary)
 }

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::house::{House, Transport};
 use crate::http::{Answer, Door, EventStream};
 
-const SLEEPERS: usize = 100;
+const SLEEPERS: usize = 60;
 
-/// What one reader that never reads may cost: what waits here and what waits at the system's door.
-const MEMORY_PER_SLEEPER: u64 = 256 << 10;
+/// What one reader that never reads may cost with its two connections: what waits here and what waits at the system's door.
+const MEMORY_PER_SLEEPER: u64 = 384 << 10;
 
 /// Deltas of a long turn.
-const LONG_TURN: usize = 2_000;
+const LONG_TURN: usize = 1_000;
 
 /// A connection and its own stream.
 struct Visitor {
@@ -304,7 +304,7 @@ async fn a_reader_that_never_reads_changes_nothing() -> anyhow::Result<()> {
 
 /// A turn of a megabyte, of which nothing may be missing.
 async fn long_turn(visitor: &mut Visitor, stream: &mut EventStream, session: &str) -> anyhow::Result<()> {
-    let pace = Pace { deltas: LONG_TURN, size: 500, ..Pace::default() };
+    let pace = Pace { deltas: LONG_TURN, size: 1_000, ..Pace::default() };
     let id = visitor.post("session/prompt", prompt(session, &pace.marker())).await?;
     let seen = until(stream, answers(id)).await?;
     ensure!(Transcript::of(&seen, session).text().matches('~').count() == LONG_TURN, "deltas are missing");
