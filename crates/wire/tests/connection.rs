@@ -258,17 +258,17 @@ fn options_that_are_set_to_what_they_are_hide_no_later_change() {
         let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no change of {option}") };
         door.connection.accepted(ticket, Accepted::Done);
         let options = door.line()["result"]["configOptions"].clone();
-        let mode = options.as_array().unwrap().iter().find(|found| found["id"] == "mode").cloned();
-        mode.unwrap()["currentValue"].clone()
+        let policy = options.as_array().unwrap().iter().find(|found| found["id"] == "policy").cloned();
+        policy.unwrap()["currentValue"].clone()
     };
     for _ in 0..2 {
-        assert_eq!(set(&mut door, "mode", "assistant"), "assistant");
+        assert_eq!(set(&mut door, "policy", "ask"), "ask");
     }
-    let (head, mode) = (script.log.len(), Some("planner".to_owned()));
-    script.command(Command::Configure { patch: SettingsPatch { mode, ..SettingsPatch::default() } }).unwrap();
+    let (head, policy) = (script.log.len(), Some(gander_domain::Policy::Auto));
+    script.command(Command::Configure { patch: SettingsPatch { policy, ..SettingsPatch::default() } }).unwrap();
     door.feed(&script.log[head..]);
     door.lines();
-    assert_eq!(set(&mut door, "thought_level", "high"), "planner", "another client changed it");
+    assert_eq!(set(&mut door, "thought_level", "high"), "auto", "another client changed it");
 }
 
 #[test]
