@@ -288,7 +288,6 @@ async fn a_reader_that_never_reads_changes_nothing() -> anyhow::Result<()> {
         long_turn(&mut visitor, &mut stream, &session).await?;
     }
     let grown = house.server.process().peak_memory().saturating_sub(before) / SLEEPERS as u64;
-    eprintln!("{SLEEPERS} streams that nobody reads: {} KiB each", grown >> 10);
     ensure!(grown < MEMORY_PER_SLEEPER, "{} KiB each", grown >> 10);
     // A sleeper that wakes up has missed nothing.
     let (mut late, _visitor) = sleepers.pop().context("no sleeper")?;
