@@ -119,6 +119,7 @@ fn said(call: ToolCallId, signal: Signal) -> Input {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use std::sync::Mutex;
 
     use async_trait::async_trait;
