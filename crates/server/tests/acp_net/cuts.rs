@@ -63,6 +63,11 @@ impl Reader {
         ensure!(posted.status == 202, "{posted:?}");
         let answer = stream.next().await?.context("no session")?.json();
         let session = answer["result"]["sessionId"].as_str().context("no session id")?.to_owned();
+        // Once a session's stream has had a reader, answers wait there. Before that, a turn that is quick enough is answered
+        // on the connection's own.
+        let ids = [("Acp-Connection-Id", connection.as_str()), ("Acp-Session-Id", &session)];
+        let opened = door.events(&ids, 1).await?;
+        ensure!(opened.status() == 200, "{}", opened.head);
         Ok(Self { connection, session, events: Vec::new(), turns: 0, open: false, dice: seed })
     }
 

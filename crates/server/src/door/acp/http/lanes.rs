@@ -79,9 +79,10 @@ impl Lane {
         self.pipe.as_ref().is_some_and(|pipe| !pipe.is_abandoned())
     }
 
-    /// True if somebody reads, or has just left and is about to come back: its answers wait for it here.
+    /// True if somebody reads, or has just left and is about to come back: its answers wait for it here. A reader whose leaving
+    /// was not noticed yet has just left.
     pub(super) fn is_expected(&self) -> bool {
-        self.has_reader() || self.left.is_some_and(|left| left.elapsed() < COMES_BACK)
+        self.pipe.is_some() || self.left.is_some_and(|left| left.elapsed() < COMES_BACK)
     }
 
     /// The stream is here, whoever reads it.
