@@ -80,9 +80,9 @@ async fn bad_names_and_too_much_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(open(folder.path()).await);
     let shelf = Shelf::session(build::session(1));
-    for name in ["", "../x", "a/../b", "a\nb", &"x".repeat(2_000)] {
+    for name in ["", "../x", "a/../b", "/a", "CON", "a.", "a\nb", &"x".repeat(300)] {
         let refused = artifacts.save(&shelf, text(name, "x")).await;
-        assert!(matches!(refused, Err(ArtifactError::BadName(_))), "{name}");
+        assert!(matches!(refused, Err(ArtifactError::BadName(..))), "{name}");
     }
     let huge = artifacts.save(&shelf, text("x", &"x".repeat(LARGEST + 1))).await;
     assert!(matches!(huge, Err(ArtifactError::TooLarge(_))));

@@ -5,6 +5,7 @@
 //! between leaves a content that nobody points to.
 
 mod index;
+mod name;
 mod page;
 mod tools;
 
@@ -27,9 +28,6 @@ pub const LARGEST: usize = 24 << 20;
 
 /// So many versions fit on one shelf, all names together.
 pub const MOST: usize = 10_000;
-
-/// A longer name is refused.
-pub const LONGEST_NAME: usize = 1_024;
 
 /// How often two who save at once are let try again.
 const TRIES: usize = 64;
@@ -70,9 +68,9 @@ pub struct NewVersion {
 /// Why something cannot be put away or found.
 #[derive(Debug, thiserror::Error)]
 pub enum ArtifactError {
-    /// No such name.
-    #[error("an artifact's name has 1 to {LONGEST_NAME} bytes, no control characters and no `..`: {0:?}")]
-    BadName(String),
+    /// No such name, and why.
+    #[error("not the name of an artifact, {1}: {0:?}")]
+    BadName(String, &'static str),
     /// Too much.
     #[error("an artifact has at most {LARGEST} bytes: {0}")]
     TooLarge(usize),
@@ -214,10 +212,9 @@ fn fact(value: &impl Serialize) -> Result<Value, StoreError> {
 }
 
 fn check(new: &NewVersion) -> Result<(), ArtifactError> {
-    let name = &new.name;
-    let outside = name.split('/').any(|step| step == "..");
-    if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) || outside {
-        return Err(ArtifactError::BadName(name.clone()));
+    if let Some(flaw) = name::flaw(&new.name) {
+        let shown = new.name[..new.name.floor_char_boundary(name::LONGEST)].to_owned();
+        return Err(ArtifactError::BadName(shown, flaw));
     }
     let (Content::Text { text: held } | Content::Bytes { data: held }) = &new.content;
     let metadata: usize = new.metadata.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();

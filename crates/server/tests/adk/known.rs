@@ -16,7 +16,7 @@ pub const DIFFERENT: &[(&str, &str)] = &[
     ("27-session-list", "sessions are listed in the order in which they were made, also those that changed since"),
     ("48-run-confirm-payload-asks", "only a plan is a payload, and the model does not speak while a question is open"),
     ("49-run-confirm-payload-answer", "an answer is yes or no: arguments are what was asked about"),
-    ("50-run-confirm-unknown-id", "an answer to nothing is the client's mistake, not the server's: 404"),
+    ("50-run-confirm-unknown-id", "an answer to nothing is the client's mistake, not the server's: 400"),
     ("51-run_sse-confirm-unknown-id", "the same error object, in our own words"),
     ("82-run_sse-transfer", "a prompt is handed over before the model speaks, not by a call of the model"),
     ("83-run-after-transfer", "a prompt is handed over before the model speaks, not by a call of the model"),

@@ -7,7 +7,7 @@ use gander_testkit::conformance::Witness;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::house::{House, said};
+use crate::house::{House, message, said};
 
 /// What must be in an object, and of which type. A `?` is a field that may be null or absent.
 const FACTS: &[(&str, &str)] = &[
@@ -103,7 +103,7 @@ fn put(path: &str, body: Value, shape: &'static str) -> Case {
 }
 
 fn sessions(id: &str, file: &str) -> Vec<Case> {
-    let of = |rest: &str| format!("/sessions/{id}{rest}");
+    let (of, request) = (|rest: &str| format!("/sessions/{id}{rest}"), uuid::Uuid::now_v7());
     vec![
         get("/sessions", "SessionListResponse"),
         get("/sessions/search?query=chat", "[Session]"),
@@ -121,10 +121,10 @@ fn sessions(id: &str, file: &str) -> Vec<Case> {
         post("/sessions/import", json!({"json": file}), "Session"),
         post(
             &of("/reply"),
-            json!({"request_id": uuid::Uuid::now_v7(), "user_message": said("hi")}),
+            json!({"request_id": request, "user_message": message(json!([[{"text": "hi", "delay_ms": 60000}]]))}),
             "SessionReplyResponse",
         ),
-        post(&of("/cancel"), json!({"request_id": uuid::Uuid::now_v7()}), "any"),
+        post(&of("/cancel"), json!({"request_id": request}), "any"),
     ]
 }
 

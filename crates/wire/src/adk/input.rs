@@ -160,7 +160,12 @@ impl NewSession {
 impl NewArtifact {
     /// The body of a new artifact.
     pub fn read(body: &[u8]) -> Result<Self, Refusal> {
-        let object = object(body)?;
+        let value = parsed(body)?;
+        // A name with NUL is a name that nothing can have, not a body that cannot be read.
+        if value.get("filename").and_then(Value::as_str).is_some_and(|name| name.contains('\0')) {
+            return Err(Refusal::new(400, "not the name of an artifact, it has no control characters"));
+        }
+        let object = object_of(value)?;
         require(&object, &["filename", "artifact"])?;
         let whole = Value::Object(object.clone());
         let name = field(&object, "filename").and_then(Value::as_str);
@@ -211,7 +216,14 @@ pub fn checked_id(id: &str) -> Result<String, Refusal> {
 }
 
 pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| Refusal::no_json(&error))?;
+    object_of(parsed(body)?)
+}
+
+fn parsed(body: &[u8]) -> Result<Value, Refusal> {
+    serde_json::from_slice(body).map_err(|error| Refusal::no_json(&error))
+}
+
+fn object_of(value: Value) -> Result<Map<String, Value>, Refusal> {
     if check::holds_nul(&value) {
         return Err(unreadable(Problem::wrong("value_error", &[], "free of NUL", &Value::Null)));
     }

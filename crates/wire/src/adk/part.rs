@@ -25,6 +25,9 @@ const KNOWN: [&str; 14] = [
     "partMetadata",
 ];
 
+/// Keys of data inside a part.
+const BLOB: [&str; 3] = ["data", "displayName", "mimeType"];
+
 /// What a client answered in a function's place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionResponse {
@@ -71,6 +74,15 @@ pub fn read(value: &Value, place: &[Value]) -> Result<Option<Sent>, Box<Problem>
         return Ok(Some(Sent::Part(if thought { Part::Thought { text } } else { Part::Text { text } })));
     }
     if let Some(data) = field(object, "inlineData").and_then(Value::as_object) {
+        // A size that it claims is not there to be believed.
+        if let Some((key, found)) = data.iter().find(|(key, _)| !BLOB.iter().any(|known| is(known, key))) {
+            return Err(bad(
+                "extra_forbidden",
+                &["inlineData", key],
+                "Extra inputs are not permitted".to_owned(),
+                found,
+            ));
+        }
         let part = inline(data).ok_or_else(|| {
             bad("value_error", &["inlineData"], "Input should be base64 with a media type".to_owned(), &Value::Null)
         })?;
@@ -157,9 +169,14 @@ pub fn call_id(call: ToolCallId) -> String {
     format!("adk-{call}")
 }
 
-/// Both alphabets, padded or not, as standard base64.
+/// Both alphabets, padded rightly or not at all, as standard base64.
 pub fn base64(text: &str) -> Option<String> {
-    let bare: String = text.trim_end_matches('=').chars().map(url_safe).collect();
+    let bare = text.trim_end_matches('=');
+    let padding = text.len() - bare.len();
+    if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
+        return None;
+    }
+    let bare: String = bare.chars().map(url_safe).collect();
     Some(STANDARD.encode(URL_SAFE_NO_PAD.decode(bare).ok()?))
 }
 

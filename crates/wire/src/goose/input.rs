@@ -30,6 +30,9 @@ pub enum BadMessage {
     /// Not what it claims to be.
     #[error("{0}")]
     BadImage(String),
+    /// Nothing that a client may point an agent to.
+    #[error("a link leads to http or https: {0}")]
+    BadLink(String),
 }
 
 /// What a prompt asks: words and pictures for the model, or an answer to a question.
@@ -53,6 +56,7 @@ pub fn prompt(message: &Value) -> Result<Prompt, BadMessage> {
             }
             "toolResponse" => prompt.parts.push(Part::text(result_text(&piece))),
             "image" => prompt.parts.push(picture(&piece)?),
+            "resource_link" => prompt.parts.push(link(&piece)?),
             _ => prompt.parts.push(plain(&piece)),
         }
     }
@@ -175,6 +179,17 @@ fn picture(piece: &Value) -> Result<Part, BadMessage> {
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| piece[*key].as_str()).unwrap_or_default();
     let image = ImageContent::new(text(["data", "data"]), text(["mimeType", "mime_type"]));
     crate::acp::content::picture(image).map_err(|error| BadMessage::BadImage(error.message))
+}
+
+/// A link to the web, kept as it came. Files of this machine and other schemes are no client's to name; what a stored
+/// history points to is not asked about.
+fn link(piece: &Value) -> Result<Part, BadMessage> {
+    let uri = piece["uri"].as_str().unwrap_or_default();
+    let scheme = uri.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    match scheme.as_deref() {
+        Some("http" | "https") => Ok(plain(piece)),
+        Some(_) | None => Err(BadMessage::BadLink(uri[..uri.floor_char_boundary(64)].to_owned())),
+    }
 }
 
 /// Unicode tag characters hide text from people: they are taken out, as goose does.

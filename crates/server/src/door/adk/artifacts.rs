@@ -148,7 +148,7 @@ fn no_artifact() -> Refusal {
 
 fn refused(error: ArtifactError) -> Refusal {
     match error {
-        ArtifactError::BadName(_) => Refusal::new(400, error.to_string()),
+        ArtifactError::BadName(..) => Refusal::new(400, error.to_string()),
         ArtifactError::TooLarge(_) => Refusal::new(413, error.to_string()),
         ArtifactError::Full => Refusal::new(507, error.to_string()),
         ArtifactError::Store(error) => failed(error),

@@ -64,7 +64,7 @@ async fn at_once(
     let mut watched = match site.adk.begin(&identity, request).await? {
         Begun::Watching(watched) => watched,
         Begun::Nothing => return Ok(Json(json!([])).into_response()),
-        Begun::Unknown(id) => return Err(Refusal::new(404, stream::unknown(&id)).into()),
+        Begun::Unknown(id) => return Err(Refusal::new(400, stream::unknown(&id)).into()),
     };
     let mut events: Vec<Event> = Vec::new();
     while let Some(more) = watched.next().await? {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::stream::{Listening, frame};
-use super::{Answer, Caller, Fault, Named, bad, empty, json_answer, no_session, read};
+use super::{Answer, Caller, Fault, Named, bad, empty, json_answer, no_session, read, read_answer};
 use crate::clock::SystemIds;
 use crate::door::goose::chat::{self, Ask, Asked, Wrong};
 use crate::door::goose::sessions;
@@ -115,10 +115,8 @@ pub(super) async fn cancel(caller: Caller, Named(session): Named, body: Bytes) -
     }
     let Cancel { request_id } = read(&body)?;
     let run: RunId = request_id.parse().map_err(|_| bad("request_id must be a valid UUID"))?;
-    match chat::cancel(caller.desk(), &caller.peer, session, Some(run)).await {
-        Ok(()) | Err(Refusal::Command(_)) => empty(), // one that is over needs no cancelling
-        Err(refusal) => Err(refusal.into()),
-    }
+    chat::cancel(caller.desk(), &caller.peer, session, Some(run)).await?;
+    empty()
 }
 
 /// `/action-required/tool-confirmation`, and `/confirm` as it was before 1.16.
@@ -133,7 +131,7 @@ pub(super) async fn confirm(caller: Caller, body: Bytes) -> Answer {
         #[serde(alias = "confirmed")]
         approved: Option<bool>,
     }
-    let Confirm { id, session_id, action, approved } = read(&body)?;
+    let Confirm { id, session_id, action, approved } = read_answer(&body)?;
     let once = || approved.map(|yes| if yes { "allow_once" } else { "deny_once" }.to_owned());
     let action = action.or_else(once).ok_or_else(|| bad("action is missing"))?;
     let session = match session_id {

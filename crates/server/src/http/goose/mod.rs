@@ -239,7 +239,8 @@ impl From<Wrong> for Fault {
         let text = wrong.to_string();
         match wrong {
             Wrong::Refused(refusal) => refusal.into(),
-            Wrong::Message(_) | Wrong::BadAction(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
+            Wrong::Message(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
+            Wrong::BadAction(_) => bad(text),
             Wrong::NoQuestion(_) => Self::new(StatusCode::NOT_FOUND, text),
         }
     }
@@ -272,4 +273,9 @@ fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Fault> {
         return Err(unprocessable("NUL in a text".to_owned()));
     }
     serde_json::from_value(value).map_err(|error| unprocessable(error.to_string()))
+}
+
+/// Reads an answer to a question: what has another form is as bad a request as what is no JSON.
+fn read_answer<T: DeserializeOwned>(body: &Bytes) -> Result<T, Fault> {
+    read(body).map_err(|fault| bad(fault.message))
 }
