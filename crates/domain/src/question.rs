@@ -91,6 +91,8 @@ pub enum QuestionOrigin {
     Parked,
     /// A live child waits: closed as interrupted when that child dies.
     Held,
+    /// A live child asks, and the run goes on without the answer: closed like one that is held.
+    Aside,
 }
 
 /// The one answer to a question.
@@ -130,6 +132,11 @@ pub enum Reply {
 }
 
 impl Question {
+    /// True if the run goes on without its answer.
+    pub fn is_aside(&self) -> bool {
+        self.origin == QuestionOrigin::Aside
+    }
+
     /// The plan that an answer approves: the proposed one, or what the person made of it.
     pub fn approved(&self, reply: &Reply) -> Option<Plan> {
         let proposal = self.plan.as_ref().filter(|_| reply.allows())?;

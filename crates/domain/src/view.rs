@@ -393,6 +393,11 @@ impl ActiveRun {
             && self.questions.iter().all(|question| question.origin == QuestionOrigin::Parked)
     }
 
+    /// The oldest open question that holds it up.
+    pub fn holding(&self) -> Option<&Question> {
+        self.questions.iter().find(|question| !question.is_aside())
+    }
+
     /// The open call with this id.
     pub fn tool(&self, call: ToolCallId) -> Option<&OpenTool> {
         self.tools.iter().find(|tool| tool.call.id == call)

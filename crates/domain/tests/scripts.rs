@@ -192,6 +192,20 @@ fn an_answer_that_a_back_end_heard_is_no_crossing_one() {
     assert!(!script.session.attached(), "what another run was told is not this one's");
 }
 
+/// What is asked aside holds nothing up, and is gone with whoever asked it.
+#[test]
+fn a_run_goes_on_without_the_answer_to_what_is_asked_aside() {
+    let mut script = running();
+    let child = build::permission(build::question_id(1), build::call_id(1));
+    script.report(build::run(1), Report::Asked(Question { call: None, origin: QuestionOrigin::Aside, ..child }));
+    let run = script.session.view().run.as_ref().unwrap();
+    assert_eq!((run.questions.len(), run.holding(), run.is_awaiting()), (1, None, false));
+    script.crash(&Recovery::default());
+    let run = script.session.view().run.as_ref().unwrap();
+    assert_eq!((run.questions.len(), run.recovered), (0, 1), "the child that asked is gone, the run is picked up");
+    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+}
+
 #[test]
 fn a_run_is_not_picked_up_for_ever() {
     let mut script = running();

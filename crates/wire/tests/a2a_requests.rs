@@ -183,6 +183,18 @@ fn words_and_data_answer_questions() {
     assert!(question::reply(&nothing, &message("m", vec![Part::text("yes")])).is_err());
 }
 
+/// Mere words answer what holds a task up; what is asked aside is answered by its name alone.
+#[test]
+fn words_are_no_answer_to_what_is_asked_aside() {
+    let held = build::permission(build::question_id(2), build::call_id(1));
+    let aside = Question { id: build::question_id(1), call: None, origin: QuestionOrigin::Aside, ..held.clone() };
+    let open = [aside.clone(), held.clone()];
+    assert_eq!(question::addressed(&open, &message("m", vec![Part::text("yes")])), Some(&held));
+    assert_eq!(question::addressed(&open[..1], &message("m", vec![Part::text("yes")])), None);
+    let named = message("m", vec![Part::data(json!({ "question": aside.id, "choice": "allow" }))]);
+    assert_eq!(question::addressed(&open, &named), Some(&aside));
+}
+
 #[test]
 fn one_card_serves_both_versions() {
     let manifest = gander_domain::AgentManifest::new("a", "A", "d");

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use gander_domain::{Entry, Event as Fact, RunId};
+use gander_domain::{Entry, Event as Fact, QuestionOrigin, RunId};
 use gander_testkit::vectors::{Scenario, scenarios};
 use gander_wire::adk::output::{failure, history, join};
 use gander_wire::adk::{Event, NewSession, RunRequest, Said, Stage, Telling, Tone};
@@ -95,9 +95,14 @@ fn a_question_that_holds_nothing_up_is_told_and_the_run_goes_on() {
     assert_eq!(lines(&history(&log))[1..], lines(&events));
 }
 
-/// A tool that asks while it runs waits for the answer, whatever it asks.
+/// What is asked while a tool runs ends the answer if a child waits for it, whatever it asks, and not if it is asked aside.
 #[test]
 fn a_question_that_a_tool_waits_for_ends_the_answer() {
+    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Held), Stage::Asking);
+    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Aside), Stage::Running);
+}
+
+fn asked_while_a_tool_runs(origin: QuestionOrigin) -> Stage {
     let log = invitation();
     let is_asked = |entry: &&Entry| matches!(entry.event, Fact::QuestionAsked { .. });
     let is_called = |entry: &Entry| matches!(entry.event, Fact::ToolCalled { .. });
@@ -106,8 +111,14 @@ fn a_question_that_a_tool_waits_for_ends_the_answer() {
     let before = log[..=called].iter().filter(|entry| !is_asked(entry));
     before.for_each(|entry| telling.tell(entry, &mut events));
     assert_eq!(telling.stage(), &Stage::Running);
-    telling.tell(log.iter().find(is_asked).unwrap(), &mut events);
-    assert_eq!(telling.stage(), &Stage::Asking);
+    let mut asked = log.iter().find(is_asked).unwrap().clone();
+    if let Fact::QuestionAsked { question } = &mut asked.event {
+        question.origin = origin;
+    }
+    events.clear();
+    telling.tell(&asked, &mut events);
+    assert_eq!(events.len(), 1, "it is told at once: {events:?}");
+    telling.stage().clone()
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod work;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Ask, Plan, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult};
+use gander_domain::{Ask, Plan, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ pub struct Parent<'a> {
 #[async_trait]
 pub trait People: Send + Sync {
     /// Asks them; with nobody there the answer is `Cancelled`.
-    async fn ask(&self, title: &str, ask: Ask) -> Reply;
+    async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply;
 }
 
 /// How a sub-task ended.

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Answer, Ask, ChoiceKind, Ids, Plan, Policy, Question, QuestionId, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult,
+    Answer, Ask, ChoiceKind, Ids, Plan, Policy, Question, QuestionId, QuestionOrigin, Reply, ToolCall, ToolCallId,
+    ToolEnd, ToolResult,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -130,8 +131,8 @@ impl Hands for Workbench {
 /// A sub-agent asks as a server does: by the run that is under way.
 #[async_trait]
 impl People for Servers {
-    async fn ask(&self, title: &str, ask: Ask) -> Reply {
-        Servers::ask(self, title, ask).await
+    async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply {
+        Servers::ask(self, title, ask, origin).await
     }
 }
 

@@ -9,11 +9,20 @@ use tokio::sync::oneshot;
 #[derive(Default)]
 pub(super) struct Held(Vec<(QuestionId, oneshot::Sender<Reply>)>);
 
+/// A question that names no call.
+pub(super) struct Loose {
+    pub(super) id: QuestionId,
+    pub(super) title: String,
+    pub(super) ask: Ask,
+    pub(super) origin: QuestionOrigin,
+}
+
 impl Held {
     /// Keeps the asker's place, and gives the question as people see it.
-    pub(super) fn add(&mut self, id: QuestionId, title: String, ask: Ask, reply: oneshot::Sender<Reply>) -> Question {
+    pub(super) fn add(&mut self, question: Loose, reply: oneshot::Sender<Reply>) -> Question {
+        let Loose { id, title, ask, origin } = question;
         self.0.push((id, reply));
-        Question { id, call: None, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None }
+        Question { id, call: None, title, ask, origin, fingerprint: None, plan: None }
     }
 
     /// Hands an answer to whoever asked; an answer to any other question is none of ours.

@@ -23,7 +23,7 @@ use crate::mcp::{Attendance, Audience, News};
 use crate::turn::{Effect, Input, Turn};
 
 use feed::Feed;
-use held::Held;
+use held::{Held, Loose};
 use tasks::Tasks;
 
 pub use equipment::{Equipment, Fit, Refit, Surroundings, Task};
@@ -185,9 +185,9 @@ fn heard(held: &mut Held, equipment: &mut Equipment, news: News) -> Input {
             Input::Tools(equipment.hands.tools())
         }
         News::Notice(notice) => Input::Noticed(notice),
-        News::Asked { title, ask, reply } => {
+        News::Asked { title, ask, origin, reply } => {
             let id = QuestionId::make(&mut *equipment.ids);
-            Input::Held(held.add(id, title, ask, reply))
+            Input::Held(held.add(Loose { id, title, ask, origin }, reply))
         }
         News::Spent(usage) => Input::Spent(usage),
     }

@@ -1,6 +1,6 @@
 //! A command that failed for want of the network, and a person who may let it run again with it.
 
-use gander_domain::{Ask, Choice, ChoiceKind, ToolCall, ToolResult};
+use gander_domain::{Ask, Choice, ChoiceKind, QuestionOrigin, ToolCall, ToolResult};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,6 @@ pub(super) async fn is_granted(people: &dyn People, again: &ToolCall, cancel: &C
     tokio::select! {
         biased;
         () = cancel.cancelled() => false,
-        reply = people.ask(&title, Ask::Choose { choices }) => reply.allows(),
+        reply = people.ask(&title, Ask::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
     }
 }

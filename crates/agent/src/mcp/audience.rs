@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gander_domain::{Ask, Notice, Reply, Severity, Usage};
+use gander_domain::{Ask, Notice, QuestionOrigin, Reply, Severity, Usage};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::model::Model;
@@ -33,6 +33,8 @@ pub enum News {
         title: String,
         /// What is asked.
         ask: Ask,
+        /// Who waits for it: a call that is under way, or nobody in the run.
+        origin: QuestionOrigin,
         /// Where the answer goes.
         reply: oneshot::Sender<Reply>,
     },
@@ -72,8 +74,8 @@ impl Seat {
 
     /// Tells whoever is there, if they keep up.
     pub(super) fn tell(&self, news: News) {
-        let told = self.audience().map(|audience| audience.news.try_send(news));
-        if let Some(Err(error)) = told {
+        let Some(audience) = self.audience() else { return };
+        if let Err(error) = audience.news.try_send(news) {
             tracing::debug!(%error, "news of a server were not heard");
         }
     }
@@ -83,10 +85,10 @@ impl Seat {
     }
 
     /// Asks a person; with nobody there the answer is `Cancelled`.
-    pub(super) async fn ask(&self, title: &str, ask: Ask) -> Reply {
+    pub(super) async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply {
         let Some(audience) = self.audience() else { return Reply::Cancelled };
         let (reply, answer) = oneshot::channel();
-        if audience.news.send(News::Asked { title: line(title), ask, reply }).await.is_err() {
+        if audience.news.send(News::Asked { title: line(title), ask, origin, reply }).await.is_err() {
             return Reply::Cancelled;
         }
         answer.await.unwrap_or(Reply::Cancelled)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_domain::{Part, ToolContent};
+use gander_domain::{Part, QuestionOrigin, ToolContent};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
     ProgressNotificationParam, ProgressToken, ServerResult,
@@ -29,6 +29,8 @@ pub(super) struct Calls {
     open: Mutex<HashMap<ProgressToken, Open>>,
     /// Questions of the server that people think about.
     questions: AtomicUsize,
+    /// Calls from before they are sent until their last answer.
+    under_way: AtomicUsize,
 }
 
 struct Open {
@@ -67,6 +69,7 @@ pub(super) struct ToolUse {
 /// Calls a tool. A server that wants to know more first is answered, and the call goes on.
 pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult, CallError> {
     let mut params = CallToolRequestParams::new(wanted.tool.clone()).with_arguments(wanted.arguments.clone());
+    let _under_way = line.calls.begin();
     for round in 0..ROUNDS {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
         let answer = once(line, wanted, request).await.map_err(|error| after(round, error))?;
@@ -156,6 +159,19 @@ impl Calls {
         OpenQuestion(Arc::clone(self))
     }
 
+    /// Who waits when the server asks something now: a call of one of its tools, or nobody in the run.
+    pub(super) fn asker(&self) -> QuestionOrigin {
+        match self.under_way.load(Ordering::SeqCst) {
+            0 => QuestionOrigin::Aside,
+            _ => QuestionOrigin::Held,
+        }
+    }
+
+    fn begin(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        UnderWay(self)
+    }
+
     fn open(&self, token: ProgressToken, signals: mpsc::Sender<Signal>) -> OpenCall<'_> {
         self.lock().insert(token.clone(), Open { signals, heard: Instant::now() });
         OpenCall { calls: self, token }
@@ -176,6 +192,15 @@ impl Calls {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ProgressToken, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that is under way, until it is dropped.
+struct UnderWay<'a>(&'a Calls);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

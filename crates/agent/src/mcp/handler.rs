@@ -74,7 +74,7 @@ impl Handler {
             }
         };
         let _thinking = self.calls.question();
-        match self.seat.ask(&format!("{} asks: {message}", self.name), ask).await {
+        match self.seat.ask(&format!("{} asks: {message}", self.name), ask, self.calls.asker()).await {
             Reply::Filled { content } => ElicitResult::new(ElicitationAction::Accept).with_content(content),
             Reply::Declined => ElicitResult::new(ElicitationAction::Decline),
             Reply::Chosen { .. } | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
@@ -85,7 +85,7 @@ impl Handler {
 
     async fn sample(&self, params: CreateMessageRequestParams) -> Result<CreateMessageResult, ErrorData> {
         let _thinking = self.calls.question();
-        sampling::sample(&self.name, &self.seat, params).await
+        sampling::sample(&self.name, &self.seat, params, self.calls.asker()).await
     }
 
     fn folders(&self) -> ListRootsResult {

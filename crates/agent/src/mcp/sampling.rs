@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Ask, Choice, ChoiceKind, Delta, Growth, Message, MessageId, Part, Role};
+use gander_domain::{Ask, Choice, ChoiceKind, Delta, Growth, Message, MessageId, Part, QuestionOrigin, Role};
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ErrorData, Role as McpRole, SamplingMessage,
     SamplingMessageContentBlock,
@@ -20,11 +20,12 @@ pub(super) async fn sample(
     server: &str,
     seat: &Seat,
     params: CreateMessageRequestParams,
+    origin: QuestionOrigin,
 ) -> Result<CreateMessageResult, ErrorData> {
     let Some(audience) = seat.audience() else { return Err(refused("no run is under way")) };
     let request = request(params)?;
     let title = format!("{server} wants to ask the model: {}", gist(&request));
-    if !seat.ask(&title, Ask::Choose { choices: choices() }).await.allows() {
+    if !seat.ask(&title, Ask::Choose { choices: choices() }, origin).await.allows() {
         return Err(refused("the user said no"));
     }
     answer(&audience, request).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))

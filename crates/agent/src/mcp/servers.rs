@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Notice, Part, Reply, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind,
-    ToolResult,
+    Ask, Choice, ChoiceKind, Notice, Part, QuestionOrigin, Reply, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd,
+    ToolKind, ToolResult,
 };
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -204,8 +204,8 @@ impl Servers {
     }
 
     /// Asks the people behind the run that listens; with nobody there the answer is `Cancelled`.
-    pub async fn ask(&self, title: &str, ask: Ask) -> Reply {
-        self.ground.seat.ask(title, ask).await
+    pub async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply {
+        self.ground.seat.ask(title, ask, origin).await
     }
 
     /// Asks about tools that are not what they were, and for logins. Each is asked about once in a run.
@@ -376,7 +376,7 @@ async fn approve(seat: Seat, pins: Arc<dyn PinBook>, server: Arc<Server>, offere
         choice("allow_always", "Use the changed tool", ChoiceKind::AllowAlways),
         choice("reject_once", "Leave it off", ChoiceKind::RejectOnce),
     ];
-    if seat.ask(&title, Ask::Choose { choices }).await.allows() {
+    if seat.ask(&title, Ask::Choose { choices }, QuestionOrigin::Aside).await.allows() {
         pins.pin(&server.spec.identity(), &offered.tool, &offered.definition);
         seat.tell(News::Tools);
     }

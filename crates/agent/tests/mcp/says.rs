@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_agent::mcp::{News, Pins};
-use gander_domain::{Ask, ChoiceKind, Notice, Reply, Severity, Usage};
+use gander_domain::{Ask, ChoiceKind, Notice, QuestionOrigin, Reply, Severity, Usage};
 use serde_json::{Value, json};
 
 use crate::house::{House, spec};
@@ -14,8 +14,8 @@ async fn a_form_is_filled_in_by_a_person() {
     let call = house.described("script__ask", json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
     let answer = async {
-        let News::Asked { title, ask, reply } = house.news.recv().await.unwrap() else { panic!("a question") };
-        assert_eq!(title, "script asks: How old?");
+        let News::Asked { title, ask, origin, reply } = house.news.recv().await.unwrap() else { panic!("a question") };
+        assert_eq!((title.as_str(), origin), ("script asks: How old?", QuestionOrigin::Held));
         let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
         assert_eq!(ask, Ask::Form { schema });
         reply.send(Reply::Filled { content: json!({"age": 42}) }).unwrap();
@@ -93,7 +93,8 @@ async fn a_changed_tool_is_off_until_a_person_approves() {
     assert!(!house.tools().contains(&"script__echo".to_owned()));
     assert_eq!(house.servers.standing()[0].changed, ["echo"]);
     house.servers.review();
-    let News::Asked { title, reply, .. } = house.said().await else { panic!("a question") };
+    let News::Asked { title, origin, reply, .. } = house.said().await else { panic!("a question") };
+    assert_eq!(origin, QuestionOrigin::Aside, "the run goes on without it");
     assert!(title.starts_with("script changed its tool echo since it was first used."), "{title}");
     reply.send(Reply::Chosen { choice: "allow_always".into(), kind: ChoiceKind::AllowAlways }).unwrap();
     house.tools_changed().await;

@@ -55,13 +55,13 @@ impl Session {
         }
     }
 
-    /// The child that held the question died with the server.
+    /// The child that asked died with the server.
     fn close_held(&mut self, now: &mut Now<'_>, run: RunId) {
         let Some(active) = &self.view.run else { return };
         let held: Vec<QuestionId> = active
             .questions
             .iter()
-            .filter(|question| question.origin == QuestionOrigin::Held)
+            .filter(|question| question.origin != QuestionOrigin::Parked)
             .map(|question| question.id)
             .collect();
         for question in held {

@@ -121,7 +121,7 @@ fn report() -> impl Strategy<Value = Report> {
             call: build::call_id(id),
             result: ToolResult::text(end, "done"),
         }),
-        1 => (1u128..5, any::<bool>()).prop_map(|(id, held)| Report::Asked(bare_question(id, held))),
+        1 => (1u128..5, origin()).prop_map(|(id, origin)| Report::Asked(bare_question(id, origin))),
         1 => (1u128..5).prop_map(|id| Report::Withdrawn(build::question_id(id))),
         1 => (1u128..5).prop_map(|id| Report::StateChanged { delta: state(), call: Some(build::call_id(id)) }),
         1 => Just(Report::ArtifactSaved { name: "a.txt".to_owned(), version: 0, mime: None, call: None }),
@@ -159,8 +159,11 @@ fn gate() -> impl Strategy<Value = Gate> {
     ]
 }
 
-fn bare_question(id: u128, held: bool) -> Question {
-    let origin = if held { QuestionOrigin::Held } else { QuestionOrigin::Parked };
+fn origin() -> impl Strategy<Value = QuestionOrigin> {
+    prop_oneof![Just(QuestionOrigin::Parked), Just(QuestionOrigin::Held), Just(QuestionOrigin::Aside)]
+}
+
+fn bare_question(id: u128, origin: QuestionOrigin) -> Question {
     Question { call: None, origin, ..build::permission(build::question_id(id), build::call_id(1)) }
 }
 

@@ -10,8 +10,8 @@ use gander_agent::modes::Shelf;
 use gander_agent::tools::Signal;
 use gander_agent::turn::OUTPUT;
 use gander_domain::{
-    Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, Reply, Role, Roster, Routing, RunId,
-    RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId, ToolEnd, ToolResult, Usage,
+    Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionOrigin, Reply, Role, Roster,
+    Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -151,8 +151,10 @@ impl Sub<'_> {
         let mut asking: Option<Asking<'_>> = None;
         loop {
             // Whoever is asked stays asked as long as the question is open: dropping it withdraws it.
-            asking = asking.filter(|asking| open.iter().any(|question| question.id == asking.question));
-            asking = asking.or_else(|| open.first().map(|question| self.ask(question.clone())));
+            // One at a time: what holds the sub-agent up goes before what does not.
+            let next = open.iter().min_by_key(|question| question.is_aside());
+            asking = asking.filter(|asking| next.is_some_and(|question| question.id == asking.question));
+            asking = asking.or_else(|| next.map(|question| self.ask(question.clone())));
             let asked = async {
                 match &mut asking {
                     Some(asking) => (asking.question, (&mut asking.reply).await),
@@ -202,8 +204,9 @@ impl Sub<'_> {
 
     /// Asks its parent's people.
     fn ask(&self, question: Question) -> Asking<'_> {
+        let origin = if question.is_aside() { QuestionOrigin::Aside } else { QuestionOrigin::Held };
         let Question { id, title, ask, .. } = question;
-        Asking { question: id, reply: Box::pin(async move { self.parent.people.ask(&title, ask).await }) }
+        Asking { question: id, reply: Box::pin(async move { self.parent.people.ask(&title, ask, origin).await }) }
     }
 
     /// Its parent pays.

@@ -84,8 +84,16 @@ impl Changes {
             Event::RunStarted { .. } => self.run(entry, RunStep::Started),
             Event::RunEnded { outcome } => self.run(entry, RunStep::Ended(outcome.clone())),
             Event::MessageDone { .. } => card.messages += 1,
-            Event::QuestionAsked { question } => self.question(entry, question.id, Some(entry.seq), None),
-            Event::QuestionAnswered { question, .. } => self.question(entry, *question, None, Some(entry.seq)),
+            Event::QuestionAsked { question } => {
+                // No run waits for what is asked aside.
+                let run = entry.run.filter(|_| !question.is_aside());
+                let (question, asked) = (question.id, Some(entry.seq));
+                self.questions.push(QuestionChange { question, run, asked, answered: None });
+            }
+            Event::QuestionAnswered { question, .. } => {
+                let (run, question, answered) = (entry.run, *question, Some(entry.seq));
+                self.questions.push(QuestionChange { question, run, asked: None, answered });
+            }
             Event::HistoryReset { .. }
             | Event::Noticed { .. }
             | Event::PlanSet { .. }
@@ -107,9 +115,5 @@ impl Changes {
     fn run(&mut self, entry: &Entry, step: RunStep) {
         let Some(run) = entry.run else { return };
         self.runs.push(RunChange { run, seq: entry.seq, at: entry.at, step });
-    }
-
-    fn question(&mut self, entry: &Entry, question: QuestionId, asked: Option<Seq>, answered: Option<Seq>) {
-        self.questions.push(QuestionChange { question, run: entry.run, asked, answered });
     }
 }

@@ -241,7 +241,7 @@ pub struct QuestionRow {
     pub question: QuestionId,
     /// Its session.
     pub session: SessionId,
-    /// Its run.
+    /// The run that waits for its answer; none if it was asked aside.
     pub run: Option<RunId>,
     /// The entry that asks.
     pub asked: Seq,

@@ -49,6 +49,33 @@ async fn a_question_that_nothing_waits_for_is_told_and_the_answer_goes_on() {
 }
 
 #[tokio::test]
+async fn an_invitation_while_a_tool_runs_does_not_end_the_answer() {
+    let house = House::open().await;
+    begin(&house, "j").await;
+    for path in ["/run", "/run_sse"] {
+        let answer = house.post(path, &says("j", "invite2")).await;
+        let told = if path == "/run" { answer.ok().as_array().unwrap().clone() } else { events(&answer) };
+        let names: Vec<&Value> =
+            told.iter().map(|event| &event["content"]["parts"][0]["functionCall"]["name"]).collect();
+        assert_eq!(names[..2], [&json!("get_weather"), &json!("adk_request_input")], "{path}: {told:?}");
+        assert_eq!(told[2]["content"]["parts"][0]["functionResponse"]["name"], "get_weather", "{path}");
+        assert!(texts(&told).last().unwrap().starts_with("Tool get_weather said:"), "{path}: {told:?}");
+    }
+}
+
+/// The same run of the same agent, asked at the other doors: none of them takes it for one that waits.
+#[tokio::test]
+async fn no_other_door_takes_an_invitation_for_a_run_that_waits() {
+    let house = House::open().await;
+    let run = house.run("wire", "invite2").await;
+    assert_eq!((&run["status"], &run["await_request"]), (&json!("completed"), &Value::Null), "{run}");
+    let message = json!({ "messageId": "m1", "role": "ROLE_USER", "parts": [{ "text": "invite2" }] });
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message } });
+    let task = house.post_with("/a2a/wire", &request, &[("a2a-version", "1.0")]).await.ok();
+    assert_eq!(task["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+}
+
+#[tokio::test]
 async fn a_late_result_goes_on_in_the_invocation_of_its_call_also_in_the_history() {
     let house = House::open().await;
     begin(&house, "l").await;

@@ -1,9 +1,9 @@
 //! What lies beside the entries: snapshots, names, tombstones, scopes, runs and questions.
 
-use gander_domain::{Outcome, Principal, Seq, StopReason, Timestamp};
+use gander_domain::{Outcome, Principal, QuestionOrigin, Seq, StopReason, Timestamp};
 use gander_server::log::{
-    Alias, Append, Epoch, Form, Health, Limit, QuestionRow, RunState, ScopeAppend, ScopeEntry, Snapshot, Store,
-    StoreError, Sync, sessions_of,
+    Alias, Append, CardState, Epoch, Form, Health, Limit, QuestionRow, RunState, ScopeAppend, ScopeEntry, Snapshot,
+    Store, StoreError, Sync, sessions_of,
 };
 use serde_json::json;
 
@@ -204,6 +204,11 @@ pub async fn runs_and_questions_follow_the_log(harness: &impl Harness) {
     let state = async |run| store.run(run).await.unwrap().map(|row| row.state);
     story.send(&store).await.unwrap();
     assert_eq!((state(run).await, state(waiting).await), (Some(RunState::Running), Some(RunState::Queued)));
+    let aside = story.asks_from(QuestionOrigin::Aside);
+    story.send(&store).await.unwrap();
+    assert_eq!(state(run).await, Some(RunState::Running), "it goes on without the answer");
+    assert_eq!(store.card(story.session).await.unwrap().state, CardState::Running);
+    assert_eq!(store.question(aside).await.unwrap().map(|row| (row.session, row.run)), Some((story.session, None)));
     let question = story.asks();
     let other = story.asks();
     let asked = story.head();

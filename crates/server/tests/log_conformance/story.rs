@@ -109,11 +109,14 @@ impl Story {
     }
 
     pub fn asks(&mut self) -> QuestionId {
+        self.asks_from(QuestionOrigin::Parked)
+    }
+
+    pub fn asks_from(&mut self, origin: QuestionOrigin) -> QuestionId {
         let id = QuestionId::new(self.id());
         let ask = Ask::Visit { url: "http://localhost/".into() };
         let title = "May I?".to_owned();
-        let question =
-            Question { id, call: None, title, ask, origin: QuestionOrigin::Parked, fingerprint: None, plan: None };
+        let question = Question { id, call: None, title, ask, origin, fingerprint: None, plan: None };
         self.push(Event::QuestionAsked { question });
         id
     }

@@ -43,11 +43,11 @@ pub(super) fn data(question: &Question) -> Value {
     data
 }
 
-/// The question that a message answers: the one it names, else the oldest.
+/// The question that a message answers: the one it names, else the oldest that holds the task up.
 pub fn addressed<'a>(open: &'a [Question], message: &Message) -> Option<&'a Question> {
     match named(message) {
         Some(id) => open.iter().find(|question| question.id.to_string() == id),
-        None => open.first(),
+        None => open.iter().find(|question| !question.is_aside()),
     }
 }
 

@@ -162,6 +162,9 @@ impl Watch {
             ),
             Event::Routed { route } => self.detailed(entry, || json!({ "kind": "routed", "route": route })),
             Event::Noticed { notice } => self.detailed(entry, || json!({ "kind": "notice", "notice": notice })),
+            Event::QuestionAsked { question } if question.is_aside() => {
+                vec![self.status(at, TaskState::Working, Some(self.wording(entry, question)))]
+            }
             Event::QuestionAsked { question } => {
                 self.questions.push(question.clone());
                 self.asks(entry).into_iter().collect()
@@ -354,6 +357,10 @@ impl Watch {
     /// The oldest open question is the one that is asked.
     fn asks(&self, entry: &Entry) -> Option<Update<'static>> {
         let question = self.questions.first()?;
+        Some(self.status(entry.at, question::state(question), Some(self.wording(entry, question))))
+    }
+
+    fn wording(&self, entry: &Entry, question: &Question) -> Message {
         let mut parts = vec![Part::text(question::words(question))];
         let mut extensions = Vec::new();
         if self.detail == Detail::Full {
@@ -362,15 +369,19 @@ impl Watch {
         }
         let mut message = self.agent_message(entry, parts, extensions);
         message.message_id = question.id.to_string();
-        Some(self.status(entry.at, question::state(question), Some(message)))
+        message
     }
 
     fn answered(&mut self, entry: &Entry, id: QuestionId, answer: &Answer) -> Vec<Update<'static>> {
+        let held = self.questions.len();
         self.questions.retain(|question| question.id != id);
         if answer.by.is_none() {
             return Vec::new(); // nobody answered: the run is about to end
         }
         let said = self.person(&format!("{id}-answer"), question::answered(answer), entry.meta.as_deref());
+        if self.questions.len() == held {
+            return vec![Update::Said(Box::new(said))]; // asked aside: the run went on anyway
+        }
         let next = self.asks(entry).unwrap_or_else(|| self.status(entry.at, TaskState::Working, None));
         vec![Update::Said(Box::new(said)), next]
     }

@@ -277,7 +277,11 @@ impl RunReading {
         }
     }
 
+    /// A run goes on without the answer to what is asked aside: it is told, and not awaited.
     fn asked(&mut self, at: Time, question: &Question, tell: Tell<'_>) {
+        if question.is_aside() {
+            return other("question", json!(question), tell);
+        }
         self.questions.push(question.clone());
         if self.questions.len() == 1 {
             self.run.await_request = Some(await_request(&self.role, question, at));
@@ -288,6 +292,9 @@ impl RunReading {
 
     /// An answer sets the run going; if it asked more than one thing, the next one is awaited at once.
     fn answered(&mut self, question: QuestionId, _answer: &Answer, tell: Tell<'_>) {
+        if self.questions.iter().all(|open| open.id != question) {
+            return other("answered", json!(question), tell);
+        }
         self.questions.retain(|open| open.id != question);
         if self.run.status != RunStatus::Awaiting {
             return; // it is being cancelled

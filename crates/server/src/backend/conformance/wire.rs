@@ -97,7 +97,11 @@ impl Play {
                 self.call(&[], &[("save_note", json!({ "name": "note.txt", "body": "hello artifact" }))]).await
             }
             "elicit" => self.elicit().await,
-            "invite" => self.invite().await,
+            "invite" => {
+                self.invite().await?;
+                self.speak(&["Hello", ", ", "world!"]).await
+            }
+            "invite2" => self.invite_beside().await,
             "state" => self.call(&[], &[("set_pref", json!({ "key": "colour", "value": "blue" }))]).await,
             "long" => self.call(&[], &[("start_job", json!({ "name": "build" }))]).await,
             "transfer" => self.call(&[], &[("transfer_to_agent", json!({ "agent_name": "helper" }))]).await,
@@ -212,9 +216,20 @@ impl Play {
     /// Asks what nobody waits for, and goes on.
     async fn invite(&mut self) -> Result<(), Over> {
         let ask = Ask::Visit { url: "https://example.org/login".to_owned() };
-        let asked = Question { ask, origin: QuestionOrigin::Held, ..question("Log in".to_owned()) };
-        self.tell(Report::Asked(asked)).await?;
-        self.speak(&["Hello", ", ", "world!"]).await
+        let asked = Question { ask, origin: QuestionOrigin::Aside, ..question("Log in".to_owned()) };
+        self.tell(Report::Asked(asked)).await
+    }
+
+    /// The same while a tool runs, which is not who asks.
+    async fn invite_beside(&mut self) -> Result<(), Over> {
+        let call = tool_call("get_weather", &json!({ "city": "Paris" }));
+        let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
+        self.done(vec![Part::ToolUse { call: id, name: name.clone(), arguments: arguments.clone() }]).await?;
+        self.tell(Report::ToolWanted { call, gate: Gate::Foreign }).await?;
+        self.invite().await?;
+        let result = self.bench.run(&self.view, &name, &arguments).await.result;
+        self.tell(Report::ToolDone { call: id, result: result.clone() }).await?;
+        self.conclude(&name, &result).await
     }
 
     async fn conclude(&mut self, name: &str, result: &ToolResult) -> Result<(), Over> {

@@ -89,7 +89,7 @@ impl A2a {
         if self.desk.hub.knows_run(session, run).await.map_err(refused)? {
             return self.thread(caller, &run.to_string()).await.map(|(thread, _)| thread);
         }
-        if let Some(asking) = view.run.as_ref().filter(|run| !run.questions.is_empty()) {
+        if let Some(asking) = view.run.as_ref().filter(|run| run.holding().is_some()) {
             let message = format!("this context waits for an answer first, name its task: {}", asking.id);
             return Err(Error::new(Kind::UnsupportedOperation, message));
         }
@@ -134,7 +134,7 @@ impl A2a {
         };
         let command = match question::addressed(&run.questions, message) {
             None if self.was_said(caller, &thread, message).await? => return Ok(thread),
-            None if !run.questions.is_empty() || question::named(message).is_some() => {
+            None if run.holding().is_some() || question::named(message).is_some() => {
                 return Err(Error::field("message.metadata", format!("task does not ask this: {id}")));
             }
             None => {

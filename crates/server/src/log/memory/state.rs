@@ -282,7 +282,8 @@ impl State {
     }
 
     fn state_of(&self, session: SessionId) -> CardState {
-        let asked = self.questions.values().any(|row| row.session == session && row.answered.is_none());
+        let asked = |row: &QuestionRow| row.session == session && row.run.is_some() && row.answered.is_none();
+        let asked = self.questions.values().any(asked);
         let runs = || self.runs.values().any(|row| row.session == session && row.state == RunState::Running);
         match asked {
             true => CardState::Awaiting,

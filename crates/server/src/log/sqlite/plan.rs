@@ -223,7 +223,7 @@ fn cards(script: &mut Script, changes: &[(SessionId, Changes)]) {
              agent = COALESCE(column4, agent), archived = COALESCE(column5, archived), \
              messages = messages + column6, updated_at = MAX(updated_at, column7), state = CASE \
              WHEN EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
-             WHERE q.session = session.id AND q.answered IS NULL) THEN 2 \
+             WHERE q.session = session.id AND q.answered IS NULL AND q.run IS NOT NULL) THEN 2 \
              WHEN EXISTS (SELECT 1 FROM run r INDEXED BY run_active \
              WHERE r.session = session.id AND r.ended IS NULL AND r.started IS NOT NULL) THEN 1 ELSE 0 END FROM (VALUES ",
         );

@@ -1,9 +1,8 @@
 //! What a run asks of people: a call that the client answers in a run of its own.
 
-use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Timestamp, ToolCallId};
+use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::tools::Tools;
 use super::{Stage, Telling};
 use crate::adk::part::{call_id, function_call, function_response};
 use crate::adk::types::Event;
@@ -13,21 +12,12 @@ use crate::adk::types::Event;
 pub(super) struct Asked {
     question: Question,
     told: bool,
-    /// Calls that were open when it was asked.
-    beside: Vec<ToolCallId>,
 }
 
 impl Asked {
-    /// False if the run goes on without an answer: a server invites to log in, or wants a changed tool approved. A tool
-    /// that asks while it runs waits, though nothing says which call it is: one that was open by then. An agent that
-    /// others run waits for the forms that it asks for, also outside of tools.
-    fn holds_up(&self, tools: &Tools) -> bool {
-        match self.question.ask {
-            Ask::Form { .. } => true,
-            Ask::Choose { .. } | Ask::Visit { .. } => {
-                !self.is_loose() || self.beside.iter().any(|call| tools.call(*call).is_some())
-            }
-        }
+    /// False if the run goes on without an answer: a server invites to log in, or wants a changed tool approved.
+    fn holds_up(&self) -> bool {
+        !self.question.is_aside()
     }
 
     /// True if whoever asks lives, and no call is named.
@@ -48,8 +38,7 @@ impl Telling {
     }
 
     pub(super) fn asked(&mut self, question: &Question) {
-        let beside = self.tools.open().iter().map(|call| call.id).collect();
-        self.questions.push(Asked { question: question.clone(), told: false, beside });
+        self.questions.push(Asked { question: question.clone(), told: false });
     }
 
     pub(super) fn answered(&mut self, id: QuestionId, answer: &Answer) {
@@ -66,11 +55,11 @@ impl Telling {
             return;
         }
         if !self.only_waits() {
-            let aside = self.fresh(|asked, tools| !asked.holds_up(tools));
+            let aside = self.fresh(|asked| !asked.holds_up());
             return events.extend(self.requests(at, &aside));
         }
         self.stage = Stage::Asking;
-        let fresh = self.fresh(|_, _| true);
+        let fresh = self.fresh(|_| true);
         match self.requests(at, &fresh) {
             Some(requests) => events.extend(std::iter::once(requests).chain(self.waiting(at, &fresh))),
             None => events.extend(self.flush_results(at)),
@@ -78,9 +67,8 @@ impl Telling {
     }
 
     /// Questions of this kind that were not told yet; now they are.
-    fn fresh(&mut self, kind: impl Fn(&Asked, &Tools) -> bool) -> Vec<Question> {
-        let tools = &self.tools;
-        let fresh = self.questions.iter_mut().filter(|asked| !asked.told && kind(asked, tools));
+    fn fresh(&mut self, kind: impl Fn(&Asked) -> bool) -> Vec<Question> {
+        let fresh = self.questions.iter_mut().filter(|asked| !asked.told && kind(asked));
         fresh
             .map(|asked| {
                 asked.told = true;
@@ -101,7 +89,7 @@ impl Telling {
 
     fn only_waits(&self) -> bool {
         let asked = |call| self.questions.iter().any(|asked| asked.question.call == Some(call));
-        let mut holding = self.questions.iter().filter(|asked| asked.holds_up(&self.tools)).peekable();
+        let mut holding = self.questions.iter().filter(|asked| asked.holds_up()).peekable();
         holding.peek().is_some()
             && !self.speaking
             && self.tools.all_called()
