@@ -44,7 +44,7 @@ pub use gander_wire::acp::schema;
 pub use gander_wire::jsonrpc::{Code, Error};
 pub use handler::Handler;
 pub use link::Link;
-pub use net::Endpoint;
+pub use net::{BadPin, Endpoint, Pin};
 pub use process::{Ended, STOP_LIMIT};
 pub use search::{Search, SearchError};
 pub use version::{Version, VersionError};

@@ -1,6 +1,7 @@
 //! Agents elsewhere: WebSocket and streamable HTTP at one address.
 
 mod http;
+mod pin;
 mod stream;
 mod websocket;
 
@@ -11,6 +12,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
 use reqwest::{ClientBuilder, RequestBuilder, Response, redirect};
 
 use crate::{Link, LinkError};
+
+pub use pin::{BadPin, Pin};
 
 /// Which connection a request belongs to.
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
@@ -28,12 +31,13 @@ const REFUSAL: usize = 300;
 pub struct Endpoint {
     url: String,
     headers: HeaderMap,
+    pin: Option<Pin>,
 }
 
 impl Endpoint {
     /// An address such as `http://127.0.0.1:4747/acp`.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: HeaderMap::new() }
+        Self { url: url.into(), headers: HeaderMap::new(), pin: None }
     }
 
     /// With this token, which is never shown in a log.
@@ -51,6 +55,13 @@ impl Endpoint {
         self
     }
 
+    /// Spoken to only if it shows this certificate, and then whoever vouches for it.
+    #[must_use]
+    pub fn pinned(mut self, pin: Pin) -> Self {
+        self.pin = Some(pin);
+        self
+    }
+
     fn client(&self, version: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<reqwest::Client, LinkError> {
         // Does nothing if the program has chosen one already.
         rustls::crypto::ring::default_provider().install_default().ok();
@@ -62,6 +73,13 @@ impl Endpoint {
         let host = self.url.split_once("://").map_or("", |(_, host)| host);
         let is_local = ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local));
         let builder = if is_local { builder.no_proxy() } else { builder };
+        let builder = match self.pin {
+            Some(pin) => {
+                let tls = pin.tls().map_err(|error| LinkError::Unreachable(error.to_string()))?;
+                builder.tls_backend_preconfigured(tls).https_only(true)
+            }
+            None => builder,
+        };
         builder.build().map_err(|error| unreachable(&error))
     }
 }

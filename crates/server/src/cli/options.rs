@@ -402,6 +402,9 @@ pub(super) struct AdkProxyOptions {
     /// What goose wants as X-Secret-Key; better in the environment, where others cannot read it [environment: GOOSE_SECRET_KEY]
     #[arg(long, value_name = "KEY")]
     pub(super) secret_key: Option<String>,
+    /// The one certificate that goose may show, as it prints it when it starts [environment: GOOSED_CERT_FINGERPRINT]
+    #[arg(long, value_name = "SHA256")]
+    pub(super) goose_cert_fingerprint: Option<String>,
     /// Where to listen; a port alone is on this machine [environment: LISTEN_ADDR; default: :8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) listen: Option<String>,

@@ -21,10 +21,21 @@ pub(super) fn configure(
         let runtime = environment.get("XDG_RUNTIME_DIR").map(Path::new);
         config.paths = Paths::new(config.paths.data().join("proxy-adk"), runtime);
     }
-    let AdkProxyOptions { goose, secret_key, listen, working_dir, timeout, api_key, protocol, keep_running } = options;
+    let AdkProxyOptions {
+        goose,
+        secret_key,
+        goose_cert_fingerprint,
+        listen,
+        working_dir,
+        timeout,
+        api_key,
+        protocol,
+        keep_running,
+    } = options;
     let flags = ProxyFlags {
         goose: goose.clone(),
         secret_key: secret_key.clone(),
+        fingerprint: goose_cert_fingerprint.clone(),
         listen: listen.clone(),
         working_dir: working_dir.clone(),
         timeout: timeout.clone(),

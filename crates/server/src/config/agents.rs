@@ -1,5 +1,6 @@
 //! Agents that others run, as the settings file names them.
 
+use gander_client::Pin;
 use secrecy::SecretString;
 use serde::Deserialize;
 use toml::Value;
@@ -32,6 +33,7 @@ pub enum RemoteKind {
 pub(super) struct FileAgent {
     name: String,
     entry: Entry,
+    pin: Option<Pin>,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +45,7 @@ struct Entry {
     description: Option<String>,
     secret_key: Option<String>,
     secret_key_variable: Option<String>,
+    cert_fingerprint: Option<String>,
     working_dir: Option<String>,
     mode: Option<String>,
     timeout: Option<Span>,
@@ -78,7 +81,12 @@ pub(super) fn read(name: &str, value: Value) -> Result<FileAgent, String> {
     if !is_web_address(&entry.url) {
         return Err(format!("the url of an agent begins with http:// or https://: {}", entry.url));
     }
-    Ok(FileAgent { name: name.to_owned(), entry })
+    let pin =
+        entry.cert_fingerprint.as_deref().map(str::parse::<Pin>).transpose().map_err(|error| error.to_string())?;
+    if pin.is_some() && !entry.url.starts_with("https://") {
+        return Err(format!("a certificate is pinned, so the url of the agent begins with https://: {}", entry.url));
+    }
+    Ok(FileAgent { name: name.to_owned(), entry, pin })
 }
 
 /// True for an address that can be asked by HTTP.
@@ -95,12 +103,13 @@ impl FileAgent {
 
     /// As it is spoken to.
     pub(super) fn agent(self, environment: &Environment) -> RemoteAgent {
-        let Self { name, entry } = self;
+        let Self { name, entry, pin } = self;
         let kind = match entry.kind {
             Kind::Goosed => {
                 let mut remote = Remote::new(entry.url);
                 let variable = entry.secret_key_variable.as_deref().and_then(|variable| environment.get(variable));
                 remote.key = entry.secret_key.or_else(|| variable.map(str::to_owned)).map(SecretString::from);
+                remote.pin = pin;
                 remote.folder = entry.working_dir;
                 remote.mode = entry.mode;
                 remote.timeout = entry.timeout.map_or(remote.timeout, |span| span.0);
@@ -144,5 +153,10 @@ mod tests {
         assert!(reading("a", "kind = \"goosed\"\nurl = \"ftp://x\"").unwrap_err().contains("http://"));
         assert!(reading("a", "kind = \"unknown\"\nurl = \"http://x\"").unwrap_err().contains("unknown variant"));
         assert!(reading("a", &format!("{good}\nkey = 1")).unwrap_err().contains("unknown field"));
+        let pinned = |fingerprint: &str| format!("{good}\ncert_fingerprint = \"{fingerprint}\"");
+        assert!(reading("a", &pinned("x")).unwrap_err().contains("32 pairs of hexadecimal digits"));
+        let fingerprint = Pin::of(b"").to_string();
+        assert!(reading("a", &pinned(&fingerprint)).unwrap_err().contains("begins with https://"));
+        assert!(reading("a", &pinned(&fingerprint).replace("http:", "https:")).is_ok());
     }
 }

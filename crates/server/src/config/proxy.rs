@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gander_client::{BadPin, Pin};
 use secrecy::SecretString;
 
 use super::agents::is_web_address;
@@ -23,6 +24,8 @@ pub struct ProxyFlags {
     pub goose: Option<String>,
     /// `GOOSE_SECRET_KEY` if it is not given.
     pub secret_key: Option<String>,
+    /// `--goose-cert-fingerprint`, else `GOOSED_CERT_FINGERPRINT`.
+    pub fingerprint: Option<String>,
     /// `--listen`, else `LISTEN_ADDR`.
     pub listen: Option<String>,
     /// `--working-dir`, else `WORKING_DIR`.
@@ -52,6 +55,12 @@ pub enum ProxyError {
     /// Not a folder.
     #[error("not a folder: {0}")]
     BadFolder(String),
+    /// Not a fingerprint.
+    #[error(transparent)]
+    BadPin(#[from] BadPin),
+    /// Nothing shows a certificate there.
+    #[error("a certificate is pinned, so the address of goose begins with https://: {0}")]
+    PlainPin(String),
     /// Strangers could use goose.
     #[error("anybody could use goose from the network: set --api-key (or PROXY_API_KEY) to listen on {0}")]
     NoKey(SocketAddr),
@@ -69,7 +78,13 @@ pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment)
     if api_key.is_none() && !listen.ip().is_loopback() {
         return Err(ProxyError::NoKey(listen));
     }
+    let pin = said(flags.fingerprint, "GOOSED_CERT_FINGERPRINT");
+    let pin = pin.map(|text| text.parse::<Pin>()).transpose()?;
+    if pin.is_some() && !url.starts_with("https://") {
+        return Err(ProxyError::PlainPin(url));
+    }
     let mut remote = Remote::new(url);
+    remote.pin = pin;
     remote.key = said(flags.secret_key, "GOOSE_SECRET_KEY").map(SecretString::from);
     remote.folder = Some(folder(&said(flags.working_dir, "WORKING_DIR").unwrap_or_else(|| ".".to_owned()))?);
     remote.timeout = span(&said(flags.timeout, "REQUEST_TIMEOUT").unwrap_or_else(|| "5m".to_owned()))?;
@@ -183,6 +198,12 @@ mod tests {
         assert_eq!(error(ProxyFlags { listen: Some("x".into()), ..flags() }), ProxyError::BadListen("x".into()));
         assert_eq!(error(ProxyFlags { timeout: Some("x".into()), ..flags() }), ProxyError::BadTimeout("x".into()));
         assert_eq!(error(ProxyFlags { timeout: Some("0s".into()), ..flags() }), ProxyError::BadTimeout("0s".into()));
+        let pin = |goose: &str, text: &str| {
+            error(ProxyFlags { goose: Some(goose.into()), fingerprint: Some(text.into()), ..flags() })
+        };
+        assert!(matches!(pin("https://a", "x"), ProxyError::BadPin(_)));
+        let fingerprint = Pin::of(b"").to_string();
+        assert_eq!(pin("http://a", &fingerprint), ProxyError::PlainPin("http://a".into()));
         let open = ProxyFlags { listen: Some("0.0.0.0:8080".into()), ..flags() };
         assert_eq!(error(open.clone()), ProxyError::NoKey("0.0.0.0:8080".parse().unwrap()));
         let keyed = load(ProxyFlags { api_key: Some("k".into()), ..open }, &[]).unwrap();

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use gander_client::Pin;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use sha2::{Digest, Sha256};
 use tokio_rustls::TlsAcceptor;
 
 use crate::paths::{Paths, write_private};
@@ -57,7 +57,7 @@ impl SelfSigned {
     fn with(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let certificate = std::fs::read(certificate)?;
         let key = PrivateKeyDer::try_from(std::fs::read(key)?).map_err(|_| rustls::Error::General("no key".into()))?;
-        let fingerprint = fingerprint(&certificate);
+        let fingerprint = Pin::of(&certificate).to_string();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -65,23 +65,5 @@ impl SelfSigned {
             .with_single_cert(vec![CertificateDer::from(certificate)], key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), fingerprint })
-    }
-}
-
-/// Pairs of hexadecimal digits with colons between them.
-fn fingerprint(certificate: &[u8]) -> String {
-    let digest = Sha256::digest(certificate);
-    digest.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fingerprint_is_written_as_goosed_writes_it() {
-        let text = fingerprint(b"");
-        assert!(text.starts_with("E3:B0:C4:42:98"), "{text}");
-        assert_eq!(text.len(), 32 * 3 - 1);
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gander_client::Pin;
 use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
 use gander_server::app::App;
 use gander_server::backend::goosed::{Protocol, Remote};
 use gander_server::config::{Config, Environment, Flags};
-use gander_server::http::{ROUTES, Site, router, serve};
+use gander_server::http::{ROUTES, SelfSigned, Site, router, serve_with};
 use gander_server::log::MemoryStore;
 use gander_server::token::{self, Tokens};
 use gander_testkit::goosed;
@@ -23,11 +24,25 @@ struct Other {
     url: String,
     token: String,
     work: String,
+    /// Its certificate, if it shows one.
+    pin: Option<Pin>,
     _stop: DropGuard,
     _root: tempfile::TempDir,
 }
 
+/// How it is spoken to.
+#[derive(Clone, Copy, PartialEq)]
+enum Line {
+    Plain,
+    /// With a certificate that it made itself.
+    SelfSigned,
+}
+
 async fn other(policy: &str) -> Other {
+    other_over(Line::Plain, policy).await
+}
+
+async fn other_over(line: Line, policy: &str) -> Other {
     rustls::crypto::ring::default_provider().install_default().ok();
     let root = tempfile::tempdir().unwrap();
     let work = root.path().join("work");
@@ -42,10 +57,13 @@ async fn other(policy: &str) -> Other {
     let app = App::start(config.clone()).await.unwrap();
     let site = Site::new(app, &config, Tokens::open(&config.paths).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let stop = CancellationToken::new();
-    tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
-    Other { url, token, work: work.to_str().unwrap().to_owned(), _stop: stop.drop_guard(), _root: root }
+    let address = listener.local_addr().unwrap();
+    let tls = (line == Line::SelfSigned).then(|| SelfSigned::open(&config.paths).unwrap());
+    let pin = tls.as_ref().map(|tls| tls.fingerprint.parse().unwrap());
+    let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+    let (stop, routes) = (CancellationToken::new(), router(ROUTES, &site));
+    tokio::spawn(serve_with(listener, tls.map(|tls| tls.acceptor), site, routes, stop.clone()));
+    Other { url, token, work: work.to_str().unwrap().to_owned(), pin, _stop: stop.drop_guard(), _root: root }
 }
 
 /// A house whose goose is that other server.
@@ -55,6 +73,7 @@ async fn house(other: &Other, protocol: Option<Protocol>) -> House {
     remote.folder = Some(other.work.clone());
     remote.timeout = Duration::from_secs(30);
     remote.protocol = protocol;
+    remote.pin = other.pin;
     let store = Arc::new(MemoryStore::new());
     let hub = hub_of(remote, Arc::clone(&store) as _);
     House { goose: goosed::Goosed::start(None).await.unwrap(), store, hub }
@@ -73,6 +92,29 @@ async fn words_and_history_go_both_ways() {
         let events = house.run(session, 2, r#"[[script:[[{"text":"again"}]]]]"#).await;
         assert_eq!(said(&events), ["again"], "{protocol:?}");
         house.hub.delete(session).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_taken_by_its_fingerprint_alone() {
+    for protocol in BOTH.map(Some).into_iter().chain([None]) {
+        let mut other = other_over(Line::SelfSigned, "auto").await;
+        let ran = async |other: &Other| {
+            let house = house(other, protocol).await;
+            let session = house.session(1).await;
+            house.run(session, 1, r#"[[script:[[{"text":"hello"}]]]]"#).await
+        };
+        let events = ran(&other).await;
+        assert_eq!((said(&events), outcome(&events)), (vec!["hello".to_owned()], &DONE), "{protocol:?}");
+        let (own, strange) = (other.pin.unwrap(), Pin::of(b"another"));
+        other.pin = Some(strange);
+        let Outcome::Failed { message, .. } = outcome(&ran(&other).await).clone() else { panic!("{protocol:?}") };
+        assert!(
+            message.contains(&own.to_string()) && message.contains(&strange.to_string()),
+            "{protocol:?}: {message}"
+        );
+        other.pin = None;
+        assert!(matches!(outcome(&ran(&other).await), Outcome::Failed { .. }), "{protocol:?}: nobody vouches for it");
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, non_snake_case)]
 
 mod house;
+mod pinned;
 mod shapes;
 
 use std::time::Duration;

@@ -196,6 +196,9 @@ async fn connect_with(remote: &Remote, handler: Arc<dyn Handler>) -> Result<Clie
         value.set_sensitive(true);
         endpoint = endpoint.header(HeaderName::from_static("x-secret-key"), value);
     }
+    if let Some(pin) = remote.pin {
+        endpoint = endpoint.pinned(pin);
+    }
     let link = Link::http(&endpoint).map_err(|error| link_trouble(&error))?;
     Client::connect(link, Implementation::new("gander", env!("CARGO_PKG_VERSION")), handler).await.map_err(trouble)
 }

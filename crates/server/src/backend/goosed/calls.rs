@@ -49,6 +49,13 @@ impl Calls {
         let host = remote.url.split_once("://").map_or("", |(_, host)| host);
         let local = ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local));
         let builder = if local { builder.no_proxy() } else { builder };
+        let builder = match remote.pin {
+            Some(pin) => {
+                let tls = pin.tls().map_err(|error| Trouble::Unavailable(error.to_string()))?;
+                builder.tls_backend_preconfigured(tls).https_only(true)
+            }
+            None => builder,
+        };
         let http = builder.build().map_err(|error| unreachable(&error))?;
         let base = remote.url.trim_end_matches('/').to_owned();
         Ok(Self { http, base, timeout: remote.timeout, unit: remote.pause })

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gander_client::Pin;
 use gander_domain::{AgentManifest, Outcome, Report, SessionId, SessionView};
 use gander_wire::goose::client::request::Provider;
 use gander_wire::goose::client::{Trouble, request};
@@ -37,6 +38,8 @@ pub struct Remote {
     pub url: String,
     /// The key that it wants as `X-Secret-Key`.
     pub key: Option<SecretString>,
+    /// The one certificate that it may show; absent: one that somebody known vouches for.
+    pub pin: Option<Pin>,
     /// How long it may be silent.
     pub timeout: Duration,
     /// The folder of new sessions, as goose sees it; absent: that of our session.
@@ -81,7 +84,7 @@ impl Remote {
     /// A goosed at this address, with the usual patience.
     pub fn new(url: impl Into<String>) -> Self {
         let (timeout, pause) = (Duration::from_secs(300), Duration::from_secs(1));
-        Self { url: url.into(), key: None, timeout, folder: None, mode: None, protocol: None, pause }
+        Self { url: url.into(), key: None, pin: None, timeout, folder: None, mode: None, protocol: None, pause }
     }
 
     /// What the agent behind it is called and offers.
