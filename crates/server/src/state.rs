@@ -4,15 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::state::{size, within};
-use gander_domain::{Principal, STATE_LIMIT, Seq, SessionView, State, StateScope};
+use gander_domain::{Principal, STATE_LIMIT, SessionView, State, StateScope};
 use gander_wire::adk::DOOR;
 use serde_json::{Value, json};
 
 use crate::clock;
-use crate::log::{ScopeAppend, Store, StoreError, Sync};
-
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
+use crate::log::{Place, Saying, ScopeAppend, Store, StoreError, Sync, read_on, shorten};
 
 /// So many folds are remembered.
 const REMEMBERED: usize = 1_024;
@@ -43,7 +40,16 @@ pub enum StateError {
 #[derive(Clone)]
 pub struct Shared {
     store: Arc<dyn Store>,
-    known: Arc<Mutex<HashMap<String, (Seq, State)>>>,
+    known: Arc<Mutex<HashMap<String, Folded>>>,
+}
+
+/// What a log says up to a place.
+#[derive(Clone, Default)]
+struct Folded {
+    place: Place,
+    state: State,
+    /// It holds facts that only another version knows.
+    strange: bool,
 }
 
 impl Room {
@@ -74,7 +80,7 @@ impl Shared {
     pub async fn get(&self, room: &Room) -> Result<State, StateError> {
         let mut all = State::new();
         for (_, scope) in room.scopes() {
-            all.extend(self.fold(&scope).await?);
+            all.extend(self.fold(&scope).await?.state);
         }
         Ok(all)
     }
@@ -86,10 +92,12 @@ impl Shared {
             if own.is_empty() {
                 continue;
             }
-            let total = size(&self.fold(&scope).await?) + size(&own);
+            let folded = self.fold(&scope).await?;
+            let total = size(&folded.state) + size(&own);
             if total > STATE_LIMIT {
                 return Err(StateError::Full(total));
             }
+            self.tidy(&scope, folded).await?;
             let facts = vec![json!({ "kind": "set", "delta": own })];
             let append = ScopeAppend { scope, at: clock::now(), facts, after: None };
             self.store.append_scope(append, Sync::Barrier).await?;
@@ -98,28 +106,42 @@ impl Shared {
     }
 
     /// Only what was added since the last look is read.
-    async fn fold(&self, scope: &str) -> Result<State, StoreError> {
-        let (mut end, mut state) = self.lock().get(scope).cloned().unwrap_or_default();
-        loop {
-            let page = self.store.read_scope(scope, end, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            end = last.seq;
-            for entry in page {
-                if let Some(Value::Object(delta)) = entry.fact.get("delta") {
-                    state.extend(delta.clone());
-                }
-            }
+    async fn fold(&self, scope: &str) -> Result<Folded, StoreError> {
+        let mut folded = self.lock().get(scope).cloned().unwrap_or_default();
+        let Folded { place, state, strange } = &mut folded;
+        *place = read_on(&*self.store, scope, *place, |saying| match saying {
+            Saying::Anew => state.clear(),
+            Saying::Fact(mut fact) => match fact.get_mut("delta").map(Value::take) {
+                Some(Value::Object(delta)) => state.extend(delta),
+                Some(_) | None => *strange = true,
+            },
+        })
+        .await?;
+        self.remember(scope, folded.clone());
+        Ok(folded)
+    }
+
+    /// A log that is long for what it says says it anew.
+    async fn tidy(&self, scope: &str, folded: Folded) -> Result<(), StoreError> {
+        if folded.strange || !folded.place.is_long(folded.state.len()) {
+            return Ok(());
         }
+        let facts = vec![json!({ "kind": "set", "delta": folded.state })];
+        let place = shorten(&*self.store, scope, folded.place, facts).await?;
+        self.remember(scope, Folded { place, ..folded });
+        Ok(())
+    }
+
+    fn remember(&self, scope: &str, folded: Folded) {
         let mut known = self.lock();
         if known.len() >= REMEMBERED {
             known.clear();
         }
-        known.insert(scope.to_owned(), (end, state.clone()));
-        Ok(state)
+        known.insert(scope.to_owned(), folded);
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Seq, State)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Folded>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gander_domain::Principal;
 use gander_server::artifacts::{ArtifactError, Artifacts, Content, LARGEST, NewVersion, Shelf};
-use gander_server::log::{Options, SqliteStore, Store};
+use gander_server::log::{MemoryStore, Options, SqliteStore, Store, longest, read_scope_all};
 use gander_server::state::{Room, Shared};
 use gander_testkit::build;
 use serde_json::{Map, Value, json};
@@ -106,4 +106,72 @@ async fn shared_values_are_seen_by_who_shares_them_and_survive_a_restart() {
     assert_eq!(shared.get(&room("y", "ann")).await.unwrap(), state(json!({})));
     let much = state(json!({ "user:x": "x".repeat(300_000) }));
     assert!(shared.set(&room("x", "ann"), &much).await.is_err());
+}
+
+/// How often something is written where the log must not grow with it.
+const WRITES: usize = 10_000;
+
+#[tokio::test]
+async fn values_that_change_often_keep_their_log_short() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let room = Room { principal: Principal::owner(), app: "x".into(), user: "ann".into() };
+    let (shared, mut expected) = (Shared::new(Arc::clone(&store)), Map::new());
+    for write in 0..WRITES {
+        let delta = state(json!({ format!("user:{}", write % 7): write, format!("app:{}", write % 3): write }));
+        shared.set(&room, &delta).await.unwrap();
+        expected.extend(delta);
+    }
+    for scope in ["state/app/owner/x", "state/user/owner/x/ann"] {
+        let length = read_scope_all(&*store, scope).await.unwrap().len();
+        assert!((2..=longest(7) + 1).contains(&length), "{scope}: {length}");
+    }
+    assert_eq!(shared.get(&room).await.unwrap(), expected);
+    assert_eq!(Shared::new(store).get(&room).await.unwrap(), expected, "who reads it for the first time");
+}
+
+#[tokio::test]
+async fn artifacts_that_come_and_go_keep_their_index_short() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let (artifacts, shelf) = (Artifacts::new(Arc::clone(&store)), Shelf::session(build::session(1)));
+    for name in ["kept.txt", "kept.txt", "also.txt"] {
+        artifacts.save(&shelf, text(name, "stays")).await.unwrap();
+    }
+    for write in 0..WRITES / 2 {
+        artifacts.save(&shelf, text("draft.txt", &write.to_string())).await.unwrap();
+        artifacts.delete(&shelf, "draft.txt").await.unwrap();
+    }
+    let index = format!("artifacts/session/{}", build::session(1));
+    let length = read_scope_all(&*store, &index).await.unwrap().len();
+    assert!((2..=longest(4) + 1).contains(&length), "{length}");
+    let names: Vec<String> = artifacts.list(&shelf).await.unwrap().into_iter().map(|kept| kept.name).collect();
+    assert_eq!(names, ["also.txt", "kept.txt"]);
+    assert_eq!(texts(&artifacts, &shelf, "kept.txt").await, ["0=stays", "1=stays"]);
+    assert_eq!(store.scopes("artifacts/content/", None, 10).await.unwrap().len(), 3, "what was deleted is gone");
+    assert_eq!(artifacts.save(&shelf, text("kept.txt", "more")).await.unwrap().number, 2);
+}
+
+/// The same in the store that is used, with as many writes as a slow disk takes; also what a newer version wrote stays.
+#[tokio::test]
+async fn a_shortened_log_survives_a_restart_and_one_of_a_newer_version_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let room = |user: &str| Room { principal: Principal::owner(), app: "x".into(), user: user.into() };
+    let store = open(folder.path()).await;
+    let shared = Shared::new(Arc::clone(&store));
+    let strange = json!({ "kind": "of another version" });
+    gander_server::log::append_fact(&*store, "state/user/owner/x/bob", &strange).await.unwrap();
+    for write in 0..longest(0) + 40 {
+        for user in ["ann", "bob"] {
+            shared.set(&room(user), &state(json!({ "user:n": write }))).await.unwrap();
+        }
+    }
+    store.close().await.unwrap();
+    drop((store, shared));
+    let store = open(folder.path()).await;
+    let length = async |user: &str| read_scope_all(&*store, &format!("state/user/owner/x/{user}")).await.unwrap().len();
+    assert!(length("ann").await < 60, "{}", length("ann").await);
+    assert_eq!(length("bob").await, longest(0) + 41);
+    let shared = Shared::new(Arc::clone(&store));
+    for user in ["ann", "bob"] {
+        assert_eq!(shared.get(&room(user)).await.unwrap(), state(json!({ "user:n": longest(0) + 39 })));
+    }
 }

@@ -6,10 +6,7 @@ use gander_domain::{Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::log::{Store, StoreError};
-
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
+use crate::log::{Place, Saying, Store, StoreError, read_on, shorten};
 
 /// A name and its versions, oldest first.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,25 +53,41 @@ pub(super) enum Fact {
 #[derive(Default)]
 pub(super) struct Index {
     kept: BTreeMap<String, Vec<Version>>,
-    end: Seq,
+    place: Place,
+    /// It holds facts that only another version knows.
+    strange: bool,
 }
 
 impl Index {
     pub(super) async fn read(store: &dyn Store, scope: &str) -> Result<Self, StoreError> {
         let mut index = Self::default();
-        loop {
-            let page = store.read_scope(scope, index.end, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(index) };
-            index.end = last.seq;
-            for entry in page {
-                index.apply(serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)));
-            }
+        let place = read_on(store, scope, Place::default(), |saying| match saying {
+            Saying::Anew => index.kept.clear(),
+            Saying::Fact(fact) => index.apply(serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null))),
+        });
+        let place = place.await?;
+        index.place = place;
+        Ok(index)
+    }
+
+    /// A log that is long for what lies on the shelf says it anew.
+    pub(super) async fn tidy(&self, store: &dyn Store, scope: &str) -> Result<(), StoreError> {
+        if self.strange || !self.place.is_long(self.len()) {
+            return Ok(());
         }
+        let versions =
+            self.kept.iter().flat_map(|(name, versions)| versions.iter().map(move |version| (name, version)));
+        let saved = |(name, version): (&String, &Version)| {
+            serde_json::to_value(Fact::Saved { name: name.clone(), version: version.clone() })
+        };
+        let facts = versions.map(saved).collect::<Result<Vec<_>, _>>();
+        let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
+        shorten(store, scope, self.place, facts).await.map(drop)
     }
 
     /// The place of the last fact.
     pub(super) fn end(&self) -> Seq {
-        self.end
+        self.place.end
     }
 
     /// How many versions there are.
@@ -100,7 +113,7 @@ impl Index {
             Fact::Deleted { name } => {
                 self.kept.remove(&name);
             }
-            Fact::Unknown(_) => {}
+            Fact::Unknown(_) => self.strange = true,
         }
     }
 }

@@ -117,6 +117,7 @@ impl Artifacts {
             if index.len() >= MOST {
                 break;
             }
+            index.tidy(&*self.store, &shelf.0).await?;
             let at = clock::now();
             let number = index.next_version(&name);
             let version =
@@ -163,10 +164,12 @@ impl Artifacts {
 
     /// Takes a name and all its versions away; false if there was none.
     pub async fn delete(&self, shelf: &Shelf, name: &str) -> Result<bool, ArtifactError> {
-        let versions = self.versions(shelf, name).await?;
+        let index = self.index(shelf).await?;
+        let versions = index.versions(name);
         if versions.is_empty() {
             return Ok(false);
         }
+        index.tidy(&*self.store, &shelf.0).await?;
         self.append(&shelf.0, fact(&Fact::Deleted { name: name.to_owned() })?, None, Sync::Barrier).await?;
         self.forget_contents(versions.iter()).await?;
         Ok(true)

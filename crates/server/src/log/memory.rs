@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use serde_json::Value;
 
 use self::state::State;
 use super::feed::Feeds;
@@ -179,6 +180,11 @@ impl Store for MemoryStore {
         let later = named.filter(|(name, _)| after.is_none_or(|after| name.as_str() > after));
         let last = later.filter_map(|(name, entries)| Some((name.clone(), entries.last()?.at)));
         Ok(last.take(limit as usize).collect())
+    }
+
+    async fn shorten_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError> {
+        self.open()?.shorten_scope(scope, upto, at, fact);
+        Ok(())
     }
 
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {

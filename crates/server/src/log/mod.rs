@@ -10,12 +10,14 @@ mod fold;
 pub mod memory;
 mod row;
 mod runs;
+mod shorten;
 pub mod sqlite;
 mod types;
 
 use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::clock;
 
@@ -24,6 +26,7 @@ pub use feed::{Fresh, Next, Tail};
 pub use memory::MemoryStore;
 pub use row::join;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
+pub use shorten::{Place, Saying, longest, read_on, shorten};
 pub use sqlite::{Options, SqliteStore};
 pub use types::{
     Alias, Append, Card, CardState, Claim, Committed, Cursor, Epoch, Form, Health, Limit, Maintained, Page, PageKey,
@@ -135,6 +138,11 @@ pub trait Store: Send + std::marker::Sync + 'static {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<(String, Timestamp)>, StoreError>;
+
+    /// Puts one fact in place of everything in a scope up to this entry, which keeps its place and its time.
+    ///
+    /// Nothing happens if there is no such entry any more: somebody else was faster.
+    async fn shorten_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError>;
 
     /// Forgets a scope.
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError>;

@@ -278,7 +278,7 @@ pub struct ScopeAppend {
 /// A fact of no session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeEntry {
-    /// Its place: grows by one.
+    /// Its place: grows by one. A log that was shortened begins later.
     pub seq: Seq,
     /// When.
     pub at: Timestamp,

@@ -111,6 +111,7 @@ macro_rules! every_case {
                 a_taken_name_creates_nothing,
                 a_deleted_session_leaves_only_its_id,
                 scopes_are_logs_of_their_own,
+                a_shortened_scope_goes_on_from_its_place,
                 scope_facts_share_their_sessions_fate,
                 runs_and_questions_follow_the_log,
                 folds_can_be_made_again,

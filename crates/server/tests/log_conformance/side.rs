@@ -171,6 +171,39 @@ pub async fn scopes_are_logs_of_their_own(harness: &impl Harness) {
     assert_eq!(store.append_scope(append("user/anna", None, &[4]), Sync::Relaxed).await, Ok(Seq(1)));
 }
 
+async fn read(store: &impl Store, scope: &str, after: u64) -> Vec<(u64, serde_json::Value)> {
+    let entries = store.read_scope(scope, Seq(after), 10).await.unwrap();
+    entries.into_iter().map(|entry| (entry.seq.0, entry.fact)).collect()
+}
+
+pub async fn a_shortened_scope_goes_on_from_its_place(harness: &impl Harness) {
+    let store = harness.open().await;
+    let append = |scope: &str, after, facts: &[i32]| {
+        let facts = facts.iter().map(|fact| json!(fact)).collect();
+        ScopeAppend { scope: scope.to_owned(), at: Timestamp::from_micros(7), facts, after }
+    };
+    let at = Timestamp::from_micros(7);
+    for scope in ["a", "b"] {
+        store.append_scope(append(scope, None, &[1, 2, 3, 4]), Sync::Barrier).await.unwrap();
+    }
+    store.shorten_scope("a", Seq(3), at, json!("1 to 3")).await.unwrap();
+    let short = [(3, json!("1 to 3")), (4, json!(4))];
+    assert_eq!(read(&store, "a", 0).await, short);
+    assert_eq!(read(&store, "a", 2).await, short, "who had read less reads it whole");
+    assert_eq!(read(&store, "a", 3).await, short[1..]);
+    assert_eq!(read(&store, "b", 0).await.len(), 4, "no other is touched");
+    // Nothing happens where the entry is gone, or is another one.
+    store.shorten_scope("a", Seq(2), at, json!("late")).await.unwrap();
+    store.shorten_scope("a", Seq(4), Timestamp::from_micros(8), json!("another")).await.unwrap();
+    store.shorten_scope("nobody", Seq(1), at, json!("nothing")).await.unwrap();
+    let store = harness.reopen(store).await;
+    assert_eq!(read(&store, "a", 0).await, short);
+    assert_eq!(store.append_scope(append("a", Some(Seq(4)), &[5]), Sync::Barrier).await, Ok(Seq(5)));
+    store.shorten_scope("a", Seq(5), at, json!("all")).await.unwrap();
+    assert_eq!(read(&store, "a", 0).await, [(5, json!("all"))]);
+    assert_eq!(store.append_scope(append("a", None, &[6]), Sync::Relaxed).await, Ok(Seq(6)));
+}
+
 pub async fn scope_facts_share_their_sessions_fate(harness: &impl Harness) {
     let store = harness.open().await;
     let mut story = Story::new(1);

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gander_domain::{Principal, Seq};
+use gander_domain::Principal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clock;
-use crate::log::{ScopeAppend, Store, StoreError, Sync};
-
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
+use crate::log::{Place, Saying, Store, StoreError, append_fact, read_on, shorten};
 
 /// Things of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,6 +51,14 @@ enum Fact {
     Unknown(Value),
 }
 
+/// What a book says up to a place.
+#[derive(Default)]
+struct Folded {
+    things: BTreeMap<(Shelf, String), Value>,
+    /// It holds facts that only another version knows.
+    strange: bool,
+}
+
 impl<'a> Book<'a> {
     /// This principal's.
     pub fn of(store: &'a dyn Store, principal: &'a Principal) -> Self {
@@ -63,19 +67,8 @@ impl<'a> Book<'a> {
 
     /// All things of a kind.
     pub async fn shelf(&self, wanted: Shelf) -> Result<BTreeMap<String, Value>, StoreError> {
-        let (mut things, mut after, scope) = (BTreeMap::new(), Seq::ZERO, self.scope());
-        loop {
-            let page = self.store.read_scope(&scope, after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(things) };
-            after = last.seq;
-            for entry in page {
-                match serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                    Fact::Put { shelf, key, value } if shelf == wanted => drop(things.insert(key, value)),
-                    Fact::Removed { shelf, key } if shelf == wanted => drop(things.remove(&key)),
-                    Fact::Put { .. } | Fact::Removed { .. } | Fact::Unknown(_) => {}
-                }
-            }
-        }
+        let things = self.fold().await?.1.things.into_iter();
+        Ok(things.filter(|((shelf, _), _)| *shelf == wanted).map(|((_, key), value)| (key, value)).collect())
     }
 
     /// One thing.
@@ -97,10 +90,30 @@ impl<'a> Book<'a> {
         Ok(true)
     }
 
+    async fn fold(&self) -> Result<(Place, Folded), StoreError> {
+        let mut folded = Folded::default();
+        let take = |saying| match saying {
+            Saying::Anew => folded.things.clear(),
+            Saying::Fact(fact) => match serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null)) {
+                Fact::Put { shelf, key, value } => drop(folded.things.insert((shelf, key), value)),
+                Fact::Removed { shelf, key } => drop(folded.things.remove(&(shelf, key))),
+                Fact::Unknown(_) => folded.strange = true,
+            },
+        };
+        let place = read_on(self.store, &self.scope(), Place::default(), take).await?;
+        Ok((place, folded))
+    }
+
+    /// A log that is long for what it says says it anew first.
     async fn append(&self, fact: &Fact) -> Result<(), StoreError> {
-        let fact = serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let append = ScopeAppend { scope: self.scope(), at: clock::now(), facts: vec![fact], after: None };
-        self.store.append_scope(append, Sync::Barrier).await.map(drop)
+        let (place, Folded { things, strange }) = self.fold().await?;
+        if !strange && place.is_long(things.len()) {
+            let put = |((shelf, key), value)| serde_json::to_value(Fact::Put { shelf, key, value });
+            let facts = things.into_iter().map(put).collect::<Result<Vec<_>, _>>();
+            let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
+            shorten(self.store, &self.scope(), place, facts).await?;
+        }
+        append_fact(self.store, &self.scope(), fact).await
     }
 
     fn scope(&self) -> String {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use gander_domain::{Entry, Event, QuestionId, RunId, Seq, SessionId, Timestamp};
+use serde_json::Value;
 
 use crate::log::fold::{self, Birth, Changes, RunStep};
 use crate::log::row::join;
@@ -192,7 +193,7 @@ impl State {
     pub(super) fn check_scopes(&self, scopes: &[ScopeAppend]) -> Result<(), StoreError> {
         let mut heads: HashMap<&str, Seq> = HashMap::new();
         for append in scopes {
-            let stored = || Seq(self.scopes.get(&append.scope).map_or(0, Vec::len) as u64);
+            let stored = || self.scope_end(&append.scope);
             let head = heads.entry(&append.scope).or_insert_with(stored);
             if let Some(after) = append.after
                 && after != *head
@@ -205,11 +206,24 @@ impl State {
     }
 
     pub(super) fn append_scope(&mut self, append: ScopeAppend) -> Seq {
+        let mut end = self.scope_end(&append.scope);
         let log = self.scopes.entry(append.scope).or_default();
         for fact in append.facts {
-            log.push(ScopeEntry { seq: Seq(log.len() as u64 + 1), at: append.at, fact });
+            end = end.next();
+            log.push(ScopeEntry { seq: end, at: append.at, fact });
         }
-        Seq(log.len() as u64)
+        end
+    }
+
+    pub(super) fn shorten_scope(&mut self, scope: &str, upto: Seq, at: Timestamp, fact: Value) {
+        let Some(log) = self.scopes.get_mut(scope) else { return };
+        let Some(place) = log.iter().position(|entry| entry.seq == upto && entry.at == at) else { return };
+        log[place].fact = fact;
+        log.drain(..place);
+    }
+
+    fn scope_end(&self, scope: &str) -> Seq {
+        self.scopes.get(scope).and_then(|log| log.last()).map_or(Seq::ZERO, |entry| entry.seq)
     }
 
     pub(super) fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Vec<ScopeEntry> {

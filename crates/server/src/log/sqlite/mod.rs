@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use serde_json::Value;
 use sqlx::sqlite::{SqlitePool, SqlitePoolOptions};
 use tokio::sync::{mpsc, oneshot};
 
@@ -228,6 +229,10 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<(String, Timestamp)>, StoreError> {
         read::scopes(&self.readers, prefix, after.unwrap_or_default(), limit).await
+    }
+
+    async fn shorten_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError> {
+        self.write(upkeep::shorten_scope(scope, upto, at, &fact), Sync::Relaxed, Touches::Nothing).await.map(drop)
     }
 
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! What is written beside appends: names, tombstones, compaction, removal and the rebuilding of folds.
 
 use gander_domain::{Seq, SessionId, Timestamp};
+use serde_json::Value;
 use sqlx::Row as _;
 
 use super::failure::failed;
@@ -34,6 +35,25 @@ pub(super) fn set_alias(alias: &Alias, session: SessionId) -> Script {
 pub(super) fn free_alias(alias: &Alias) -> Script {
     let mut script = Script::new("DELETE FROM alias WHERE principal = ? AND door = ? AND namespace = ? AND text = ?");
     bind_alias(&mut script, alias);
+    script
+}
+
+/// One fact in place of all up to an entry, if that is still there.
+pub(super) fn shorten_scope(scope: &str, upto: Seq, at: Timestamp, fact: &Value) -> Script {
+    let mut script = Script::new(
+        "DELETE FROM scope WHERE name = ? AND seq < ? \
+         AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n\
+         UPDATE scope SET fact = ? WHERE name = ? AND seq = ? AND at = ?",
+    );
+    script.bind(scope.to_owned());
+    script.bind_seq(upto);
+    script.bind(scope.to_owned());
+    script.bind_seq(upto);
+    script.bind(at.micros());
+    script.bind(fact.to_string());
+    script.bind(scope.to_owned());
+    script.bind_seq(upto);
+    script.bind(at.micros());
     script
 }
 

@@ -1,24 +1,18 @@
-//! What is known of push notifications, as facts in a log of their own. Each start makes a long log short again.
+//! What is known of push notifications, as facts in a log of their own, which is kept short.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gander_domain::{RunId, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use crate::clock;
-use crate::log::{ScopeAppend, Store, StoreError, Sync};
+use crate::log::{Place, Saying, ScopeAppend, Store, StoreError, Sync, longest, read_on, shorten};
 
-/// The log's name; a shortened one has a number behind it.
+/// The log's name; one that an earlier version shortened has a number behind it.
 const SCOPE: &str = "a2a/push";
-
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
-
-/// A log that has so many facts for each that is needed, and not just a few, is worth shortening.
-const WASTE: usize = 2;
-const FEW: usize = 1_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
@@ -43,11 +37,20 @@ type Wishes = BTreeMap<(RunId, String), (Wish, Over)>;
 pub(super) struct Facts {
     store: Arc<dyn Store>,
     scope: String,
+    /// After so many more facts it is looked whether the log is long for what it says.
+    left: AtomicUsize,
+}
+
+/// What the log says.
+#[derive(Default)]
+struct Folded {
+    wishes: Wishes,
+    /// It holds facts that only another version knows.
+    strange: bool,
 }
 
 impl Facts {
-    /// Reads everything. A log that is mostly history is written anew, in one append, before the old one goes:
-    /// whoever is cut off in between finds both and takes the new one.
+    /// Reads everything. Of several logs the last one counts: an earlier version that was cut off left the others.
     pub(super) async fn load(store: Arc<dyn Store>) -> Result<(Self, Vec<(Wish, Over)>), StoreError> {
         let mut scopes: Vec<String> = Vec::new();
         while let Some((name, _)) = store.scopes(SCOPE, scopes.last().map(String::as_str), 1).await?.pop() {
@@ -57,58 +60,58 @@ impl Facts {
         for old in scopes {
             store.delete_scope(&old).await?;
         }
-        let mut facts = Self { store, scope };
-        let (wishes, read) = facts.read().await?;
-        let wishes: Vec<(Wish, Over)> = wishes.into_values().collect();
-        if read > FEW && read > WASTE * 2 * wishes.len() {
-            facts.shorten(&wishes).await?;
-        }
-        Ok((facts, wishes))
+        let facts = Self { store, scope, left: AtomicUsize::new(0) };
+        let folded = facts.tidy().await?;
+        Ok((facts, folded.wishes.into_values().collect()))
     }
 
-    async fn read(&self) -> Result<(Wishes, usize), StoreError> {
-        let (mut wishes, mut after, mut read) = (Wishes::new(), Seq::ZERO, 0);
-        loop {
-            let page = self.store.read_scope(&self.scope, after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok((wishes, read)) };
-            after = last.seq;
-            read += page.len();
-            for entry in page {
-                match serde_json::from_value(entry.fact) {
-                    Ok(fact) => fold(&mut wishes, fact),
-                    Err(error) => tracing::warn!(%error, "unknown fact about a push notification"),
+    async fn read(&self) -> Result<(Place, Folded), StoreError> {
+        let mut folded = Folded::default();
+        let take = |saying| match saying {
+            Saying::Anew => folded.wishes.clear(),
+            Saying::Fact(fact) => match serde_json::from_value(fact) {
+                Ok(fact) => fold(&mut folded.wishes, fact),
+                Err(error) => {
+                    tracing::warn!(%error, "unknown fact about a push notification");
+                    folded.strange = true;
                 }
-            }
-        }
+            },
+        };
+        let place = read_on(&*self.store, &self.scope, Place::default(), take).await?;
+        Ok((place, folded))
     }
 
-    async fn shorten(&mut self, wishes: &[(Wish, Over)]) -> Result<(), StoreError> {
-        let number: u64 = self.scope.rsplit_once('.').and_then(|(_, number)| number.parse().ok()).unwrap_or(0);
-        // Names are read in order, so all numbers have the same length.
-        let next = format!("{SCOPE}.{:020}", number + 1);
-        let over = |wish: &Wish| Fact::Over { run: wish.run, id: wish.config.id.clone() };
-        let facts = wishes.iter().flat_map(|(wish, state)| {
-            let wanted = Fact::Wanted { wish: Box::new(wish.clone()) };
-            [Some(wanted), (*state == Over::Yes).then(|| over(wish))].into_iter().flatten()
-        });
-        let facts: Vec<Fact> = facts.collect();
-        if !facts.is_empty() {
-            self.append(&next, &facts, Sync::Barrier).await?;
+    /// A log that is long for what it says says it anew. Gives what it says.
+    async fn tidy(&self) -> Result<Folded, StoreError> {
+        let (mut place, folded) = self.read().await?;
+        let live = folded.wishes.len() * 2;
+        if !folded.strange && place.is_long(live) {
+            let facts = folded.wishes.values().flat_map(again).filter_map(|fact| serde_json::to_value(fact).ok());
+            place = shorten(&*self.store, &self.scope, place, facts.collect()).await?;
         }
-        self.store.delete_scope(&self.scope).await?;
-        self.scope = next;
-        Ok(())
+        self.left.store(longest(live).saturating_sub(place.entries()).max(1), Ordering::SeqCst);
+        Ok(folded)
     }
 
     pub(super) async fn write(&self, fact: &Fact, sync: Sync) -> Result<(), StoreError> {
-        self.append(&self.scope, std::slice::from_ref(fact), sync).await
+        let facts = vec![serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?];
+        let append = ScopeAppend { scope: self.scope.clone(), at: clock::now(), facts, after: None };
+        self.store.append_scope(append, sync).await?;
+        if self.left.fetch_sub(1, Ordering::SeqCst) == 1
+            && let Err(error) = self.tidy().await
+        {
+            tracing::warn!(%error, "the log of push notifications stays long");
+            self.left.store(longest(0), Ordering::SeqCst);
+        }
+        Ok(())
     }
+}
 
-    async fn append(&self, scope: &str, facts: &[Fact], sync: Sync) -> Result<(), StoreError> {
-        let facts = facts.iter().filter_map(|fact| serde_json::to_value(fact).ok()).collect();
-        let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts, after: None };
-        self.store.append_scope(append, sync).await.map(drop)
-    }
+/// What says a wish anew.
+fn again((wish, state): &(Wish, Over)) -> impl Iterator<Item = Fact> {
+    let over = || Fact::Over { run: wish.run, id: wish.config.id.clone() };
+    let over = (*state == Over::Yes).then(over);
+    [Fact::Wanted { wish: Box::new(wish.clone()) }].into_iter().chain(over)
 }
 
 fn fold(wishes: &mut Wishes, fact: Fact) {
@@ -161,25 +164,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_log_is_short_after_the_next_start_and_says_the_same() {
+    async fn the_log_stays_short_and_says_the_same() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let (facts, _) = Facts::load(Arc::clone(&store)).await.expect("empty");
+        // An earlier version began a log anew and was cut off before the old one was gone.
         let (one, two) = (wish(2), wish(3));
-        for wish in [&one, &two] {
-            facts.write(&Fact::Wanted { wish: Box::new(wish.clone()) }, Sync::Relaxed).await.expect("written");
-        }
-        for seq in 2..=1_200 {
+        let old = Facts { store: Arc::clone(&store), scope: SCOPE.to_owned(), left: AtomicUsize::new(9) };
+        old.write(&Fact::Wanted { wish: Box::new(wish(4)) }, Sync::Relaxed).await.expect("written");
+        let new = Facts { scope: format!("{SCOPE}.{:020}", 1), ..old };
+        new.write(&Fact::Wanted { wish: Box::new(one.clone()) }, Sync::Relaxed).await.expect("written");
+        let (facts, found) = Facts::load(Arc::clone(&store)).await.expect("loaded");
+        assert_eq!(found, [(one.clone(), Over::No)]);
+        facts.write(&Fact::Wanted { wish: Box::new(two.clone()) }, Sync::Relaxed).await.expect("written");
+        facts.write(&Fact::Over { run: two.run, id: "c".to_owned() }, Sync::Relaxed).await.expect("written");
+        for seq in 2..=10_000 {
             let told = Fact::Told { run: one.run, id: "c".to_owned(), seq: Seq(seq) };
             facts.write(&told, Sync::Relaxed).await.expect("written");
         }
-        facts.write(&Fact::Over { run: two.run, id: "c".to_owned() }, Sync::Relaxed).await.expect("written");
-        let expected = vec![(Wish { told: Seq(1_200), ..one }, Over::No), (two, Over::Yes)];
-        for round in 0..2 {
-            let (facts, found) = Facts::load(Arc::clone(&store)).await.expect("loaded");
-            assert_eq!(found, expected, "{round}");
-            assert_eq!(facts.scope, format!("{SCOPE}.{:020}", 1));
-            assert_eq!(store.read_scope(&facts.scope, Seq::ZERO, 100).await.expect("read").len(), 3);
-            assert_eq!(store.scopes(SCOPE, None, 10).await.expect("listed").len(), 1);
-        }
+        let length = store.read_scope(&facts.scope, Seq::ZERO, 20_000).await.expect("read").len();
+        assert!(length <= longest(4) + 1, "{length}");
+        let (_, found) = Facts::load(Arc::clone(&store)).await.expect("loaded");
+        assert_eq!(found, [(Wish { told: Seq(10_000), ..one }, Over::No), (two, Over::Yes)]);
+        assert_eq!(store.scopes(SCOPE, None, 10).await.expect("listed").len(), 1);
     }
 }

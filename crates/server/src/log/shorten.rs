@@ -1,0 +1,97 @@
+//! Logs of no session, kept short: once a log is long for what it says, one fact says it all anew and the rest goes.
+//!
+//! Every reader ends with the same, wherever it was: that fact stands at the place of the last one that it says again,
+//! so whoever has read less reads it whole, and whoever has read as much knows it.
+
+use gander_domain::{Seq, Timestamp};
+use serde_json::{Map, Value};
+
+use super::{SCOPE_PAGE, Store, StoreError};
+
+/// The one key of a fact that says everything anew.
+const ANEW: &str = "said_anew";
+
+/// A log is not looked at before it has more entries than this.
+const FEW: usize = 256;
+
+/// So many entries may stand for each thing that a log says in the end.
+const WASTE: usize = 4;
+
+/// How far a reader of such a log is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The last entry that was read.
+    pub end: Seq,
+    at: Timestamp,
+    entries: usize,
+}
+
+/// What such a log says next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Saying {
+    /// Everything follows once more: what was said before counts no longer.
+    Anew,
+    /// A fact.
+    Fact(Value),
+}
+
+impl Place {
+    /// True if a log that says so many things in the end is worth shortening.
+    pub fn is_long(self, live: usize) -> bool {
+        self.entries > longest(live)
+    }
+
+    /// How many entries the log has up to here.
+    pub fn entries(self) -> usize {
+        self.entries
+    }
+}
+
+/// How long a log that says so many things in the end may be.
+pub fn longest(live: usize) -> usize {
+    FEW.max(live.saturating_mul(WASTE))
+}
+
+/// Reads on to the end of a scope's log.
+pub async fn read_on(
+    store: &dyn Store,
+    scope: &str,
+    from: Place,
+    mut take: impl FnMut(Saying),
+) -> Result<Place, StoreError> {
+    let mut place = from;
+    loop {
+        let page = store.read_scope(scope, place.end, SCOPE_PAGE).await?;
+        if page.is_empty() {
+            return Ok(place);
+        }
+        for entry in page {
+            place = Place { end: entry.seq, at: entry.at, entries: place.entries + 1 };
+            match said_anew(entry.fact) {
+                Ok(facts) => {
+                    place.entries = 1;
+                    take(Saying::Anew);
+                    facts.into_iter().map(Saying::Fact).for_each(&mut take);
+                }
+                Err(fact) => take(Saying::Fact(fact)),
+            }
+        }
+    }
+}
+
+/// Puts these facts in place of everything up to a place, which they must say as a whole. Whoever folds a log that
+/// holds facts of a kind it does not know leaves it alone: they would be lost.
+pub async fn shorten(store: &dyn Store, scope: &str, place: Place, facts: Vec<Value>) -> Result<Place, StoreError> {
+    let fact = Value::Object(Map::from_iter([(ANEW.to_owned(), Value::Array(facts))]));
+    store.shorten_scope(scope, place.end, place.at, fact).await?;
+    Ok(Place { entries: 1, ..place })
+}
+
+/// What a fact says anew; any other fact is given back.
+fn said_anew(mut fact: Value) -> Result<Vec<Value>, Value> {
+    let anew = fact.as_object_mut().filter(|fields| fields.len() == 1).and_then(|fields| fields.get_mut(ANEW));
+    match anew.and_then(Value::as_array_mut).map(std::mem::take) {
+        Some(facts) => Ok(facts),
+        None => Err(fact),
+    }
+}
