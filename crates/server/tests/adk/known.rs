@@ -40,8 +40,11 @@ pub const DIFFERENT: &[(&str, &str)] = &[
     ("124-preflight", "JSON in place of a text"),
     ("125-host-foreign", "JSON in place of a text"),
     ("128-dev-root", "the root is our own page"),
-    ("132-dev-trace-event", "there are no traces: the log is the record"),
-    ("134-dev-trace-session", "there are no traces: the log is the record"),
+    ("132-dev-trace-event", "what the log says of an event: which model, what it cost, no definitions of tools"),
+    (
+        "134-dev-trace-session",
+        "what the log says of a run: no spans of a web framework; a name is looked up for one user",
+    ),
     ("136-dev-build_graph", "only what is known of an agent"),
     ("137-dev-build_graph_image", "an own drawing"),
     ("138-dev-graph", "an own drawing"),

@@ -1,6 +1,7 @@
 //! Runs: confirmations from question to answer, queues, streams, what other doors see.
 
 use futures::future::join_all;
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use crate::client::{SESSIONS, answers, asked, begin, events, says, texts};
@@ -104,6 +105,38 @@ async fn sessions_of_other_doors_are_seen_and_the_other_way_round() {
     let found = house.get(&format!("/runs/{run}")).await.ok();
     assert_eq!(found["status"], "completed");
     assert_eq!(crate::house::said(&found), ["Hello, world!"]);
+}
+
+#[tokio::test]
+async fn a_page_reads_what_happened_as_traces() {
+    let house = House::open().await;
+    let session = house.post(SESSIONS, &json!({})).await.ok();
+    let id = session["id"].as_str().unwrap();
+    let told = house.post("/run", &says(id, "tool")).await.ok();
+    let traces = "/dev/apps/wire/debug/trace";
+    let spans = house.get(&format!("{traces}/session/{id}")).await.ok();
+    let spans = spans.as_array().unwrap();
+    let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
+    let call = "generate_content scripted-1";
+    assert_eq!(names, [call, "execute_tool get_weather", call, "invoke_agent wire"]);
+    let (inner, run) = spans.split_at(3);
+    for (span, event) in inner.iter().zip(told.as_array().unwrap()) {
+        assert_eq!((&span["parent_span_id"], &span["trace_id"]), (&run[0]["span_id"], &run[0]["trace_id"]));
+        assert_eq!(span["attributes"]["gcp.vertex.agent.event_id"], event["id"], "{span}");
+        assert!(span["start_time"].as_i64() <= span["end_time"].as_i64() && span["start_time"].is_i64(), "{span}");
+        let known = house.get(&format!("{traces}/{}", event["id"].as_str().unwrap())).await.ok();
+        assert_eq!((&known["span_id"], &known["gen_ai.conversation.id"]), (&span["span_id"], &json!(id)));
+    }
+    assert_eq!(run[0]["attributes"]["gcp.vertex.agent.invocation_id"], told[0]["invocationId"]);
+    let said = &spans[0]["logs"][0]["attributes"]["gen_ai.output.messages"][0]["parts"];
+    assert_eq!((&said[0]["content"], &said[1]["name"]), (&json!("I will look. "), &json!("get_weather")));
+    assert!(spans[0]["attributes"]["gen_ai.usage.output_tokens"].is_u64());
+    assert_eq!(house.get(&format!("{traces}/session/nobody")).await.ok(), json!([]));
+    assert_eq!(house.get(&format!("{traces}/nope")).await.status, 404);
+    let anna = gander_server::token::add(&house.config.paths, "anna", &[], None).unwrap();
+    let url = house.url(&format!("{traces}/session/{id}"));
+    let seen = reqwest::Client::new().get(url).bearer_auth(anna.expose_secret()).send().await.unwrap();
+    assert_eq!(seen.json::<Value>().await.unwrap(), json!([]), "somebody else sees none of it");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ pub mod input;
 pub mod live;
 pub mod output;
 pub mod part;
+pub mod trace;
 pub mod types;
 
 pub use error::{Problem, Refusal};

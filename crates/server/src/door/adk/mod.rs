@@ -6,6 +6,7 @@
 mod artifacts;
 mod runs;
 mod sessions;
+mod traces;
 
 use std::fmt;
 use std::sync::Arc;

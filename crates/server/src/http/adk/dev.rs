@@ -54,7 +54,7 @@ pub(super) async fn telemetry() -> Answer {
 /// `GET /dev/apps/{app}/…`.
 pub(super) async fn about(
     State(site): State<Arc<Site>>,
-    Extension(_identity): Extension<Identity>,
+    Extension(identity): Extension<Identity>,
     Path((app, what)): Path<(String, String)>,
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Answer {
@@ -71,8 +71,12 @@ pub(super) async fn about(
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
             json!({ "dotSrc": info::dot(&agent, &tools, dark) })
         }
-        ["debug", "trace", "session", _] | ["eval_sets" | "eval_results" | "tests"] => json!([]),
-        ["debug", "trace", _] => return Err(Refusal::new(404, "Trace not found").into()),
+        ["debug", "trace", "session", session] => site.adk.traces(&identity, &app, session).await?.into(),
+        ["debug", "trace", event] => {
+            let known = site.adk.trace(&identity, event).await?;
+            known.ok_or_else(|| Refusal::new(404, "Trace not found"))?
+        }
+        ["eval_sets" | "eval_results" | "tests"] => json!([]),
         ["eval-sets"] => json!({ "evalSetIds": [] }),
         ["eval-results"] => json!({ "evalResultIds": [] }),
         ["metrics-info"] => return Err(Refusal::new(400, "there are no evaluations here").into()),

@@ -1,0 +1,233 @@
+//! What happened in a session as spans: its runs, and the model calls and tools in each, with what pages read of them.
+
+use std::collections::BTreeMap;
+
+use gander_domain::{Entry, Event as Fact, Message, Part, Role, RunId, Timestamp, ToolCallId, Usage};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::output::invocation;
+use super::part::call_id;
+
+/// The log record that says what a model call gave.
+const DETAILS: &str = "gen_ai.client.inference.operation.details";
+
+/// All spans of a session, from all its entries. A run that is under way ends with its last entry.
+pub fn spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
+    let mut tracing = Tracing { conversation, agent: String::new(), open: None, done: Vec::new() };
+    entries.iter().for_each(|entry| tracing.take(entry));
+    tracing.close();
+    tracing.done.iter().map(Span::json).collect()
+}
+
+/// What is known of one event: the attributes of its span, and which span that is.
+pub fn of_event(spans: &[Value], event: &str) -> Option<Value> {
+    let is_it = |span: &&Value| span["attributes"]["gcp.vertex.agent.event_id"] == event;
+    let span = spans.iter().find(is_it)?;
+    let mut known = span["attributes"].clone();
+    known["trace_id"] = span["trace_id"].clone();
+    known["span_id"] = span["span_id"].clone();
+    Some(known)
+}
+
+struct Span {
+    name: String,
+    trace: RunId,
+    id: Uuid,
+    parent: Option<Uuid>,
+    from: Timestamp,
+    to: Timestamp,
+    attributes: Map<String, Value>,
+    /// What a model call gave.
+    said: Option<Value>,
+}
+
+struct Tracing<'a> {
+    conversation: &'a str,
+    agent: String,
+    open: Option<Open>,
+    done: Vec<Span>,
+}
+
+/// A run under way.
+struct Open {
+    run: RunId,
+    agent: String,
+    began: Timestamp,
+    last: Timestamp,
+    /// Since then nothing but the model is waited for.
+    free: Timestamp,
+    calls: BTreeMap<ToolCallId, (String, Timestamp)>,
+    /// The span of the last model call, which its cost belongs to.
+    model: Option<usize>,
+}
+
+impl Tracing<'_> {
+    fn take(&mut self, entry: &Entry) {
+        match &entry.event {
+            Fact::SessionCreated { settings, .. } => self.agent.clone_from(&settings.agent),
+            Fact::SettingsChanged { patch } => self.agent = patch.agent.clone().unwrap_or_else(|| self.agent.clone()),
+            Fact::RunStarted { .. } => self.start(entry),
+            Fact::RunQueued { .. }
+            | Fact::RunEnded { .. }
+            | Fact::RunRecovered { .. }
+            | Fact::CancelRequested { .. }
+            | Fact::MessageStarted { .. }
+            | Fact::PartDelta { .. }
+            | Fact::MessageDone { .. }
+            | Fact::ToolCalled { .. }
+            | Fact::ToolStarted { .. }
+            | Fact::ToolUpdated { .. }
+            | Fact::ToolDone { .. }
+            | Fact::QuestionAsked { .. }
+            | Fact::QuestionAnswered { .. }
+            | Fact::UsageAdded { .. }
+            | Fact::TitleSet { .. }
+            | Fact::ArchiveSet { .. }
+            | Fact::HistoryReset { .. }
+            | Fact::Noticed { .. }
+            | Fact::PlanSet { .. }
+            | Fact::StateChanged { .. }
+            | Fact::ArtifactSaved { .. }
+            | Fact::Routed { .. }
+            | Fact::Unknown(_) => {}
+        }
+        let Some(open) = self.open.as_mut().filter(|open| entry.run == Some(open.run)) else { return };
+        open.last = entry.at;
+        if let Fact::RunEnded { .. } = &entry.event {
+            self.close();
+        } else if let Fact::MessageDone { message } = &entry.event {
+            self.message(entry.at, message);
+        } else if let Fact::ToolCalled { call } = &entry.event {
+            open.calls.insert(call.id, (call.name.clone(), entry.at));
+        } else if let Fact::ToolStarted { call } = &entry.event {
+            open.calls.entry(*call).and_modify(|(_, from)| *from = entry.at);
+        } else if let Fact::ToolDone { call, .. } = &entry.event {
+            self.tool(entry.at, *call);
+        } else if let Fact::QuestionAnswered { .. } | Fact::RunRecovered { .. } = &entry.event {
+            open.free = entry.at;
+        } else if let Fact::UsageAdded { usage } = &entry.event {
+            self.paid(usage);
+        } else if let Fact::Routed { route } = &entry.event {
+            open.agent.clone_from(&route.mode);
+        }
+    }
+
+    fn start(&mut self, entry: &Entry) {
+        self.close();
+        let Some(run) = entry.run else { return };
+        let (at, agent) = (entry.at, self.agent.clone());
+        self.open = Some(Open { run, agent, began: at, last: at, free: at, calls: BTreeMap::new(), model: None });
+    }
+
+    /// The run itself, which everything else in it hangs from.
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let mut attributes = self.attributes(&open, "invoke_agent");
+        attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation(open.run)));
+        let (from, to) = (open.began, open.last);
+        let name = format!("invoke_agent {}", open.agent);
+        self.done.push(Span {
+            name,
+            trace: open.run,
+            id: open.run.uuid(),
+            parent: None,
+            from,
+            to,
+            attributes,
+            said: None,
+        });
+    }
+
+    fn message(&mut self, at: Timestamp, message: &Message) {
+        let Some(mut open) = self.open.take() else { return };
+        if message.role == Role::Agent && !message.parts.is_empty() {
+            let mut attributes = self.attributes(&open, "generate_content");
+            attributes.insert("gcp.vertex.agent.event_id".to_owned(), json!(message.id));
+            attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation(open.run)));
+            let finish = if message.interrupted { "error" } else { "stop" };
+            attributes.insert("gen_ai.response.finish_reasons".to_owned(), json!([finish]));
+            let parts: Vec<Value> = message.parts.iter().filter_map(part).collect();
+            let said = json!([{ "role": "assistant", "parts": parts, "finish_reason": finish }]);
+            let (name, id, parent) = ("generate_content".to_owned(), message.id.uuid(), Some(open.run.uuid()));
+            let (trace, from, said) = (open.run, open.free, Some(said));
+            open.model = Some(self.done.len());
+            self.done.push(Span { name, trace, id, parent, from, to: at, attributes, said });
+        }
+        open.free = at;
+        self.open = Some(open);
+    }
+
+    fn tool(&mut self, at: Timestamp, call: ToolCallId) {
+        let Some(mut open) = self.open.take() else { return };
+        if let Some((name, from)) = open.calls.remove(&call) {
+            let mut attributes = self.attributes(&open, "execute_tool");
+            attributes.insert("gen_ai.tool.name".to_owned(), json!(name));
+            attributes.insert("gen_ai.tool.call.id".to_owned(), json!(call_id(call)));
+            attributes.insert("gcp.vertex.agent.event_id".to_owned(), json!(call));
+            let (name, parent) = (format!("execute_tool {name}"), Some(open.run.uuid()));
+            let (trace, id) = (open.run, call.uuid());
+            self.done.push(Span { name, trace, id, parent, from, to: at, attributes, said: None });
+        }
+        open.free = at;
+        self.open = Some(open);
+    }
+
+    /// What a sub-agent paid is in its own session.
+    fn paid(&mut self, usage: &Usage) {
+        let model = self.open.as_mut().filter(|_| usage.child.is_none()).and_then(|open| open.model.take());
+        let Some(span) = model.and_then(|place| self.done.get_mut(place)) else { return };
+        let model = usage.model.rsplit('/').next().unwrap_or_default();
+        span.name = format!("generate_content {model}");
+        span.attributes.insert("gen_ai.request.model".to_owned(), json!(model));
+        span.attributes.insert("gen_ai.usage.input_tokens".to_owned(), json!(usage.input));
+        span.attributes.insert("gen_ai.usage.output_tokens".to_owned(), json!(usage.output));
+    }
+
+    fn attributes(&self, open: &Open, operation: &str) -> Map<String, Value> {
+        Map::from_iter([
+            ("gen_ai.operation.name".to_owned(), json!(operation)),
+            ("gen_ai.agent.name".to_owned(), json!(open.agent)),
+            ("gen_ai.conversation.id".to_owned(), json!(self.conversation)),
+        ])
+    }
+}
+
+impl Span {
+    fn json(&self) -> Value {
+        let nanos = |at: Timestamp| at.micros().saturating_mul(1_000);
+        let mut logs = Vec::new();
+        if let Some(said) = &self.said {
+            let mut attributes = self.attributes.clone();
+            attributes.insert("gen_ai.output.messages".to_owned(), said.clone());
+            logs.push(json!({ "event_name": DETAILS, "body": null, "attributes": attributes }));
+        }
+        json!({
+            "name": self.name, "start_time": nanos(self.from), "end_time": nanos(self.to),
+            "trace_id": self.trace.uuid().simple().to_string(), "span_id": short(self.id),
+            "parent_span_id": self.parent.map(short), "attributes": self.attributes, "logs": logs,
+        })
+    }
+}
+
+/// The random half of an id. Texts, since pages read numbers of that size wrongly.
+fn short(id: Uuid) -> String {
+    format!("{:016x}", id.as_u64_pair().1)
+}
+
+fn part(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text { text } => Some(json!({ "type": "text", "content": text })),
+        Part::ToolUse { call, name, arguments } => {
+            let arguments = arguments.as_object();
+            Some(json!({ "type": "tool_call", "id": call_id(*call), "name": name, "arguments": arguments }))
+        }
+        Part::Thought { .. }
+        | Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::ToolResult { .. }
+        | Part::Unknown(_) => None,
+    }
+}
