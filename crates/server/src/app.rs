@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
+use gander_agent::delegate;
 use gander_agent::mcp::Keyring;
 use gander_agent::model::ToolSpec;
 use gander_agent::modes::Shelf;
@@ -18,8 +19,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::apps::Apps;
-use crate::artifacts::Artifacts;
+use crate::apps::{self, Apps};
+use crate::artifacts::{self, Artifacts};
 use crate::backend::agents::{Agent, Agents};
 use crate::backend::conformance;
 use crate::backend::goosed::Goosed;
@@ -32,6 +33,7 @@ use crate::extensions::{self, Extensions, Ground, PinStore, VaultPurse};
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
+use crate::memory::{self, Memories};
 use crate::models::{Chosen, Models};
 use crate::recipes::Recipes;
 use crate::sandbox;
@@ -88,15 +90,16 @@ impl App {
         let added = extensions::Kept::load(Arc::clone(&store), vault.clone()).await?;
         let keyring = Keyring::new(Arc::new(VaultPurse(vault)));
         let ground = Ground { keyring, ..ground(&config, pins, added, &trust, sandbox.clone()) };
-        let extensions = Arc::new(Extensions::new(config.extensions.clone(), ground));
+        let extensions = Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), ground));
         let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
         let schedules = Arc::new(schedules(&config, &store).await?);
         let artifacts = Artifacts::new(Arc::clone(&store));
         let apps = Apps::new(artifacts.clone());
         let shelf = Arc::new(Shelf::with(config.agents_folder()));
-        let kept = Kept { grants, trust, extensions, recipes, schedules, apps, artifacts, shelf };
+        let memories = Memories::new(Arc::clone(&store));
+        let kept = Kept { grants, trust, extensions, recipes, schedules, apps, artifacts, memories, shelf };
         let native = native(&config, &models, &kept, sandbox);
-        let (tools, weak) = (native.toolbox.specs(), Arc::clone(&native.hub));
+        let (tools, weak) = (own_tools(&native.toolbox), Arc::clone(&native.hub));
         let agents = Arc::new(agents(&config, native, &store)?);
         let hub = Hub::new(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections));
         weak.get_or_init(|| hub.weak());
@@ -234,6 +237,12 @@ fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<A
     Ok(Agent::new(manifest, Arc::new(backend)))
 }
 
+/// Every tool of our own that a session may have, whichever of them are on.
+fn own_tools(toolbox: &Toolbox) -> Arc<[ToolSpec]> {
+    let lent = apps::specs().into_iter().chain(artifacts::specs()).chain(memory::specs());
+    toolbox.specs().iter().cloned().chain([delegate::spec()]).chain(lent).collect()
+}
+
 /// What the server keeps beside its sessions.
 struct Kept {
     grants: Grants,
@@ -243,6 +252,7 @@ struct Kept {
     schedules: Arc<Schedules>,
     apps: Apps,
     artifacts: Artifacts,
+    memories: Memories,
     shelf: Arc<Shelf>,
 }
 
@@ -306,6 +316,7 @@ fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) 
         recipes: Arc::clone(&kept.recipes),
         apps: kept.apps.clone(),
         artifacts: kept.artifacts.clone(),
+        memories: kept.memories.clone(),
         hub: Arc::default(),
     }
 }

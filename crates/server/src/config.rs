@@ -22,7 +22,7 @@ use std::time::Duration;
 use gander_agent::mcp::Spec;
 use gander_agent::model::{Catalogue, CatalogueError};
 use gander_agent::notes::Own;
-use gander_agent::tools;
+use gander_agent::tools::{self, BuiltIn};
 use secrecy::SecretString;
 
 use crate::paths::Paths;
@@ -48,6 +48,8 @@ pub struct Config {
     pub keys: Keys,
     /// The owner's MCP servers. They may hold secrets.
     pub extensions: Vec<Spec>,
+    /// Tools of our own that the owner switched on or off.
+    pub built_ins: BTreeMap<BuiltIn, bool>,
     /// Agents that other servers run.
     pub agents: Vec<RemoteAgent>,
     /// Is the built-in agent there, before all others?

@@ -134,9 +134,41 @@ async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change
     Ok(())
 }
 
-/// Name, state and reason of each.
+#[tokio::test]
+async fn tools_of_our_own_are_switched_while_the_server_runs_and_stay_so() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let mut agent = house.launch.editor(&["--standalone"]).await?;
+    let session = house.session(&mut agent, &[]).await?;
+    let states = async |agent: &mut Agent, session: Option<&str>| -> anyhow::Result<Value> {
+        let listed = agent.client.call("_gander/extensions/list", json!({"sessionId": session})).await?;
+        let rows = listed["extensions"].as_array().context("a list")?.clone();
+        Ok(rows.into_iter().map(|row| (row["name"].as_str().unwrap_or_default().to_owned(), row["state"].clone())).collect())
+    };
+    let usual = json!({"developer": "on", "todo": "on", "skills": "on", "apps": "on", "summon": "on", "memory": "off"});
+    assert_eq!(states(&mut agent, None).await?, usual);
+    agent.client.call("_gander/extensions/add", json!({"name": "memory"})).await?;
+    agent.client.call("_gander/extensions/remove", json!({"sessionId": session, "name": "developer"})).await?;
+    agent.client.call("_gander/extensions/switch", json!({"name": "skills", "on": false})).await?;
+    let changed = json!({"developer": "off", "todo": "on", "skills": "off", "apps": "on", "summon": "on", "memory": "on"});
+    assert_eq!(states(&mut agent, Some(&session)).await?, changed);
+    let calls = [json!([{"tool": "shell", "args": {"command": "touch made"}}]), json!([{"text": "Done."}])];
+    assert_eq!(agent.client.turn(&session, &script(&calls)).await?, "end_turn");
+    ensure!(shown(&agent, &session).contains("no such tool here"), "a tool that is off was used");
+    ensure!(!house.folder.join("made").exists(), "it ran");
+    let refused = agent.client.call("_gander/extensions/add", json!({"name": "extensionmanager"})).await;
+    ensure!(format!("{refused:?}").contains("gander extensions"), "{refused:?}");
+    agent.leave().await?;
+    let mut agent = house.launch.editor(&["--standalone"]).await?;
+    agent.client.load(&session, &house.folder).await?;
+    assert_eq!(states(&mut agent, Some(&session)).await?, changed);
+    agent.client.call("_gander/extensions/add", json!({"sessionId": session, "name": "developer"})).await?;
+    assert_eq!(states(&mut agent, Some(&session)).await?["developer"], "on");
+    Ok(())
+}
+
+/// Name, state and reason of each server.
 fn rows(listed: &Value) -> Vec<[String; 3]> {
-    let rows = listed["extensions"].as_array().into_iter().flatten();
+    let rows = listed["extensions"].as_array().into_iter().flatten().filter(|row| row["place"] != "built in");
     rows.map(|row| ["name", "state", "reason"].map(|field| row[field].as_str().unwrap_or_default().to_owned()))
         .collect()
 }

@@ -184,13 +184,37 @@ async fn an_extension_is_switched_off_and_on() {
     assert_eq!((&listed["configKey"], &listed["enabled"]), (&json!("web"), &json!(false)));
     let session = client.new_session(&nest.work()).await.unwrap();
     let used = goose(client, "session/extensions/list", json!({"sessionId": session})).await;
-    assert_eq!(used["extensions"].as_array().unwrap().len(), 1, "{used}");
+    assert!(used["extensions"].as_array().unwrap().iter().all(|known| known["extensionKey"] != "web"), "{used}");
     goose(client, "config/extensions/toggle", json!({"configKey": "web", "enabled": true})).await;
     let used = goose(client, "session/extensions/list", json!({"sessionId": session})).await;
     assert_eq!(web(used)["extensionKey"], json!("web"));
     let unknown = json!({"configKey": "none", "enabled": true});
     let refused = client.call("_goose/unstable/config/extensions/toggle", unknown).await.unwrap_err();
     assert!(refused.to_string().contains("no such extension: none"), "{refused}");
+}
+
+/// goose's own extensions are switched by its own methods, and its tools come and go with them.
+#[tokio::test]
+async fn tools_of_our_own_are_switched_by_goose_s_names() {
+    let nest = Nest::new();
+    let mut agent = nest.goose().await;
+    let client = &mut agent.client;
+    let session = client.new_session(&nest.work()).await.unwrap();
+    let has = async |client: &mut Client, tool: &str| {
+        let listed = goose(client, "tools/list", json!({"sessionId": session})).await;
+        listed["tools"].as_array().unwrap().iter().any(|known| known["name"] == tool)
+    };
+    assert!(has(client, "plan").await && !has(client, "memory__remember_memory").await);
+    let memory = json!({"sessionId": session, "config": {"type": "builtin", "name": "Memory"}});
+    goose(client, "session/extensions/add", memory).await;
+    goose(client, "config/extensions/toggle", json!({"configKey": "todo", "enabled": false})).await;
+    assert!(!has(client, "plan").await && has(client, "memory__remember_memory").await);
+    goose(client, "session/extensions/remove", json!({"sessionId": session, "name": "memory"})).await;
+    goose(client, "config/extensions/toggle", json!({"configKey": "todo", "enabled": true})).await;
+    assert!(has(client, "plan").await && !has(client, "memory__remember_memory").await);
+    let none = json!({"sessionId": session, "config": {"type": "platform", "name": "chatrecall"}});
+    let refused = client.call("_goose/unstable/session/extensions/add", none).await.unwrap_err();
+    assert!(refused.to_string().contains("an agent sees its own session alone"), "{refused}");
 }
 
 #[tokio::test]

@@ -93,7 +93,7 @@ impl Line<'_> {
 }
 
 /// The tool as a model sees it.
-pub(crate) fn spec() -> ToolSpec {
+pub fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.into(),
         description:

@@ -88,10 +88,11 @@ impl GrantBook for Grants {
 impl Hands for Workbench {
     fn tools(&self) -> Arc<[ToolSpec]> {
         let lent = |needed: bool| self.guests.iter().filter(move |guest| guest.needed() == needed);
-        let built_in = self.toolbox.specs();
+        let (built_in, on) = (self.toolbox.specs(), self.servers.built_ins());
         let delegate = self.office.as_ref().map(|_| delegate::spec());
-        let all = built_in.iter().cloned().chain(delegate).chain(self.servers.specs());
-        let all = all.chain(lent(false).flat_map(|guest| guest.specs())).collect();
+        let ours = built_in.iter().cloned().chain(delegate).filter(|tool| on.offer(&tool.name));
+        let lent_on = lent(false).flat_map(|guest| guest.specs()).filter(|tool| on.offer(&tool.name));
+        let all = ours.chain(self.servers.specs()).chain(lent_on).collect();
         self.mode().offers(&all).iter().cloned().chain(lent(true).flat_map(|guest| guest.specs())).collect()
     }
 

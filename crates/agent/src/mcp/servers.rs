@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gander_domain::{
@@ -28,7 +28,7 @@ use super::spec::Spec;
 use super::{prompts, resources};
 use crate::model::ToolSpec;
 use crate::sandbox::{Network, Sandbox};
-use crate::tools::{Environment, Limits, Redactor, Signal};
+use crate::tools::{BuiltIns, Environment, Limits, Redactor, Signal};
 
 /// A session's servers. Dropping it ends them all.
 pub struct Servers {
@@ -39,6 +39,8 @@ pub struct Servers {
     times: Times,
     /// Changed tools that the run under way was asked about.
     asked: Mutex<HashSet<String>>,
+    /// Which of our own tools are on beside theirs.
+    built_ins: Mutex<BuiltIns>,
 }
 
 /// What surrounds a session's servers: the server knows, they must not look.
@@ -136,6 +138,7 @@ impl Servers {
             pins,
             times: Times { start, idle },
             asked: Mutex::default(),
+            built_ins: Mutex::default(),
         };
         servers.set(specs);
         servers
@@ -158,6 +161,23 @@ impl Servers {
             Some(server) => Arc::clone(server),
             None => Arc::new(Server::new(name, spec, self.ground.clone(), self.times)),
         }
+    }
+
+    /// From now on these of our own tools are on. A run that is under way hears of it.
+    pub fn lend(&self, built_ins: BuiltIns) {
+        let before = std::mem::replace(&mut *self.lent(), built_ins.clone());
+        if before != built_ins {
+            self.ground.seat.tell(News::Tools);
+        }
+    }
+
+    /// Which of our own tools are on.
+    pub fn built_ins(&self) -> BuiltIns {
+        self.lent().clone()
+    }
+
+    fn lent(&self) -> MutexGuard<'_, BuiltIns> {
+        self.built_ins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if there are none.

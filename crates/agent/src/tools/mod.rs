@@ -1,6 +1,7 @@
 //! The built-in tools: what a model may use, how a call is described to people, and how it runs.
 
 mod arguments;
+mod builtin;
 mod change;
 mod edit;
 mod environment;
@@ -41,6 +42,7 @@ use crate::mcp::bounded;
 use crate::model::ToolSpec;
 use crate::sandbox::{Network, Sandbox};
 
+pub use builtin::{BuiltIn, BuiltIns, absence};
 pub use environment::Environment;
 pub use fetch::download;
 pub use guard::{Blocked, Guard, Resolver, SystemResolver};

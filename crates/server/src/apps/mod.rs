@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::artifacts::{ArtifactError, Artifacts, Content, NewVersion, Shelf, Version};
 
-pub use tools::AppTools;
+pub use tools::{AppTools, specs};
 
 /// What apps are, on the shelf.
 const MIME: &str = "text/html";

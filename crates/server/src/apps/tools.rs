@@ -1,18 +1,16 @@
 //! `app_create`, `app_update`, `app_list` and `app_read`: an agent's way to apps.
 
 use async_trait::async_trait;
-use gander_agent::driver::Guest;
 use gander_agent::model::ToolSpec;
 use gander_agent::permission::show;
 use gander_agent::tools::Signal;
-use gander_domain::{Principal, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{Principal, ToolKind};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::{AppError, Apps};
+use crate::toolset::{Toolset, arguments as of, spec};
 
 /// The apps of one person, for their sessions.
 pub struct AppTools {
@@ -24,7 +22,7 @@ pub struct AppTools {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Create {
+pub struct Create {
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -33,7 +31,7 @@ struct Create {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Update {
+pub struct Update {
     name: String,
     #[serde(default)]
     html: Option<String>,
@@ -50,7 +48,7 @@ struct Edit {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Read {
+pub struct Read {
     name: String,
     #[serde(default)]
     version: Option<u64>,
@@ -61,82 +59,75 @@ struct Read {
 struct List {}
 
 /// A call, read.
-enum Wanted {
+pub enum Wanted {
     Create(Create),
     Update(Update),
     List,
     Read(Read),
 }
 
+/// What they are.
+pub fn specs() -> Vec<ToolSpec> {
+    let text = || json!({"type": "string"});
+    let edits = json!({"type": "array", "items": {"type": "object", "properties": {"old": text(), "new": text()},
+        "required": ["old", "new"], "additionalProperties": false}});
+    vec![
+        spec(
+            "app_create",
+            "Makes an app: one HTML page with its styles and scripts inside, which loads nothing from elsewhere.",
+            &json!({"name": text(), "description": text(), "html": text()}),
+            &["name", "html"],
+        ),
+        spec(
+            "app_update",
+            "Makes a new version of an app: its whole page as html, or edits that each replace a text occurring once.",
+            &json!({"name": text(), "html": text(), "edits": edits}),
+            &["name"],
+        ),
+        spec("app_list", "Lists the apps there are.", &json!({}), &[]),
+        spec(
+            "app_read",
+            "Gives an app's page, in its latest version or an older one.",
+            &json!({"name": text(), "version": {"type": "integer", "minimum": 0}}),
+            &["name"],
+        ),
+    ]
+}
+
 #[async_trait]
-impl Guest for AppTools {
+impl Toolset for AppTools {
+    type Wanted = Wanted;
+
     fn specs(&self) -> Vec<ToolSpec> {
-        let spec = |name: &str, description: &str, properties: Value, required: Value| ToolSpec {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            schema: json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}),
-        };
-        let text = || json!({"type": "string"});
-        let edits = json!({"type": "array", "items": {"type": "object", "properties": {"old": text(), "new": text()},
-            "required": ["old", "new"], "additionalProperties": false}});
-        vec![
-            spec(
-                "app_create",
-                "Makes an app: one HTML page with its styles and scripts inside, which loads nothing from elsewhere.",
-                json!({"name": text(), "description": text(), "html": text()}),
-                json!(["name", "html"]),
-            ),
-            spec(
-                "app_update",
-                "Makes a new version of an app: its whole page as html, or edits that each replace a text occurring once.",
-                json!({"name": text(), "html": text(), "edits": edits}),
-                json!(["name"]),
-            ),
-            spec("app_list", "Lists the apps there are.", json!({}), json!([])),
-            spec(
-                "app_read",
-                "Gives an app's page, in its latest version or an older one.",
-                json!({"name": text(), "version": {"type": "integer", "minimum": 0}}),
-                json!(["name"]),
-            ),
-        ]
+        specs()
     }
 
-    fn needed(&self) -> bool {
-        false
-    }
-
-    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        let (title, kind) = match read(name, arguments)? {
-            Ok(Wanted::Create(create)) => (format!("Make the app {}", show::line(&create.name)), ToolKind::Edit),
-            Ok(Wanted::Update(update)) => (format!("Change the app {}", show::line(&update.name)), ToolKind::Edit),
-            Ok(Wanted::List) => ("List the apps".to_owned(), ToolKind::Read),
-            Ok(Wanted::Read(read)) => (format!("Read the app {}", show::line(&read.name)), ToolKind::Read),
-            Err(wrong) => return Some(Err(ToolResult::text(ToolEnd::Failed, wrong))),
-        };
-        let (name, arguments, locations) = (name.to_owned(), arguments.clone(), Vec::new());
-        Some(Ok(ToolCall { id, name, title, kind, arguments, locations, idempotent: kind == ToolKind::Read }))
-    }
-
-    async fn run(
-        &self,
-        call: &ToolCall,
-        _signals: &mpsc::Sender<Signal>,
-        _cancel: &CancellationToken,
-    ) -> Option<ToolResult> {
-        let wanted = match read(&call.name, &call.arguments)? {
-            Ok(wanted) => wanted,
-            Err(wrong) => return Some(ToolResult::text(ToolEnd::Failed, wrong)),
-        };
-        Some(match self.carry_out(wanted).await {
-            Ok(text) => ToolResult::text(ToolEnd::Completed, text),
-            Err(error) => ToolResult::text(ToolEnd::Failed, error.to_string()),
+    fn read(&self, name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
+        Some(match name {
+            "app_create" => of(arguments).map(Wanted::Create),
+            "app_update" => of(arguments).map(Wanted::Update),
+            "app_list" => of(arguments).map(|List {}| Wanted::List),
+            "app_read" => of(arguments).map(Wanted::Read),
+            _ => return None,
         })
+    }
+
+    fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
+        match wanted {
+            Wanted::Create(create) => (format!("Make the app {}", show::line(&create.name)), ToolKind::Edit),
+            Wanted::Update(update) => (format!("Change the app {}", show::line(&update.name)), ToolKind::Edit),
+            Wanted::List => ("List the apps".to_owned(), ToolKind::Read),
+            Wanted::Read(read) => (format!("Read the app {}", show::line(&read.name)), ToolKind::Read),
+        }
+    }
+
+    async fn carry_out(&self, wanted: Wanted, _signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+        self.done(wanted).await.map_err(|error| error.to_string())
     }
 }
 
 impl AppTools {
-    async fn carry_out(&self, wanted: Wanted) -> Result<String, AppError> {
+    async fn done(&self, wanted: Wanted) -> Result<String, AppError> {
         let (apps, principal) = (&self.apps, &self.principal);
         match wanted {
             Wanted::Create(Create { name, description, html }) => {
@@ -177,18 +168,4 @@ fn edited(mut page: String, edits: &[Edit]) -> Result<String, AppError> {
         }
     }
     Ok(page)
-}
-
-/// None for any other tool; an error is what the model is told.
-fn read(name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
-    fn of<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
-        T::deserialize(arguments).map_err(|error| format!("arguments do not fit the tool: {error}"))
-    }
-    Some(match name {
-        "app_create" => of(arguments).map(Wanted::Create),
-        "app_update" => of(arguments).map(Wanted::Update),
-        "app_list" => of(arguments).map(|List {}| Wanted::List),
-        "app_read" => of(arguments).map(Wanted::Read),
-        _ => return None,
-    })
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use index::{Kept, Version};
-pub use tools::ArtifactTools;
+pub use tools::{ArtifactTools, specs};
 
 use crate::clock;
 use crate::log::{ScopeAppend, Store, StoreError, Sync};

@@ -1,19 +1,17 @@
 //! `artifact_save`, `artifact_list` and `artifact_read`: an agent's way to its session's artifacts.
 
 use async_trait::async_trait;
-use gander_agent::driver::Guest;
 use gander_agent::model::ToolSpec;
 use gander_agent::permission::show;
 use gander_agent::tools::Signal;
-use gander_domain::{SessionId, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{SessionId, ToolKind};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::page::page;
 use super::{ArtifactError, Artifacts, Content, Kept, NewVersion, Shelf};
+use crate::toolset::{Toolset, arguments as of, spec};
 
 /// The artifacts of one session, for its runs.
 pub struct ArtifactTools {
@@ -27,7 +25,7 @@ pub struct ArtifactTools {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Save {
+pub struct Save {
     name: String,
     text: String,
     #[serde(default)]
@@ -40,7 +38,7 @@ struct List {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Read {
+pub struct Read {
     name: String,
     #[serde(default)]
     version: Option<u64>,
@@ -49,7 +47,7 @@ struct Read {
 }
 
 /// A call, read.
-enum Wanted {
+pub enum Wanted {
     Save(Save),
     List,
     Read(Read),
@@ -74,65 +72,60 @@ enum Unable {
     Kept(#[from] ArtifactError),
 }
 
+/// What they are.
+pub fn specs() -> Vec<ToolSpec> {
+    let text = || json!({"type": "string"});
+    let from_0 = || json!({"type": "integer", "minimum": 0});
+    vec![
+        spec(
+            "artifact_save",
+            "Puts a text away under a name, for whoever asked: a report, a table, a page. The same name again is a new version.",
+            &json!({"name": text(), "text": text(), "media_type": text()}),
+            &["name", "text"],
+        ),
+        spec("artifact_list", "Lists what was put away in this session.", &json!({}), &[]),
+        spec(
+            "artifact_read",
+            "Gives a text that was put away, in its latest version or an older one. A long one comes in parts: offset \
+             says how many lines to leave out before.",
+            &json!({"name": text(), "version": from_0(), "offset": from_0()}),
+            &["name"],
+        ),
+    ]
+}
+
 #[async_trait]
-impl Guest for ArtifactTools {
+impl Toolset for ArtifactTools {
+    type Wanted = Wanted;
+
     fn specs(&self) -> Vec<ToolSpec> {
-        let spec = |name: &str, description: &str, properties: Value, required: Value| ToolSpec {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            schema: json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}),
-        };
-        let text = || json!({"type": "string"});
-        let from_0 = || json!({"type": "integer", "minimum": 0});
-        vec![
-            spec(
-                "artifact_save",
-                "Puts a text away under a name, for whoever asked: a report, a table, a page. The same name again is a new version.",
-                json!({"name": text(), "text": text(), "media_type": text()}),
-                json!(["name", "text"]),
-            ),
-            spec("artifact_list", "Lists what was put away in this session.", json!({}), json!([])),
-            spec(
-                "artifact_read",
-                "Gives a text that was put away, in its latest version or an older one. A long one comes in parts: offset \
-                 says how many lines to leave out before.",
-                json!({"name": text(), "version": from_0(), "offset": from_0()}),
-                json!(["name"]),
-            ),
-        ]
+        specs()
     }
 
-    fn needed(&self) -> bool {
-        false
-    }
-
-    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        let (title, kind) = match read(name, arguments)? {
-            Ok(Wanted::Save(save)) => (format!("Put away {}", show::line(&save.name)), ToolKind::Edit),
-            Ok(Wanted::List) => ("List what was put away".to_owned(), ToolKind::Read),
-            Ok(Wanted::Read(read)) => (format!("Read the artifact {}", show::line(&read.name)), ToolKind::Read),
-            Err(wrong) => return Some(Err(ToolResult::text(ToolEnd::Failed, wrong))),
-        };
-        let (name, arguments, locations) = (name.to_owned(), arguments.clone(), Vec::new());
-        Some(Ok(ToolCall { id, name, title, kind, arguments, locations, idempotent: kind == ToolKind::Read }))
-    }
-
-    async fn run(
-        &self,
-        call: &ToolCall,
-        signals: &mpsc::Sender<Signal>,
-        _cancel: &CancellationToken,
-    ) -> Option<ToolResult> {
-        let done = match read(&call.name, &call.arguments)? {
-            Ok(Wanted::Save(save)) => self.save(save, signals).await,
-            Ok(Wanted::List) => self.list().await,
-            Ok(Wanted::Read(read)) => self.load(read).await,
-            Err(wrong) => return Some(ToolResult::text(ToolEnd::Failed, wrong)),
-        };
-        Some(match done {
-            Ok(text) => ToolResult::text(ToolEnd::Completed, text),
-            Err(error) => ToolResult::text(ToolEnd::Failed, error.to_string()),
+    fn read(&self, name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
+        Some(match name {
+            "artifact_save" => of(arguments).map(Wanted::Save),
+            "artifact_list" => of(arguments).map(|List {}| Wanted::List),
+            "artifact_read" => of(arguments).map(Wanted::Read),
+            _ => return None,
         })
+    }
+
+    fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
+        match wanted {
+            Wanted::Save(save) => (format!("Put away {}", show::line(&save.name)), ToolKind::Edit),
+            Wanted::List => ("List what was put away".to_owned(), ToolKind::Read),
+            Wanted::Read(read) => (format!("Read the artifact {}", show::line(&read.name)), ToolKind::Read),
+        }
+    }
+
+    async fn carry_out(&self, wanted: Wanted, signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+        let done = match wanted {
+            Wanted::Save(save) => self.save(save, signals).await,
+            Wanted::List => self.list().await,
+            Wanted::Read(read) => self.load(read).await,
+        };
+        done.map_err(|error| error.to_string())
     }
 }
 
@@ -171,17 +164,4 @@ impl ArtifactTools {
     fn shelf(&self) -> Shelf {
         Shelf::session(self.session)
     }
-}
-
-/// None for any other tool; an error is what the model is told.
-fn read(name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
-    fn of<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
-        T::deserialize(arguments).map_err(|error| format!("arguments do not fit the tool: {error}"))
-    }
-    Some(match name {
-        "artifact_save" => of(arguments).map(Wanted::Save),
-        "artifact_list" => of(arguments).map(|List {}| Wanted::List),
-        "artifact_read" => of(arguments).map(Wanted::Read),
-        _ => return None,
-    })
 }

@@ -14,7 +14,7 @@ use gander_agent::notes::{Notes, Own};
 use gander_agent::permission::Rule;
 use gander_agent::recipe::{ReadFile, Sub, SubRecipes};
 use gander_agent::route::Adviser;
-use gander_agent::tools::{Host, Limits, LocalHost, Offers, Toolbox, Workspace};
+use gander_agent::tools::{BuiltIn, Host, Limits, LocalHost, Offers, Toolbox, Workspace};
 use gander_agent::turn::overdrawn;
 use gander_domain::{Context, Notice, Outcome, Report, Route, Routing, SessionView, Severity, Usage};
 use serde_json::Value;
@@ -27,8 +27,10 @@ use crate::artifacts::{ArtifactTools, Artifacts};
 use crate::clock::SystemIds;
 use crate::extensions::Extensions;
 use crate::hub::WeakHub;
+use crate::memory::{Memories, MemoryTools};
 use crate::models::Models;
 use crate::recipes::{self, Followed, Recipes};
+use crate::toolset::Offered;
 use crate::trust::Trust;
 
 /// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
@@ -62,6 +64,8 @@ pub struct Native {
     pub apps: Apps,
     /// What was put away under a name.
     pub artifacts: Artifacts,
+    /// What agents were asked to remember.
+    pub memories: Memories,
     /// Where sub-agents are begun, once there is such a place.
     pub hub: Arc<OnceLock<WeakHub>>,
 }
@@ -119,7 +123,10 @@ impl Backend for Native {
                 return drop(reports.send(Report::Ended(outcome)).await);
             }
         };
-        let notes = self.notes(&context).await;
+        let mut notes = self.notes(&context).await;
+        if servers.built_ins().has(BuiltIn::Memory) {
+            notes.hints.push_str(&self.remembered(&view).await);
+        }
         let (subs, left_out) = used(followed.clone()).await;
         if first {
             tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
@@ -141,6 +148,18 @@ impl Native {
         let workspace = PathBuf::from(&context.workspace);
         let read = tokio::task::spawn_blocking(move || Notes::read(&own, &workspace, &names)).await;
         read.unwrap_or_default()
+    }
+
+    /// What agents were asked to remember, for this folder and everywhere.
+    async fn remembered(&self, view: &SessionView) -> String {
+        match self.memories.told(&view.owner, &view.workspace).await {
+            Ok(told) if told.is_empty() => told,
+            Ok(told) => format!("\n\n## What you were asked to remember\n{told}"),
+            Err(error) => {
+                tracing::warn!(%error, "a run begins without what it should remember");
+                String::new()
+            }
+        }
     }
 
     /// A sub-agent has none of its own.
@@ -192,9 +211,12 @@ impl Native {
         let Prepared { notes, followed, apps, subs, parts } = prepared;
         let office = self.office(view, lent);
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
-        task.guests.push(Arc::new(apps));
+        task.guests.push(Arc::new(Offered(apps)));
         let page = self.limits.result / 2; // the rest is for where it goes on, and for masks of secrets
-        task.guests.push(Arc::new(ArtifactTools { artifacts: self.artifacts.clone(), session: view.session, page }));
+        let artifacts = ArtifactTools { artifacts: self.artifacts.clone(), session: view.session, page };
+        task.guests.push(Arc::new(Offered(artifacts)));
+        let (principal, folder) = (view.owner.clone(), view.workspace.clone());
+        task.guests.push(Arc::new(Offered(MemoryTools { memories: self.memories.clone(), principal, folder })));
         task.parts = parts;
         if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
             let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());

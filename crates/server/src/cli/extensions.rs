@@ -1,4 +1,4 @@
-//! `gander extensions`: which MCP servers there are, and how they are.
+//! `gander extensions`: which MCP servers and tools of our own there are, and how they are.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,12 +13,13 @@ use crate::output::clean;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ExtensionsCommand {
-    /// Use an MCP server in every session, or in one
+    /// Use an MCP server, or built-in tools by their name, in every session or in one
     #[command(after_help = "\
 Examples:
   gander extensions add files -- npx -y @modelcontextprotocol/server-filesystem ~/docs
   gander extensions add tickets --url https://tickets.example/mcp --header \"Authorization: Bearer …\"
-  gander extensions add search --network --env API_KEY=… -- search-mcp")]
+  gander extensions add search --network --env API_KEY=… -- search-mcp
+  gander extensions add memory")]
     Add {
         /// A name, which its tools begin with
         name: String,
@@ -52,6 +53,16 @@ Examples:
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
+    /// Use a known one again in every session
+    On {
+        /// Its name
+        name: String,
+    },
+    /// Use one in no session, and keep it in mind
+    Off {
+        /// Its name
+        name: String,
+    },
     /// Log in at one that wants it, in a browser on this machine
     Login {
         /// Its name
@@ -68,7 +79,7 @@ Examples:
         #[arg(long, value_name = "ID")]
         session: Option<String>,
     },
-    /// The MCP servers of every session, or those of one and how they are
+    /// Those of every session, or those of one and how they are
     List {
         /// Those of this session
         #[arg(long, value_name = "ID")]
@@ -103,6 +114,8 @@ fn request(command: &ExtensionsCommand) -> anyhow::Result<(&'static str, Value)>
         ExtensionsCommand::Remove { name, session } => {
             ("_gander/extensions/remove", json!({ "sessionId": session, "name": name }))
         }
+        ExtensionsCommand::On { name } => ("_gander/extensions/switch", json!({ "name": name, "on": true })),
+        ExtensionsCommand::Off { name } => ("_gander/extensions/switch", json!({ "name": name, "on": false })),
         ExtensionsCommand::Login { name, session } => {
             ("_gander/extensions/login", json!({ "sessionId": session, "name": name }))
         }

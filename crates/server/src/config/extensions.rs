@@ -1,6 +1,7 @@
 //! The owner's MCP servers, as the settings file names them.
 
 use gander_agent::mcp::{Reach, Spec};
+use gander_agent::tools::BuiltIn;
 use toml::Value;
 
 use super::Keys;
@@ -25,7 +26,13 @@ impl Extension {
         self.entry.is_secret()
     }
 
-    /// As it is started; none if it is switched off.
+    /// Tools of our own that it switches on or off.
+    pub(super) fn switch(&self) -> Option<(BuiltIn, bool)> {
+        let built_in = BuiltIn::named(&self.name).filter(|_| self.entry.is_built_in())?;
+        Some((built_in, self.entry.enabled != Some(false)))
+    }
+
+    /// As it is started; none if it is switched off, or starts nothing.
     pub(super) fn spec(&self, keys: &Keys) -> Option<Spec> {
         self.entry.spec(&self.name, keys, Reach::Anywhere)
     }

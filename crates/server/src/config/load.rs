@@ -110,6 +110,7 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
     sections.providers = from_file.providers;
     let keys = environment_keys(environment, &sections.providers).or(&from_file.keys);
     Ok(Config {
+        built_ins: from_file.extensions.iter().filter_map(|extension| extension.switch()).collect(),
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
         agents: from_file.agents.into_iter().map(|agent| agent.agent(environment)).collect(),
         native: true,

@@ -56,6 +56,25 @@ pub async fn known(desk: &Desk, peer: &Peer, session: Option<SessionId>) -> Resu
     Ok(known)
 }
 
+/// This entry with the secrets of the server that it changes. What belongs to the owner is handed on by the owner alone.
+pub async fn keeping(
+    desk: &Desk,
+    peer: &Peer,
+    session: Option<SessionId>,
+    name: &str,
+    entry: Entry,
+) -> Result<Entry, Refusal> {
+    let is_owner = peer.principal == Principal::owner();
+    let before = match session {
+        Some(session) if !is_owner => {
+            range(desk, peer, Some(session)).await?;
+            desk.extensions.own(session)
+        }
+        Some(_) | None => known(desk, peer, session).await?,
+    };
+    Ok(desk.extensions.keeping(entry, before.iter().find(|spec| spec.name == name)))
+}
+
 /// Takes a server away from a session of this client's, or from all.
 pub async fn remove(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
     let (range, view) = range(desk, peer, session).await?;

@@ -95,6 +95,13 @@ impl Kept {
         self.lock().off.contains(&(range, name.to_owned()))
     }
 
+    /// Whether tools of our own were switched here; none if nobody said.
+    pub(super) fn switched(&self, range: Range, name: &str) -> Option<bool> {
+        let (known, place) = (self.lock(), (range, name.to_owned()));
+        let on = known.added.get(&place).is_some_and(|added| added.entry.is_built_in());
+        if known.off.contains(&place) { Some(false) } else { on.then_some(true) }
+    }
+
     /// Adds one, or puts it in place of one of the same name.
     pub(super) async fn add(&self, range: Range, name: &str, added: Added) -> Result<(), StoreError> {
         let Added { entry, guarded } = added;

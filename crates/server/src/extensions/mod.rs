@@ -1,23 +1,24 @@
 //! The MCP servers of sessions: those that clients bring along and those that the owner configured.
 
+mod built_in;
 mod entry;
 mod kept;
 mod logins;
 mod pins;
 mod project;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gander_agent::mcp::{Circumstances, Condition, Keyring, PromptSpec, Reach, Servers, Spec, Standing};
 use gander_agent::sandbox::{Network, Sandbox};
-use gander_agent::tools::{Environment, Guard, Limits, Redactor};
+use gander_agent::tools::{BuiltIn, BuiltIns, Environment, Guard, Limits, Redactor, absence};
 use gander_domain::{Part, Principal, SessionId, SessionView};
 use serde_json::{Value, json};
 
-pub use entry::Entry;
+pub use entry::{Entry, Kind};
 pub use kept::{Kept, Range};
 pub use logins::VaultPurse;
 pub use pins::PinStore;
@@ -43,6 +44,8 @@ const REMEMBERED: usize = 1_000;
 /// The MCP servers of all sessions. What clients bring along lives in memory alone, with the secrets that came with it.
 pub struct Extensions {
     configured: Vec<Spec>,
+    /// Tools of our own that the settings file switches.
+    switched: BTreeMap<BuiltIn, bool>,
     ground: Ground,
     sessions: Mutex<HashMap<SessionId, Place>>,
     logins: Logins,
@@ -98,6 +101,12 @@ pub enum ExtensionError {
     Store(#[from] StoreError),
 }
 
+/// What a session works with.
+struct Lineup {
+    servers: Vec<Spec>,
+    built_ins: BuiltIns,
+}
+
 struct Place {
     owner: Principal,
     workspace: PathBuf,
@@ -106,15 +115,15 @@ struct Place {
 }
 
 impl Extensions {
-    /// With these for every session.
-    pub fn new(configured: Vec<Spec>, ground: Ground) -> Self {
-        Self { configured, ground, sessions: Mutex::default(), logins: Logins::default() }
+    /// With these for every session, and these of our own tools switched.
+    pub fn new(configured: Vec<Spec>, switched: BTreeMap<BuiltIn, bool>, ground: Ground) -> Self {
+        Self { configured, switched, ground, sessions: Mutex::default(), logins: Logins::default() }
     }
 
     /// A client opens a session and brings these along. They start in the background, and so do the owner's.
     pub fn bring(&self, view: &SessionView, specs: Vec<Spec>) {
         let mut sessions = self.lock();
-        let mut brought = sessions.get(&view.session).map(|place| place.brought.clone()).unwrap_or_default();
+        let mut brought = brought(&sessions, view.session);
         brought.retain(|old| specs.iter().all(|new| new.name != old.name));
         brought.extend(specs);
         self.settle(&mut sessions, view, brought).wake();
@@ -123,14 +132,13 @@ impl Extensions {
     /// The servers of a session, for a run of it.
     pub fn of(&self, view: &SessionView) -> Arc<Servers> {
         let mut sessions = self.lock();
-        let brought = sessions.get(&view.session).map(|place| place.brought.clone()).unwrap_or_default();
+        let brought = brought(&sessions, view.session);
         self.settle(&mut sessions, view, brought)
     }
 
     /// Which servers a session has now.
     pub fn specs(&self, view: &SessionView) -> Vec<Spec> {
-        let brought = self.lock().get(&view.session).map(|place| place.brought.clone()).unwrap_or_default();
-        self.effective(view.session, Path::new(&view.workspace), &brought)
+        self.lineup(view.session, Path::new(&view.workspace), &self.brought(view.session)).servers
     }
 
     /// Which servers every session has.
@@ -147,8 +155,11 @@ impl Extensions {
 
     /// Uses a known server in every session again.
     pub async fn switch_on(&self, name: &str) -> Result<(), ExtensionError> {
-        self.known_everywhere(name)?;
-        self.restore(Range::Everywhere, name).await
+        let servers = self.known_everywhere(name)?;
+        match self.built_in(name, &servers) {
+            Some(built_in) => self.turn_on(Range::Everywhere, built_in).await,
+            None => self.restore(Range::Everywhere, name).await,
+        }
     }
 
     /// Uses again what was switched off here.
@@ -162,15 +173,18 @@ impl Extensions {
 
     /// Uses a known server no longer, and keeps it in mind.
     pub async fn switch_off(&self, name: &str) -> Result<(), ExtensionError> {
-        self.known_everywhere(name)?;
+        let servers = self.known_everywhere(name)?;
+        let name = self.built_in(name, &servers).map_or(name, |built_in| built_in.name());
         self.ground.kept.switch_off(Range::Everywhere, name).await?;
         self.refresh();
         Ok(())
     }
 
-    fn known_everywhere(&self, name: &str) -> Result<(), ExtensionError> {
-        match self.switches().iter().any(|(spec, _)| spec.name == name) {
-            true => Ok(()),
+    /// The servers that are known for every session, if this is one of them or one of our own.
+    fn known_everywhere(&self, name: &str) -> Result<Vec<Spec>, ExtensionError> {
+        let servers: Vec<Spec> = self.switches().into_iter().map(|(spec, _)| spec).collect();
+        match BuiltIn::named(name).is_some() || servers.iter().any(|spec| spec.name == name) {
+            true => Ok(servers),
             false => Err(ExtensionError::NoSuch(name.to_owned())),
         }
     }
@@ -179,6 +193,13 @@ impl Extensions {
     pub async fn add(&self, range: Range, name: &str, entry: Entry, rights: Rights) -> Result<(), ExtensionError> {
         if entry == Entry::default() && self.is_configured(name) {
             return self.restore(range, name).await;
+        }
+        let own = BuiltIn::named(name).filter(|_| entry == Entry::default() || entry.is_built_in());
+        if let Some(built_in) = own {
+            return self.turn_on(range, built_in).await;
+        }
+        if entry == Entry::default() {
+            return Err(ExtensionError::Refused(absence(name)));
         }
         let entry = entry.checked(name).map_err(ExtensionError::Refused)?;
         let guarded = rights == Rights::Addresses;
@@ -190,10 +211,23 @@ impl Extensions {
         Ok(())
     }
 
+    /// This entry with what its writer could not see of the server that it changes.
+    pub fn keeping(&self, entry: Entry, before: Option<&Spec>) -> Entry {
+        before.map_or(entry.clone(), |before| entry.keeping(before, &self.ground.keys))
+    }
+
+    /// Those that were added to this session itself.
+    pub fn own(&self, session: SessionId) -> Vec<Spec> {
+        self.added(Range::Session(session))
+    }
+
     /// Takes a server away, from this session or from all.
     pub async fn remove(&self, range: Range, view: Option<&SessionView>, name: &str) -> Result<(), ExtensionError> {
         let known = || self.switches().into_iter().map(|(spec, _)| spec).collect();
         let there: Vec<Spec> = view.map_or_else(known, |view| self.specs(view));
+        if let Some(built_in) = self.built_in(name, &there) {
+            return self.turn_off(range, built_in).await;
+        }
         if there.iter().all(|spec| spec.name != name) {
             return Err(ExtensionError::NoSuch(name.to_owned()));
         }
@@ -211,7 +245,9 @@ impl Extensions {
     fn refresh(&self) {
         for (session, place) in self.lock().iter() {
             let awake = !place.servers.are_asleep();
-            place.servers.set(self.effective(*session, &place.workspace, &place.brought));
+            let Lineup { servers, built_ins } = self.lineup(*session, &place.workspace, &place.brought);
+            place.servers.set(servers);
+            place.servers.lend(built_ins);
             if awake {
                 place.servers.wake();
             }
@@ -269,24 +305,30 @@ impl Extensions {
 
     /// The session's place, with the servers that it has by now.
     fn settle(&self, sessions: &mut HashMap<SessionId, Place>, view: &SessionView, brought: Vec<Spec>) -> Arc<Servers> {
-        let specs = self.effective(view.session, Path::new(&view.workspace), &brought);
-        if specs.is_empty() && !sessions.contains_key(&view.session) {
-            return Arc::default();
-        }
+        let Lineup { servers, built_ins } = self.lineup(view.session, Path::new(&view.workspace), &brought);
         forget(sessions);
         let place = sessions.entry(view.session).or_insert_with(|| self.place(view));
         place.brought = brought;
-        place.servers.set(specs);
+        place.servers.set(servers);
+        place.servers.lend(built_ins);
         Arc::clone(&place.servers)
     }
 
     /// The nearer, the stronger: the owner's, the project's, the client's, the session's own.
-    fn effective(&self, session: SessionId, workspace: &Path, brought: &[Spec]) -> Vec<Spec> {
+    fn lineup(&self, session: SessionId, workspace: &Path, brought: &[Spec]) -> Lineup {
         let project = project::entries(&self.ground.trust, workspace);
-        let project = project.iter().filter_map(|(name, entry)| entry.spec(name, &Keys::default(), Reach::Anywhere));
+        let spec = |(name, entry): &(String, Entry)| entry.spec(name, &Keys::default(), Reach::Anywhere);
+        let theirs: Vec<Spec> = project.iter().filter_map(spec).collect();
         let own = self.added(Range::Session(session));
-        let all = joined([self.everywhere(), project.collect(), brought.to_vec(), own]);
-        all.into_iter().filter(|spec| !self.ground.kept.is_off(Range::Session(session), &spec.name)).collect()
+        let all = joined([self.everywhere(), theirs, brought.to_vec(), own]);
+        let on = |spec: &Spec| !self.ground.kept.is_off(Range::Session(session), &spec.name);
+        let servers: Vec<Spec> = all.into_iter().filter(on).collect();
+        let built_ins = self.built_ins_beside(session, &project, &servers);
+        Lineup { servers, built_ins }
+    }
+
+    fn brought(&self, session: SessionId) -> Vec<Spec> {
+        brought(&self.lock(), session)
     }
 
     fn added(&self, range: Range) -> Vec<Spec> {
@@ -334,9 +376,24 @@ fn joined<const N: usize>(sources: [Vec<Spec>; N]) -> Vec<Spec> {
     all
 }
 
+fn brought(sessions: &HashMap<SessionId, Place>, session: SessionId) -> Vec<Spec> {
+    sessions.get(&session).map(|place| place.brought.clone()).unwrap_or_default()
+}
+
+/// What a client brought along is known here alone: places without that go first.
 fn forget(sessions: &mut HashMap<SessionId, Place>) {
     if sessions.len() >= REMEMBERED {
-        sessions.retain(|_, place| !place.servers.are_asleep());
+        sessions.retain(|_, place| !place.brought.is_empty() || !place.is_free());
+        if sessions.len() >= REMEMBERED / 2 {
+            sessions.retain(|_, place| !place.servers.are_asleep());
+        }
+    }
+}
+
+impl Place {
+    /// True if no run uses it and none of its servers is awake.
+    fn is_free(&self) -> bool {
+        Arc::strong_count(&self.servers) == 1 && self.servers.are_asleep()
     }
 }
 

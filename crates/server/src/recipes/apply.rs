@@ -6,9 +6,10 @@ use gander_wire::acp::Refusal;
 
 use super::{Followed, extensions, ready};
 use crate::app::Peer;
-use crate::door::Desk;
 use crate::door::acp::{refusal, unavailable};
 use crate::door::goose::config::model_of;
+use crate::door::{Desk, extensions as door};
+use crate::extensions::Entry;
 use crate::hub::Ack;
 
 /// What somebody wants.
@@ -45,6 +46,10 @@ pub async fn apply(desk: &Desk, peer: &Peer, view: &SessionView, wish: Wish) -> 
         .follow(view.session, &Followed { recipe: recipe.clone(), folder })
         .await
         .map_err(|error| unavailable(&error))?;
+    let there = desk.extensions.built_ins(view);
+    for built_in in wanted.built_ins.into_iter().filter(|wanted| !there.has(*wanted)) {
+        door::add(desk, peer, Some(view.session), built_in.name(), Entry::built_in()).await?;
+    }
     if !wanted.specs.is_empty() {
         desk.extensions.bring(view, wanted.specs);
     }

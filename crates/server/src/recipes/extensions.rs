@@ -4,28 +4,26 @@ use std::path::PathBuf;
 
 use gander_agent::mcp::{Reach, Spec, Transport};
 use gander_agent::recipe::{Extension, Recipe};
-use gander_agent::tools::Guard;
+use gander_agent::tools::{BuiltIn, Guard};
 use gander_wire::acp::Refusal;
 use serde_json::Value;
 
 use crate::app::Peer;
 use crate::door::Desk;
 
-/// What goose calls the tools that are built in here.
-const BUILT_IN: [&str; 6] = ["developer", "todo", "skills", "apps", "summon", "analyze"];
-
-/// Servers to bring along, and the names of those that are not to be had here.
+/// Servers to bring along, tools of our own to switch on, and the names of those that are not to be had here.
 pub(super) struct Wanted {
     pub(super) specs: Vec<Spec>,
+    pub(super) built_ins: Vec<BuiltIn>,
     pub(super) absent: Vec<String>,
 }
 
 /// What a recipe's extensions mean. The owner's own servers are there for every session already.
 pub(super) fn wanted(desk: &Desk, peer: &Peer, recipe: &Recipe, approved: &[String]) -> Result<Wanted, Refusal> {
-    let mut wanted = Wanted { specs: Vec::new(), absent: Vec::new() };
+    let mut wanted = Wanted { specs: Vec::new(), built_ins: Vec::new(), absent: Vec::new() };
     for extension in &recipe.extensions {
         let name = extension.name.as_str();
-        if desk.extensions.is_configured(name) || (BUILT_IN.contains(&name) && extension.cmd.is_none()) {
+        if desk.extensions.is_configured(name) {
             continue;
         }
         match extension.kind.as_str() {
@@ -40,7 +38,10 @@ pub(super) fn wanted(desk: &Desk, peer: &Peer, recipe: &Recipe, approved: &[Stri
                 return Err(Refusal::BadParams(text));
             }
             "streamable_http" => wanted.specs.push(address(extension, peer.local || desk.remote_commands)),
-            _ => wanted.absent.push(name.to_owned()),
+            _ => match BuiltIn::named(name) {
+                Some(built_in) => wanted.built_ins.push(built_in),
+                None => wanted.absent.push(name.to_owned()),
+            },
         }
     }
     Ok(wanted)

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad;
+mod built_in;
 mod chat;
 mod house;
 mod routes;

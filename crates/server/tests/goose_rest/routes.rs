@@ -156,28 +156,30 @@ async fn extensions_come_and_go() {
     };
     let listed = house.get(&format!("/sessions/{id}/extensions")).await.1;
     assert!(!listed.to_string().contains("hush-hush-hush"), "{listed}");
-    assert_eq!(names(listed), ["developer", "files"]);
+    let usual = ["developer", "todo", "skills", "apps", "summon"];
+    let and = |more: &str| -> Vec<String> { usual.iter().chain([&more]).map(|name| (*name).to_owned()).collect() };
+    assert_eq!(names(listed), and("files"));
     assert_eq!(house.post("/agent/remove_extension", json!({"session_id": id, "name": "files"})).await.0, 200);
-    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), ["developer"]);
+    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), usual);
     let web = json!({"name": "web", "enabled": true, "config": {"type": "streamable_http", "uri": "https://example.org/mcp"}});
     assert_eq!(house.post("/config/extensions", web).await.0, 200);
-    assert_eq!(names(house.get("/config/extensions").await.1), ["developer", "web"]);
-    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), ["developer", "web"]);
+    assert_eq!(names(house.get("/config/extensions").await.1).split_off(5), ["memory", "web"]);
+    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), and("web"));
     let switches = |listed: Value| listed["extensions"].as_array().unwrap().last().unwrap()["enabled"].clone();
     let off = json!({"name": "web", "enabled": false, "config": {}});
     assert_eq!(house.post("/config/extensions", off).await.0, 200);
     assert_eq!(switches(house.get("/config/extensions").await.1), json!(false), "it stays in the list");
-    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), ["developer"], "and is not used");
+    assert_eq!(names(house.get(&format!("/sessions/{id}/extensions")).await.1), usual, "and is not used");
     let on = json!({"name": "web", "enabled": true, "config": {"type": "streamable_http", "uri": "https://example.org/mcp"}});
     assert_eq!(house.post("/config/extensions", on).await.0, 200);
     assert_eq!(switches(house.get("/config/extensions").await.1), json!(true));
     let none = json!({"name": "computercontroller", "enabled": true, "config": {"type": "builtin"}});
     let (status, said) = house.post("/config/extensions", none).await;
     assert_eq!(status, 400);
-    assert!(said.to_string().contains("built in is: developer"), "{said}");
+    assert!(said.to_string().contains("developer runs commands and fetches pages"), "{said}");
     assert_eq!(house.delete("/config/extensions/web").await.0, 200);
     assert_eq!(house.delete("/config/extensions/web").await.0, 404);
-    assert_eq!(names(house.get("/config/extensions").await.1), ["developer"]);
+    assert_eq!(names(house.get("/config/extensions").await.1).split_off(5), ["memory"]);
     let old = json!({"name": "old", "config": {"type": "sse", "uri": "https://example.org/sse"}});
     assert_eq!(house.post("/config/extensions", old).await.0, 400);
 }
@@ -305,7 +307,10 @@ async fn what_is_small_and_what_is_not_here() {
     let house = House::open().await;
     assert_eq!(house.get("/status").await.1, "ok");
     assert!(house.get("/features").await.1["features"].is_object());
-    assert_eq!(house.get("/system_info").await.1["enabled_extensions"], json!(["developer"]));
+    assert_eq!(
+        house.get("/system_info").await.1["enabled_extensions"],
+        json!(["developer", "todo", "skills", "apps", "summon"])
+    );
     assert_eq!(house.get("/config/validate").await.0, 200);
     assert_eq!(house.get("/config/extensions").await.1["extensions"][0]["enabled"], json!(true));
     assert_eq!(house.get("/config/prompts").await.1, json!({"prompts": []}));

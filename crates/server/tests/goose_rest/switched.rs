@@ -29,7 +29,8 @@ async fn comes_back(name: &str, config: Value) {
     house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": config})).await;
     let before = held();
     assert!(before[0].contains("hush-hush-hush"), "{before:?}");
-    let shown = house.get("/config/extensions").await.1["extensions"][1].clone();
+    let listed = house.get("/config/extensions").await.1["extensions"].as_array().unwrap().clone();
+    let shown = listed.into_iter().find(|known| known["name"] == name).unwrap();
     assert!(!shown.to_string().contains("hush"), "{shown}");
     house.ok("/config/extensions", json!({"name": name, "enabled": false, "config": shown})).await;
     assert!(held().is_empty());
@@ -40,6 +41,12 @@ async fn comes_back(name: &str, config: Value) {
     assert!(of_session(&house, &session).await.is_empty());
     house.ok("/agent/add_extension", json!({"session_id": session, "config": shown})).await;
     assert_eq!(of_session(&house, &session).await, before);
+    let mut slower = shown.clone();
+    slower["timeout"] = json!(7);
+    house.ok("/agent/add_extension", json!({"session_id": session, "config": slower})).await;
+    assert_eq!(of_session(&house, &session).await, before, "what was not changed is kept");
+    house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": slower})).await;
+    assert_eq!(held(), before);
     let other = json!({"type": "streamable_http", "uri": "https://example.org/other"});
     house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": other})).await;
     assert_eq!(held(), ["https://example.org/other []"], "another one takes its place");

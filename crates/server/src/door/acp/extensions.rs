@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gander_agent::tools::BuiltIn;
 use gander_domain::{Command, SessionId};
 use gander_wire::acp::Refusal;
 use serde::Deserialize;
@@ -31,6 +32,7 @@ pub(super) async fn call(desk: &Desk, peer: &Peer, method: &str, params: Value) 
         "_gander/extensions/list" => extensions(desk, peer, params).await,
         "_gander/extensions/add" => add_extension(desk, peer, params).await,
         "_gander/extensions/remove" => remove_extension(desk, peer, params).await,
+        "_gander/extensions/switch" => switch_extension(desk, peer, params).await,
         "_gander/extensions/login" => log_in(desk, peer, params).await,
         "_gander/extensions/login/wait" => logged_in(desk, peer, params).await,
         "_gander/extensions/logout" => log_out(desk, peer, params).await,
@@ -122,10 +124,20 @@ async fn show(desk: &Desk, peer: &Peer, params: &Value) -> Result<Value, Refusal
 
 async fn extensions(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
     let MaybeNamed { session_id } = read(params)?;
-    if let Some(session) = session_id {
-        own(desk, peer, session).await?;
-    }
-    Ok(json!({ "extensions": desk.extensions.list(session_id) }))
+    let on = match session_id {
+        Some(session) => {
+            let view = desk.hub.view_for(session, &peer.principal).await.map_err(|error| refusal(session, &error))?;
+            desk.extensions.built_ins(&view)
+        }
+        None => desk.extensions.built_ins_everywhere(),
+    };
+    let shown = |known: BuiltIn| {
+        let state = if on.has(known) { "on" } else { "off" };
+        json!({ "name": known.name(), "place": "built in", "state": state, "description": known.description() })
+    };
+    let ours = BuiltIn::ALL.map(shown).into_iter();
+    let servers = desk.extensions.list(session_id).as_array().cloned().unwrap_or_default();
+    Ok(json!({ "extensions": ours.chain(servers).collect::<Vec<_>>() }))
 }
 
 #[derive(Deserialize)]
@@ -145,6 +157,18 @@ async fn add_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value,
 async fn remove_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
     let Extension { session_id, name, .. } = read(params)?;
     door::remove(desk, peer, session_id, &name).await.map(|()| json!({}))
+}
+
+#[derive(Deserialize)]
+struct Switched {
+    name: String,
+    on: bool,
+}
+
+async fn switch_extension(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {
+    let Switched { name, on } = read(params)?;
+    let switch = if on { door::Switch::On } else { door::Switch::Off };
+    door::switch(desk, peer, &name, switch).await.map(|()| json!({}))
 }
 
 async fn log_in(desk: &Desk, peer: &Peer, params: Value) -> Result<Value, Refusal> {

@@ -102,11 +102,3 @@ pub async fn save_defaults(desk: &Desk, peer: &Peer, provider: &str, model: Opti
     save(desk, peer, Shelf::Config, PROVIDER, json!(provider)).await?;
     save(desk, peer, Shelf::Config, MODEL, json!(model)).await
 }
-
-/// The extension that the built-in tools are shown as.
-pub fn built_in() -> Value {
-    json!({
-        "type": "builtin", "name": "developer", "display_name": "Developer", "bundled": true,
-        "description": "The built-in tools: files, search, commands, the web and plans",
-    })
-}

@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gander_agent::mcp::{Spec, Transport};
+use gander_agent::tools::BuiltIn;
 use gander_domain::{SessionId, SessionView};
 use gander_wire::acp::Refusal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::config::built_in;
 use crate::app::Peer;
 use crate::config::Span;
 use crate::door::extensions::Switch;
 use crate::door::{Desk, extensions};
 use crate::extensions::Entry;
-
-/// The name under which the built-in tools are known.
-pub const BUILT_IN: &str = "developer";
 
 /// The fields of a configuration that mean something here.
 #[derive(Default, PartialEq, Eq, Deserialize)]
@@ -35,18 +32,16 @@ struct Config {
     timeout: Option<u64>,
 }
 
-/// Adds one to a session, or to all. The built-in tools are always there. What comes back as it was shown is used as
-/// it is: it was shown without its secrets, and must not lose them.
+/// Adds one to a session, or to all. What comes back as it was shown, or changed, was shown without its secrets and
+/// keeps them.
 pub async fn add(desk: &Desk, peer: &Peer, session: Option<SessionId>, config: &Value) -> Result<(), Refusal> {
     let (name, entry) = entry(config).map_err(Refusal::BadParams)?;
-    match name.as_str() {
-        BUILT_IN => Ok(()),
-        _ if is_as_shown(desk, peer, session, config).await? => extensions::restore(desk, peer, session, &name).await,
-        // Its kind says that it should be here, and it is not.
-        _ if entry == Entry::default() && !desk.extensions.is_configured(&name) => Err(Refusal::BadParams(format!(
-            "no such built-in extension, nor one of the settings file (built in is: {BUILT_IN}): {name}"
-        ))),
-        _ => extensions::add(desk, peer, session, &name, entry).await,
+    match is_as_shown(desk, peer, session, config).await? {
+        true => extensions::restore(desk, peer, session, &name).await,
+        false => {
+            let entry = extensions::keeping(desk, peer, session, &name, entry).await?;
+            extensions::add(desk, peer, session, &name, entry).await
+        }
     }
 }
 
@@ -62,37 +57,33 @@ fn is_same(given: &Value, shown: &Value) -> bool {
     matches!((read(given), read(shown)), (Ok(given), Ok(shown)) if given == shown)
 }
 
-/// Takes one away from a session, or from all. The built-in tools stay.
+/// Takes one away from a session, or from all.
 pub async fn remove(desk: &Desk, peer: &Peer, session: Option<SessionId>, name: &str) -> Result<(), Refusal> {
-    match name {
-        BUILT_IN => Err(Refusal::BadParams("the built-in tools stay: choose another mode".to_owned())),
-        _ => extensions::remove(desk, peer, session, name).await,
-    }
+    extensions::remove(desk, peer, session, name).await
 }
 
-/// Uses one in every session, or no longer. The built-in tools stay.
+/// Uses one in every session, or no longer.
 pub async fn switch(desk: &Desk, peer: &Peer, name: &str, switch: Switch) -> Result<(), Refusal> {
-    match (name, switch) {
-        (BUILT_IN, Switch::On) => Ok(()),
-        (BUILT_IN, Switch::Off) => remove(desk, peer, None, name).await,
-        _ => extensions::switch(desk, peer, name, switch).await,
-    }
+    extensions::switch(desk, peer, name, switch).await
 }
 
-/// Those that are known for every session, each with whether it is used; the built-in tools first.
+/// Those that are known for every session, each with whether it is used; our own tools first.
 pub fn known(desk: &Desk) -> Vec<(Value, bool)> {
-    let known = desk.extensions.switches().into_iter().map(|(spec, on)| (config(&spec), on));
-    std::iter::once((built_in(), true)).chain(known).collect()
+    let servers = desk.extensions.switches().into_iter().map(|(spec, on)| (config(&spec), on));
+    let ours = desk.extensions.built_in_switches().into_iter().map(|(known, on)| (built_in(known), on));
+    ours.chain(servers).collect()
 }
 
-/// Those of a session, without secrets; the built-in tools first.
+/// Those of a session, without secrets; our own tools first.
 pub fn of_session(desk: &Desk, view: &SessionView) -> Vec<Value> {
-    std::iter::once(built_in()).chain(desk.extensions.specs(view).iter().map(config)).collect()
+    let ours = desk.extensions.built_ins(view);
+    ours.iter().map(built_in).chain(desk.extensions.specs(view).iter().map(config)).collect()
 }
 
 /// Those of every session, in the same form.
 pub fn everywhere(desk: &Desk) -> Vec<Value> {
-    std::iter::once(built_in()).chain(desk.extensions.everywhere().iter().map(config)).collect()
+    let ours = desk.extensions.built_ins_everywhere();
+    ours.iter().map(built_in).chain(desk.extensions.everywhere().iter().map(config)).collect()
 }
 
 /// Its name in a list of configurations.
@@ -118,14 +109,27 @@ fn entry(config: &Value) -> Result<(String, Entry), String> {
     let timeout = config.timeout.map(|seconds| Span(Duration::from_secs(seconds)));
     let common = Entry { timeout, env_keys: config.env_keys, ..Entry::default() };
     let entry = match config.kind.as_str() {
-        _ if config.name == BUILT_IN => Entry::default(),
         "stdio" => Entry { command: Some(config.cmd.into()), args: config.args, env: config.envs, ..common },
         "streamable_http" => Entry { url: Some(config.uri), headers: config.headers, ..common },
-        // Only a name: one that the settings file has.
+        // Only a name: one of our own, or one that the settings file has.
         "" | "builtin" | "platform" => Entry::default(),
         other => return Err(format!("extensions of this type are not supported: {other}")),
     };
     Ok((config.name, entry))
+}
+
+/// Tools of our own, as goose shows its own.
+fn built_in(built_in: BuiltIn) -> Value {
+    let kind = match built_in {
+        BuiltIn::Developer | BuiltIn::Memory => "builtin",
+        BuiltIn::Todo | BuiltIn::Skills | BuiltIn::Apps | BuiltIn::Summon => "platform",
+    };
+    let mut title = built_in.name().to_owned();
+    title[..1].make_ascii_uppercase();
+    json!({
+        "type": kind, "name": built_in.name(), "display_name": title, "bundled": true,
+        "description": built_in.description(),
+    })
 }
 
 fn config(spec: &Spec) -> Value {

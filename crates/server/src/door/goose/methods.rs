@@ -39,7 +39,7 @@ pub async fn call(desk: &Desk, peer: &Peer, name: &str, params: Value) -> Result
         Some(_) | None => match name {
             "tools/list" | "tools" => {
                 let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
-                Ok(json!({ "tools": providers::tools(desk, &view.settings) }))
+                Ok(json!({ "tools": providers::tools(desk, &view) }))
             }
             "extensions/available" => Ok(json!({ "extensions": extensions::everywhere(desk) })),
             "extensions/add" => add_extension(desk, peer, params).await,

@@ -1,16 +1,28 @@
 //! Providers and tools as goose's objects.
 
 use gander_agent::model::ToolSpec;
-use gander_domain::Settings;
+use gander_agent::tools::BuiltIn;
+use gander_domain::SessionView;
 use serde_json::{Value, json};
 
 use crate::door::Desk;
 use crate::models::{Provider, Variable};
 
-/// The tools of a session, by name.
-pub fn tools(desk: &Desk, settings: &Settings) -> Vec<Value> {
-    let offered = desk.shelf.library().mode(settings).offers(&desk.tools);
-    let mut tools: Vec<&ToolSpec> = offered.iter().collect();
+/// The tools of our own that a session has, by name.
+pub fn tools(desk: &Desk, view: &SessionView) -> Vec<Value> {
+    let on = desk.extensions.built_ins(view);
+    tools_of(desk, view, |tool| on.offer(tool))
+}
+
+/// The same of one extension alone.
+pub fn tools_in(desk: &Desk, view: &SessionView, extension: &str) -> Vec<Value> {
+    let wanted = BuiltIn::named(extension).filter(|wanted| desk.extensions.built_ins(view).has(*wanted));
+    tools_of(desk, view, |tool| wanted.is_some_and(|wanted| wanted.holds(tool)))
+}
+
+fn tools_of(desk: &Desk, view: &SessionView, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
+    let offered = desk.shelf.library().mode(&view.settings).offers(&desk.tools);
+    let mut tools: Vec<&ToolSpec> = offered.iter().filter(|tool| is_wanted(&tool.name)).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.into_iter().map(tool).collect()
 }

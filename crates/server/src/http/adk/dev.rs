@@ -98,7 +98,9 @@ fn tools(site: &Site, agent: &AgentManifest) -> Vec<Tool> {
         description: spec.description.clone(),
         parameters: spec.schema.clone(),
     };
-    desk.shelf.library().mode(&settings).offers(&desk.tools).iter().map(tool).collect()
+    let (offered, on) =
+        (desk.shelf.library().mode(&settings).offers(&desk.tools), desk.extensions.built_ins_everywhere());
+    offered.iter().filter(|spec| on.offer(&spec.name)).map(tool).collect()
 }
 
 fn is_true(text: Option<&str>) -> bool {

@@ -161,8 +161,10 @@ pub(super) async fn tools(caller: Caller, query: Result<Query<OfSession>, QueryR
     let Query(OfSession { session_id, extension_name }) = query.map_err(|_| bad("session_id is missing"))?;
     let session = session_id.parse().map_err(|_| no_session())?;
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    let ours = extension_name.is_none_or(|name| name.is_empty() || name == "developer");
-    json_answer(if ours { Value::Array(providers::tools(caller.desk(), &view.settings)) } else { json!([]) })
+    json_answer(Value::Array(match extension_name.filter(|name| !name.is_empty()) {
+        Some(extension) => providers::tools_in(caller.desk(), &view, &extension),
+        None => providers::tools(caller.desk(), &view),
+    }))
 }
 
 #[derive(Deserialize)]
@@ -190,7 +192,7 @@ pub(super) async fn remove_extension(caller: Caller, body: Bytes) -> Answer {
     let Remove { session_id, name } = read(&body)?;
     let session = session_id.parse().map_err(|_| no_session())?;
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    if name == extensions::BUILT_IN || caller.desk().extensions.specs(&view).iter().any(|spec| spec.name == name) {
+    if extensions::of_session(caller.desk(), &view).iter().any(|known| extensions::name(known) == name) {
         extensions::remove(caller.desk(), &caller.peer, Some(session), &name).await?;
     }
     empty()

@@ -264,10 +264,12 @@ pub(super) async fn validate(_caller: Caller) -> Answer {
 /// `GET /system_info`.
 pub(super) async fn system_info(caller: Caller) -> Answer {
     let all = config::all(caller.desk(), &caller.peer).await?;
+    let on = extensions::everywhere(caller.desk());
+    let on: Vec<&str> = on.iter().map(extensions::name).collect();
     json_answer(json!({
         "app_version": crate::VERSION, "os": std::env::consts::OS, "os_version": "",
         "architecture": std::env::consts::ARCH, "provider": all.get("GOOSE_PROVIDER"), "model": all.get("GOOSE_MODEL"),
-        "enabled_extensions": ["developer"],
+        "enabled_extensions": on,
     }))
 }
 
