@@ -40,7 +40,7 @@ use crate::sandbox;
 use crate::schedules::{self, Schedules};
 use crate::state::Shared;
 use crate::token::owner_token;
-use crate::trust::Trust;
+use crate::trust::{PROJECT, Trust};
 use crate::vault::Vault;
 
 /// Who is at the other end of a line-delimited connection.
@@ -95,7 +95,7 @@ impl App {
         let schedules = Arc::new(schedules(&config, &store).await?);
         let artifacts = Artifacts::new(Arc::clone(&store));
         let apps = Apps::new(artifacts.clone());
-        let shelf = Arc::new(Shelf::with(config.agents_folder()));
+        let shelf = Arc::new(shelf(&config, &trust));
         let memories = Memories::new(Arc::clone(&store));
         let kept = Kept { grants, trust, extensions, recipes, schedules, apps, artifacts, memories, shelf };
         let native = native(&config, &models, &kept, sandbox);
@@ -235,6 +235,13 @@ fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<A
     manifest.title = title.clone().unwrap_or(manifest.title);
     manifest.description = description.clone().unwrap_or(manifest.description);
     Ok(Agent::new(manifest, Arc::new(backend)))
+}
+
+/// The agents and modes: built in, the owner's, and those of projects that are trusted.
+fn shelf(config: &Config, trust: &Trust) -> Shelf {
+    let trust = trust.clone();
+    let place = PathBuf::from(PROJECT).join("agents");
+    Shelf::with(config.agents_folder()).and_projects(place, move |folder| trust.trusted(folder))
 }
 
 /// Every tool of our own that a session may have, whichever of them are on.
@@ -378,7 +385,7 @@ fn desk(
         tools,
         reply_grace: config.sections.server.reply_grace.0,
         models,
-        catalog: Arc::new(move || known.catalog(roster.roster())),
+        catalog: Arc::new(move |folder| known.catalog(roster.roster_in(folder))),
         status: Arc::new(status),
         control: Arc::new(move |control| pass_on(controls.clone(), control).boxed()),
     }

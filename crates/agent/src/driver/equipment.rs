@@ -12,7 +12,7 @@ use crate::AgentSettings;
 use crate::delegate::MaybeOffice;
 use crate::mcp::Servers;
 use crate::model::{Model, ToolSpec};
-use crate::modes::{ModeSpec, Shelf};
+use crate::modes::{ModeSpec, Section};
 use crate::notes::{Notes, skills};
 use crate::permission::Rule;
 use crate::prompt::{Scene, prompt};
@@ -56,8 +56,8 @@ pub struct Fit {
 
 /// What the server knows about a session's surroundings.
 pub struct Surroundings {
-    /// The agents and their modes.
-    pub shelf: Arc<Shelf>,
+    /// The agents and their modes, as they are in the session's folder.
+    pub shelf: Section,
     /// What the session used up before.
     pub spent: Spent,
     /// The plan so far.
@@ -162,6 +162,6 @@ impl Equipment {
     }
 }
 
-fn mode_of(shelf: &Shelf, settings: &Settings) -> Arc<ModeSpec> {
+fn mode_of(shelf: &Section, settings: &Settings) -> Arc<ModeSpec> {
     shelf.library().mode(settings)
 }

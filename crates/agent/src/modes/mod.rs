@@ -1,4 +1,4 @@
-//! Agents and their modes as data: Markdown files with front matter, built in and the owner's own.
+//! Agents and their modes as data: Markdown files with front matter, built in, the owner's own and a project's.
 
 mod builtin;
 mod front;
@@ -16,7 +16,7 @@ use crate::model::ToolSpec;
 pub use groups::Group;
 pub use library::Library;
 pub use read::{BadFile, Page};
-pub use shelf::Shelf;
+pub use shelf::{Section, Shelf};
 
 /// The name of the agent that serves whoever names none.
 pub const AGENT: &str = "gander";

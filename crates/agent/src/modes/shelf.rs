@@ -1,28 +1,55 @@
-//! The agents in force: built in, with the owner's folder laid over them and read again when it changes.
+//! The agents in force: built in, with the owner's folder laid over them, and over these the folder of a project that
+//! is trusted. Each is read again when it changes.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::library::Library;
 use super::read::Page;
 
-/// How long a look at the folder counts.
+/// How long a look at a folder counts.
 const FRESH: Duration = Duration::from_millis(500);
 
 /// More files than this are not read.
 const MOST_FILES: usize = 500;
 
+/// A longer file is not even read.
+const LARGEST: u64 = 1 << 20;
+
+/// Projects that are kept in mind. Of more, the one that was looked at first is forgotten.
+const MOST_PROJECTS: usize = 256;
+
 /// The agents in force. Files that cannot be read are logged and left out.
-#[derive(Debug)]
 pub struct Shelf {
-    folder: Option<PathBuf>,
-    now: Mutex<Now>,
+    built_in: Arc<Library>,
+    own: Option<Mutex<Layer>>,
+    projects: Option<Projects>,
 }
 
-#[derive(Debug)]
-struct Now {
+/// A shelf as it is in one folder.
+#[derive(Clone, Debug)]
+pub struct Section {
+    shelf: Arc<Shelf>,
+    folder: PathBuf,
+}
+
+/// What projects bring along.
+struct Projects {
+    /// Where they keep it, from their own folder on.
+    place: PathBuf,
+    /// Whether it counts.
+    trusted: Box<dyn Fn(&Path) -> bool + Send + Sync>,
+    known: Mutex<HashMap<PathBuf, Layer>>,
+}
+
+/// The files of one folder, laid over what is below.
+struct Layer {
+    folder: PathBuf,
+    below: Arc<Library>,
     library: Arc<Library>,
     looked: Option<Instant>,
     marks: Vec<Mark>,
@@ -34,42 +61,98 @@ type Mark = (PathBuf, u64, Option<SystemTime>);
 impl Shelf {
     /// Only what is built in.
     pub fn built_in() -> Self {
-        let library = Arc::new(Library::built_in());
-        Self { folder: None, now: Mutex::new(Now { library, looked: None, marks: Vec::new() }) }
+        Self { built_in: Arc::new(Library::built_in()), own: None, projects: None }
     }
 
     /// With the files of this folder, which need not exist.
     pub fn with(folder: PathBuf) -> Self {
-        Self { folder: Some(folder), ..Self::built_in() }
+        let shelf = Self::built_in();
+        let layer = Layer::new(folder, &shelf.built_in);
+        Self { own: Some(Mutex::new(layer)), ..shelf }
     }
 
-    /// The agents as the files are now, or were a moment ago.
+    /// With what projects keep in this place of theirs, where that counts.
+    pub fn and_projects(self, place: PathBuf, trusted: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        let projects = Projects { place, trusted: Box::new(trusted), known: Mutex::default() };
+        Self { projects: Some(projects), ..self }
+    }
+
+    /// The agents of no project as the files are now, or were a moment ago.
     pub fn library(&self) -> Arc<Library> {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = &self.folder
-            && now.looked.is_none_or(|looked| looked.elapsed() >= FRESH)
-        {
-            now.look(folder);
+        match &self.own {
+            Some(layer) => lock(layer).over(&self.built_in),
+            None => Arc::clone(&self.built_in),
         }
-        Arc::clone(&now.library)
+    }
+
+    /// The agents of a session in this folder. Whether it is trusted counts at once.
+    pub fn library_in(&self, folder: &Path) -> Arc<Library> {
+        let below = self.library();
+        let Some(projects) = &self.projects else { return below };
+        let files = folder.join(&projects.place);
+        if !files.is_dir() || !(projects.trusted)(folder) {
+            return below;
+        }
+        let mut known = lock(&projects.known);
+        if known.len() >= MOST_PROJECTS && !known.contains_key(folder) {
+            let first = known.iter().min_by_key(|(_, layer)| layer.looked).map(|(folder, _)| folder.clone());
+            first.map(|folder| known.remove(&folder));
+        }
+        known.entry(folder.to_owned()).or_insert_with(|| Layer::new(files, &below)).over(&below)
+    }
+
+    /// The shelf as it is in this folder.
+    pub fn section(self: &Arc<Self>, folder: impl Into<PathBuf>) -> Section {
+        Section { shelf: Arc::clone(self), folder: folder.into() }
     }
 }
 
-impl Now {
-    fn look(&mut self, folder: &Path) {
-        let marks = marks(folder);
-        self.looked = Some(Instant::now());
-        if marks == self.marks {
-            return;
-        }
-        let pages: Vec<Page> = marks.iter().filter_map(|(path, ..)| page(folder, path)).collect();
-        let mut library = Library::built_in();
-        for bad in library.lay(&pages) {
-            tracing::warn!(folder = %folder.display(), "an agent's file is left out: {bad}");
-        }
-        self.library = Arc::new(library);
-        self.marks = marks;
+impl Section {
+    /// The agents as the files are now, or were a moment ago.
+    pub fn library(&self) -> Arc<Library> {
+        self.shelf.library_in(&self.folder)
     }
+}
+
+impl fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shelf").finish_non_exhaustive()
+    }
+}
+
+impl Layer {
+    fn new(folder: PathBuf, below: &Arc<Library>) -> Self {
+        Self { folder, below: Arc::clone(below), library: Arc::clone(below), looked: None, marks: Vec::new() }
+    }
+
+    /// What there is with this below.
+    fn over(&mut self, below: &Arc<Library>) -> Arc<Library> {
+        let same = Arc::ptr_eq(below, &self.below);
+        if !same || self.looked.is_none_or(|looked| looked.elapsed() >= FRESH) {
+            let marks = marks(&self.folder);
+            self.looked = Some(Instant::now());
+            if !same || marks != self.marks {
+                self.lay(below, marks);
+            }
+        }
+        Arc::clone(&self.library)
+    }
+
+    fn lay(&mut self, below: &Arc<Library>, marks: Vec<Mark>) {
+        let pages: Vec<Page> = marks.iter().filter_map(|mark| page(&self.folder, mark)).collect();
+        let mut library = Library::clone(below);
+        for bad in library.lay(&pages) {
+            tracing::warn!(folder = %self.folder.display(), "an agent's file is left out: {bad}");
+        }
+        // Without files it is what is below, and is known as such.
+        self.library = if pages.is_empty() { Arc::clone(below) } else { Arc::new(library) };
+        (self.below, self.marks) = (Arc::clone(below), marks);
+    }
+}
+
+/// A panic while the lock was held leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Files of the folder and of the folders in it, by name.
@@ -98,7 +181,11 @@ fn mark((path, metadata): (PathBuf, fs::Metadata)) -> Option<Mark> {
     is_page.then(|| (path, metadata.len(), metadata.modified().ok()))
 }
 
-fn page(folder: &Path, path: &Path) -> Option<Page> {
+fn page(folder: &Path, (path, size, _): &Mark) -> Option<Page> {
+    if *size > LARGEST {
+        tracing::warn!(path = %path.display(), size, "an agent's file is too large to be one");
+        return None;
+    }
     let names: Option<Vec<&str>> =
         path.strip_prefix(folder).ok()?.components().map(|name| name.as_os_str().to_str()).collect();
     let read = fs::read_to_string(path);

@@ -1,5 +1,7 @@
 //! Agents by name: what each is, and the back-end that runs it.
 
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,12 +22,17 @@ pub struct Agents {
     any_name: bool,
     /// The roster of the library it was made from.
     roster: Mutex<Option<Made>>,
+    /// The same by folder, for sessions that somebody asked about.
+    rosters: Mutex<HashMap<String, Made>>,
     /// Told when it is another.
     changed: watch::Sender<()>,
 }
 
 /// How often files are looked at while somebody would be told of a change.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Folders whose rosters are kept in mind.
+const MOST_FOLDERS: usize = 256;
 
 /// A roster, and the library that it was made from.
 type Made = (Option<Arc<Library>>, Arc<Roster>);
@@ -59,8 +66,7 @@ impl Agent {
 impl Agents {
     /// With one agent, the default.
     pub fn new(first: Agent) -> Self {
-        let (roster, changed) = (Mutex::default(), watch::Sender::new(()));
-        Self { native: None, others: vec![first], any_name: false, roster, changed }
+        Self { others: vec![first], ..Self::none() }
     }
 
     /// One agent that answers to every name.
@@ -70,9 +76,12 @@ impl Agents {
 
     /// With the agents of this shelf, which this back-end runs.
     pub fn native(shelf: Arc<Shelf>, backend: Arc<dyn Backend>) -> Self {
-        let native = Some(Native { shelf, backend });
-        let (roster, changed) = (Mutex::default(), watch::Sender::new(()));
-        Self { native, others: Vec::new(), any_name: false, roster, changed }
+        Self { native: Some(Native { shelf, backend }), ..Self::none() }
+    }
+
+    fn none() -> Self {
+        let (roster, rosters, changed) = (Mutex::default(), Mutex::default(), watch::Sender::new(()));
+        Self { native: None, others: Vec::new(), any_name: false, roster, rosters, changed }
     }
 
     /// One more.
@@ -94,14 +103,51 @@ impl Agents {
         {
             return Arc::clone(roster);
         }
-        let native = library.iter().flat_map(|library| library.manifests()).map(Arc::new);
-        let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
-        let roster = Arc::new(Roster::new(native.chain(others).collect()));
+        let roster = self.made(library.as_deref());
         let before = kept.replace((library, Arc::clone(&roster)));
         if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
             self.changed.send_replace(());
         }
         roster
+    }
+
+    /// The same for a session in this folder, whose project may bring along some of its own.
+    pub fn roster_in(&self, folder: &str) -> Arc<Roster> {
+        let all = self.roster();
+        let Some(native) = &self.native else { return all };
+        let library = native.shelf.library_in(Path::new(folder));
+        let mut kept = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((Some(from), roster)) = kept.get(folder)
+            && Arc::ptr_eq(from, &library)
+        {
+            return Arc::clone(roster);
+        }
+        let same = Arc::ptr_eq(&library, &native.shelf.library());
+        let roster = if same { all } else { self.made(Some(&library)) };
+        if kept.len() >= MOST_FOLDERS && !kept.contains_key(folder) {
+            kept.clear();
+        }
+        let before = kept.insert(folder.to_owned(), (Some(library), Arc::clone(&roster)));
+        if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
+            self.changed.send_replace(());
+        }
+        roster
+    }
+
+    /// The agents of this library and the others. Names of these are taken.
+    fn made(&self, library: Option<&Library>) -> Arc<Roster> {
+        let free = |manifest: &AgentManifest| self.others.iter().all(|agent| agent.manifest.name != manifest.name);
+        let native = library.into_iter().flat_map(Library::manifests).filter(free).map(Arc::new);
+        let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
+        Arc::new(Roster::new(native.chain(others).collect()))
+    }
+
+    /// Looks at all files that somebody asked about.
+    fn look(&self) {
+        self.roster();
+        let folders: Vec<String> =
+            self.rosters.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        folders.iter().for_each(|folder| drop(self.roster_in(folder)));
     }
 
     /// Says when agents or modes come, go or are described anew.
@@ -121,7 +167,7 @@ impl Agents {
             let agents = Arc::clone(&self);
             let looked = tokio::task::spawn_blocking(move || {
                 if agents.changed.receiver_count() > 0 {
-                    agents.roster();
+                    agents.look();
                 }
             });
             if let Err(error) = looked.await {
@@ -154,20 +200,21 @@ impl Agents {
         roster.settings(name, base).or_else(any)
     }
 
-    fn backend(&self, name: &str) -> Option<Arc<dyn Backend>> {
-        if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == name) {
+    fn backend(&self, view: &SessionView) -> Option<Arc<dyn Backend>> {
+        let name = &view.settings.agent;
+        if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == *name) {
             return Some(Arc::clone(&agent.backend));
         }
         let native = self.native.as_ref()?;
-        let library = native.shelf.library();
-        library.agents().iter().any(|agent| agent.name == name).then(|| Arc::clone(&native.backend))
+        let library = native.shelf.library_in(Path::new(&view.workspace));
+        library.agents().iter().any(|agent| agent.name == *name).then(|| Arc::clone(&native.backend))
     }
 }
 
 #[async_trait]
 impl Backend for Agents {
     async fn drive(&self, stay: Stay) {
-        match self.backend(&stay.view.settings.agent) {
+        match self.backend(&stay.view) {
             Some(backend) => backend.drive(stay).await,
             None => {
                 let message = format!("no such agent here: {}", stay.view.settings.agent);
@@ -178,25 +225,25 @@ impl Backend for Agents {
     }
 
     async fn opened(&self, view: &SessionView) {
-        if let Some(backend) = self.backend(&view.settings.agent) {
+        if let Some(backend) = self.backend(view) {
             backend.opened(view).await;
         }
     }
 
     async fn closing(&self, view: &SessionView) {
-        if let Some(backend) = self.backend(&view.settings.agent) {
+        if let Some(backend) = self.backend(view) {
             backend.closing(view).await;
         }
     }
 
     async fn holdings(&self, view: &SessionView) -> Vec<String> {
-        match self.backend(&view.settings.agent) {
+        match self.backend(view) {
             Some(backend) => backend.holdings(view).await,
             None => Vec::new(),
         }
     }
 
     async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
-        self.backend(&view.settings.agent)?.holding(view, name).await
+        self.backend(view)?.holding(view, name).await
     }
 }

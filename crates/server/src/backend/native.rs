@@ -9,7 +9,7 @@ use gander_agent::AgentSettings;
 use gander_agent::delegate::MaybeOffice;
 use gander_agent::driver::{Equipment, GrantBook, Orders, Surroundings, drive};
 use gander_agent::mcp::Servers;
-use gander_agent::modes::Shelf;
+use gander_agent::modes::{Library, Shelf};
 use gander_agent::notes::{Notes, Own};
 use gander_agent::permission::Rule;
 use gander_agent::recipe::{ReadFile, Sub, SubRecipes};
@@ -142,6 +142,11 @@ impl Backend for Native {
 }
 
 impl Native {
+    /// The agents and modes of a session's folder.
+    fn library(&self, view: &SessionView) -> Arc<Library> {
+        self.shelf.library_in(Path::new(&view.workspace))
+    }
+
     /// What people wrote for agents, as it is now. Files may be slow: no task waits for them.
     async fn notes(&self, context: &Context) -> Notes {
         let (own, names) = (self.own.clone(), self.settings.context_files.clone());
@@ -183,7 +188,7 @@ impl Native {
                 self.models.of_mode(named, Some("fast"), lent.keys.as_ref()).await.ok()
             }
         };
-        let (library, mut judge) = (self.shelf.library(), judge.as_deref().map(Adviser::new));
+        let (library, mut judge) = (self.library(view), judge.as_deref().map(Adviser::new));
         let alone = !self.settings.split || self.recipes.is_followed(view.session) || self.office(view, lent).is_none();
         let split = if alone { None } else { course::split(&library, context, judge.as_mut()).await };
         let joined = split.and_then(|split| Some((split.route(&library, &context.settings)?, split.arguments())));
@@ -202,7 +207,7 @@ impl Native {
         servers: Arc<Servers>,
         prepared: Prepared,
     ) -> Result<Equipment, Outcome> {
-        let mode = self.shelf.library().mode(&context.settings);
+        let mode = self.library(view).mode(&context.settings);
         let model = self.models.of_mode(context.settings.model.as_deref(), mode.model.as_deref(), lent.keys.as_ref());
         let model = model.await.map_err(|error| Outcome::failed("model", error.to_string()))?;
         let workspace = Arc::new(open(context)?);
@@ -224,7 +229,7 @@ impl Native {
             task.guests.push(Arc::new(SubRecipes { subs, office, people, read }));
         }
         let surroundings = Surroundings {
-            shelf: Arc::clone(&self.shelf),
+            shelf: self.shelf.section(&view.workspace),
             spent: view.spent,
             plan: view.plan.clone(),
             office,

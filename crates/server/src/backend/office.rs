@@ -1,5 +1,6 @@
 //! Sub-agents as sessions of their own: begun, followed, asked for, cancelled with the run that wants them.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +122,8 @@ impl Desk {
     /// What the sub-agent is set to: never more than its parent may, nor more than is left.
     fn settings(&self, task: &SubTask) -> Option<Settings> {
         let parent = &self.parent.settings;
-        let roster = Roster::new(self.shelf.library().manifests().map(Arc::new).collect());
+        let library = self.shelf.library_in(Path::new(&self.parent.workspace));
+        let roster = Roster::new(library.manifests().map(Arc::new).collect());
         let way = roster.find(mode(task))?;
         let mut settings = Settings { routing: Routing::Off, ..parent.clone() };
         (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone());

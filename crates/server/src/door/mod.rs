@@ -35,6 +35,9 @@ use crate::schedules::Schedules;
 use crate::state::Shared;
 use crate::trust::Trust;
 
+/// What sessions in a folder can be set to.
+pub type CatalogOf = Arc<dyn Fn(&str) -> Arc<Catalog> + Send + Sync>;
+
 /// What every door works with.
 pub struct Desk {
     /// The sessions.
@@ -77,8 +80,8 @@ pub struct Desk {
     pub models: Arc<Models>,
     /// How long a reply that nobody reads goes on.
     pub reply_grace: Duration,
-    /// What sessions can be set to.
-    pub catalog: Arc<dyn Fn() -> Arc<Catalog> + Send + Sync>,
+    /// What sessions in a folder can be set to.
+    pub catalog: CatalogOf,
     /// Facts about the server, for those who may ask.
     pub status: Arc<dyn Fn() -> Value + Send + Sync>,
     /// What the owner tells the server itself.

@@ -7,6 +7,7 @@ mod files;
 mod house;
 mod limits;
 mod plan;
+mod project;
 mod routing;
 #[path = "../served/mod.rs"]
 mod served;

@@ -160,7 +160,8 @@ impl Client {
         match done {
             Done::Opened { ticket, result: Ok((view, after)) } => {
                 let session = view.session;
-                self.connection.opened(ticket, *view, (self.desk.catalog)());
+                let catalog = (self.desk.catalog)(&view.workspace);
+                self.connection.opened(ticket, *view, catalog);
                 // One that was open here already goes on where this client is.
                 let told = self.connection.view(session).map_or(after, |view| view.head);
                 self.attach(session, told);

@@ -169,9 +169,10 @@ impl Client {
 
     /// Agents or modes came or went: what can be chosen is told anew in each open session.
     fn relist(&mut self) {
-        let catalog = (self.desk.catalog)();
         for session in self.follows.sessions() {
-            self.connection.catalog_changed(session, Arc::clone(&catalog));
+            if let Some(folder) = self.connection.view(session).map(|view| view.workspace.clone()) {
+                self.connection.catalog_changed(session, (self.desk.catalog)(&folder));
+            }
         }
     }
 

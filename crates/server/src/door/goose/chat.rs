@@ -164,5 +164,5 @@ fn is_clear(parts: &[Part]) -> bool {
 /// `plan` is what a branch of goose called it.
 fn known_mode(desk: &Desk, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     let mode = if mode == "plan" { "planner" } else { mode };
-    desk.agents.roster().choose(mode, &view.settings)
+    desk.agents.roster_in(&view.workspace).choose(mode, &view.settings)
 }

@@ -1,5 +1,7 @@
 //! Providers and tools as goose's objects.
 
+use std::path::Path;
+
 use gander_agent::model::ToolSpec;
 use gander_agent::tools::BuiltIn;
 use gander_domain::SessionView;
@@ -21,7 +23,7 @@ pub fn tools_in(desk: &Desk, view: &SessionView, extension: &str) -> Vec<Value> 
 }
 
 fn tools_of(desk: &Desk, view: &SessionView, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
-    let offered = desk.shelf.library().mode(&view.settings).offers(&desk.tools);
+    let offered = desk.shelf.library_in(Path::new(&view.workspace)).mode(&view.settings).offers(&desk.tools);
     let mut tools: Vec<&ToolSpec> = offered.iter().filter(|tool| is_wanted(&tool.name)).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.into_iter().map(tool).collect()

@@ -4,7 +4,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use bytes::Bytes;
 use gander_agent::recipe::{Recipe, Values};
-use gander_domain::{Birth, Command, SessionId, SessionView, Settings, SettingsPatch};
+use gander_domain::{Birth, Command, SessionId, SessionView, SettingsPatch};
 use gander_wire::goose::mode;
 use http::StatusCode;
 use serde::Deserialize;
@@ -119,17 +119,17 @@ pub(super) async fn update_session(caller: Caller, body: Bytes) -> Answer {
     let session = session_id.parse().map_err(|_| no_session())?;
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
     let patch = match goose_mode {
-        Some(mode) => changed(&caller, &view.settings, &mode).ok_or_else(|| bad(format!("Invalid mode: {mode}")))?,
+        Some(mode) => changed(&caller, &view, &mode).ok_or_else(|| bad(format!("Invalid mode: {mode}")))?,
         None => SettingsPatch::default(),
     };
     configure(&caller, session, patch).await
 }
 
 /// goose's modes say what may run unasked; ours say how the agent works.
-fn changed(caller: &Caller, settings: &Settings, mode: &str) -> Option<SettingsPatch> {
+fn changed(caller: &Caller, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     match mode::policy(mode) {
         Some(policy) => Some(SettingsPatch { policy: Some(policy), ..SettingsPatch::default() }),
-        None => caller.desk().agents.roster().choose(mode, settings),
+        None => caller.desk().agents.roster_in(&view.workspace).choose(mode, &view.settings),
     }
 }
 

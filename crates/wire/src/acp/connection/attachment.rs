@@ -140,6 +140,9 @@ impl Attachment {
     /// Offers other choices from now on.
     pub(super) fn offer(&mut self, catalog: Arc<Catalog>, out: &mut Outbox) {
         let before = std::mem::replace(&mut self.catalog, catalog);
+        if *before == *self.catalog {
+            return;
+        }
         if let (Some(view), None) = (&self.view, &self.replay) {
             out.address(of(view.session));
             let settings = Box::new(view.settings.clone());

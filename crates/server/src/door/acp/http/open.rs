@@ -95,7 +95,11 @@ impl Actor {
     /// its questions and prompts are known here too.
     pub(super) async fn rewind(&mut self, session: SessionId, known: Position) -> Result<(), HubError> {
         let view = self.view_before(session, known.seq).await?;
-        let catalog = (self.client.desk.catalog)();
+        let folder = match &view {
+            Some(view) => view.workspace.clone(),
+            None => self.client.desk.hub.view(session).await.map(|view| view.workspace).unwrap_or_default(),
+        };
+        let catalog = (self.client.desk.catalog)(&folder);
         let from = self.client.connection.rewind(session, view, catalog);
         let lane = self.lanes.sessions.entry(session).or_default();
         lane.begin(known);
@@ -123,7 +127,8 @@ impl Actor {
             };
             let began = match view {
                 Ok(view) => {
-                    self.client.connection.load_again(request, &view, (self.client.desk.catalog)());
+                    let catalog = (self.client.desk.catalog)(&view.workspace);
+                    self.client.connection.load_again(request, &view, catalog);
                     let known = Position { seq: 0, index: 0, answer: n };
                     let lane = self.lanes.sessions.entry(session).or_default();
                     (lane.given, lane.had) = (known, known);
