@@ -29,7 +29,7 @@ use crate::config::{Config, Keys, OnRestart, RemoteAgent, RemoteKind, Sections};
 use crate::door::a2a::{Push, Signer};
 use crate::door::acp::Manner;
 use crate::door::{self, Clients, Control, Desk, Workspaces};
-use crate::extensions::{self, Extensions, Ground, PinStore, VaultPurse};
+use crate::extensions::{self, Extensions, Ground, NetworkStore, PinStore, VaultPurse};
 use crate::grants::Grants;
 use crate::hub::Hub;
 use crate::log::{Health, Options, SqliteStore, Store};
@@ -85,11 +85,12 @@ impl App {
         let grants = Grants::load(Arc::clone(&store)).await?;
         let sandbox = fences(&config);
         let pins = PinStore::load(Arc::clone(&store)).await?;
+        let networks = NetworkStore::load(Arc::clone(&store)).await?;
         let trust = Trust::load(Arc::clone(&store)).await?;
         let vault = Vault::open(config.paths.secrets())?;
         let added = extensions::Kept::load(Arc::clone(&store), vault.clone()).await?;
         let keyring = Keyring::new(Arc::new(VaultPurse(vault)));
-        let ground = Ground { keyring, ..ground(&config, pins, added, &trust, sandbox.clone()) };
+        let ground = Ground { keyring, ..ground(&config, (pins, networks), added, &trust, sandbox.clone()) };
         let extensions = Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), ground));
         let recipes = Arc::new(Recipes::load(Arc::clone(&store)).await?);
         let schedules = Arc::new(schedules(&config, &store).await?);
@@ -269,13 +270,20 @@ async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Sc
     Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
 }
 
-fn ground(config: &Config, pins: PinStore, kept: extensions::Kept, trust: &Trust, sandbox: Sandbox) -> Ground {
+fn ground(
+    config: &Config,
+    (pins, networks): (PinStore, NetworkStore),
+    kept: extensions::Kept,
+    trust: &Trust,
+    sandbox: Sandbox,
+) -> Ground {
     Ground {
         environment: config.tool_environment.clone(),
         sandbox,
         network: sandbox::network(config.sections.sandbox.server_network),
         limits: config.sections.tools.limits(),
         redactor: Redactor::new(secrets(config)),
+        networks,
         pins: Arc::new(pins),
         keyring: Keyring::default(),
         kept,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use gander_testkit::harness::{Agent, Background, Launch, binary, eventually, script, workspace};
-use gander_testkit::mcp::command;
+use gander_testkit::mcp::{PEER, command};
 use serde_json::{Value, json};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
@@ -112,6 +112,63 @@ async fn one_that_was_added_survives_a_restart_and_its_secrets_lie_apart() -> an
     Ok(())
 }
 
+/// Somebody on this machine who can be reached over the network; until it is dropped.
+fn peer() -> anyhow::Result<(std::net::TcpListener, Value)> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    Ok((listener, json!(address)))
+}
+
+#[tokio::test]
+async fn one_that_does_not_start_without_the_network_gets_it_from_a_person_for_good() -> anyhow::Result<()> {
+    let mut house = House::open()?;
+    house.launch = house.launch.with("GANDER_PERMISSIONS_POLICY", "auto");
+    let (_listener, address) = peer()?;
+    let mut wanted = scripted("online");
+    wanted["env"].as_array_mut().context("a list")?.push(json!({"name": PEER, "value": address}));
+    let mut agent = house.launch.editor(&["--standalone"]).await?;
+    let session = house.session(&mut agent, &[wanted.clone()]).await?;
+    let waits = json!([{"tool": "shell", "args": {"command": "while [ ! -e go ]; do sleep 0.05; done"}}]);
+    let id = agent.client.prompt(&session, &script(&[waits, json!([{"text": "Done."}])])).await?;
+    let question = agent.client.asked("session/request_permission").await?;
+    let title = question["params"]["toolCall"]["title"].as_str().context("a title")?.to_owned();
+    ensure!(title.starts_with("script (") && title.contains("does not start without the network"), "{title}");
+    agent.client.choose(&question, "allow_always").await?;
+    house.is_ready(&mut agent, &session).await?;
+    std::fs::write(house.folder.join("go"), "")?;
+    agent.client.answer_to(id).await?;
+    agent.leave().await?;
+    let mut agent = house.launch.editor(&["--standalone"]).await?;
+    let session = house.session(&mut agent, &[wanted]).await?;
+    house.is_ready(&mut agent, &session).await
+}
+
+#[tokio::test]
+async fn a_call_that_missed_the_network_is_made_again_with_it_after_a_yes() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let (_listener, address) = peer()?;
+    let mut wanted = scripted("good");
+    wanted["env"].as_array_mut().context("a list")?.push(json!({"name": PEER, "value": address}));
+    let mut agent = house.editor().await?;
+    let calls = [json!([{"tool": "script__reach", "args": {}}]), json!([{"text": "Done."}])];
+    for (answers, expected) in [
+        (&["allow_once", "reject_once"][..], "its program has no network in the sandbox"),
+        (&["allow_once", "allow_always"][..], "reached it"),
+        (&["allow_once"][..], "reached it"),
+    ] {
+        let session = house.session(&mut agent, &[wanted.clone()]).await?;
+        let id = agent.client.prompt(&session, &script(&calls)).await?;
+        for answer in answers {
+            let question = agent.client.asked("session/request_permission").await?;
+            agent.client.choose(&question, answer).await?;
+        }
+        assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
+        let seen = shown(&agent, &session);
+        ensure!(seen.contains(expected), "{answers:?}: {seen}");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change() -> anyhow::Result<()> {
     let house = House::open()?;
@@ -142,14 +199,18 @@ async fn tools_of_our_own_are_switched_while_the_server_runs_and_stay_so() -> an
     let states = async |agent: &mut Agent, session: Option<&str>| -> anyhow::Result<Value> {
         let listed = agent.client.call("_gander/extensions/list", json!({"sessionId": session})).await?;
         let rows = listed["extensions"].as_array().context("a list")?.clone();
-        Ok(rows.into_iter().map(|row| (row["name"].as_str().unwrap_or_default().to_owned(), row["state"].clone())).collect())
+        Ok(rows
+            .into_iter()
+            .map(|row| (row["name"].as_str().unwrap_or_default().to_owned(), row["state"].clone()))
+            .collect())
     };
     let usual = json!({"developer": "on", "todo": "on", "skills": "on", "apps": "on", "summon": "on", "memory": "off"});
     assert_eq!(states(&mut agent, None).await?, usual);
     agent.client.call("_gander/extensions/add", json!({"name": "memory"})).await?;
     agent.client.call("_gander/extensions/remove", json!({"sessionId": session, "name": "developer"})).await?;
     agent.client.call("_gander/extensions/switch", json!({"name": "skills", "on": false})).await?;
-    let changed = json!({"developer": "off", "todo": "on", "skills": "off", "apps": "on", "summon": "on", "memory": "on"});
+    let changed =
+        json!({"developer": "off", "todo": "on", "skills": "off", "apps": "on", "summon": "on", "memory": "on"});
     assert_eq!(states(&mut agent, Some(&session)).await?, changed);
     let calls = [json!([{"tool": "shell", "args": {"command": "touch made"}}]), json!([{"text": "Done."}])];
     assert_eq!(agent.client.turn(&session, &script(&calls)).await?, "end_turn");

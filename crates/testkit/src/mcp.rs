@@ -12,12 +12,15 @@ use serde_json::{Value, json};
 /// Names the temper of the server; a test that finds it set is the server.
 const TEMPER: &str = "GANDER_TEST_MCP";
 
+/// Names an address for those that want the network.
+pub const PEER: &str = "GANDER_TEST_MCP_PEER";
+
 /// A program with its arguments and environment.
 pub type Program = (String, Vec<String>, Vec<(String, String)>);
 
 /// Starts the calling test executable as a server. `test` is the full name of the test that calls
 /// [`serve_if_asked`]; `temper` is `good`, or one of `mute`, `dies`, `garbage`, `wrong_id`, `huge`,
-/// or `fickle`: its tools are others each time it is started.
+/// or `fickle`: its tools are others each time it is started, or `online`: it does not start without the network.
 pub fn command(test: &str, temper: &str) -> Program {
     let own = std::env::current_exe().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
     let args = ["--exact", test, "--nocapture"].map(str::to_owned).to_vec();
@@ -30,6 +33,7 @@ pub fn serve_if_asked() {
     match temper.as_str() {
         "mute" => std::thread::park(),
         "dies" => leave("no such database"),
+        "online" if !reaches() => leave("connect: Network is unreachable"),
         _ => Server::new(temper).serve(),
     }
     std::process::exit(0);
@@ -121,6 +125,7 @@ impl Server {
             "complain",
             "spawn",
             "secret",
+            "reach",
         ];
         let tool = |name: &str, description: &str| json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
         let mut tools = vec![tool("echo", &self.echo)];
@@ -175,6 +180,11 @@ impl Server {
             }
             "spawn" => self.spawn(id),
             "secret" => say(id, &std::env::var("SECRET").unwrap_or_default()),
+            "reach" if reaches() => say(id, "reached it"),
+            "reach" => {
+                let text = json!({"type": "text", "text": "connect: Network is unreachable"});
+                answer(id, json!({"isError": true, "content": [text]}));
+            }
             "grown" if self.grown => say(id, "here"),
             _ => send(&json!({"id": id, "error": {"code": -32602, "message": "no such tool"}})),
         }
@@ -206,6 +216,11 @@ impl Server {
             Err(error) => say(id, &error.to_string()),
         }
     }
+}
+
+/// True if it finds whom the variable names.
+fn reaches() -> bool {
+    std::env::var(PEER).is_ok_and(|peer| std::net::TcpStream::connect(peer).is_ok())
 }
 
 /// A tool that the server dies of when it is first called.

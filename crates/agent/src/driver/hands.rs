@@ -98,7 +98,7 @@ impl Hands for Workbench {
 
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
         if let Some(result) = self.servers.run(call, signals.clone(), cancel.clone()).await {
-            return result;
+            return self.with_network(call, result, signals, cancel).await;
         }
         for guest in &self.guests {
             if let Some(result) = guest.run(call, &signals, &cancel).await {
@@ -209,6 +209,22 @@ impl Workbench {
     fn asks_about(&self, call: &ToolCall) -> bool {
         let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
         matches!(self.verdict(policy, call), Verdict::Ask(_))
+    }
+
+    /// A server's call that missed the network is made again with it, if somebody says yes. Where everything runs
+    /// unasked nobody is asked: nobody may be there.
+    async fn with_network(
+        &self,
+        call: &ToolCall,
+        result: ToolResult,
+        signals: mpsc::Sender<Signal>,
+        cancel: CancellationToken,
+    ) -> ToolResult {
+        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.mode().within(policy) == Policy::Auto || !self.servers.opened_network(call, &result, &cancel).await {
+            return result;
+        }
+        self.servers.run(call, signals, cancel).await.unwrap_or(result)
     }
 
     fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {

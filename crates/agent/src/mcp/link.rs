@@ -23,6 +23,7 @@ use super::content::clip;
 use super::handler::Handler;
 use super::http;
 use super::login::{self, Keyring};
+use super::network::NetworkBook;
 use super::spec::{Confinement, Spec, Transport};
 use super::tally::{Tallied, Tally};
 use crate::sandbox::{Network, Sandbox, Wrap, offline};
@@ -47,6 +48,8 @@ pub(super) struct Ground {
     pub sandbox: Sandbox,
     /// What programs find without a word in their entry.
     pub network: Network,
+    /// Which of them a person gave it to.
+    pub networks: Arc<dyn NetworkBook>,
     pub roots: Arc<[String]>,
     pub redactor: Redactor,
     /// Tokens of the session's owner.
@@ -263,6 +266,7 @@ fn access(spec: &Spec, ground: &Ground) -> Option<Network> {
     match spec.confinement {
         Confinement::Free => None,
         Confinement::Networked => Some(Network::Open),
+        Confinement::Fenced if ground.networks.is_granted(&spec.identity()) => Some(Network::Open),
         Confinement::Fenced => Some(ground.network),
     }
 }
@@ -293,6 +297,8 @@ enum Failure {
 pub(super) enum Unopened {
     /// A person has to log in first.
     Locked,
+    /// It seems to have missed the network.
+    Offline(String),
     Failed(String),
 }
 
@@ -310,23 +316,22 @@ impl Failure {
     fn shown(self, spec: &Spec, ground: &Ground) -> Unopened {
         match &self {
             Self::Greeting(error, _) if error.is_authorization_required() => Unopened::unauthorized(spec),
-            Self::Start(_) | Self::Greeting(..) => Unopened::Failed(self.text(spec, ground)),
+            Self::Greeting(_, complaints) => match ground.advice(spec, complaints) {
+                Some(advice) => Unopened::Offline(format!("{} ({advice})", self.text(spec, ground))),
+                None => Unopened::Failed(self.text(spec, ground)),
+            },
+            Self::Start(_) => Unopened::Failed(self.text(spec, ground)),
         }
     }
 
     fn text(self, spec: &Spec, ground: &Ground) -> String {
-        let advice = match &self {
-            Self::Start(_) => None,
-            Self::Greeting(_, complaints) => ground.advice(spec, complaints),
-        };
         let text = match self {
             Self::Start(reason) => format!("it could not be started: {reason}"),
             Self::Greeting(error, complaints) => {
                 last_line(&format!("it did not greet: {}", reason(&error)), &complaints)
             }
         };
-        let text = ground.redactor_for(spec).text(&text);
-        advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
+        ground.redactor_for(spec).text(&text)
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) struct Server {
     pub invitation: Invitation,
     view: watch::Receiver<View>,
     wanted: Arc<Notify>,
+    renewed: Arc<Notify>,
     start: Duration,
     _stop: DropGuard,
 }
@@ -55,6 +56,8 @@ pub(super) struct View {
     /// What it offered when it was last asked: a server that is being started again keeps its tools.
     pub catalogue: Arc<Catalogue>,
     pub line: Option<Line>,
+    /// It failed, and seems to have missed the network.
+    pub offline: bool,
 }
 
 /// What a server is doing.
@@ -74,13 +77,14 @@ impl Server {
     /// A server that sleeps until it is wanted.
     pub(super) fn new(name: String, spec: Spec, ground: Ground, times: Times) -> Self {
         let (tell, view) = watch::channel(View::default());
-        let (wanted, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let (wanted, renewed, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()), CancellationToken::new());
         let keeper = Keeper {
             name: name.clone(),
             spec: spec.clone(),
             ground,
             tell,
             wanted: Arc::clone(&wanted),
+            renewed: Arc::clone(&renewed),
             stop: stop.clone(),
             times,
             failures: 0,
@@ -92,6 +96,7 @@ impl Server {
             invitation: Invitation::default(),
             view,
             wanted,
+            renewed,
             start: times.start,
             _stop: stop.drop_guard(),
         }
@@ -132,6 +137,15 @@ impl Server {
         })
     }
 
+    /// Starts its program anew, and waits for that.
+    pub(super) async fn renew(&self) {
+        if let Some(old) = self.view().line {
+            self.renewed.notify_one();
+            // What it is then, the next call tells.
+            drop(self.line_after(&old).await);
+        }
+    }
+
     /// The connection after this one, which is over: a death is noticed a little later than it is felt.
     pub(super) async fn line_after(&self, old: &Line) -> Result<Line, String> {
         let mut view = self.view.clone();
@@ -153,6 +167,7 @@ struct Keeper {
     ground: Ground,
     tell: watch::Sender<View>,
     wanted: Arc<Notify>,
+    renewed: Arc<Notify>,
     stop: CancellationToken,
     times: Times,
     failures: u32,
@@ -162,6 +177,8 @@ struct Keeper {
 enum End {
     Stopped,
     Idle,
+    /// It is to be started anew.
+    Renewed,
     /// It wants an authorization that it does not get.
     Unauthorized,
     Died(String),
@@ -202,6 +219,7 @@ impl Keeper {
         let link = match opened {
             Ok(Ok(link)) => link,
             Ok(Err(Unopened::Locked)) => return self.locked(),
+            Ok(Err(Unopened::Offline(reason))) => return Some(self.offline(&reason)),
             Ok(Err(Unopened::Failed(reason))) => return Some(self.failed(&reason)),
             Err(_) => return Some(self.failed(&format!("it did not start in {} s", self.times.start.as_secs()))),
         };
@@ -222,9 +240,9 @@ impl Keeper {
                 self.turn(Phase::Asleep);
                 None
             }
-            End::Unauthorized => {
+            End::Renewed | End::Unauthorized => {
                 self.turn(Phase::Asleep);
-                // The greeting of the next one tells what is missing, with or without a run.
+                // Where it was unauthorized the greeting of the next one tells what is missing, with or without a run.
                 self.wanted.notify_one();
                 None
             }
@@ -253,6 +271,7 @@ impl Keeper {
                 reason = link.over() => break End::Died(self.ground.redactor_for(&self.spec).text(&reason)),
                 () = unauthorized.cancelled() => break End::Unauthorized,
                 () = changed.notified() => self.reread(&link.line).await,
+                () = self.renewed.notified() => break End::Renewed,
                 () = self.wanted.notified() => {}
                 () = tokio::time::sleep(self.times.idle), if self.ground.seat.audience().is_none() => break End::Idle,
             }
@@ -269,7 +288,7 @@ impl Keeper {
     }
 
     fn ready(&self, line: &Line, catalogue: Catalogue) {
-        let ready = View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()) };
+        let ready = View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()), offline: false };
         self.tell.send_replace(ready);
         self.ground.seat.tell(News::Tools);
     }
@@ -281,6 +300,14 @@ impl Keeper {
         self.ground.seat.notice(Severity::Warning, &needs_login(&self.name), None);
         self.ground.seat.tell(News::Tools);
         None
+    }
+
+    /// The run under way may ask its people.
+    fn offline(&mut self, reason: &str) -> Duration {
+        let pause = self.failed(reason);
+        self.tell.send_modify(|view| view.offline = true);
+        self.ground.seat.tell(News::Tools);
+        pause
     }
 
     fn failed(&mut self, reason: &str) -> Duration {
@@ -296,6 +323,7 @@ impl Keeper {
         self.tell.send_modify(|view| {
             view.phase = phase;
             view.line = None;
+            view.offline = false;
         });
     }
 }

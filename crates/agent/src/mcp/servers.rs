@@ -22,6 +22,7 @@ use super::invite;
 use super::link::Ground;
 use super::login::Keyring;
 use super::names;
+use super::network::{self, NetworkBook, Networks};
 use super::pins::{self, PinBook, Pins};
 use super::server::{Phase, Server, Times};
 use super::spec::Spec;
@@ -55,6 +56,8 @@ pub struct Circumstances {
     pub sandbox: Sandbox,
     /// Whether programs find the network without a word in their entry.
     pub network: Network,
+    /// Which of them a person gave it to.
+    pub networks: Arc<dyn NetworkBook>,
     /// How much a result may hold.
     pub limits: Limits,
     /// Hides secrets in everything that is shown.
@@ -110,6 +113,7 @@ impl Default for Servers {
                 environment: Environment::default(),
                 sandbox: Sandbox::default(),
                 network: Network::Closed,
+                networks: Arc::new(Networks::default()),
                 limits: Limits::default(),
                 redactor: Redactor::default(),
                 pins: Arc::new(Pins::default()),
@@ -125,12 +129,14 @@ impl Servers {
     /// These servers, all asleep.
     pub fn new(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
         let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
-        let Circumstances { sandbox, network, keyring, .. } = circumstances;
+        let Circumstances { sandbox, network, networks, keyring, .. } = circumstances;
         let roots =
             std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
         let roots = roots.map(String::from).collect();
         let seat = Seat::default();
-        let ground = Ground { seat, environment, cwd: workspace, folders, sandbox, network, roots, redactor, keyring };
+        let cwd = workspace;
+        let ground =
+            Ground { seat, environment, cwd, folders, sandbox, network, networks, roots, redactor, keyring };
         let servers = Self {
             servers: Mutex::default(),
             ground,
@@ -228,8 +234,13 @@ impl Servers {
         self.ground.seat.ask(title, ask, origin).await
     }
 
-    /// Asks about tools that are not what they were, and for logins. Each is asked about once in a run.
+    /// Asks about tools that are not what they were, for logins and for the network. Each is asked about once in a run.
     pub fn review(&self) {
+        for server in self.all().into_iter().filter(|server| server.view().offline) {
+            if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("network {}", server.name)) {
+                tokio::spawn(network::offer(self.ground.clone(), server));
+            }
+        }
         for server in self.all().into_iter().filter(|server| server.view().phase == Phase::Locked) {
             if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("login {}", server.name)) {
                 tokio::spawn(invite::invite(self.ground.clone(), server));
@@ -324,6 +335,27 @@ impl Servers {
         }
         self.ground.redactor_for(&server.spec).result(&mut result);
         Some(result)
+    }
+
+    /// Asks whether the program behind a call that failed for want of the network may have it; true if it has it now.
+    /// A yes is remembered.
+    pub async fn opened_network(&self, call: &ToolCall, result: &ToolResult, cancel: &CancellationToken) -> bool {
+        let Some((server, _)) = self.tool(&call.name) else { return false };
+        let missed = result.end == ToolEnd::Failed && self.ground.advice(&server.spec, &said(result)).is_some();
+        if !missed {
+            return false;
+        }
+        let title = network::title(&server.spec);
+        let yes = tokio::select! {
+            biased;
+            () = cancel.cancelled() => false,
+            reply = self.ask(&title, network::question(), QuestionOrigin::Held) => reply.allows(),
+        };
+        if yes {
+            network::grant(&self.ground, &server.spec);
+            server.renew().await;
+        }
+        yes
     }
 
     async fn resource(&self, call: &ToolCall, cancel: &CancellationToken) -> Option<ToolResult> {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use gander_agent::mcp::{Attendance, Audience, Circumstances, Keyring, News, PinBook, Pins, Servers, Spec, Transport};
+use gander_agent::mcp::{
+    Attendance, Audience, Circumstances, Keyring, Networks, News, PinBook, Pins, Servers, Spec, Transport,
+};
 use gander_agent::model::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
 use gander_agent::sandbox::{Network, Sandbox};
 use gander_agent::tools::{Environment, Limits, Redactor, Signal};
@@ -39,6 +41,7 @@ pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
         environment: Environment::default(),
         sandbox: Sandbox::default(),
         network: Network::Closed,
+        networks: Arc::new(Networks::default()),
         limits: Limits::default(),
         redactor: Redactor::default(),
         pins,

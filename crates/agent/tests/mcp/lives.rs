@@ -71,7 +71,7 @@ async fn after_a_crash_it_is_started_again() {
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
     let News::Notice(notice) = house.said().await else { panic!("people are told") };
     assert_eq!(notice.title, "script is not running: it stopped: out of memory");
-    assert_eq!(house.tools().len(), 21, "its tools stay on offer");
+    assert_eq!(house.tools().len(), 22, "its tools stay on offer");
     assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
 }
 
@@ -143,7 +143,7 @@ async fn one_that_nobody_needs_goes_to_sleep() {
     let servers = Servers::new(vec![spec("script", "good")], short);
     servers.settled().await;
     until("it sleeps", || servers.are_asleep()).await;
-    assert_eq!(servers.specs().len(), 21, "its tools stay on offer");
+    assert_eq!(servers.specs().len(), 22, "its tools stay on offer");
     servers.settled().await;
     assert_eq!(servers.standing()[0].condition, Condition::Ready);
 }

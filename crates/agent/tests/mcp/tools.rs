@@ -15,7 +15,7 @@ use crate::house::{House, spec, text};
 async fn they_are_offered_under_the_servers_name() {
     let house = House::with(vec![spec("my script", "good"), spec("my script", "good")]).await;
     let tools = house.tools();
-    assert_eq!((tools.len(), tools[0].as_str(), tools[19].as_str()), (40, "my_script__echo", "my_script_2__echo"));
+    assert_eq!((tools.len(), tools[0].as_str(), tools[20].as_str()), (42, "my_script__echo", "my_script_2__echo"));
     let echo = &house.servers.specs()[0];
     assert_eq!(echo.description, "Says it again\n(A tool of the MCP server my_script.)");
     assert_eq!(echo.schema, json!({"type": "object", "properties": {}}));

@@ -4,6 +4,7 @@ mod built_in;
 mod entry;
 mod kept;
 mod logins;
+mod networks;
 mod pins;
 mod project;
 
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 pub use entry::{Entry, Kind};
 pub use kept::{Kept, Range};
 pub use logins::VaultPurse;
+pub use networks::NetworkStore;
 pub use pins::PinStore;
 
 use crate::config::Keys;
@@ -59,6 +61,8 @@ pub struct Ground {
     pub sandbox: Sandbox,
     /// Whether programs find the network without a word in their entry.
     pub network: Network,
+    /// Which of them people gave it to.
+    pub networks: NetworkStore,
     /// How much a result may hold.
     pub limits: Limits,
     /// Hides secrets in everything that is shown.
@@ -232,6 +236,9 @@ impl Extensions {
             return Err(ExtensionError::NoSuch(name.to_owned()));
         }
         self.ground.kept.remove(range, name).await?;
+        if range == Range::Everywhere {
+            self.ground.networks.forget(name).await?;
+        }
         if let Range::Session(session) = range
             && let Some(place) = self.lock().get_mut(&session)
         {
@@ -346,6 +353,7 @@ impl Extensions {
             environment: self.ground.environment.clone(),
             sandbox: self.ground.sandbox.clone(),
             network: self.ground.network,
+            networks: self.ground.networks.of(&view.owner),
             limits: self.ground.limits,
             redactor: self.ground.redactor.clone(),
             pins: Arc::clone(&self.ground.pins) as _,
