@@ -87,7 +87,8 @@ class Editor:
         return list(ends.values())
 
     async def servers(self, session):
-        return (await self.call("_gander/extensions/list", sessionId=session))["extensions"]
+        listed = (await self.call("_gander/extensions/list", sessionId=session))["extensions"]
+        return [extension for extension in listed if extension["place"] != "built in"]
 
 
 def filled(field):
@@ -109,9 +110,9 @@ class House:
         self.data.mkdir()
         self.work.mkdir()
 
-    async def command(self, *words):
+    async def command(self, *words, last=()):
         env = {"PATH": os.environ["PATH"], "HOME": str(self.data), "GANDER_MODEL": "demo/demo"}
-        words = (GANDER, *words, "--data", str(self.data))
+        words = (GANDER, *words, "--data", str(self.data), *(("--", *last) if last else ()))
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(*words, env=env, stdin=pipe, stdout=pipe, limit=64 << 20)
 
@@ -152,6 +153,15 @@ class House:
                     found.append(int(entry.name))
             except OSError:
                 pass  # it has just ended, or is another's
+        return found
+
+    def programs(self, name):
+        """Those of them that are this program."""
+        found = []
+        for process in self.processes():
+            with suppress(OSError):  # it has just ended
+                words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+                found += [process] if Path(words[0].decode()).name == name else []
         return found
 
     def kill(self):
@@ -358,6 +368,27 @@ async def files(house):
         assert refused["status"] == "failed" and not Path(outside).exists(), refused
 
 
+async def shared(house):
+    """Two sessions use one process where the entry says so, and one each where it does not."""
+    variable, value = house.mark.split("=")
+    program = ["node", str(HERE / "node_modules/.bin/mcp-server-filesystem"), str(house.work)]
+    for flags, expected in (["--shared"], 1), ([], 2):
+        name = "shared" if flags else "own"
+        added = await house.command("extensions", "add", name, *flags, "--env", f"{variable}={value}", last=program)
+        assert await added.wait() == 0
+        async with house.editor() as editor:
+            for _ in range(2):
+                session = await editor.session(house.work)
+                [call] = await editor.use(session, (f"{name}__list_directory", {"path": str(house.work)}))
+                assert call["status"] == "completed", call
+            found = house.programs("node")
+            assert len(found) == expected, f"{name}: {found}"
+            removed = await house.command("extensions", "remove", name)
+            assert await removed.wait() == 0
+        house.end_background()
+        await house.no_process()
+
+
 async def python(house):
     async with house.editor() as editor:
         clock = house.stdio("time", str(HERE / ".venv/bin/python"), "-m", "mcp_server_time", "--local-timezone", "UTC")
@@ -417,7 +448,7 @@ async def listening(port):
     raise AssertionError("the server does not listen")
 
 
-SCENARIOS = [tools, late_tools, elicitation, sampling, progress, over_http, login, login_from_terminal, files, python, crash, no_orphans]
+SCENARIOS = [tools, late_tools, elicitation, sampling, progress, over_http, login, login_from_terminal, files, shared, python, crash, no_orphans]
 
 
 async def main():

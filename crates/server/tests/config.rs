@@ -175,7 +175,7 @@ then must have mode 600. They are kept in memory only. Further providers (any Op
 
 MCP servers for every session go into `[extensions.NAME]` sections: `command` with `args`, `env` and `env_keys` (names
 that are handed on from `[keys]`), or `url` with `headers` and `client_id` (for its login, where gander was made known by hand); `timeout` (how long one call may be silent, five minutes by
-default) and `enabled`; `type = \"builtin\"` switches [tools of gander's own](mcp.md#built-in-extensions). A file with `env` or `headers` in it must have mode 600. More: [mcp.md](mcp.md).
+default), `shared` (one for all of your sessions in the same folders) and `enabled`; `type = \"builtin\"` switches [tools of gander's own](mcp.md#built-in-extensions). A file with `env` or `headers` in it must have mode 600. More: [mcp.md](mcp.md).
 ";
 
 fn manual_text() -> String {

@@ -68,6 +68,11 @@ impl Seat {
         Attendance { seat: self.clone(), number: taken.number }
     }
 
+    /// True if both are one session's.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(super) fn audience(&self) -> Option<Audience> {
         self.lock().audience.clone()
     }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::audience::line;
+use super::audience::{Seat, line};
 use super::link::Line;
 use crate::tools::Signal;
 
@@ -34,6 +34,7 @@ pub(super) struct Calls {
 }
 
 struct Open {
+    seat: Seat,
     signals: mpsc::Sender<Signal>,
     heard: Instant,
 }
@@ -55,6 +56,8 @@ pub(super) enum CallError {
 
 /// One call of one tool.
 pub(super) struct ToolUse {
+    /// The session that calls.
+    pub seat: Seat,
     pub tool: String,
     pub arguments: Map<String, Value>,
     /// What the tool was when the call was decided on.
@@ -84,7 +87,7 @@ pub(super) async fn call(line: &Line, wanted: &ToolUse) -> Result<CallToolResult
             biased;
             () = wanted.cancel.cancelled() => return Err(CallError::Cancelled),
             () = line.handler.gone.cancelled() => return Err(CallError::Gone),
-            answers = line.handler.answers(input_requests.unwrap_or_default()) => answers,
+            answers = line.handler.answers(&wanted.seat, input_requests.unwrap_or_default()) => answers,
         };
         params.input_responses = (!answers.is_empty()).then_some(answers);
         params.request_state = request_state;
@@ -109,7 +112,7 @@ async fn once(line: &Line, wanted: &ToolUse, request: ClientRequest) -> Result<S
         |error| if matches!(error, ServiceError::TransportClosed) { CallError::Unsent } else { refused(error) };
     let mut handle = sent.map_err(unsent)?;
     let token = handle.progress_token.clone();
-    let _open = line.calls.open(token.clone(), wanted.signals.clone());
+    let _open = line.calls.open(token.clone(), wanted);
     let end = tokio::select! {
         biased;
         () = wanted.cancel.cancelled() => Err(CallError::Cancelled),
@@ -172,8 +175,16 @@ impl Calls {
         UnderWay(self)
     }
 
-    fn open(&self, token: ProgressToken, signals: mpsc::Sender<Signal>) -> OpenCall<'_> {
-        self.lock().insert(token.clone(), Open { signals, heard: Instant::now() });
+    /// The session whose calls are under way, if it is one alone.
+    pub(super) fn caller(&self) -> Option<Seat> {
+        let open = self.lock();
+        let first = open.values().next()?.seat.clone();
+        open.values().all(|call| call.seat.is(&first)).then_some(first)
+    }
+
+    fn open(&self, token: ProgressToken, wanted: &ToolUse) -> OpenCall<'_> {
+        let (seat, signals) = (wanted.seat.clone(), wanted.signals.clone());
+        self.lock().insert(token.clone(), Open { seat, signals, heard: Instant::now() });
         OpenCall { calls: self, token }
     }
 

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::audience::Seat;
 use super::calls::Calls;
 use super::sampling;
+use super::seats::Seats;
 use crate::tools::Redactor;
 
 /// Complaints of one connection that people are shown.
@@ -30,7 +31,9 @@ const MOST_NOTICES: u32 = 20;
 pub(super) struct Handler {
     /// The server's name.
     pub name: String,
-    pub seat: Seat,
+    pub seats: Seats,
+    /// Several sessions use the server.
+    pub shared: bool,
     pub calls: Arc<Calls>,
     /// The session's folders, as addresses.
     pub roots: Arc<[String]>,
@@ -43,13 +46,13 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    /// Answers to what a server wants to know before it goes on.
-    pub(super) async fn answers(&self, requests: InputRequests) -> BTreeMap<String, Value> {
+    /// Answers to what a server wants to know before it goes on with a call of this session.
+    pub(super) async fn answers(&self, seat: &Seat, requests: InputRequests) -> BTreeMap<String, Value> {
         let mut answers = BTreeMap::new();
         for (key, request) in requests {
             let answer = match request {
-                InputRequest::Elicitation(request) => json!(self.elicit(request.params).await),
-                InputRequest::CreateMessage(request) => match self.sample(request.params).await {
+                InputRequest::Elicitation(request) => json!(self.elicit(Some(seat), request.params).await),
+                InputRequest::CreateMessage(request) => match self.sample(Some(seat), request.params).await {
                     Ok(result) => json!(result),
                     Err(error) => json!({ "error": error }),
                 },
@@ -61,7 +64,14 @@ impl Handler {
         answers
     }
 
-    async fn elicit(&self, params: ElicitRequestParams) -> ElicitResult {
+    /// Whom a question is put to that names no call: the session whose calls are under way. A server that several
+    /// use while none or more than one of them calls it gets no answer, for it could be the wrong one's.
+    fn asked(&self) -> Option<Seat> {
+        if self.shared { self.calls.caller() } else { self.seats.first() }
+    }
+
+    async fn elicit(&self, seat: Option<&Seat>, params: ElicitRequestParams) -> ElicitResult {
+        let Some(seat) = seat else { return ElicitResult::new(ElicitationAction::Cancel) };
         let (message, ask) = match params {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 (message, Ask::Form { schema: json!(requested_schema) })
@@ -74,7 +84,7 @@ impl Handler {
             }
         };
         let _thinking = self.calls.question();
-        match self.seat.ask(&format!("{} asks: {message}", self.name), ask, self.calls.asker()).await {
+        match seat.ask(&format!("{} asks: {message}", self.name), ask, self.calls.asker()).await {
             Reply::Filled { content } => ElicitResult::new(ElicitationAction::Accept).with_content(content),
             Reply::Declined => ElicitResult::new(ElicitationAction::Decline),
             Reply::Chosen { .. } | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
@@ -83,9 +93,14 @@ impl Handler {
         }
     }
 
-    async fn sample(&self, params: CreateMessageRequestParams) -> Result<CreateMessageResult, ErrorData> {
+    async fn sample(
+        &self,
+        seat: Option<&Seat>,
+        params: CreateMessageRequestParams,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let nobody = || ErrorData::invalid_request("it is not clear which session's model is wanted", None);
         let _thinking = self.calls.question();
-        sampling::sample(&self.name, &self.seat, params, self.calls.asker()).await
+        sampling::sample(&self.name, seat.ok_or_else(nobody)?, params, self.calls.asker()).await
     }
 
     fn folders(&self) -> ListRootsResult {
@@ -98,7 +113,7 @@ impl Handler {
         }
         let text = params.data.as_str().map_or_else(|| params.data.to_string(), str::to_owned);
         let text = self.redactor.text(&text);
-        self.seat.notice(severity, &format!("{} says: {text}", self.name), None);
+        self.seats.notice(severity, &format!("{} says: {text}", self.name));
     }
 
     /// What comes first: the answer, or the end of whoever asked.
@@ -128,7 +143,8 @@ impl ClientHandler for Handler {
         params: CreateMessageRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let answer = self.unless_gone(&context, self.sample(params)).await;
+        let seat = self.asked();
+        let answer = self.unless_gone(&context, self.sample(seat.as_ref(), params)).await;
         answer.unwrap_or_else(|| Err(ErrorData::internal_error("nobody waits for it any more", None)))
     }
 
@@ -141,7 +157,8 @@ impl ClientHandler for Handler {
         params: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let answer = self.unless_gone(&context, self.elicit(params)).await;
+        let seat = self.asked();
+        let answer = self.unless_gone(&context, self.elicit(seat.as_ref(), params)).await;
         Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
     }
 

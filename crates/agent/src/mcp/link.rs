@@ -24,6 +24,7 @@ use super::handler::Handler;
 use super::http;
 use super::login::{self, Keyring};
 use super::network::NetworkBook;
+use super::seats::Seats;
 use super::spec::{Confinement, Spec, Transport};
 use super::tally::{Tallied, Tally};
 use crate::sandbox::{Network, Sandbox, Wrap, offline};
@@ -41,6 +42,7 @@ const INSTRUCTIONS: usize = 4 << 10;
 /// What surrounds a session's servers.
 #[derive(Clone)]
 pub(super) struct Ground {
+    /// The session's own place. A server that several use has theirs besides.
     pub seat: Seat,
     pub environment: Environment,
     pub cwd: PathBuf,
@@ -79,20 +81,20 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects and greets. A server that refuses the old greeting gets the new one, on a fresh connection.
-    pub(super) async fn open(name: &str, spec: &Spec, ground: &Ground) -> Result<Self, Unopened> {
-        match Self::greet(name, spec, ground, ClientLifecycleMode::Initialize).await {
+    pub(super) async fn open(name: &str, spec: &Spec, ground: &Ground, seats: &Seats) -> Result<Self, Unopened> {
+        let handler = || handler(name, spec, ground, seats);
+        match Self::greet(handler(), spec, ground, ClientLifecycleMode::Initialize).await {
             Ok(link) => Ok(link),
             Err(Failure::Greeting(error, _)) if matches!(*error, ClientInitializeError::JsonRpcError(_)) => {
                 let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
                 let discover = ClientLifecycleMode::Discover { preferred_versions };
-                Self::greet(name, spec, ground, discover).await.map_err(|failure| failure.shown(spec, ground))
+                Self::greet(handler(), spec, ground, discover).await.map_err(|failure| failure.shown(spec, ground))
             }
             Err(failure) => Err(failure.shown(spec, ground)),
         }
     }
 
-    async fn greet(name: &str, spec: &Spec, ground: &Ground, how: ClientLifecycleMode) -> Result<Self, Failure> {
-        let handler = handler(name, spec, ground);
+    async fn greet(handler: Handler, spec: &Spec, ground: &Ground, how: ClientLifecycleMode) -> Result<Self, Failure> {
         match &spec.transport {
             Transport::Stdio { command, args, env } => {
                 let wrap = wrap(spec, ground).map_err(Failure::Start)?;
@@ -353,10 +355,11 @@ fn last_line(what: &str, complaints: &str) -> String {
     }
 }
 
-fn handler(name: &str, spec: &Spec, ground: &Ground) -> Handler {
+fn handler(name: &str, spec: &Spec, ground: &Ground, seats: &Seats) -> Handler {
     Handler {
         name: name.to_owned(),
-        seat: ground.seat.clone(),
+        seats: seats.clone(),
+        shared: spec.shared,
         calls: Arc::default(),
         roots: Arc::clone(&ground.roots),
         redactor: ground.redactor_for(spec),

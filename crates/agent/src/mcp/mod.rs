@@ -1,4 +1,4 @@
-//! MCP servers: their tools, prompts and resources, for one session at a time.
+//! MCP servers: their tools, prompts and resources, for a session, or for several where an entry says so.
 //!
 //! [`Servers`] is a session's set. Each server is one long-lived connection that starts when it is first wanted,
 //! in the background, is started again after a crash, and sleeps when nobody needs it. Its tools are judged and
@@ -21,9 +21,11 @@ mod login;
 mod names;
 mod network;
 mod pins;
+mod pool;
 mod prompts;
 mod resources;
 mod sampling;
+mod seats;
 mod server;
 mod servers;
 mod spec;
@@ -35,5 +37,6 @@ pub(crate) use content::bounded;
 pub use login::{Keyring, Login, Pocket, Purse, logout};
 pub use network::{NetworkBook, Networks};
 pub use pins::{PinBook, Pins};
+pub use pool::{Pool, Sharing};
 pub use servers::{Circumstances, Condition, Servers, Standing};
 pub use spec::{Confinement, Reach, Spec, Transport};

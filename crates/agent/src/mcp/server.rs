@@ -8,10 +8,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::audience::News;
 use super::catalogue::Catalogue;
 use super::invite::Invitation;
 use super::link::{Ground, Line, Link, Unopened};
+use super::seats::Seats;
 use super::spec::Spec;
 
 /// The first pause after a failure; each further one is twice as long.
@@ -26,13 +26,15 @@ const TRIES: u32 = 5;
 /// A server that lived this long did not fail to start.
 const WELL: Duration = Duration::from_secs(60);
 
-/// One server of a session. Dropping it ends it.
+/// One server of a session, or of several. Dropping it ends it.
 pub(super) struct Server {
     /// Its name before its tools.
     pub name: String,
     pub spec: Spec,
     /// The login that people were asked for.
     pub invitation: Invitation,
+    /// The sessions that use it.
+    pub seats: Seats,
     view: watch::Receiver<View>,
     wanted: Arc<Notify>,
     renewed: Arc<Notify>,
@@ -78,7 +80,9 @@ impl Server {
     pub(super) fn new(name: String, spec: Spec, ground: Ground, times: Times) -> Self {
         let (tell, view) = watch::channel(View::default());
         let (wanted, renewed, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()), CancellationToken::new());
+        let seats = Seats::default();
         let keeper = Keeper {
+            seats: seats.clone(),
             name: name.clone(),
             spec: spec.clone(),
             ground,
@@ -94,6 +98,7 @@ impl Server {
             name,
             spec,
             invitation: Invitation::default(),
+            seats,
             view,
             wanted,
             renewed,
@@ -162,6 +167,7 @@ pub(super) fn needs_login(name: &str) -> String {
 
 /// The task behind a server.
 struct Keeper {
+    seats: Seats,
     name: String,
     spec: Spec,
     ground: Ground,
@@ -198,7 +204,7 @@ impl Keeper {
                     () = self.stop.cancelled() => return,
                     () = tokio::time::sleep(pause) => {}
                 }
-                if self.ground.seat.audience().is_none() || self.failures >= TRIES {
+                if !self.seats.is_attended() || self.failures >= TRIES {
                     break;
                 }
             }
@@ -251,7 +257,7 @@ impl Keeper {
     }
 
     async fn open(&self) -> Result<Link, Unopened> {
-        let link = Link::open(&self.name, &self.spec, &self.ground).await?;
+        let link = Link::open(&self.name, &self.spec, &self.ground, &self.seats).await?;
         link.line.quiet().await;
         let catalogue = link.line.catalogue(&self.name).await.map_err(|reason| {
             let unauthorized = link.line.unauthorized.is_cancelled();
@@ -273,7 +279,7 @@ impl Keeper {
                 () = changed.notified() => self.reread(&link.line).await,
                 () = self.renewed.notified() => break End::Renewed,
                 () = self.wanted.notified() => {}
-                () = tokio::time::sleep(self.times.idle), if self.ground.seat.audience().is_none() => break End::Idle,
+                () = tokio::time::sleep(self.times.idle), if !self.seats.is_attended() => break End::Idle,
             }
         };
         (link, end)
@@ -288,17 +294,18 @@ impl Keeper {
     }
 
     fn ready(&self, line: &Line, catalogue: Catalogue) {
-        let ready = View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()), offline: false };
+        let ready =
+            View { phase: Phase::Ready, catalogue: Arc::new(catalogue), line: Some(line.clone()), offline: false };
         self.tell.send_replace(ready);
-        self.ground.seat.tell(News::Tools);
+        self.seats.tell_tools();
     }
 
     /// Trying again helps nobody before a person logged in.
     fn locked(&self) -> Option<Duration> {
         tracing::info!(server = self.name, "an MCP server wants a login");
         self.turn(Phase::Locked);
-        self.ground.seat.notice(Severity::Warning, &needs_login(&self.name), None);
-        self.ground.seat.tell(News::Tools);
+        self.seats.notice(Severity::Warning, &needs_login(&self.name));
+        self.seats.tell_tools();
         None
     }
 
@@ -306,14 +313,14 @@ impl Keeper {
     fn offline(&mut self, reason: &str) -> Duration {
         let pause = self.failed(reason);
         self.tell.send_modify(|view| view.offline = true);
-        self.ground.seat.tell(News::Tools);
+        self.seats.tell_tools();
         pause
     }
 
     fn failed(&mut self, reason: &str) -> Duration {
         self.failures += 1;
         tracing::info!(server = self.name, reason, "an MCP server failed");
-        self.ground.seat.notice(Severity::Warning, &format!("{} is not running: {reason}", self.name), None);
+        self.seats.notice(Severity::Warning, &format!("{} is not running: {reason}", self.name));
         self.turn(Phase::Failed(reason.to_owned()));
         PAUSE.saturating_mul(1 << (self.failures - 1).min(10)).min(LONGEST_PAUSE)
     }

@@ -24,6 +24,7 @@ use super::login::Keyring;
 use super::names;
 use super::network::{self, NetworkBook, Networks};
 use super::pins::{self, PinBook, Pins};
+use super::pool::{Lease, Sharing};
 use super::server::{Phase, Server, Times};
 use super::spec::Spec;
 use super::{prompts, resources};
@@ -33,7 +34,8 @@ use crate::tools::{BuiltIns, Environment, Limits, Redactor, Signal};
 
 /// A session's servers. Dropping it ends them all.
 pub struct Servers {
-    servers: Mutex<Vec<Arc<Server>>>,
+    servers: Mutex<Vec<Lease>>,
+    sharing: Sharing,
     ground: Ground,
     limits: Limits,
     pins: Arc<dyn PinBook>,
@@ -66,6 +68,8 @@ pub struct Circumstances {
     pub pins: Arc<dyn PinBook>,
     /// Tokens of the session's owner.
     pub keyring: Keyring,
+    /// With whom servers are shared whose entries say so.
+    pub sharing: Sharing,
     /// How long a server may take from its start to its lists.
     pub start: Duration,
     /// A server that nobody needs for so long sleeps.
@@ -118,6 +122,7 @@ impl Default for Servers {
                 redactor: Redactor::default(),
                 pins: Arc::new(Pins::default()),
                 keyring: Keyring::default(),
+                sharing: Sharing::default(),
                 start: Duration::from_secs(30),
                 idle: Duration::from_secs(600),
             },
@@ -129,16 +134,16 @@ impl Servers {
     /// These servers, all asleep.
     pub fn new(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
         let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
-        let Circumstances { sandbox, network, networks, keyring, .. } = circumstances;
+        let Circumstances { sandbox, network, networks, keyring, sharing, .. } = circumstances;
         let roots =
             std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
         let roots = roots.map(String::from).collect();
         let seat = Seat::default();
         let cwd = workspace;
-        let ground =
-            Ground { seat, environment, cwd, folders, sandbox, network, networks, roots, redactor, keyring };
+        let ground = Ground { seat, environment, cwd, folders, sandbox, network, networks, roots, redactor, keyring };
         let servers = Self {
             servers: Mutex::default(),
+            sharing,
             ground,
             limits,
             pins,
@@ -154,18 +159,20 @@ impl Servers {
     pub fn set(&self, specs: Vec<Spec>) {
         let names = names::servers(specs.iter().map(|spec| spec.name.as_str()));
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::take(&mut *servers);
-        *servers = specs.into_iter().zip(names).map(|(spec, name)| self.kept_or_new(&old, name, spec)).collect();
+        let mut old = std::mem::take(&mut *servers);
+        *servers = specs.into_iter().zip(names).map(|(spec, name)| self.kept_or_new(&mut old, name, spec)).collect();
     }
 
-    fn kept_or_new(&self, old: &[Arc<Server>], name: String, spec: Spec) -> Arc<Server> {
-        let same = |server: &&Arc<Server>| {
-            let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience, spec.client_id());
+    fn kept_or_new(&self, old: &mut Vec<Lease>, name: String, spec: Spec) -> Lease {
+        let same = |lease: &Lease| {
+            let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience, spec.client_id(), spec.shared);
+            let server = &lease.server;
             server.name == name && likes(&server.spec) == likes(&spec) && server.spec.secrets() == spec.secrets()
         };
-        match old.iter().find(same) {
-            Some(server) => Arc::clone(server),
-            None => Arc::new(Server::new(name, spec, self.ground.clone(), self.times)),
+        match old.iter().position(same) {
+            Some(place) => old.swap_remove(place),
+            None if spec.shared => Lease::shared(name, spec, &self.ground, self.times, &self.sharing),
+            None => Lease::own(name, spec, &self.ground, self.times),
         }
     }
 
@@ -323,7 +330,8 @@ impl Servers {
         let arguments = fields(&call.arguments).unwrap_or_default();
         let patience = server.spec.patience;
         let Offered { tool, definition, repeatable, .. } = offered;
-        let wanted = ToolUse { tool, arguments, definition, repeatable, patience, signals, cancel };
+        let seat = self.ground.seat.clone();
+        let wanted = ToolUse { seat, tool, arguments, definition, repeatable, patience, signals, cancel };
         let mut result = match again::call(&server, &wanted).await {
             Ok(result) => content::result(result, &self.limits),
             Err(error) => ToolResult::text(end(&error), error.to_string()),
@@ -374,7 +382,8 @@ impl Servers {
     }
 
     fn all(&self) -> Vec<Arc<Server>> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let leases = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        leases.iter().map(|lease| Arc::clone(&lease.server)).collect()
     }
 
     fn offered(&self) -> Vec<(Arc<Server>, Offered)> {

@@ -19,6 +19,8 @@ pub struct Spec {
     pub patience: Duration,
     /// How much of the machine a program gets.
     pub confinement: Confinement,
+    /// Sessions of the same person in the same folders use one.
+    pub shared: bool,
 }
 
 /// How much of the machine a program gets, where there is a sandbox.
@@ -73,7 +75,7 @@ impl Spec {
 
     /// A server with everything as usual.
     pub fn new(name: String, transport: Transport) -> Self {
-        Self { name, transport, patience: Self::PATIENCE, confinement: Confinement::default() }
+        Self { name, transport, patience: Self::PATIENCE, confinement: Confinement::default(), shared: false }
     }
 
     /// What pins belong to: the same name over another program or address is another server.

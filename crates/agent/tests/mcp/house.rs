@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use gander_agent::mcp::{
-    Attendance, Audience, Circumstances, Keyring, Networks, News, PinBook, Pins, Servers, Spec, Transport,
+    Attendance, Audience, Circumstances, Keyring, Networks, News, PinBook, Pins, Servers, Sharing, Spec, Transport,
 };
 use gander_agent::model::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
 use gander_agent::sandbox::{Network, Sandbox};
@@ -46,6 +46,7 @@ pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
         redactor: Redactor::default(),
         pins,
         keyring: Keyring::default(),
+        sharing: Sharing::default(),
         start: Duration::from_secs(30),
         idle: Duration::from_secs(600),
     }
@@ -58,7 +59,14 @@ impl House {
 
     pub async fn pinned(specs: Vec<Spec>, pins: Arc<dyn PinBook>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let servers = Servers::new(specs, circumstances(folder.path(), pins));
+        let circumstances = circumstances(folder.path(), pins);
+        Self { folder, ..Self::within(specs, circumstances).await }
+    }
+
+    /// A session in these circumstances.
+    pub async fn within(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let servers = Servers::new(specs, circumstances);
         servers.settled().await;
         let (tell, news) = mpsc::channel(64);
         let attendance = servers.attend(Audience { news: tell, model: Arc::new(Parrot { info: info() }) });

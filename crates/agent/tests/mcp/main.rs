@@ -4,6 +4,7 @@
 mod house;
 mod lives;
 mod says;
+mod shared;
 mod tools;
 mod web;
 

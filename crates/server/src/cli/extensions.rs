@@ -35,6 +35,9 @@ Examples:
         /// Its program may use the network
         #[arg(long)]
         network: bool,
+        /// Sessions in the same folders use one
+        #[arg(long)]
+        shared: bool,
         /// Its program runs outside of the sandbox
         #[arg(long)]
         no_sandbox: bool,
@@ -122,7 +125,7 @@ fn request(command: &ExtensionsCommand) -> anyhow::Result<(&'static str, Value)>
         ExtensionsCommand::Logout { name, session } => {
             ("_gander/extensions/logout", json!({ "sessionId": session, "name": name }))
         }
-        ExtensionsCommand::Add { name, url, headers, env, network, no_sandbox, session, command } => {
+        ExtensionsCommand::Add { name, url, headers, env, network, shared, no_sandbox, session, command } => {
             let entry = Entry {
                 command: command.first().map(PathBuf::from),
                 args: command.iter().skip(1).cloned().collect(),
@@ -130,6 +133,7 @@ fn request(command: &ExtensionsCommand) -> anyhow::Result<(&'static str, Value)>
                 headers: pairs(headers, ':')?,
                 env: pairs(env, '=')?,
                 network: *network,
+                shared: *shared,
                 sandbox: no_sandbox.then_some(false),
                 ..Entry::default()
             };

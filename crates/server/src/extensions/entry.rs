@@ -39,6 +39,9 @@ pub struct Entry {
     pub timeout: Option<Span>,
     /// Its program may use the network.
     pub network: bool,
+    /// Sessions of the same person in the same folders use one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// Its program is fenced, unless this is false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<bool>,
@@ -131,7 +134,7 @@ impl Entry {
             (_, false) => Confinement::Fenced,
         };
         let patience = self.timeout.map_or(Spec::PATIENCE, |span| span.0);
-        Some(Spec { patience, confinement, ..Spec::new(name.to_owned(), transport) })
+        Some(Spec { patience, confinement, shared: self.shared, ..Spec::new(name.to_owned(), transport) })
     }
 
     /// The same with what its writer could not see of the one before: a client is shown names of variables without
@@ -144,10 +147,12 @@ impl Entry {
                 let unseen: BTreeMap<String, String> = unseen.cloned().collect();
                 self.env_keys.retain(|name| !unseen.contains_key(name));
                 self.env = unseen.into_iter().chain(self.env).collect();
+                self.shared |= before.shared;
                 self.network |= before.confinement == Confinement::Networked;
                 self.sandbox = self.sandbox.or((before.confinement == Confinement::Free).then_some(false));
             }
             Transport::Http { url, headers, client_id, .. } if self.url.as_ref() == Some(&before.place()) => {
+                self.shared |= before.shared;
                 self.url = Some(url.clone());
                 self.headers = headers.iter().cloned().chain(self.headers).collect();
                 self.headers.retain(|_, value| !value.is_empty());
@@ -240,7 +245,9 @@ mod tests {
     fn tools_of_our_own_are_named_and_nothing_else() {
         let named = |name: &str, text: &str| toml::from_str::<Entry>(text).unwrap().checked(name);
         assert!(named("memory", "type = \"builtin\"").unwrap().is_built_in());
-        assert!(named("todo", "type = \"platform\"").unwrap().spec("todo", &Keys::default(), Reach::Anywhere).is_none());
+        assert!(
+            named("todo", "type = \"platform\"").unwrap().spec("todo", &Keys::default(), Reach::Anywhere).is_none()
+        );
         assert!(named("tutorial", "type = \"builtin\"").unwrap_err().contains("a skill or a recipe can teach"));
         assert!(named("memory", "type = \"builtin\"\ncommand = \"a\"").is_err());
         assert!(named("files", "type = \"stdio\"\nurl = \"https://b\"").unwrap_err().contains("has a command"));

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_agent::mcp::{Circumstances, Condition, Keyring, PromptSpec, Reach, Servers, Spec, Standing};
+use gander_agent::mcp::{Circumstances, Condition, Keyring, Pool, PromptSpec, Reach, Servers, Sharing, Spec, Standing};
 use gander_agent::sandbox::{Network, Sandbox};
 use gander_agent::tools::{BuiltIn, BuiltIns, Environment, Guard, Limits, Redactor, absence};
 use gander_domain::{Part, Principal, SessionId, SessionView};
@@ -37,6 +37,9 @@ const START: Duration = Duration::from_secs(30);
 /// A server that no run needs for so long sleeps: each may cost a hundred megabytes.
 const IDLE: Duration = Duration::from_secs(600);
 
+/// A server that sessions share stays so long after the last of them left it.
+const LINGER: Duration = Duration::from_secs(60);
+
 /// How long a server may take to say one of its prompts: whoever typed its name waits.
 const EXPAND: Duration = Duration::from_secs(5);
 
@@ -50,6 +53,7 @@ pub struct Extensions {
     switched: BTreeMap<BuiltIn, bool>,
     ground: Ground,
     sessions: Mutex<HashMap<SessionId, Place>>,
+    pool: Pool,
     logins: Logins,
 }
 
@@ -121,7 +125,14 @@ struct Place {
 impl Extensions {
     /// With these for every session, and these of our own tools switched.
     pub fn new(configured: Vec<Spec>, switched: BTreeMap<BuiltIn, bool>, ground: Ground) -> Self {
-        Self { configured, switched, ground, sessions: Mutex::default(), logins: Logins::default() }
+        Self {
+            configured,
+            switched,
+            ground,
+            sessions: Mutex::default(),
+            pool: Pool::default(),
+            logins: Logins::default(),
+        }
     }
 
     /// A client opens a session and brings these along. They start in the background, and so do the owner's.
@@ -358,6 +369,7 @@ impl Extensions {
             redactor: self.ground.redactor.clone(),
             pins: Arc::clone(&self.ground.pins) as _,
             keyring: self.keyring(&view.owner),
+            sharing: Sharing { pool: self.pool.clone(), owner: view.owner.to_string(), linger: LINGER },
             start: START,
             idle: IDLE,
         };
