@@ -174,7 +174,9 @@ impl Context {
     }
 
     fn message(&mut self, at: Seq, message: &Message) {
-        if message.role == Role::Agent {
+        // What was cut off before it said anything may have been no model's either.
+        let nothing = message.interrupted && message.parts.is_empty();
+        if message.role == Role::Agent && !message.is_unasked() && !nothing {
             self.turns += 1;
         }
         if message.interrupted {

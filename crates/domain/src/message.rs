@@ -122,6 +122,16 @@ pub struct Native {
     pub items: Value,
 }
 
+impl Native {
+    /// What no wire is called.
+    const UNASKED: &'static str = "unasked";
+
+    /// The mark of a message that an agent's loop made by itself: no model wrote it.
+    pub fn unasked() -> Self {
+        Self { wire: Self::UNASKED.to_owned(), items: Value::Null }
+    }
+}
+
 /// A part that grows by deltas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -159,6 +169,11 @@ impl Part {
 }
 
 impl Message {
+    /// True if an agent's loop made it by itself: it is no turn of a model's.
+    pub fn is_unasked(&self) -> bool {
+        self.native.as_ref().is_some_and(|native| native.wire == Native::UNASKED)
+    }
+
     /// A message of one text part.
     pub fn text(id: MessageId, role: Role, text: impl Into<String>) -> Self {
         Self { id, role, parts: vec![Part::text(text)], interrupted: false, native: None }

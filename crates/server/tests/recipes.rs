@@ -185,6 +185,57 @@ async fn a_recipe_that_another_uses_keeps_its_form_and_its_checks() -> anyhow::R
     Ok(())
 }
 
+/// Not a test: the server that the next one starts, when this executable is started as one.
+#[test]
+fn server() {
+    gander_testkit::mcp::serve_if_asked();
+}
+
+#[tokio::test]
+async fn a_recipe_that_another_uses_has_its_own_extensions_after_a_yes() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let (program, args, envs) = gander_testkit::mcp::command("server", "good");
+    let envs: serde_json::Map<String, Value> = envs.into_iter().map(|(name, value)| (name, json!(value))).collect();
+    let extensions = json!([
+        {"type": "stdio", "name": "script", "cmd": program, "args": args, "envs": envs},
+        {"type": "builtin", "name": "memory"},
+    ]);
+    let recall = json!({"category": "*", "is_global": true});
+    let steps = [
+        json!([{"tool": "script__echo", "args": {"text": "from the child"}}]),
+        json!([{"tool": "memory__retrieve_memories", "args": recall}]),
+        json!([{"results": true}]),
+    ];
+    house.recipe("parts/echo.json", json!({"prompt": script(&steps), "extensions": extensions}))?;
+    let subs = json!([{"name": "echo", "path": "parts/echo.json"}]);
+    let file = house.recipe("uses.json", json!({"sub_recipes": subs}))?;
+    let recipe: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+    let launch = house.demo().with("GANDER_PERMISSIONS_POLICY", "ask");
+    let mut editor = launch.editor(&["--standalone"]).await?;
+    let calls = [json!([{"tool": "recipe_echo", "args": {}}]), json!([{"results": true}])];
+    for (answers, expected) in [
+        (&["reject_once"][..], "nobody agreed: script"),
+        (&["allow_once", "allow_once", "allow_once"][..], "from the child"),
+    ] {
+        let session = editor.client.new_session(&house.work).await?;
+        let follow = json!({"sessionId": session, "recipe": recipe, "folder": house.work});
+        editor.client.call("_goose/unstable/recipes/follow", follow).await?;
+        let id = editor.client.prompt(&session, &script(&calls)).await?;
+        for (place, answer) in answers.iter().enumerate() {
+            let question = editor.client.asked("session/request_permission").await?;
+            let title = question["params"]["toolCall"]["title"].as_str().unwrap_or_default().to_owned();
+            ensure!(place > 0 || title.starts_with("The recipe echo starts a program, script: "), "{title}");
+            editor.client.choose(&question, answer).await?;
+        }
+        editor.client.answer_to(id).await?;
+        let of_it = editor.client.seen.iter().filter(|message| message["params"]["sessionId"] == session);
+        let seen = of_it.map(Value::to_string).collect::<String>();
+        ensure!(seen.contains(expected), "{seen}");
+        ensure!(seen.contains("nothing is remembered there") == (answers.len() > 1), "{seen}");
+    }
+    Ok(())
+}
+
 /// `script` lends the command a terminal.
 #[tokio::test]
 async fn a_person_is_asked_for_what_the_recipe_wants_to_hear_from_them() -> anyhow::Result<()> {

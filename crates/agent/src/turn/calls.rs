@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gander_domain::context::{PendingCall, Stage};
 use gander_domain::{
-    Answer, Event, Gate, Ids, Message, MessageId, Part, Plan, Question, QuestionId, Report, Role, ToolCall, ToolCallId,
-    ToolEnd, ToolKind, ToolResult,
+    Answer, Event, Gate, Ids, Message, MessageId, Native, Part, Plan, Question, QuestionId, Report, Role, ToolCall,
+    ToolCallId, ToolEnd, ToolKind, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -37,11 +37,20 @@ impl Turn {
 
     /// Makes a call as if the model had made it: it is written down, asked about and answered like any other.
     pub(super) fn call_itself(&mut self, name: &str, arguments: Value, ids: &mut dyn Ids) {
+        self.call_marked(None, name, arguments, ids);
+    }
+
+    /// The same before the model was asked at all: it is no turn of its, also not after a crash.
+    pub(super) fn call_unasked(&mut self, name: &str, arguments: Value, ids: &mut dyn Ids) {
+        self.call_marked(Some(Native::unasked()), name, arguments, ids);
+    }
+
+    fn call_marked(&mut self, native: Option<Native>, name: &str, arguments: Value, ids: &mut dyn Ids) {
         let message = MessageId::make(ids);
         let part = Part::ToolUse { call: ToolCallId::make(ids), name: name.to_owned(), arguments };
         self.report(Report::MessageStarted { message });
-        self.report(Report::MessageDone { tail: vec![part.clone()], native: None, interrupted: false });
-        self.fold(Event::MessageDone { message: agent(message, vec![part]) });
+        self.report(Report::MessageDone { tail: vec![part.clone()], native: native.clone(), interrupted: false });
+        self.fold(Event::MessageDone { message: Message { native, ..agent(message, vec![part]) } });
         self.phase = Phase::Tools;
         self.pick_up_calls(ids);
         self.settle(ids);

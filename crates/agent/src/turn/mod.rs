@@ -59,8 +59,6 @@ pub struct Turn {
     squeezed: bool,
     /// The last answer was empty.
     silent: bool,
-    /// Messages of the run that no model wrote: they are not its turns.
-    unasked: u32,
     effects: VecDeque<Effect>,
 }
 
@@ -198,7 +196,6 @@ impl Turn {
             failures: 0,
             squeezed: false,
             silent: false,
-            unasked: 0,
             effects: VecDeque::new(),
         }
     }
@@ -277,10 +274,7 @@ impl Turn {
     fn hand_out(&mut self, parts: Value, ids: &mut dyn Ids) {
         match self.limit() {
             Some(outcome) => self.end(outcome),
-            None => {
-                self.unasked += 1;
-                self.call_itself(crate::delegate::NAME, parts, ids);
-            }
+            None => self.call_unasked(crate::delegate::NAME, parts, ids),
         }
     }
 
@@ -349,8 +343,7 @@ impl Turn {
             return Some(Outcome::failed("budget", message));
         }
         let most = self.context.settings.max_turns.unwrap_or(settings.max_turns);
-        (self.context.turns.saturating_sub(self.unasked) >= most)
-            .then_some(Outcome::Completed { stop: StopReason::MaxTurns })
+        (self.context.turns >= most).then_some(Outcome::Completed { stop: StopReason::MaxTurns })
     }
 
     fn call(&mut self) {

@@ -299,7 +299,7 @@ fn what_a_run_hands_out_by_itself_is_no_call_of_the_model() {
     expect![[r#"
         > begin
         - message #1 started
-        - message done: delegate #2 {"tasks":[]}
+        - message done, native: delegate #2 {"tasks":[]}
         - wanted delegate #2: open
         > order to run #2
         run delegate #2

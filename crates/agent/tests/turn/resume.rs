@@ -1,8 +1,10 @@
 //! A turn that is cut anywhere ends as it would have ended.
 
 use gander_agent::model::{ModelEvent, ModelStop};
+use gander_agent::turn::Setup;
 use gander_domain::{Event, Outcome, Part, Role};
 use proptest::prelude::*;
+use serde_json::json;
 
 use crate::script::{calls, done, says};
 use crate::world::World;
@@ -98,5 +100,27 @@ proptest! {
     #[test]
     fn a_cut_changes_nothing_that_counts(plan in plan()) {
         assert_same_wherever_cut(&plan);
+    }
+}
+
+/// What the loop hands out before the model is asked is no turn of the model's, however often it is picked up.
+#[test]
+fn a_run_that_was_taken_apart_has_all_its_turns_after_a_crash() {
+    let setup = crate::script::setup();
+    let settings = gander_agent::AgentSettings { max_turns: 1, ..setup.settings.clone() };
+    for cut in 0..6 {
+        let mut world = World::with(Setup { parts: Some(json!({})), settings: settings.clone(), ..setup.clone() });
+        for step in 0..100 {
+            if step == cut {
+                world.crash();
+            }
+            if !(world.hear() || world.obey() || world.finish(0)) {
+                break;
+            }
+        }
+        assert!(world.model.is_some(), "cut after {cut} steps the model is not asked: {:?}", world.outcomes());
+        let joined =
+            world.model.as_ref().unwrap().messages.iter().filter(|message| message.role == Role::Agent).count();
+        assert_eq!(joined, 1, "it is handed out once");
     }
 }

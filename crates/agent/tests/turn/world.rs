@@ -46,6 +46,11 @@ impl World {
 
     /// A session with a first prompt, and a model with this window.
     pub fn with_window(window: Option<u64>) -> Self {
+        Self::with(Setup { model: ModelInfo { window, ..info() }, ..setup() })
+    }
+
+    /// A session with a first prompt, and a turn that works with this.
+    pub fn with(setup: Setup) -> Self {
         let birth = Birth {
             session: SessionId::new(Uuid::from_u128(0xffff)),
             owner: Principal::owner(),
@@ -56,7 +61,7 @@ impl World {
             meta: None,
         };
         let mut world = Self {
-            setup: Setup { model: ModelInfo { window, ..info() }, ..setup() },
+            setup,
             session: Session::create(Timestamp::default(), birth),
             entries: Vec::new(),
             turn: None,

@@ -172,8 +172,9 @@ impl Native {
         let is_sub = view.run.as_ref().is_some_and(|run| run.origin.door == office::DOOR);
         let hub = self.hub.get().filter(|_| !is_sub)?.clone();
         let (shelf, recipes) = (Arc::clone(&self.shelf), Arc::clone(&self.recipes));
+        let extensions = Arc::clone(&self.extensions);
         let (parent, lent) = (view.clone(), lent.clone());
-        Some(Arc::new(office::Desk { hub, shelf, recipes, parent, lent }))
+        Some(Arc::new(office::Desk { hub, shelf, recipes, extensions, parent, lent }))
     }
 
     /// Who answers the prompt, if the session leaves that open.

@@ -7,19 +7,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::delegate::{Office, Parent, SubEnd, SubResult, SubTask};
+use gander_agent::mcp::{Reach, Spec};
 use gander_agent::modes::Shelf;
-use gander_agent::tools::Signal;
+use gander_agent::permission::show;
+use gander_agent::tools::{Guard, Signal};
 use gander_agent::turn::OUTPUT;
 use gander_domain::{
-    Birth, Budget, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionOrigin, Reply, Role, Roster,
-    Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId, ToolEnd, ToolResult, Usage,
+    Ask, Birth, Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId,
+    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId,
+    ToolEnd, ToolResult, Usage,
 };
 use sha2::{Digest as _, Sha256};
 
 use super::Lent;
+use crate::extensions::{Entry, Extensions, Range, Rights};
 use crate::hub::{Ack, Follower, Hub, HubError, WeakHub};
 use crate::log::{Form, Limit, StoreError};
-use crate::recipes::{Followed, Recipes};
+use crate::recipes::{Followed, Recipes, wanted};
 
 /// The door that sub-agents are prompted by. They have no sub-agents themselves.
 pub const DOOR: &str = "delegate";
@@ -32,6 +36,7 @@ pub struct Desk {
     pub hub: WeakHub,
     pub shelf: Arc<Shelf>,
     pub recipes: Arc<Recipes>,
+    pub extensions: Arc<Extensions>,
     pub parent: SessionView,
     /// What the run's own client lends is lent on.
     pub lent: Lent,
@@ -73,14 +78,68 @@ impl Office for Desk {
         let run = RunId::new(derived(call, &task.name, "run"));
         let origin = RunOrigin { by: self.parent.owner.clone(), door: DOOR.to_owned() };
         let sub = Sub { hub: &hub, session, run, origin, parent };
-        match self.begin(&sub, task, settings).await {
+        let brought = match self.equip(&sub, task).await {
+            Ok(brought) => brought,
+            Err(why) => return failed(why),
+        };
+        let result = match self.begin(&sub, task, settings).await {
             Ok(watched) => sub.follow(watched).await.unwrap_or_else(|error| failed(error.to_string())),
             Err(error) => failed(error.to_string()),
+        };
+        if brought {
+            self.extensions.close(session);
         }
+        result
     }
 }
 
 impl Desk {
+    /// Lends it what its recipe names; true if servers are among that. No program starts unless somebody agrees.
+    async fn equip(&self, sub: &Sub<'_>, task: &SubTask) -> Result<bool, String> {
+        let Some(recipe) = &task.recipe else { return Ok(false) };
+        let wanted = wanted(&self.extensions, recipe, &Reach::Guarded(Guard::default()));
+        for program in &wanted.programs {
+            self.agreed(sub, &task.name, program).await?;
+        }
+        let view = SessionView { session: sub.session, ..self.parent.clone() };
+        let there = self.extensions.built_ins(&view);
+        for built_in in wanted.built_ins.into_iter().filter(|built_in| !there.has(*built_in)) {
+            let range = Range::Session(sub.session);
+            let added = self.extensions.add(range, built_in.name(), Entry::built_in(), Rights::Addresses).await;
+            added.map_err(|error| error.to_string())?;
+        }
+        let servers = [wanted.programs, wanted.addresses].concat();
+        let brings = !servers.is_empty();
+        if brings {
+            self.extensions.bring(&view, servers);
+        }
+        Ok(brings)
+    }
+
+    /// Asks where its parent's people are; with nobody there it is a no.
+    async fn agreed(&self, sub: &Sub<'_>, recipe: &str, program: &Spec) -> Result<(), String> {
+        let title = format!(
+            "The recipe {} starts a program, {}: {}",
+            show::line(recipe),
+            show::line(&program.name),
+            show::line(&program.place())
+        );
+        let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
+        let choices = vec![
+            choice("allow_once", "Start it", ChoiceKind::AllowOnce),
+            choice("reject_once", "No", ChoiceKind::RejectOnce),
+        ];
+        let reply = tokio::select! {
+            biased;
+            () = sub.parent.cancel.cancelled() => Reply::Cancelled,
+            reply = sub.parent.people.ask(&title, Ask::Choose { choices }, QuestionOrigin::Held) => reply,
+        };
+        match reply.allows() {
+            true => Ok(()),
+            false => Err(format!("a recipe starts no program unasked, and nobody agreed: {}", program.name)),
+        }
+    }
+
     /// Begins it, or finds what was begun before the process died.
     async fn begin(&self, sub: &Sub<'_>, task: &SubTask, settings: Settings) -> Result<Watched, HubError> {
         match sub.hub.view(sub.session).await {

@@ -40,7 +40,7 @@ pub struct Begun {
 pub async fn apply(desk: &Desk, peer: &Peer, view: &SessionView, wish: Wish) -> Result<Begun, Refusal> {
     let Wish { recipe, values, folder, approved } = wish;
     let recipe = ready(&recipe, &values, &view.workspace, folder.as_deref()).map_err(|flaw| flawed(&flaw))?;
-    let wanted = extensions::wanted(desk, peer, &recipe, &approved)?;
+    let wanted = extensions::agreed(desk, peer, &recipe, &approved)?;
     let patch = settings(desk, &recipe)?;
     desk.recipes
         .follow(view.session, &Followed { recipe: recipe.clone(), folder })
@@ -50,8 +50,9 @@ pub async fn apply(desk: &Desk, peer: &Peer, view: &SessionView, wish: Wish) -> 
     for built_in in wanted.built_ins.into_iter().filter(|wanted| !there.has(*wanted)) {
         door::add(desk, peer, Some(view.session), built_in.name(), Entry::built_in()).await?;
     }
-    if !wanted.specs.is_empty() {
-        desk.extensions.bring(view, wanted.specs);
+    let servers = [wanted.programs, wanted.addresses].concat();
+    if !servers.is_empty() {
+        desk.extensions.bring(view, servers);
     }
     let title = view.title.is_none().then(|| Command::SetTitle { title: title(&recipe) });
     let configure = (patch != SettingsPatch::default()).then_some(Command::Configure { patch });

@@ -10,41 +10,47 @@ use serde_json::Value;
 
 use crate::app::Peer;
 use crate::door::Desk;
+use crate::extensions::Extensions;
 
-/// Servers to bring along, tools of our own to switch on, and the names of those that are not to be had here.
-pub(super) struct Wanted {
-    pub(super) specs: Vec<Spec>,
-    pub(super) built_ins: Vec<BuiltIn>,
-    pub(super) absent: Vec<String>,
+/// What a recipe's extensions mean, where its user may be asked.
+#[derive(Default)]
+pub struct Wanted {
+    /// Programs to start, once its user agreed.
+    pub programs: Vec<Spec>,
+    /// Addresses to connect to.
+    pub addresses: Vec<Spec>,
+    /// Tools of our own to switch on.
+    pub built_ins: Vec<BuiltIn>,
+    /// Names of those that are not to be had here.
+    pub absent: Vec<String>,
 }
 
 /// What a recipe's extensions mean. The owner's own servers are there for every session already.
-pub(super) fn wanted(desk: &Desk, peer: &Peer, recipe: &Recipe, approved: &[String]) -> Result<Wanted, Refusal> {
-    let mut wanted = Wanted { specs: Vec::new(), built_ins: Vec::new(), absent: Vec::new() };
-    for extension in &recipe.extensions {
-        let name = extension.name.as_str();
-        if desk.extensions.is_configured(name) {
-            continue;
-        }
-        match extension.kind.as_str() {
-            "stdio" if peer.local && approved.iter().any(|approved| approved == name) => {
-                wanted.specs.push(program(extension));
-            }
-            "stdio" => {
-                let text = format!(
-                    "a recipe starts no program unasked: put it into the settings as [extensions.{name}], or run the recipe \
-                     with `gander run --recipe`, which asks: {name}"
-                );
-                return Err(Refusal::BadParams(text));
-            }
-            "streamable_http" => wanted.specs.push(address(extension, peer.local || desk.remote_commands)),
-            _ => match BuiltIn::named(name) {
-                Some(built_in) => wanted.built_ins.push(built_in),
-                None => wanted.absent.push(name.to_owned()),
-            },
+pub fn wanted(extensions: &Extensions, recipe: &Recipe, reach: &Reach) -> Wanted {
+    let mut wanted = Wanted::default();
+    for extension in recipe.extensions.iter().filter(|extension| !extensions.is_configured(&extension.name)) {
+        match (extension.kind.as_str(), BuiltIn::named(&extension.name)) {
+            ("stdio", _) => wanted.programs.push(program(extension)),
+            ("streamable_http", _) => wanted.addresses.push(address(extension, reach.clone())),
+            (_, Some(built_in)) => wanted.built_ins.push(built_in),
+            (_, None) => wanted.absent.push(extension.name.clone()),
         }
     }
-    Ok(wanted)
+    wanted
+}
+
+/// The same, if every program that it starts was agreed to.
+pub(super) fn agreed(desk: &Desk, peer: &Peer, recipe: &Recipe, approved: &[String]) -> Result<Wanted, Refusal> {
+    let anywhere = peer.local || desk.remote_commands;
+    let reach = if anywhere { Reach::Anywhere } else { Reach::Guarded(Guard::default()) };
+    let wanted = wanted(&desk.extensions, recipe, &reach);
+    match wanted.programs.iter().find(|program| !(peer.local && approved.contains(&program.name))) {
+        None => Ok(wanted),
+        Some(Spec { name, .. }) => Err(Refusal::BadParams(format!(
+            "a recipe starts no program unasked: put it into the settings as [extensions.{name}], or run the recipe \
+             with `gander run --recipe`, which asks: {name}"
+        ))),
+    }
 }
 
 /// Its environment holds what the recipe says and none of the owner's keys.
@@ -57,11 +63,11 @@ fn program(extension: &Extension) -> Spec {
     Spec::new(extension.name.clone(), transport)
 }
 
-fn address(extension: &Extension, anywhere: bool) -> Spec {
+fn address(extension: &Extension, reach: Reach) -> Spec {
     let transport = Transport::Http {
         url: extension.uri.clone().unwrap_or_default(),
         headers: pairs(extension.more.get("headers")),
-        reach: if anywhere { Reach::Anywhere } else { Reach::Guarded(Guard::default()) },
+        reach,
         client_id: None,
     };
     Spec::new(extension.name.clone(), transport)

@@ -18,6 +18,7 @@ use crate::door::goose::{Book, Shelf};
 use crate::log::{ScopeAppend, Store, StoreError, Sync};
 
 pub use apply::{Begun, Wish, apply};
+pub use extensions::{Wanted, wanted};
 pub use ready::{file, ready};
 pub use slash::{Slash, expanded};
 pub use sub::subs;
