@@ -219,7 +219,7 @@ async fn a_recipe_that_another_uses_has_its_own_extensions_after_a_yes() -> anyh
     ] {
         let session = editor.client.new_session(&house.work).await?;
         let follow = json!({"sessionId": session, "recipe": recipe, "folder": house.work});
-        editor.client.call("_goose/unstable/recipes/follow", follow).await?;
+        editor.client.call("_goose/unstable/recipes/apply", follow).await?;
         let id = editor.client.prompt(&session, &script(&calls)).await?;
         for (place, answer) in answers.iter().enumerate() {
             let question = editor.client.asked("session/request_permission").await?;

@@ -3,6 +3,7 @@
 
 mod house;
 mod lives;
+mod login;
 mod says;
 mod shared;
 mod tools;
