@@ -114,6 +114,7 @@ async def visit(page):
     yield "confirm", confirm(page)
     yield "artifact", artifact(page)
     yield "sessions", sessions(page)
+    yield "traces", traces(page)
     yield "console", console(page)
 
 
@@ -172,6 +173,15 @@ async def sessions(page):
     await page.shows("Tool delete_file said")
     assert any(url.endswith(f"/sessions/{session}") for url in page.requests[before:]), "the session was not loaded"
     await page.picture("session")
+
+
+async def traces(page):
+    """What happened in the session that is open, as spans."""
+    await page.press("Traces")
+    await page.picture("traces")
+    await page.shows("save_note")
+    await page.shows("scripted-1")
+    await page.picture("traces")
 
 
 async def console(page):
