@@ -202,6 +202,15 @@ impl Hub {
         answer.await.unwrap_or(Err(HubError::Gone(session)))
     }
 
+    /// What the session's log says: nothing that waits for its commit is in it, so that live begins at its head.
+    pub async fn stored_view(&self, session: SessionId) -> Result<SessionView, HubError> {
+        if let Some(view) = lock(&self.inner.rest).view(session) {
+            return Ok(view);
+        }
+        let head = self.inner.store.head(session).await?;
+        self.view_at(session, head).await
+    }
+
     /// The session, if this principal may see it. Another's is as unknown as none.
     pub async fn view_for(&self, session: SessionId, principal: &Principal) -> Result<SessionView, HubError> {
         let view = self.view(session).await?;

@@ -158,8 +158,7 @@ impl Adk {
     }
 
     pub(super) async fn view(&self, session: SessionId) -> Result<SessionView, Refusal> {
-        let head = self.desk.hub.store().head(session).await.map_err(failed)?;
-        self.desk.hub.view_at(session, head).await.map_err(|error| refusal(&error))
+        self.desk.hub.stored_view(session).await.map_err(|error| refusal(&error))
     }
 
     pub(super) async fn carry_out(&self, session: SessionId, command: Command) -> Result<(), Refusal> {

@@ -87,8 +87,7 @@ pub async fn ask(desk: &Desk, peer: &Peer, ask: Ask) -> Result<Asked, Wrong> {
         command(desk, session, Command::Configure { patch }).await?;
     }
     let parts = recipes::expanded(&desk.recipes, &peer.principal, &view.workspace, prompt.parts).await?;
-    let head = desk.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
-    let view = desk.hub.view_at(session, head).await.map_err(|error| refusal(session, &error))?;
+    let view = desk.hub.stored_view(session).await.map_err(|error| refusal(session, &error))?;
     let command = Command::Prompt { run, origin: origin(peer), parts, if_busy, meta: None };
     let accepted = desk.hub.submit(session, command, Ack::Committed, Lent::default()).await.await;
     let accepted = accepted.map_err(|error| refusal(session, &error))?;

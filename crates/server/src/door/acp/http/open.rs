@@ -121,11 +121,7 @@ impl Actor {
             self.record.loads.iter().filter_map(|(session, load)| Some((*session, load.n, load.request.clone()?)));
         for (session, n, request) in open.collect::<Vec<_>>() {
             let hub = &self.client.desk.hub;
-            let view = match hub.store().head(session).await {
-                Ok(head) => hub.view_at(session, head).await,
-                Err(error) => Err(error.into()),
-            };
-            let began = match view {
+            let began = match hub.stored_view(session).await {
                 Ok(view) => {
                     let catalog = (self.client.desk.catalog)(&view.workspace);
                     self.client.connection.load_again(request, &view, catalog);
