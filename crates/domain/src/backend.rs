@@ -1,8 +1,8 @@
 //! Between a session and whatever runs its agent: orders go out, reports come back.
 
 use crate::{
-    Answer, Delta, Message, MessageId, Native, Notice, Outcome, Part, Plan, Question, QuestionId, Route, RunId, Seq,
-    Settings, State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+    Answer, ArtifactContent, Delta, Message, MessageId, Native, Notice, Outcome, Part, Plan, Question, QuestionId,
+    Route, RunId, Seq, Settings, State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
 /// What a back-end is told.
@@ -110,6 +110,8 @@ pub enum Report {
         version: u64,
         /// Its media type, if known.
         mime: Option<String>,
+        /// What it is, unless it is large.
+        content: Option<ArtifactContent>,
         /// The tool call that did it, if one did.
         call: Option<ToolCallId>,
     },

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, Growth, Message, MessageId, Part, Principal, Question, QuestionId, Role, Route, RunId, SessionId, Settings,
-    SettingsPatch, State, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+    Answer, ArtifactContent, Growth, Message, MessageId, Part, Principal, Question, QuestionId, Role, Route, RunId,
+    SessionId, Settings, SettingsPatch, State, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
 };
 
 /// A place in a session's log. The first entry is 1; 0 is before everything.
@@ -123,6 +123,9 @@ pub enum Event {
         /// Its media type, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime: Option<String>,
+        /// What it is, unless it is large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<ArtifactContent>,
         /// The tool call that did it, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<ToolCallId>,

@@ -5,6 +5,7 @@
 //! by itself: time and ids are arguments.
 
 pub mod agent;
+pub mod artifact;
 pub mod backend;
 pub mod command;
 pub mod context;
@@ -23,6 +24,7 @@ pub mod view;
 pub use agent::{
     AgentLink, AgentManifest, Budget, Capability, Effort, LinkKind, Mode, Policy, Settings, SettingsPatch,
 };
+pub use artifact::ArtifactContent;
 pub use backend::{Gate, Order, Report};
 pub use command::{Accepted, Command, CommandError, IfBusy};
 pub use context::{Asked, Context};

@@ -25,7 +25,11 @@ fn runs(log: &[Entry]) -> Vec<RunId> {
 }
 
 fn watch(run: RunId, detail: Detail) -> Watch {
-    Watch::new(Subject { task: run, context: "ctx".to_owned() }, detail, Opening::AtOnce)
+    Watch::new(
+        Subject { task: run, context: "ctx".to_owned(), shelf: Some("https://here/a2a/.artifacts/1".to_owned()) },
+        detail,
+        Opening::AtOnce,
+    )
 }
 
 /// Every event of every run, as a stream's lines.

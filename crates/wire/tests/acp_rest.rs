@@ -10,6 +10,9 @@ use gander_testkit::vectors::{Scenario, scenarios};
 use gander_wire::acp_rest::{Line, NewRun, Place, Refusal, Resume, RunMode, RunReading, RunStatus, part, question};
 use serde_json::{Value, json};
 
+/// Where the client would read what was put away.
+const SHELF: &str = "https://here/acp-rest/sessions/1/artifacts";
+
 fn all() -> Vec<Scenario> {
     scenarios(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")).unwrap()
 }
@@ -30,7 +33,7 @@ fn told(log: &[Entry]) -> Vec<String> {
     let view = SessionView::born(&log[0]).unwrap();
     let mut lines = Vec::new();
     for run in runs(log) {
-        let mut reading = RunReading::new(view.session, &view.settings.agent, run);
+        let mut reading = RunReading::new(view.session, &view.settings.agent, run).with_shelf(SHELF.to_owned());
         for entry in log {
             reading.tell(entry, &mut |event| lines.push(serde_json::to_string(event).unwrap()));
         }
@@ -50,7 +53,8 @@ fn the_last_event_holds_the_run_as_it_is_read_later() {
     for scenario in all() {
         let view = SessionView::born(&scenario.log[0]).unwrap();
         for run in runs(&scenario.log) {
-            let (mut live, mut last) = (RunReading::new(view.session, "gander", run), Value::Null);
+            let (mut live, mut last) =
+                (RunReading::new(view.session, "gander", run).with_shelf(SHELF.to_owned()), Value::Null);
             for entry in &scenario.log {
                 live.tell(entry, &mut |event| {
                     let event = serde_json::to_value(event).unwrap();
@@ -60,7 +64,7 @@ fn the_last_event_holds_the_run_as_it_is_read_later() {
                 });
             }
             // Whoever comes after the deltas were joined into their message reads the same run.
-            let mut later = RunReading::new(view.session, "gander", run);
+            let mut later = RunReading::new(view.session, "gander", run).with_shelf(SHELF.to_owned());
             scenario.log.iter().filter(|entry| !entry.event.is_delta()).for_each(|entry| later.take(entry));
             if later.run().status.is_terminal() {
                 assert_eq!(serde_json::to_value(later.run()).unwrap(), last, "{}", scenario.name);

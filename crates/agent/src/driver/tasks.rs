@@ -112,7 +112,7 @@ fn said(call: ToolCallId, signal: Signal) -> Input {
     match signal {
         Signal::Shown(content) => Input::ToolShows(call, content),
         Signal::Plan(plan) => Input::ToolPlans(call, plan),
-        Signal::Saved { name, version, mime } => Input::ToolSaved { call, name, version, mime },
+        Signal::Saved { name, version, mime, content } => Input::ToolSaved { call, name, version, mime, content },
         Signal::Spent(usage) => Input::Spent(usage),
     }
 }

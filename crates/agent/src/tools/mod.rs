@@ -33,7 +33,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Location, Plan, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, Usage};
+use gander_domain::{
+    ArtifactContent, Location, Plan, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, Usage,
+};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -88,6 +90,8 @@ pub enum Signal {
         version: u64,
         /// Its media type, if known.
         mime: Option<String>,
+        /// What it is, unless it is large.
+        content: Option<ArtifactContent>,
     },
     /// A sub-agent paid for a model call.
     Spent(Usage),

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use gander_domain::view::Spent;
 use gander_domain::{
-    Answer, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, Question, QuestionId, Report, Role, Settings,
-    Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+    Answer, ArtifactContent, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, Question, QuestionId, Report,
+    Role, Settings, Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
 use serde_json::Value;
@@ -110,6 +110,8 @@ pub enum Input {
         version: u64,
         /// The media type, if known.
         mime: Option<String>,
+        /// What it is, unless it is large.
+        content: Option<ArtifactContent>,
     },
     /// A running tool is done.
     ToolDone(ToolCallId, ToolResult),
@@ -213,8 +215,8 @@ impl Turn {
             Input::RunTool(call) => self.run_tool(call, ids),
             Input::ToolShows(call, content) => self.tool_said(call, Report::ToolUpdated { call, content }),
             Input::ToolPlans(call, plan) => self.tool_said(call, Report::PlanSet(plan)),
-            Input::ToolSaved { call, name, version, mime } => {
-                self.tool_said(call, Report::ArtifactSaved { name, version, mime, call: Some(call) });
+            Input::ToolSaved { call, name, version, mime, content } => {
+                self.tool_said(call, Report::ArtifactSaved { name, version, mime, content, call: Some(call) });
             }
             Input::ToolDone(call, result) => self.tool_done(call, result, ids),
             Input::Answered(question, answer) => self.answered(question, answer, ids),

@@ -33,8 +33,8 @@ impl Session {
             Report::Withdrawn(question) => self.withdraw(now, run, question),
             Report::PlanSet(plan) => self.fact(now, run, Event::PlanSet { plan }),
             Report::StateChanged { delta, call } => self.state_changed(now, run, delta, call),
-            Report::ArtifactSaved { name, version, mime, call } => {
-                self.fact(now, run, Event::ArtifactSaved { name, version, mime, call });
+            Report::ArtifactSaved { name, version, mime, content, call } => {
+                self.fact(now, run, Event::ArtifactSaved { name, version, mime, content, call });
             }
             Report::Routed(route) if self.view.settings.routing.is_off() => drop(route),
             Report::Routed(route) => self.fact(now, run, Event::Routed { route }),

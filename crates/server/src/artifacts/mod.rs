@@ -12,10 +12,11 @@ mod tools;
 use std::sync::Arc;
 
 use gander_domain::{Principal, Seq, SessionId, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+pub use gander_domain::ArtifactContent as Content;
 pub use index::{Kept, Version};
 pub use tools::{ArtifactTools, specs};
 
@@ -35,22 +36,6 @@ const TRIES: usize = 64;
 /// Where artifacts lie: with a session, and gone with it, or with somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shelf(String);
-
-/// What is put away.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Content {
-    /// Words.
-    Text {
-        /// The words.
-        text: String,
-    },
-    /// Anything else.
-    Bytes {
-        /// Standard base64, padded.
-        data: String,
-    },
-}
 
 /// One version, on its way in.
 #[derive(Clone, Debug, PartialEq)]
@@ -219,8 +204,7 @@ fn check(new: &NewVersion) -> Result<(), ArtifactError> {
         let shown = new.name[..new.name.floor_char_boundary(name::LONGEST)].to_owned();
         return Err(ArtifactError::BadName(shown, flaw));
     }
-    let (Content::Text { text: held } | Content::Bytes { data: held }) = &new.content;
     let metadata: usize = new.metadata.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
-    let size = held.len() + metadata;
+    let size = new.content.size() + metadata;
     if size > LARGEST { Err(ArtifactError::TooLarge(size)) } else { Ok(()) }
 }

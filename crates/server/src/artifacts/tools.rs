@@ -137,9 +137,10 @@ impl ArtifactTools {
         }
         let mime = Some(media_type.unwrap_or_else(|| "text/plain".to_owned()));
         let (metadata, content) = (Map::new(), Content::Text { text });
+        let told = content.told();
         let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
         let version = self.artifacts.save(&self.shelf(), new).await?.number;
-        if signals.send(Signal::Saved { name: name.clone(), version, mime }).await.is_err() {
+        if signals.send(Signal::Saved { name: name.clone(), version, mime, content: told }).await.is_err() {
             tracing::debug!(name, "an artifact was saved after its run");
         }
         Ok(format!("{name} is put away in version {version}"))

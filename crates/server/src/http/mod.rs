@@ -5,6 +5,7 @@ mod accept;
 mod acp;
 mod acp_rest;
 mod adk;
+mod artifact;
 mod body;
 mod error;
 mod front;

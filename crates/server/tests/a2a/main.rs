@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod artifacts;
 mod cards;
 mod doors;
 mod errors;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod artifacts;
 #[path = "../binary/mod.rs"]
 mod binary;
 mod errors;

@@ -12,6 +12,7 @@ use super::{
     Artifact, ArtifactUpdate, DOOR, EXTENSION, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus, content,
     question,
 };
+use crate::artifact::Saved;
 
 /// Which task, in which context, under the names that the client knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Subject {
     pub task: RunId,
     /// The session, or the name that the client gave it.
     pub context: String,
+    /// Where the client can read what was put away, if it can.
+    pub shelf: Option<String>,
 }
 
 /// How much a client wants to know.
@@ -156,10 +159,10 @@ impl Watch {
             }
             Event::PlanSet { plan } => self.detailed(entry, || json!({ "kind": "plan", "items": plan.items })),
             Event::StateChanged { delta, .. } => self.detailed(entry, || json!({ "kind": "state", "delta": delta })),
-            Event::ArtifactSaved { name, version, mime, .. } => self.detailed(
-                entry,
-                || json!({ "kind": "artifact_saved", "name": name, "version": version, "mediaType": mime }),
-            ),
+            Event::ArtifactSaved { name, version, mime, content, .. } => {
+                let saved = Saved { name, version: *version, mime: mime.as_deref(), content: content.as_ref() };
+                self.saved(entry, saved)
+            }
             Event::Routed { route } => self.detailed(entry, || json!({ "kind": "routed", "route": route })),
             Event::Noticed { notice } => self.detailed(entry, || json!({ "kind": "notice", "notice": notice })),
             Event::QuestionAsked { question } if question.is_aside() => {
@@ -308,21 +311,29 @@ impl Watch {
                     parts.push(Part::text(""));
                 }
                 if !parts.is_empty() {
-                    updates.push(self.artifact(message.id, parts, open.shown));
+                    let artifact = Artifact { artifact_id: message.id.to_string(), name: None, parts };
+                    updates.push(self.made(artifact, open.shown));
                 }
             }
         }
         updates
     }
 
-    fn artifact(&self, id: MessageId, parts: Vec<Part>, append: bool) -> Update<'static> {
-        Update::Artifact(Box::new(ArtifactUpdate {
-            task_id: self.subject.task.to_string(),
-            context_id: self.subject.context.clone(),
-            artifact: Artifact { artifact_id: id.to_string(), name: None, parts },
-            append,
-            last_chunk: true,
-        }))
+    /// Something put away is an artifact of its own; a new version of it takes its place.
+    fn saved(&self, entry: &Entry, saved: Saved<'_>) -> Vec<Update<'static>> {
+        let Saved { name, version, mime, .. } = saved;
+        let data = || json!({ "kind": "artifact_saved", "name": name, "version": version, "mediaType": mime });
+        let mut updates = self.detailed(entry, data);
+        if let Some(part) = saved.part(self.subject.shelf.as_deref()) {
+            let (artifact_id, parts) = (format!("saved:{name}"), content::shown(&[part]));
+            updates.push(self.made(Artifact { artifact_id, name: Some(name.to_owned()), parts }, false));
+        }
+        updates
+    }
+
+    fn made(&self, artifact: Artifact, append: bool) -> Update<'static> {
+        let (task_id, context_id) = (self.subject.task.to_string(), self.subject.context.clone());
+        Update::Artifact(Box::new(ArtifactUpdate { task_id, context_id, artifact, append, last_chunk: true }))
     }
 
     fn tool_called(&self, entry: &Entry, call: &domain::ToolCall) -> Update<'static> {

@@ -10,6 +10,7 @@ use super::error::{Error, ErrorCode};
 use super::part::{message_part, thought, tool_call, tool_result};
 use super::question::await_request;
 use super::types::{Event, Message, MessagePart, Run, RunStatus, Time};
+use crate::artifact::Saved;
 
 /// Whoever hears the events.
 type Tell<'a> = &'a mut dyn FnMut(&Event<'_>);
@@ -25,6 +26,8 @@ pub struct RunReading {
     calls: Vec<ToolCall>,
     questions: Vec<Question>,
     prompt: Prompt,
+    /// Where the client can read what was put away.
+    shelf: Option<String>,
 }
 
 /// What the client sent, with its own times.
@@ -67,7 +70,12 @@ impl RunReading {
         };
         let role = format!("agent/{agent}");
         let (calls, questions, prompt) = (Vec::new(), Vec::new(), Prompt::default());
-        Self { run, role, stage: Stage::Nothing, open: None, calls, questions, prompt }
+        Self { run, role, stage: Stage::Nothing, open: None, calls, questions, prompt, shelf: None }
+    }
+
+    /// What is put away and too large to be told can be read at this address.
+    pub fn with_shelf(self, shelf: String) -> Self {
+        Self { shelf: Some(shelf), ..self }
     }
 
     /// The run as it is now.
@@ -129,8 +137,9 @@ impl RunReading {
             Fact::Noticed { notice } => other("notice", json!(notice), tell),
             Fact::PlanSet { plan } => other("plan", json!(plan), tell),
             Fact::StateChanged { delta, .. } => other("state", json!(delta), tell),
-            Fact::ArtifactSaved { name, version, mime, .. } => {
-                other("artifact", json!({ "name": name, "version": version, "content_type": mime }), tell);
+            Fact::ArtifactSaved { name, version, mime, content, .. } => {
+                let saved = Saved { name, version: *version, mime: mime.as_deref(), content: content.as_ref() };
+                self.saved(at, saved, tell);
             }
             Fact::Routed { route } => other("routed", json!(route), tell),
             Fact::UsageAdded { usage } => other("usage", json!(usage), tell),
@@ -263,6 +272,15 @@ impl RunReading {
         shown.completed_at = Some(at);
         tell(&Event::MessageCompleted { message: &self.run.output[place] });
         self.open = None;
+    }
+
+    /// Something put away is a message of one part with a name: an artifact. Which version it is has no place in it.
+    fn saved(&mut self, at: Time, saved: Saved<'_>, tell: Tell<'_>) {
+        let Saved { name, version, mime, .. } = saved;
+        other("artifact", json!({ "name": name, "version": version, "content_type": mime }), tell);
+        if let Some(part) = saved.part(self.shelf.as_deref()).as_ref().and_then(message_part) {
+            self.say(at, part, tell);
+        }
     }
 
     /// The first thing a person says is the prompt; everything later was said into the running turn.

@@ -19,7 +19,7 @@ pub(super) struct Bench {
 /// What a tool did.
 pub(super) struct Done {
     pub(super) result: ToolResult,
-    saved: Option<(String, u64)>,
+    saved: Option<(String, u64, Content)>,
     kept: State,
 }
 
@@ -32,9 +32,9 @@ impl Done {
     /// What the log is told beside the result.
     pub(super) fn effects(&self, call: ToolCallId) -> Vec<Report> {
         let call = Some(call);
-        let saved = self.saved.clone().map(|(name, version)| {
+        let saved = self.saved.clone().map(|(name, version, content)| {
             let mime = Some("text/plain".to_owned());
-            Report::ArtifactSaved { name, version, mime, call }
+            Report::ArtifactSaved { name, version, mime, content: content.told(), call }
         });
         let kept = (!self.kept.is_empty()).then(|| Report::StateChanged { delta: self.kept.clone(), call });
         saved.into_iter().chain(kept).collect()
@@ -59,11 +59,11 @@ impl Bench {
     async fn save_note(&self, view: &SessionView, name: String, body: &str) -> Done {
         let content = Content::Bytes { data: STANDARD.encode(body) };
         let mime = Some("text/plain".to_owned());
-        let new = NewVersion { name: name.clone(), mime, metadata: Map::new(), content };
+        let new = NewVersion { name: name.clone(), mime, metadata: Map::new(), content: content.clone() };
         let saved = Artifacts::new(Arc::clone(&self.store)).save(&Shelf::session(view.session), new).await;
         match saved {
             Ok(version) => Done {
-                saved: Some((name.clone(), version.number)),
+                saved: Some((name.clone(), version.number, content)),
                 ..Done::giving(json!({ "saved": name, "version": version.number }))
             },
             Err(error) => {

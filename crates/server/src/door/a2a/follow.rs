@@ -59,7 +59,7 @@ impl A2a {
     /// Everything about a task that is in the log now: what watches it, the task, and the place.
     pub(super) async fn fold(&self, caller: &Caller, thread: &Thread) -> Result<(Watch, Option<Task>, Seq), Error> {
         let store = self.desk.hub.store();
-        let mut watch = Watch::new(thread.subject(), caller.detail, Opening::AtOnce);
+        let mut watch = Watch::new(thread.subject(caller), caller.detail, Opening::AtOnce);
         let (mut task, mut at) = (None, thread.after);
         loop {
             let page = store.read(thread.session, at, Limit::default(), Form::Joined).await.map_err(stored)?;
@@ -76,7 +76,7 @@ impl A2a {
 
     /// Waits for what came of something said.
     pub(super) async fn outcome(&self, caller: &Caller, thread: Thread, ends: Ends) -> Result<Update<'static>, Error> {
-        let mut watch = Watch::new(thread.subject(), caller.detail, Opening::AtOnce);
+        let mut watch = Watch::new(thread.subject(caller), caller.detail, Opening::AtOnce);
         let follow = || self.desk.hub.follow(thread.session, thread.after, Form::Joined);
         let mut follower = thread.newborn.unwrap_or_else(follow);
         let mut task: Option<Task> = None;
@@ -112,7 +112,7 @@ impl A2a {
         let fresh = thread.check_from == thread.after.next();
         let hub = &self.desk.hub;
         if fresh {
-            let watch = Watch::new(thread.subject(), caller.detail, caller.opening());
+            let watch = Watch::new(thread.subject(caller), caller.detail, caller.opening());
             let (session, after) = (thread.session, thread.after);
             let follower = thread.newborn.unwrap_or_else(|| hub.follow(session, after, Form::Exact));
             return Ok(Stream { watch, snapshot: None, follower, ends, check_from: after.next() });
@@ -143,7 +143,7 @@ impl A2a {
             }
             stored(error)
         })?;
-        let watch = Watch::new(thread.subject(), caller.detail, caller.opening());
+        let watch = Watch::new(thread.subject(caller), caller.detail, caller.opening());
         let follower = self.desk.hub.follow(thread.session, thread.after, Form::Exact);
         let check_from = seen.seq.next();
         Ok(Stream { watch, snapshot: None, follower, ends: Ends::Terminal, check_from })

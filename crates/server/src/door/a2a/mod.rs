@@ -43,6 +43,8 @@ pub struct Caller {
     pub dialect: Dialect,
     /// How much is wanted.
     pub detail: Detail,
+    /// Where the caller found us: addresses of ours begin with this.
+    pub base: String,
 }
 
 /// What came of a request.
@@ -146,14 +148,19 @@ impl fmt::Debug for A2a {
 }
 
 impl Thread {
-    fn subject(&self) -> Subject {
-        Subject { task: self.run, context: self.context.clone() }
+    fn subject(&self, caller: &Caller) -> Subject {
+        Subject { task: self.run, context: self.context.clone(), shelf: Some(caller.shelf(self.session)) }
     }
 }
 
 impl Caller {
     fn origin(&self) -> RunOrigin {
         RunOrigin { by: self.identity.principal.clone(), door: DOOR.to_owned() }
+    }
+
+    /// Where the caller reads what a session keeps. No agent's name begins with a dot.
+    fn shelf(&self, session: SessionId) -> String {
+        format!("{}/a2a/.artifacts/{session}", self.base)
     }
 
     /// An agent that may answer with a mere message shows no task before it is known that it does not.

@@ -32,6 +32,13 @@ pub struct AcpRest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base(pub String);
 
+impl Base {
+    /// Where the caller reads what a session keeps.
+    fn shelf(&self, session: SessionId) -> String {
+        format!("{}/acp-rest/sessions/{session}/artifacts", self.0)
+    }
+}
+
 /// A run that is being followed.
 pub struct Watched {
     /// What was read of it so far.

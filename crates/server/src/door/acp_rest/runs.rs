@@ -11,7 +11,7 @@ use gander_wire::acp_rest::{
 };
 use serde_json::{Value, json};
 
-use super::{AcpRest, Watched, failed, origin, refusal};
+use super::{AcpRest, Base, Watched, failed, origin, refusal};
 use crate::backend::Lent;
 use crate::clock::SystemIds;
 use crate::hub::{Ack, Batch, Begun, HubError};
@@ -24,17 +24,18 @@ struct Prompt {
     agent: String,
     command: Command,
     ack: Ack,
+    base: Base,
 }
 
 impl AcpRest {
     /// Begins a run, or finds the one that the client began before under this id.
-    pub async fn begin(&self, identity: &Identity, new: NewRun) -> Result<Watched, Refusal> {
+    pub async fn begin(&self, identity: &Identity, base: Base, new: NewRun) -> Result<Watched, Refusal> {
         let unknown = || Refusal::not_found(format!("no such agent: {}", new.agent));
         let settings = self.desk.agents.settings(&new.agent, &self.desk.settings);
         let (settings, named) = settings.zip(self.desk.agents.manifest(&new.agent)).ok_or_else(unknown)?;
         let new = NewRun { agent: label(&named.name), ..new };
         if let Some(run) = new.run
-            && let Some(known) = self.repeated(identity, run).await?
+            && let Some(known) = self.repeated(identity, &base, run).await?
         {
             return Ok(known);
         }
@@ -51,7 +52,7 @@ impl AcpRest {
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Queue, meta: Some(meta) };
         // Whoever is told before the end is told what would survive a power cut.
         let ack = if mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
-        let prompt = Prompt { run, agent, command, ack };
+        let prompt = Prompt { run, agent, command, ack, base };
         let history = self.history(session.as_ref(), &history).await?;
         let before: Vec<Line> = history.unwrap_or_default().into_iter().chain(before).collect();
         match session {
@@ -80,10 +81,10 @@ impl AcpRest {
             let view = self.desk.hub.create(birth, aliases).await.map_err(|error| refusal(&error))?;
             return self.go_on(view, before, prompt).await;
         }
-        let Prompt { run, agent, command, ack } = prompt;
+        let Prompt { run, agent, command, ack, base } = prompt;
         let Begun { follower, accepted, .. } = self.desk.hub.begin(birth, aliases, command, ack, Lent::default()).await;
         accepted.await.map_err(|error| refusal(&error))?;
-        let reading = RunReading::new(session, &agent, run);
+        let reading = RunReading::new(session, &agent, run).with_shelf(base.shelf(session));
         Ok(Watched { reading, follower, answered: None, session })
     }
 
@@ -108,51 +109,57 @@ impl AcpRest {
             self.carry_out(session, Command::Configure { patch }).await?;
         }
         let follower = self.desk.hub.follow_live(session, view.head);
-        let Prompt { run, agent, command, ack } = prompt;
+        let Prompt { run, agent, command, ack, base } = prompt;
         self.desk.hub.command(session, command, ack).await.map_err(|error| refusal(&error))?;
-        let reading = RunReading::new(session, &agent, run);
+        let reading = RunReading::new(session, &agent, run).with_shelf(base.shelf(session));
         Ok(Watched { reading, follower, answered: None, session })
     }
 
     /// The run of this id, read from its beginning, if there is one already. Nobody finds another's.
-    async fn repeated(&self, identity: &Identity, run: RunId) -> Result<Option<Watched>, Refusal> {
+    async fn repeated(&self, identity: &Identity, base: &Base, run: RunId) -> Result<Option<Watched>, Refusal> {
         let Some(row) = self.desk.hub.store().run(run).await.map_err(failed)? else { return Ok(None) };
-        let watched = self.watch(identity, row).await;
+        let watched = self.watch(identity, base, row).await;
         watched.map(Some).map_err(|_| Refusal::wrong_state(format!("run id is taken: {run}")))
     }
 
     /// A run from its beginning.
-    pub async fn open(&self, identity: &Identity, run: RunId) -> Result<Watched, Refusal> {
+    pub async fn open(&self, identity: &Identity, base: &Base, run: RunId) -> Result<Watched, Refusal> {
         let row = self.row(run).await?;
-        self.watch(identity, row).await
+        self.watch(identity, base, row).await
     }
 
-    async fn watch(&self, identity: &Identity, row: RunRow) -> Result<Watched, Refusal> {
-        let reading = self.unread(identity, &row).await?;
+    async fn watch(&self, identity: &Identity, base: &Base, row: RunRow) -> Result<Watched, Refusal> {
+        let reading = self.unread(identity, base, &row).await?;
         let follower = self.desk.hub.follow(row.session, before(row.first), Form::Exact);
         Ok(Watched { reading, follower, answered: None, session: row.session })
     }
 
     /// A run as it is now.
-    pub async fn find(&self, identity: &Identity, run: RunId) -> Result<RunReading, Refusal> {
+    pub async fn find(&self, identity: &Identity, base: &Base, run: RunId) -> Result<RunReading, Refusal> {
         let row = self.row(run).await?;
-        let mut reading = self.unread(identity, &row).await?;
+        let mut reading = self.unread(identity, base, &row).await?;
         self.read(&row, Form::Joined, |entry| reading.take(entry)).await?;
         Ok(reading)
     }
 
     /// All events of a run so far.
-    pub async fn events(&self, identity: &Identity, run: RunId) -> Result<Vec<Value>, Refusal> {
+    pub async fn events(&self, identity: &Identity, base: &Base, run: RunId) -> Result<Vec<Value>, Refusal> {
         let row = self.row(run).await?;
-        let (mut reading, mut events) = (self.unread(identity, &row).await?, Vec::new());
+        let (mut reading, mut events) = (self.unread(identity, base, &row).await?, Vec::new());
         self.read(&row, Form::Exact, |entry| reading.tell(entry, &mut |event| events.push(json!(event)))).await?;
         Ok(events)
     }
 
     /// Answers what a run awaits. Of two answers one is taken.
-    pub async fn resume(&self, identity: &Identity, run: RunId, resume: &Resume) -> Result<Watched, Refusal> {
+    pub async fn resume(
+        &self,
+        identity: &Identity,
+        base: &Base,
+        run: RunId,
+        resume: &Resume,
+    ) -> Result<Watched, Refusal> {
         let row = self.row(run).await?;
-        let mut reading = self.unread(identity, &row).await?;
+        let mut reading = self.unread(identity, base, &row).await?;
         let place = self.read(&row, Form::Joined, |entry| reading.take(entry)).await?;
         let awaited = reading.question().filter(|_| reading.run().status == RunStatus::Awaiting);
         let Some(asked) = awaited else {
@@ -167,9 +174,9 @@ impl AcpRest {
     }
 
     /// Cancels a run: it is told to be cancelling, though it may be over already.
-    pub async fn cancel(&self, identity: &Identity, run: RunId) -> Result<Run, Refusal> {
+    pub async fn cancel(&self, identity: &Identity, base: &Base, run: RunId) -> Result<Run, Refusal> {
         let row = self.row(run).await?;
-        let mut reading = self.unread(identity, &row).await?;
+        let mut reading = self.unread(identity, base, &row).await?;
         self.read(&row, Form::Joined, |entry| reading.take(entry)).await?;
         let over = || Refusal::wrong_state(format!("run is over and cannot be cancelled: {run}"));
         if reading.run().status.is_terminal() {
@@ -184,12 +191,12 @@ impl AcpRest {
     }
 
     /// Where a run is, for somebody who may see it.
-    async fn unread(&self, identity: &Identity, row: &RunRow) -> Result<RunReading, Refusal> {
+    async fn unread(&self, identity: &Identity, base: &Base, row: &RunRow) -> Result<RunReading, Refusal> {
         let card = self.desk.hub.store().card(row.session).await.map_err(failed)?;
         if card.owner != identity.principal {
             return Err(no_such_run(row.run));
         }
-        Ok(RunReading::new(row.session, &card.agent, row.run))
+        Ok(RunReading::new(row.session, &card.agent, row.run).with_shelf(base.shelf(row.session)))
     }
 
     async fn row(&self, run: RunId) -> Result<RunRow, Refusal> {

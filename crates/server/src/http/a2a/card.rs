@@ -126,7 +126,8 @@ fn signatures(site: &Site, parts: &Parts, forms: [&Value; 2]) -> Option<Value> {
     Some(forms.iter().filter_map(|form| signer.sign(form, &keys)).collect())
 }
 
-fn base(site: &Site, parts: &Parts) -> String {
+/// Where the caller found us.
+pub(super) fn base(site: &Site, parts: &Parts) -> String {
     let called = || format!("http://{}", authority(&parts.uri, &parts.headers));
     site.cards.public_url.clone().map_or_else(called, |url| url.trim_end_matches('/').to_owned())
 }

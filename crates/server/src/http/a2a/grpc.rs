@@ -102,7 +102,7 @@ impl Call {
         let name = params.get("tenant").and_then(Value::as_str).unwrap_or_default();
         let agent = self.site.a2a.agent(name);
         let agent = agent.ok_or_else(|| Error::field("tenant", format!("no such agent here: {name}")))?;
-        Ok(caller(self.identity.clone(), agent, Dialect::V1, &self.parts.headers))
+        Ok(caller(&self.site, self.identity.clone(), agent, Dialect::V1, &self.parts))
     }
 
     async fn carry_out(&self, caller: &Caller, params: Params) -> Result<Answer, Error> {

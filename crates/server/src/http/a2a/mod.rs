@@ -14,10 +14,12 @@ use gander_domain::AgentManifest;
 use gander_wire::a2a::{Detail, Dialect, EXTENSION};
 use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
 
 pub(super) use card::Cards;
 
 use super::routes::{Access, Payload, Route, Size, Verb};
+use super::site::Site;
 use crate::config::Door;
 use crate::door::a2a::Caller;
 use crate::token::{Identity, Scope};
@@ -26,6 +28,7 @@ const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 
 const PROMPT: Access = Access::Door(Door::A2a, Scope::Prompt);
+const READ: Access = Access::Door(Door::A2a, Scope::Read);
 
 /// A2A's.
 pub(super) const ROUTES: &[Route] = &[
@@ -39,6 +42,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::public("/a2a/{agent}/.well-known/agent.json", |verb| on(verb, card::named)),
     Route::post("/a2a", PROMPT, Payload::Any(Size::Prompt), |verb| on(verb, rpc::first)),
     Route::post("/a2a/", PROMPT, Payload::Any(Size::Prompt), |verb| on(verb, rpc::first)),
+    Route::get("/a2a/.artifacts/{session}", READ, |verb| on(verb, rest::artifact)),
     // The router knows no verbs behind a colon, and neither which piece is an agent: `rest` takes addresses apart.
     post("/a2a/{agent}"),
     post("/a2a/{agent}/"),
@@ -75,9 +79,9 @@ const fn delete(path: &'static str) -> Route {
 }
 
 /// Who asks, of which agent.
-fn caller(identity: Identity, agent: Arc<AgentManifest>, dialect: Dialect, headers: &HeaderMap) -> Caller {
-    let detail = if activates(headers) { Detail::Full } else { Detail::Plain };
-    Caller { identity, agent, dialect, detail }
+fn caller(site: &Site, identity: Identity, agent: Arc<AgentManifest>, dialect: Dialect, parts: &Parts) -> Caller {
+    let detail = if activates(&parts.headers) { Detail::Full } else { Detail::Plain };
+    Caller { identity, agent, dialect, detail, base: card::base(site, parts) }
 }
 
 /// The version that a client says it speaks: in a header or in the address, else nothing.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use gander_domain::AgentManifest;
@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use super::answer::{Told, told};
 use super::{caller, rpc, version, with_extensions};
+use crate::http::artifact::{self, NoFile};
 use crate::http::body::is_foreign;
 use crate::http::error;
 use crate::http::site::Site;
@@ -41,6 +42,24 @@ pub(super) async fn call(
     let media = media_type(&parts.headers);
     let served = serve(&site, identity, agent, &parts, &body, target, media).await;
     served.unwrap_or_else(|error| refusal(&error, media))
+}
+
+/// Something that a context keeps under a name.
+pub(super) async fn artifact(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    Path(session): Path<String>,
+    uri: Uri,
+) -> Response {
+    let found = artifact::file(&site, &identity, &session, &uri).await;
+    found.unwrap_or_else(|error| {
+        let kind = match error {
+            NoFile::Unreadable(_) => Kind::InvalidParams,
+            NoFile::Missing(_) => Kind::TaskNotFound,
+            NoFile::Failed => Kind::Internal,
+        };
+        refusal(&Error::new(kind, error.to_string()), "application/json")
+    })
 }
 
 /// What an address asks for.
@@ -127,7 +146,7 @@ async fn serve(
         return Err(wire::unsupported(&version));
     }
     let request = Wanted::read(target.method, target.dialect, params(parts, body, target.params)?)?;
-    let caller = caller(identity, agent, target.dialect, &parts.headers);
+    let caller = caller(site, identity, agent, target.dialect, parts);
     let frame = |subject: &Subject| Frame::bare(caller.dialect, subject);
     let response = match told(site, &caller, parts, request, frame).await? {
         Told::Value(value) => with_extensions(json(StatusCode::OK, &value, media), &caller),

@@ -59,7 +59,7 @@ pub(super) async fn call(
             return Json(refusal.response()).into_response();
         }
     };
-    let caller = caller(identity, agent, dialect, &parts.headers);
+    let caller = caller(site, identity, agent, dialect, parts);
     let frame = |subject: &Subject| Frame::response(dialect, subject, &id);
     let result = match told(site, &caller, parts, request, frame).await {
         Ok(Told::Value(value)) => value,

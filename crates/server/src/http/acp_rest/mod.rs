@@ -4,15 +4,20 @@ mod agents;
 mod runs;
 mod sessions;
 
+use std::convert::Infallible;
+
 use axum::Json;
+use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use gander_wire::acp_rest::{Error, Refusal};
-use http::StatusCode;
+use http::request::Parts;
+use http::{StatusCode, header};
 
 use super::own;
 use super::routes::{Access, Payload, Route, Size};
 use crate::config::Door;
+use crate::door::acp_rest::Base;
 use crate::token::Scope;
 
 /// Every path twice: where the SDKs look for it, and where it meets no other protocol.
@@ -38,12 +43,26 @@ pub(super) const ROUTES: &[Route] = &[
     Route::get("/acp-rest/session/{id}", READ, |verb| on(verb, sessions::find)),
     Route::get("/sessions/{id}", READ, |verb| on(verb, sessions::find_at_root)),
     Route::get("/acp-rest/sessions/{id}", READ, |verb| on(verb, sessions::find)),
+    Route::get("/acp-rest/sessions/{id}/artifacts", READ, |verb| on(verb, sessions::artifact)),
 ];
 
 const READ: Access = Access::Door(Door::AcpRest, Scope::Read);
 const PROMPT: Access = Access::Door(Door::AcpRest, Scope::Prompt);
 const ANSWER: Access = Access::Door(Door::AcpRest, Scope::Approve);
 const BODY: Payload = Payload::Any(Size::Prompt);
+
+/// The name by which the caller knows us. The guard let nobody in who calls us by one that is not ours.
+struct Called(Base);
+
+impl<S: Send + Sync> FromRequestParts<S> for Called {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let named = parts.uri.authority().map(|authority| authority.as_str());
+        let host = named.or_else(|| parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()));
+        Ok(Self(Base(format!("http://{}", host.unwrap_or("localhost")))))
+    }
+}
 
 /// A handler's answer, or why there is none.
 type Answer = Result<Response, No>;

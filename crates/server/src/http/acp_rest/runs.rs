@@ -12,7 +12,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 use serde_json::json;
 
-use super::{Answer, No, refuse};
+use super::{Answer, Called, No, refuse};
 use crate::door::acp_rest::{RunEvents, Watched};
 use crate::http::body;
 use crate::http::site::Site;
@@ -27,6 +27,7 @@ const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 pub(super) async fn create(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    Called(base): Called,
     request: Request,
 ) -> Answer {
     let (headers, extensions, body) = parts(request).await?;
@@ -37,7 +38,7 @@ pub(super) async fn create(
     }
     let mode = new.mode;
     let opening = opening(mode, &site, &identity, &headers, &extensions)?;
-    let watched = site.acp_rest.begin(&identity, new).await?;
+    let watched = site.acp_rest.begin(&identity, base, new).await?;
     let run = watched.run();
     let mut response = answer(&site, watched, mode, opening, &headers).await?;
     if let Ok(id) = HeaderValue::try_from(run.to_string()) {
@@ -50,6 +51,7 @@ pub(super) async fn create(
 pub(super) async fn resume(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    Called(base): Called,
     Path(id): Path<String>,
     request: Request,
 ) -> Answer {
@@ -57,7 +59,7 @@ pub(super) async fn resume(
     let (headers, extensions, body) = parts(request).await?;
     let resume = Resume::read(&body)?;
     let opening = opening(resume.mode, &site, &identity, &headers, &extensions)?;
-    let watched = site.acp_rest.resume(&identity, run, &resume).await?;
+    let watched = site.acp_rest.resume(&identity, &base, run, &resume).await?;
     answer(&site, watched, resume.mode, opening, &HeaderMap::new()).await
 }
 
@@ -65,9 +67,10 @@ pub(super) async fn resume(
 pub(super) async fn find(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    Called(base): Called,
     Path(id): Path<String>,
 ) -> Answer {
-    let found = site.acp_rest.find(&identity, run_id(&id)?).await?;
+    let found = site.acp_rest.find(&identity, &base, run_id(&id)?).await?;
     Ok(Json(found.run()).into_response())
 }
 
@@ -75,9 +78,10 @@ pub(super) async fn find(
 pub(super) async fn cancel(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    Called(base): Called,
     Path(id): Path<String>,
 ) -> Answer {
-    let run = site.acp_rest.cancel(&identity, run_id(&id)?).await?;
+    let run = site.acp_rest.cancel(&identity, &base, run_id(&id)?).await?;
     Ok((StatusCode::ACCEPTED, Json(run)).into_response())
 }
 
@@ -85,16 +89,17 @@ pub(super) async fn cancel(
 pub(super) async fn events(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    Called(base): Called,
     Path(id): Path<String>,
     request: Request,
 ) -> Answer {
     let run = run_id(&id)?;
     if !wants_stream(request.headers()) {
-        let events = site.acp_rest.events(&identity, run).await?;
+        let events = site.acp_rest.events(&identity, &base, run).await?;
         return Ok(Json(json!({ "events": events })).into_response());
     }
     let opening = Opening::new(&site, &identity, request.extensions())?;
-    let watched = site.acp_rest.open(&identity, run).await?;
+    let watched = site.acp_rest.open(&identity, &base, run).await?;
     stream(&site, watched, opening, request.headers()).await
 }
 

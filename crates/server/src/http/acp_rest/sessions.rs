@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::SessionId;
-use gander_wire::acp_rest::Refusal;
-use http::header;
+use gander_wire::acp_rest::{Error, Refusal};
+use http::Uri;
 use serde_json::json;
 
-use super::{Answer, No};
+use super::{Answer, Called, No};
 use crate::door::acp_rest::Base;
 use crate::door::goose;
+use crate::http::artifact::{self, NoFile};
 use crate::http::site::Site;
 use crate::token::Identity;
 
@@ -20,24 +21,24 @@ use crate::token::Identity;
 pub(super) async fn find(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    Called(base): Called,
     Path(id): Path<String>,
-    request: Request,
 ) -> Answer {
     let id = id.parse().map_err(|_| Refusal::unreadable("a session's id is a UUID"))?;
-    show(&site, &identity, id, &base(&request)).await
+    show(&site, &identity, id, &base).await
 }
 
 /// A session, where other protocols have ids of their own form.
 pub(super) async fn find_at_root(
     State(site): State<Arc<Site>>,
     Extension(identity): Extension<Identity>,
+    Called(base): Called,
     Path(id): Path<String>,
-    request: Request,
 ) -> Answer {
     let id = id.parse().map_err(|_| no_such_session(&id))?;
     let view = site.acp_rest.session(&identity, id).await?;
     let view = view.ok_or_else(|| No::from(no_such_session(&id.to_string())))?;
-    let described = site.acp_rest.describe(id, &view, &base(&request)).await?;
+    let described = site.acp_rest.describe(id, &view, &base).await?;
     // One object for both protocols that have this address: goose's clients find their names in it too.
     let mut object = goose::sessions::whole(site.app.desk(), &view).await.unwrap_or_default();
     object.insert("sessionId".to_owned(), json!(id));
@@ -53,6 +54,20 @@ pub(super) async fn resource(State(site): State<Arc<Site>>, Path(id): Path<Strin
     Ok(Json(message).into_response())
 }
 
+/// Something that a session keeps under a name.
+pub(super) async fn artifact(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+    uri: Uri,
+) -> Answer {
+    Ok(artifact::file(&site, &identity, &id, &uri).await.map_err(|error| match error {
+        NoFile::Unreadable(_) => Refusal::unreadable(error.to_string()),
+        NoFile::Missing(_) => Refusal::not_found(error.to_string()),
+        NoFile::Failed => Refusal { status: 500, error: Error::server(error.to_string()) },
+    })?)
+}
+
 async fn show(site: &Site, identity: &Identity, id: SessionId, base: &Base) -> Answer {
     let view = site.acp_rest.session(identity, id).await?;
     let view = view.ok_or_else(|| No::from(no_such_session(&id.to_string())))?;
@@ -62,11 +77,4 @@ async fn show(site: &Site, identity: &Identity, id: SessionId, base: &Base) -> A
 fn no_such_session(id: &str) -> Refusal {
     let shown: String = id.chars().take(64).collect();
     Refusal::not_found(format!("no such session: {shown}"))
-}
-
-/// The guard let nobody in who calls us by a name that is not ours.
-fn base(request: &Request) -> Base {
-    let named = request.uri().authority().map(|authority| authority.as_str());
-    let host = named.or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()));
-    Base(format!("http://{}", host.unwrap_or("localhost")))
 }

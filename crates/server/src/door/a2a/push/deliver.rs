@@ -23,7 +23,7 @@ const MOST_TRIES: u32 = 60;
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
 pub(super) async fn deliver(inner: Arc<Inner>, wish: Wish, stop: CancellationToken) {
     let mut follower = inner.hub.follow(wish.session, wish.first, Form::Joined);
-    let subject = Subject { task: wish.run, context: wish.context.clone() };
+    let subject = Subject { task: wish.run, context: wish.context.clone(), shelf: wish.shelf.clone() };
     let mut teller = Teller { watch: Watch::new(subject, Detail::Plain, Opening::AtOnce), task: None, told: wish.told };
     loop {
         let batch = tokio::select! {

@@ -156,6 +156,7 @@ mod tests {
             session: SessionId::new(Uuid::from_u128(1)),
             run,
             context: "x".to_owned(),
+            shelf: None,
             first: Seq(1),
             told: Seq(1),
             dialect: Dialect::V1,

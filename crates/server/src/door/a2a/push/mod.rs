@@ -54,6 +54,9 @@ struct Wish {
     run: RunId,
     /// The name under which the receiver knows the session.
     context: String,
+    /// Where the receiver reads what the session keeps.
+    #[serde(default)]
+    shelf: Option<String>,
     /// The run's first entry comes after this.
     first: Seq,
     /// The receiver has everything up to here.
@@ -124,6 +127,7 @@ impl Push {
             session: thread.session,
             run: thread.run,
             context: thread.context.clone(),
+            shelf: Some(caller.shelf(thread.session)),
             first: thread.after,
             told,
             dialect: caller.dialect,
