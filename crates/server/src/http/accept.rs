@@ -15,17 +15,21 @@ use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::flood::Metered;
 use super::site::Site;
 
 /// How long connections may take to end once the listener is closed.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// A peer that acknowledges nothing for so long is gone.
 const GONE_AFTER: Duration = Duration::from_secs(60);
+/// How long a connection that was flooded has for its farewell.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Descriptors that connections never take: the store, tools and children need some.
 const RESERVED_FILES: u64 = 256;
 
@@ -127,19 +131,25 @@ impl Connection {
             request.extensions_mut().insert(seat.clone());
             router.clone().oneshot(request.map(axum::body::Body::new) as Request)
         });
+        let (stream, flooded) = Metered::new(stream);
         let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::pin!(connection);
         // Telling HTTP/1 from HTTP/2 has no time limit of its own, so the first header gets one here.
         let mut silence = std::pin::pin!(tokio::time::sleep(self.site.limits.header_time.0));
-        let (mut timed, mut stopping) = (false, false);
+        let (mut timed, mut stopping, mut leaving) = (false, false, false);
         let ended = loop {
             tokio::select! {
                 ended = connection.as_mut() => break ended,
                 () = silence.as_mut(), if !timed => {
                     timed = true;
-                    if !spoke.load(Ordering::Relaxed) {
+                    if leaving || !spoke.load(Ordering::Relaxed) {
                         break Ok(());
                     }
+                }
+                () = flooded.notified() => {
+                    (leaving, timed) = (true, false);
+                    silence.as_mut().reset(Instant::now() + FAREWELL);
+                    connection.as_mut().graceful_shutdown();
                 }
                 () = stop.cancelled(), if !stopping => {
                     stopping = true;

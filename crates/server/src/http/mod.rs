@@ -8,6 +8,7 @@ mod adk;
 mod artifact;
 mod body;
 mod error;
+mod flood;
 mod front;
 mod goose;
 mod host;
