@@ -2,38 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod served;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use gander_domain::Principal;
-use gander_server::app::{App, Peer};
-use gander_server::config::{Config, Environment, Flags, Keys};
+use gander_server::app::App;
 use gander_testkit::harness::Client;
 use serde_json::{Value, json};
-use tokio::io::{duplex, split};
-
-async fn app(data: &Path) -> Arc<App> {
-    let flags = Flags { data: Some(data.join("data")), ..Flags::default() };
-    let pairs = [("GANDER_MODEL", "demo/demo"), ("HOME", data.to_str().unwrap())];
-    let environment = Environment::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let config = Config::load(&flags, &environment).unwrap();
-    config.paths.create().unwrap();
-    App::start(config).await.unwrap()
-}
-
-/// A client of this principal that has introduced itself.
-async fn client(app: &Arc<App>, principal: Principal) -> Client {
-    let (ours, theirs) = duplex(64 * 1024);
-    let (reader, writer) = split(theirs);
-    let peer =
-        Peer { principal, local: true, cwd: None, model: None, keys: Keys::default(), manner: Default::default() };
-    let app = Arc::clone(app);
-    tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
-    let (reader, writer) = split(ours);
-    let mut client = Client::over(reader, writer);
-    client.initialize().await.unwrap();
-    client
-}
+use served::app;
+use served::pipe::client;
 
 async fn owner(app: &Arc<App>) -> Client {
     client(app, Principal::owner()).await

@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod served;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use gander_domain::Principal;
-use gander_server::app::{App, Peer};
-use gander_server::config::{Config, Environment, Flags, Keys};
+use gander_server::app::App;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use served::{app, pipe};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 struct Editor {
     lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -17,29 +19,8 @@ struct Editor {
     next: u64,
 }
 
-async fn app(data: &Path) -> Arc<App> {
-    let flags = Flags { data: Some(data.join("data")), ..Flags::default() };
-    let pairs = [("GANDER_MODEL", "demo/demo"), ("HOME", data.to_str().unwrap())];
-    let environment = Environment::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let config = Config::load(&flags, &environment).unwrap();
-    config.paths.create().unwrap();
-    App::start(config).await.unwrap()
-}
-
 fn connect(app: &Arc<App>) -> Editor {
-    let (ours, theirs) = duplex(64 * 1024);
-    let (reader, writer) = split(theirs);
-    let peer = Peer {
-        principal: Principal::owner(),
-        local: true,
-        cwd: None,
-        model: None,
-        keys: Keys::default(),
-        manner: Default::default(),
-    };
-    let app = Arc::clone(app);
-    tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
-    let (reader, writer) = split(ours);
+    let (reader, writer) = pipe::open(app, Principal::owner());
     Editor { lines: BufReader::new(reader).lines(), writer, next: 0 }
 }
 

@@ -1,19 +1,20 @@
 //! The door to the network: who is let in, what is too much, and what everything else is answered.
 #![allow(clippy::unwrap_used)]
 
-use std::net::SocketAddr;
+mod served;
+
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::routing::on;
-use gander_server::app::App;
-use gander_server::config::{Config, Door, Environment, Flags};
-use gander_server::http::{Access, Payload, ROUTES, Route, Site, Size, Verb, router, serve};
-use gander_server::token::{self, Scope, Tokens};
+use gander_server::config::Door;
+use gander_server::http::{Access, Payload, ROUTES, Route, Size, Verb};
+use gander_server::token::{self, Scope};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use served::Served;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::net::TcpStream;
 
 /// Routes that only tests have, beside the real ones' kinds.
 const TEST_ROUTES: &[Route] = &[
@@ -51,13 +52,14 @@ async fn panics() -> &'static str {
     panic!("secret detail: /home/somebody")
 }
 
-struct Server {
-    address: SocketAddr,
-    config: Config,
-    token: String,
-    site: Arc<Site>,
-    _stop: DropGuard,
-    _root: tempfile::TempDir,
+struct Server(Served);
+
+impl Deref for Server {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.0
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -70,19 +72,8 @@ struct Answer {
 impl Server {
     async fn start(routes: &'static [Route], variables: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
-        let variables = variables.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        let home = ("HOME".to_owned(), root.path().display().to_string());
-        let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
-        let config = Config::load(&flags, &Environment::from_pairs(variables.chain([home]))).unwrap();
-        config.paths.create().unwrap();
-        let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
-        let app = App::start(config.clone()).await.unwrap();
-        let site = Site::new(app, &config, Tokens::open(&config.paths).unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, site.clone(), router(routes, &site), stop.clone()));
-        Self { address, config, token, site, _stop: stop.drop_guard(), _root: root }
+        let (config, _) = served::settings(root.path(), variables);
+        Self(Served::of(Arc::new(root), config, routes).await)
     }
 
     async fn connect(&self) -> TcpStream {

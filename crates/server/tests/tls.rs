@@ -2,27 +2,19 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod served;
+
 use gander_server::app::App;
-use gander_server::config::{Config, Environment, Flags};
 use gander_server::http::{ROUTES, SelfSigned, Site, router, serve_with};
 use gander_server::token::Tokens;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-fn config(root: &std::path::Path) -> Config {
-    let pairs = [("HOME", root.to_str().unwrap()), ("GANDER_MODEL", "demo/demo")];
-    let environment = Environment::from_pairs(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    let flags = Flags { data: Some(root.join("data")), ..Flags::default() };
-    let config = Config::load(&flags, &environment).unwrap();
-    config.paths.create().unwrap();
-    config
-}
-
 #[tokio::test]
 async fn whoever_pins_the_certificate_is_served() {
     rustls::crypto::ring::default_provider().install_default().ok();
     let root = tempfile::tempdir().unwrap();
-    let config = config(root.path());
+    let (config, _) = served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
     let tls = SelfSigned::open(&config.paths).unwrap();
     let app = App::start(config.clone()).await.unwrap();
     let site = Site::new(app, &config, Tokens::open(&config.paths).unwrap());
@@ -50,7 +42,7 @@ async fn whoever_pins_the_certificate_is_served() {
 #[test]
 fn the_certificate_is_made_once() {
     let root = tempfile::tempdir().unwrap();
-    let config = config(root.path());
+    let (config, _) = served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
     let first = SelfSigned::open(&config.paths).unwrap().fingerprint;
     assert_eq!(SelfSigned::open(&config.paths).unwrap().fingerprint, first);
     assert_eq!((first.len(), first.matches(':').count()), (95, 31), "{first}");

@@ -1,27 +1,12 @@
 //! A server in this process, and a client that speaks goose's REST to it.
 
-use std::ops::Deref;
-
 use futures::StreamExt;
 use gander_server::token::{self, Scope};
 use reqwest::{Method, RequestBuilder};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::served::Served;
-
-pub struct House {
-    served: Served,
-    http: reqwest::Client,
-}
-
-impl Deref for House {
-    type Target = Served;
-
-    fn deref(&self) -> &Served {
-        &self.served
-    }
-}
+crate::served::house!(("GANDER_PERMISSIONS_POLICY", "auto"));
 
 /// A stream of events that is read piece by piece.
 pub struct Events {
@@ -30,15 +15,6 @@ pub struct Events {
 }
 
 impl House {
-    pub async fn open() -> Self {
-        Self::with(&[]).await
-    }
-
-    pub async fn with(variables: &[(&str, &str)]) -> Self {
-        let served = Served::with(&[("GANDER_PERMISSIONS_POLICY", "auto")], variables).await;
-        Self { served, http: reqwest::Client::builder().no_proxy().build().unwrap() }
-    }
-
     /// A token of somebody else.
     pub fn other(&self, scopes: &[Scope]) -> String {
         token::add(&self.config.paths, "anna", scopes, None).unwrap().expose_secret().to_owned()
@@ -46,11 +22,11 @@ impl House {
 
     /// The folder to work in, as a text.
     pub fn work(&self) -> String {
-        self.served.work().to_str().unwrap().to_owned()
+        self.0.work().to_str().unwrap().to_owned()
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("http://{}{path}", self.address)).header("x-secret-key", &self.token)
+        self.client.request(method, self.url(path)).header("x-secret-key", &self.token)
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {

@@ -7,7 +7,6 @@ use gander_client::Pin;
 use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
 use gander_server::app::App;
 use gander_server::backend::goosed::{Protocol, Remote};
-use gander_server::config::{Config, Environment, Flags};
 use gander_server::http::{ROUTES, SelfSigned, Site, router, serve_with};
 use gander_server::log::MemoryStore;
 use gander_server::token::{self, Tokens};
@@ -17,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::house::{House, hub_of, outcome, said};
+use crate::served;
 
 const BOTH: [Protocol; 2] = [Protocol::Rest, Protocol::Acp];
 
@@ -47,12 +47,8 @@ async fn other_over(line: Line, policy: &str) -> Other {
     let root = tempfile::tempdir().unwrap();
     let work = root.path().join("work");
     std::fs::create_dir_all(&work).unwrap();
-    let pairs =
-        [("HOME", root.path().to_str().unwrap()), ("GANDER_MODEL", "demo/demo"), ("GANDER_PERMISSIONS_POLICY", policy)];
-    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
-    let config = Config::load(&flags, &Environment::from_pairs(pairs)).unwrap();
-    config.paths.create().unwrap();
+    let variables = [("GANDER_MODEL", "demo/demo"), ("GANDER_PERMISSIONS_POLICY", policy)];
+    let (config, _) = served::settings(root.path(), &variables);
     let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
     let app = App::start(config.clone()).await.unwrap();
     let site = Site::new(app, &config, Tokens::open(&config.paths).unwrap());

@@ -4,5 +4,7 @@
 
 mod gander;
 mod house;
+#[path = "../served/mod.rs"]
+mod served;
 mod sessions;
 mod turns;

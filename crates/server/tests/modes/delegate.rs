@@ -8,7 +8,7 @@ use gander_server::log::{Form, Limit, read_all};
 use gander_testkit::harness::{Launch, binary};
 use serde_json::{Value, json};
 
-use crate::house::{House, PATIENCE, children, delegates, listed, plays, run, wait_for};
+use crate::house::{House, PATIENCE, cancelled_with_three, children, delegates, listed, plays, run, wait_for};
 
 /// A sub-task that comes to an end only if three of its kind run at the same time.
 fn meets(name: &str) -> Value {
@@ -68,13 +68,7 @@ async fn a_cancel_ends_them_all() {
     let prompt = delegates(json!([stays("one"), stays("two"), stays("three")]));
     let prompt = editor.prompt(&session, &prompt).await.unwrap();
     wait_for(&house.work(), &["here-one", "here-two", "here-three"]).await;
-    editor.notify("session/cancel", json!({ "sessionId": session })).await.unwrap();
-    assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "cancelled");
-    let children = children(&house, &session).await;
-    assert_eq!(children.len(), 3);
-    for child in children {
-        assert_eq!(house.ended(child).await, Outcome::Cancelled);
-    }
+    cancelled_with_three(&house, &mut editor, &session, prompt).await;
 }
 
 #[tokio::test]

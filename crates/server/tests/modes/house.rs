@@ -1,47 +1,22 @@
 //! A server in this process, reached over HTTP and over a pipe that speaks ACP.
 
-use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{Entry, Event, Outcome, Principal, Seq, SessionId, SessionView, Settings};
-use gander_server::app::Peer;
-use gander_server::config::Keys;
 use gander_server::log::{Form, SessionQuery, sessions_of};
 use gander_testkit::harness::Client;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::io::{duplex, split};
 
-use crate::served::Served;
+use crate::served::pipe;
 
 /// Long enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-pub struct House {
-    served: Served,
-    http: reqwest::Client,
-}
-
-impl Deref for House {
-    type Target = Served;
-
-    fn deref(&self) -> &Served {
-        &self.served
-    }
-}
+crate::served::house!(("GANDER_PERMISSIONS_POLICY", "auto"));
 
 impl House {
-    pub async fn open() -> Self {
-        Self::with(&[]).await
-    }
-
-    pub async fn with(variables: &[(&str, &str)]) -> Self {
-        let served = Served::with(&[("GANDER_PERMISSIONS_POLICY", "auto")], variables).await;
-        Self { served, http: reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap() }
-    }
-
     /// The owner's folder of agents.
     pub fn agents(&self) -> PathBuf {
         self.app.config().agents_folder()
@@ -49,20 +24,11 @@ impl House {
 
     /// An editor that has introduced itself.
     pub async fn editor(&self) -> Client {
-        let (ours, theirs) = duplex(64 * 1024);
-        let (reader, writer) = split(theirs);
-        let (keys, manner) = (Keys::default(), Default::default());
-        let peer = Peer { principal: Principal::owner(), local: true, cwd: None, model: None, keys, manner };
-        let app = Arc::clone(&self.app);
-        tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
-        let (reader, writer) = split(ours);
-        let mut client = Client::over(reader, writer);
-        client.initialize().await.unwrap();
-        client
+        pipe::client(&self.app, Principal::owner()).await
     }
 
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
-        let request = self.http.request(method, format!("http://{}{path}", self.address));
+        let request = self.client.request(method, self.url(path));
         let request = request.bearer_auth(&self.token).header("A2A-Version", "1.0");
         let request = match body {
             Some(body) => request.json(body),
@@ -152,6 +118,17 @@ pub async fn wait_for(folder: &std::path::Path, names: &[&str]) {
     while !names.iter().all(|name| folder.join(name).exists()) {
         assert!(tokio::time::Instant::now() < patience, "only these came: {:?}", listed(folder));
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Cancels a prompt that three sub-agents work at: it ends so, and so do they.
+pub async fn cancelled_with_three(house: &House, editor: &mut Client, session: &str, prompt: u64) {
+    editor.notify("session/cancel", json!({ "sessionId": session })).await.unwrap();
+    assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "cancelled");
+    let children = children(house, session).await;
+    assert_eq!(children.len(), 3);
+    for child in children {
+        assert_eq!(house.ended(child).await, Outcome::Cancelled);
     }
 }
 

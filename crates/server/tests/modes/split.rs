@@ -1,10 +1,10 @@
 //! Requests that are several in one: taken apart where the session leaves open who answers, and only there.
 
-use gander_domain::{Event, Outcome, PlanStatus, ToolEnd};
+use gander_domain::{Event, PlanStatus, ToolEnd};
 use gander_server::log::{Form, read_all};
 use serde_json::json;
 
-use crate::house::{House, children, plays, run, says, wait_for};
+use crate::house::{House, cancelled_with_three, children, plays, run, says, wait_for};
 
 /// A point of a list whose agent runs this command.
 fn point(number: usize, command: &str) -> String {
@@ -65,13 +65,7 @@ async fn a_cancel_ends_every_part() {
     let stays = |number: usize| point(number, &format!("touch here-{number}; while true; do sleep 0.05; done"));
     let prompt = editor.prompt(&session, &(1..=3).map(stays).collect::<String>()).await.unwrap();
     wait_for(&house.work(), &["here-1", "here-2", "here-3"]).await;
-    editor.notify("session/cancel", json!({ "sessionId": session })).await.unwrap();
-    assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "cancelled");
-    let children = children(&house, &session).await;
-    assert_eq!(children.len(), 3);
-    for child in children {
-        assert_eq!(house.ended(child).await, Outcome::Cancelled);
-    }
+    cancelled_with_three(&house, &mut editor, &session, prompt).await;
 }
 
 #[tokio::test]

@@ -4,23 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use gander_server::app::App;
-use gander_server::config::{Config, Environment, Flags, ProxyFlags, RemoteKind, proxied};
-use gander_server::http::{ROUTES, Site, router, serve};
-use gander_server::token::Tokens;
+use gander_server::config::{ProxyFlags, RemoteKind, proxied};
+use gander_server::http::ROUTES;
 use gander_testkit::goosed::Goosed;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub struct Proxy {
-    url: String,
-    http: reqwest::Client,
-    app: Arc<App>,
-    stop: DropGuard,
-    root: Arc<tempfile::TempDir>,
-}
+use crate::served::{self, Served};
+
+pub struct Proxy(Served);
 
 /// A stream that is being read.
 pub struct Stream {
@@ -35,43 +27,27 @@ impl Proxy {
 
     /// Another process over the same data.
     pub async fn restart(self, goose: &Goosed) -> Self {
-        let Self { app, stop, root, .. } = self;
-        drop(stop);
-        app.drain().await;
-        drop(app);
+        let root = self.0.end().await;
         Self::within(goose, &[], root).await
     }
 
     async fn within(goose: &Goosed, variables: &[(&str, &str)], root: Arc<tempfile::TempDir>) -> Self {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let (home, url) = (root.path().display().to_string(), goose.url());
+        let url = goose.url();
         let fixed = [
-            ("HOME", home.as_str()),
             ("GOOSE_BASE_URL", url.as_str()),
             ("GOOSE_SECRET_KEY", "hush"),
             ("WORKING_DIR", "/srv/goose"),
             ("REQUEST_TIMEOUT", "30s"),
         ];
-        let pairs = fixed.iter().chain(variables).map(|(name, value)| (name.to_string(), value.to_string()));
-        let environment = Environment::from_pairs(pairs);
-        let flags = Flags { data: Some(root.path().join("data")), ..Flags::default() };
-        let config = Config::load(&flags, &environment).unwrap();
+        let (config, environment) = served::settings(root.path(), &[&fixed, variables].concat());
         let mut config = proxied(config, ProxyFlags::default(), &environment).unwrap();
         let RemoteKind::Goosed(remote) = &mut config.agents[0].kind;
         remote.pause = Duration::from_millis(5);
-        config.paths.create().unwrap();
-        let app = App::start(config.clone()).await.unwrap();
-        let tokens = Tokens::open(&config.paths).unwrap().accepting(config.secret.as_ref());
-        let site = Site::new(app.clone(), &config, tokens);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, site.clone(), router(ROUTES, &site), stop.clone()));
-        Self { url, http: reqwest::Client::new(), app, stop: stop.drop_guard(), root }
+        Self(Served::of(root, config, ROUTES).await)
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.url))
+        self.0.client.request(method, self.0.url(path))
     }
 
     pub async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {

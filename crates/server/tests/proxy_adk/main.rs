@@ -6,6 +6,8 @@
 
 mod house;
 mod pinned;
+#[path = "../served/mod.rs"]
+mod served;
 mod shapes;
 
 use std::time::Duration;
