@@ -14,6 +14,7 @@ mod goose;
 mod host;
 mod own;
 mod quota;
+mod refusal;
 mod routes;
 mod site;
 mod sse;

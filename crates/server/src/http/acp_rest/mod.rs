@@ -6,15 +6,15 @@ mod sessions;
 
 use std::convert::Infallible;
 
-use axum::Json;
 use axum::extract::FromRequestParts;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::on;
 use gander_wire::acp_rest::{Error, Refusal};
 use http::request::Parts;
 use http::{StatusCode, header};
 
 use super::own;
+use super::refusal::No;
 use super::routes::{Access, Payload, Route, Size};
 use crate::config::Door;
 use crate::door::acp_rest::Base;
@@ -67,29 +67,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Called {
 /// A handler's answer, or why there is none.
 type Answer = Result<Response, No>;
 
-/// A refusal on its way out.
-struct No(Box<Response>);
-
 impl From<Refusal> for No {
     fn from(refusal: Refusal) -> Self {
-        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, Json(refusal.error)).into_response();
-        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(http::header::RETRY_AFTER, 1.into());
-        }
-        Self(Box::new(response))
-    }
-}
-
-impl From<Box<Response>> for No {
-    fn from(response: Box<Response>) -> Self {
-        Self(response)
-    }
-}
-
-impl IntoResponse for No {
-    fn into_response(self) -> Response {
-        *self.0
+        Self::new(refusal.status, refusal.error)
     }
 }
 

@@ -1,19 +1,16 @@
 //! Artifacts over HTTP. A name may hold slashes, so what follows it is told from its end.
 
-use std::sync::Arc;
-
+use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Query, Request};
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
 use gander_wire::adk::{NewArtifact, Refusal};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::at::{At, Named};
 use super::{Answer, whole};
-use crate::door::adk::{Numbered, Place};
-use crate::http::site::Site;
-use crate::token::Identity;
+use crate::door::adk::Numbered;
 
 /// `?version=n`.
 #[derive(Debug, Default, Deserialize)]
@@ -32,65 +29,51 @@ enum Below<'a> {
 }
 
 /// `GET …/artifacts`.
-pub(super) async fn list(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id)): Path<(String, String, String)>,
-) -> Answer {
-    let located = site.adk.find(&identity, Place { app, user }, &id).await?;
-    Ok(Json(site.adk.artifacts(&identity, &located).await?).into_response())
+pub(super) async fn list(at: At) -> Answer {
+    let located = at.find().await?;
+    Ok(Json(at.site.adk.artifacts(&at.identity, &located).await?).into_response())
 }
 
 /// `POST …/artifacts`.
-pub(super) async fn save(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id)): Path<(String, String, String)>,
-    request: Request,
-) -> Answer {
+pub(super) async fn save(at: At, request: Request) -> Answer {
     let (_, _, body) = whole(request).await?;
     let new = NewArtifact::read(&body)?;
-    let located = site.adk.find(&identity, Place { app, user }, &id).await?;
-    Ok(Json(site.adk.save(&identity, &located, new).await?).into_response())
+    let located = at.find().await?;
+    Ok(Json(at.site.adk.save(&at.identity, &located, new).await?).into_response())
 }
 
 /// `GET …/artifacts/{name}` and everything below it.
 pub(super) async fn get(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id, rest)): Path<(String, String, String, String)>,
+    at: At,
+    Path(Named { name }): Path<Named>,
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Answer {
-    let located = site.adk.find(&identity, Place { app, user }, &id).await?;
-    let adk = &site.adk;
-    Ok(match below(&rest) {
+    let located = at.find().await?;
+    let (adk, identity) = (&at.site.adk, &at.identity);
+    Ok(match below(&name) {
         Below::Content(name) => {
             let version = wanted.ok().and_then(|Query(wanted)| wanted.version);
             let which = version.map_or(Ok(Numbered::Latest), |version| number(&version))?;
-            Json(adk.load(&identity, &located, name, which).await?).into_response()
+            Json(adk.load(identity, &located, name, which).await?).into_response()
         }
         Below::Versions(name) => {
-            let versions = adk.versions(&identity, &located, name).await?;
+            let versions = adk.versions(identity, &located, name).await?;
             Json(versions.iter().map(|version| version.version).collect::<Vec<u64>>()).into_response()
         }
-        Below::AllMetadata(name) => Json(adk.versions(&identity, &located, name).await?).into_response(),
+        Below::AllMetadata(name) => Json(adk.versions(identity, &located, name).await?).into_response(),
         Below::Version(name, version) => {
-            Json(adk.load(&identity, &located, name, number(version)?).await?).into_response()
+            Json(adk.load(identity, &located, name, number(version)?).await?).into_response()
         }
         Below::Metadata(name, version) => {
-            Json(adk.version(&identity, &located, name, number(version)?).await?).into_response()
+            Json(adk.version(identity, &located, name, number(version)?).await?).into_response()
         }
     })
 }
 
 /// `DELETE …/artifacts/{name}`.
-pub(super) async fn delete(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id, name)): Path<(String, String, String, String)>,
-) -> Answer {
-    let located = site.adk.find(&identity, Place { app, user }, &id).await?;
-    site.adk.remove(&identity, &located, &name).await?;
+pub(super) async fn delete(at: At, Path(Named { name }): Path<Named>) -> Answer {
+    let located = at.find().await?;
+    at.site.adk.remove(&at.identity, &located, &name).await?;
     Ok(Json(Value::Null).into_response())
 }
 

@@ -1,6 +1,7 @@
 //! Google's Agent Development Kit (REST), at the root and under `/api`, and what its web page asks for.
 
 mod artifacts;
+mod at;
 mod dev;
 mod live;
 mod runs;
@@ -9,16 +10,15 @@ mod stream;
 mod ui;
 mod writes;
 
-use axum::Json;
 use axum::extract::Request;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::on;
 use bytes::Bytes;
 use gander_wire::adk::Refusal;
-use http::StatusCode;
 use http::header::HeaderMap;
 
 use super::body;
+use super::refusal::No;
 use super::routes::{Access, Payload, Route, Serve, Size, Verb};
 use crate::config::Door;
 use crate::token::Scope;
@@ -80,29 +80,9 @@ const fn line(verb: Verb, path: &'static str, access: Access, payload: Payload, 
 /// A handler's answer, or why there is none.
 type Answer = Result<Response, No>;
 
-/// A refusal on its way out.
-pub(super) struct No(Box<Response>);
-
 impl From<Refusal> for No {
     fn from(refusal: Refusal) -> Self {
-        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, Json(refusal.body())).into_response();
-        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            response.headers_mut().insert(http::header::RETRY_AFTER, 1.into());
-        }
-        Self(Box::new(response))
-    }
-}
-
-impl From<Box<Response>> for No {
-    fn from(response: Box<Response>) -> Self {
-        Self(response)
-    }
-}
-
-impl IntoResponse for No {
-    fn into_response(self) -> Response {
-        *self.0
+        Self::new(refusal.status, refusal.body())
     }
 }
 

@@ -10,6 +10,7 @@ use gander_wire::adk::{NewSession, input};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::at::At;
 use super::{Answer, whole};
 use crate::door::adk::{Asked, Place};
 use crate::http::site::Site;
@@ -51,45 +52,27 @@ pub(super) async fn create(
 }
 
 /// `POST {S}/{id}`.
-pub(super) async fn create_named(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id)): Path<(String, String, String)>,
-    request: Request,
-) -> Answer {
+pub(super) async fn create_named(at: At, request: Request) -> Answer {
     let (_, _, body) = whole(request).await?;
-    let new = NewSession::named(&id, &body)?;
-    Ok(Json(site.adk.create(&identity, Place { app, user }, new).await?).into_response())
+    let new = NewSession::named(&at.id, &body)?;
+    Ok(Json(at.site.adk.create(&at.identity, at.place, new).await?).into_response())
 }
 
 /// `GET {S}/{id}`.
-pub(super) async fn get(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id)): Path<(String, String, String)>,
-) -> Answer {
-    Ok(Json(site.adk.get(&identity, Place { app, user }, &id).await?).into_response())
+pub(super) async fn get(at: At) -> Answer {
+    Ok(Json(at.site.adk.get(&at.identity, at.place, &at.id).await?).into_response())
 }
 
 /// `PATCH {S}/{id}`.
-pub(super) async fn patch(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id)): Path<(String, String, String)>,
-    request: Request,
-) -> Answer {
+pub(super) async fn patch(at: At, request: Request) -> Answer {
     let (_, _, body) = whole(request).await?;
     let delta = input::state_delta(&body)?;
-    Ok(Json(site.adk.patch(&identity, Place { app, user }, &id, delta).await?).into_response())
+    Ok(Json(at.site.adk.patch(&at.identity, at.place, &at.id, delta).await?).into_response())
 }
 
 /// `DELETE {S}/{id}`. Clients in JavaScript read the body as JSON.
-pub(super) async fn delete(
-    State(site): State<Arc<Site>>,
-    Extension(identity): Extension<Identity>,
-    Path((app, user, id)): Path<(String, String, String)>,
-) -> Answer {
-    site.adk.delete(&identity, Place { app, user }, &id).await?;
+pub(super) async fn delete(at: At) -> Answer {
+    at.site.adk.delete(&at.identity, at.place, &at.id).await?;
     Ok(Json(Value::Null).into_response())
 }
 
