@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_client::schema::{
-    ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, ReadTextFileRequest,
+    ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, PromptResponse, ReadTextFileRequest,
     ReadTextFileResponse, RequestPermissionRequest, RequestPermissionResponse, SessionNotification, StopReason,
 };
 use gander_client::{CallError, Client, Error, Handler, Heard, Link, LinkError};
 use scripted::{Scripted, connect};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 /// Remembers what it hears; reads files that do not exist; never answers a permission.
 #[derive(Default)]
@@ -50,6 +51,12 @@ fn text(text: &str) -> Vec<ContentBlock> {
     vec![text.into()]
 }
 
+/// A prompt that is under way.
+fn prompted(client: &Client) -> JoinHandle<Result<PromptResponse, CallError>> {
+    let client = client.clone();
+    tokio::spawn(async move { client.prompt("s", text("hi")).await })
+}
+
 fn chunk(text: &str) -> Value {
     let update = json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } });
     json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } })
@@ -65,10 +72,7 @@ fn permission(id: u64) -> Value {
 async fn a_turn_is_told_in_order_and_ends_after_all_of_it() {
     let editor = Arc::new(Editor::default());
     let (client, mut agent) = connect(editor.clone()).await;
-    let turn = tokio::spawn({
-        let client = client.clone();
-        async move { client.prompt("s", text("hi")).await }
-    });
+    let turn = prompted(&client);
     let id = agent.request("session/prompt").await["id"].clone();
     let words: Vec<String> = (0..500).map(|number| number.to_string()).collect();
     for word in &words {
@@ -110,10 +114,7 @@ async fn requests_are_answered_by_the_handler_and_what_it_does_not_offer_is_refu
 async fn a_cancel_answers_open_permissions_and_the_prompt_still_ends() {
     let editor = Arc::new(Editor::default());
     let (client, mut agent) = connect(editor.clone()).await;
-    let turn = tokio::spawn({
-        let client = client.clone();
-        async move { client.prompt("s", text("hi")).await }
-    });
+    let turn = prompted(&client);
     let id = agent.request("session/prompt").await["id"].clone();
     agent.send(&permission(7)).await;
     editor.asked.notified().await;
@@ -142,10 +143,7 @@ async fn a_permission_that_was_answered_elsewhere_is_taken_back() {
 async fn calls_have_thirty_seconds_and_prompts_all_the_time_in_the_world() {
     let (client, mut agent) = connect(Arc::new(())).await;
     let begun = tokio::time::Instant::now();
-    let turn = tokio::spawn({
-        let client = client.clone();
-        async move { client.prompt("s", text("hi")).await }
-    });
+    let turn = prompted(&client);
     let prompt = agent.request("session/prompt").await["id"].clone();
     let late = client.request::<Value>("session/list", &json!({})).await.unwrap_err();
     assert!(matches!(&late, CallError::Late { method, .. } if method == "session/list"), "{late:?}");
@@ -182,10 +180,7 @@ async fn disposal_fails_every_open_call_with_32000() {
 #[tokio::test]
 async fn an_agent_that_leaves_fails_every_open_call_with_32000() {
     let (client, mut agent) = connect(Arc::new(())).await;
-    let turn = tokio::spawn({
-        let client = client.clone();
-        async move { client.prompt("s", text("hi")).await }
-    });
+    let turn = prompted(&client);
     agent.receive().await;
     drop(agent);
     let error = turn.await.unwrap().unwrap_err();

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::{Door, catalog, code, profile, short, view};
-use gander_domain::{Accepted, Command, Entry, Event, Outcome, Part, Principal, Report, SettingsPatch, Timestamp};
+use gander_domain::{Accepted, Command, Entry, Outcome, Part, Principal, Report, SettingsPatch, Timestamp};
 use gander_testkit::vectors::scenarios;
 use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{Connection, Dialect, Intent, Listed, Refusal};
@@ -46,14 +46,7 @@ fn told(dialect: Dialect, hello: Value, log: &[Entry]) -> Vec<String> {
     door.call("session/new", json!({ "metadata": { "branch": "main" } }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
     door.connection.opened(ticket, view(&log[..1]), catalog());
-    for entry in &log[1..] {
-        if let Event::RunStarted { origin } = &entry.event
-            && origin.door == "acp"
-        {
-            door.prompt(door.session(), entry.run.unwrap());
-        }
-        door.feed(std::slice::from_ref(entry));
-    }
+    door.live(&log[1..]);
     door.call("session/list", json!({}));
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
     door.connection.listed(ticket, vec![listed()], None);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use agent_client_protocol_schema::v2 as schema;
 use common::{Door, catalog, profile, view};
-use gander_domain::{Accepted, Command, Delta, Entry, Event, Growth, IfBusy, MessageId, Principal, Report};
+use gander_domain::{Accepted, Command, Delta, Entry, Growth, IfBusy, MessageId, Principal, Report};
 use gander_testkit::vectors::{Scenario, scenarios};
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::{Connection, Dialect, Intent, Profile};
@@ -40,14 +40,7 @@ fn live(log: &[Entry]) -> Vec<String> {
     door.call("session/new", json!({ "cwd": "/workspace" }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
     door.connection.opened(ticket, view(&log[..1]), catalog());
-    for entry in &log[1..] {
-        if let Event::RunStarted { origin } = &entry.event
-            && origin.door == "acp"
-        {
-            door.prompt(door.session(), entry.run.unwrap());
-        }
-        door.feed(std::slice::from_ref(entry));
-    }
+    door.live(&log[1..]);
     door.texts()
 }
 

@@ -36,27 +36,15 @@ impl Tool for SetPlan {
                 "Sets the plan that people see, whole: every call replaces the list. Use it for work of several \
                           steps; keep one step in_progress and update it as you go."
                     .into(),
-            schema: json!({
-                "type": "object",
-                "properties": {
-                    "items": {
-                        "type": "array",
-                        "maxItems": MOST_STEPS,
-                        "items": {
-                            "type": "object",
-                            "properties": {
-                                "text": {"type": "string"},
-                                "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
-                                "priority": {"type": "string", "enum": ["high", "medium", "low"]}
-                            },
-                            "required": ["text", "status"],
-                            "additionalProperties": false
-                        }
-                    }
-                },
-                "required": ["items"],
-                "additionalProperties": false
-            }),
+            schema: steps(
+                0,
+                &json!({
+                    "text": {"type": "string"},
+                    "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
+                    "priority": {"type": "string", "enum": ["high", "medium", "low"]}
+                }),
+                &["text", "status"],
+            ),
         }
     }
 
@@ -78,6 +66,13 @@ impl Tool for SetPlan {
             },
         }
     }
+}
+
+/// What a model may say as a list of at least so many steps, each with these properties.
+pub(super) fn steps(least: usize, properties: &Value, required: &[&str]) -> Value {
+    let step = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    let items = json!({"type": "array", "minItems": least, "maxItems": MOST_STEPS, "items": step});
+    json!({"type": "object", "properties": {"items": items}, "required": ["items"], "additionalProperties": false})
 }
 
 fn plan(arguments: &Value) -> Result<Plan, ToolError> {

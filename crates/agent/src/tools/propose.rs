@@ -8,6 +8,7 @@ use gander_domain::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::plan::steps;
 use super::{Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
 use crate::model::ToolSpec;
 use crate::permission::fingerprint;
@@ -31,27 +32,14 @@ impl Tool for ProposePlan {
             description: "Puts a plan to the person, who may change it, approve it or turn it down. Its result is the \
                           plan as it was approved: carry out that one."
                 .into(),
-            schema: json!({
-                "type": "object",
-                "properties": {
-                    "items": {
-                        "type": "array",
-                        "minItems": 1,
-                        "maxItems": Plan::MOST_ITEMS,
-                        "items": {
-                            "type": "object",
-                            "properties": {
-                                "text": {"type": "string", "description": "One step: what, where, how it is checked"},
-                                "priority": {"type": "string", "enum": ["high", "medium", "low"]}
-                            },
-                            "required": ["text"],
-                            "additionalProperties": false
-                        }
-                    }
-                },
-                "required": ["items"],
-                "additionalProperties": false
-            }),
+            schema: steps(
+                1,
+                &json!({
+                    "text": {"type": "string", "description": "One step: what, where, how it is checked"},
+                    "priority": {"type": "string", "enum": ["high", "medium", "low"]}
+                }),
+                &["text"],
+            ),
         }
     }
 

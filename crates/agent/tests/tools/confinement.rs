@@ -10,8 +10,22 @@ use serde_json::json;
 
 use crate::{Bench, link, text};
 
+/// Names that look odd and mean a file inside, which is not there.
+const ODD: [&str; 10] = [
+    "~/.ssh/id_rsa",
+    "~root/.profile",
+    "file:///etc/passwd",
+    "..\\secret.txt",
+    "%2e%2e/secret.txt",
+    "..%2fsecret.txt",
+    "\u{2025}/secret.txt",
+    "..\u{2215}secret.txt",
+    "．．/secret.txt",
+    "nosuch",
+];
+
 /// Names that lead out, or nowhere, or to something that is no file.
-const HOSTILE: [&str; 68] = [
+const HOSTILE: [&str; 58] = [
     "../secret.txt",
     "../../secret.txt",
     "./../secret.txt",
@@ -69,16 +83,6 @@ const HOSTILE: [&str; 68] = [
     "a\0b",
     "\0",
     "../secret.txt\0.png",
-    "~/.ssh/id_rsa",
-    "~root/.profile",
-    "file:///etc/passwd",
-    "..\\secret.txt",
-    "%2e%2e/secret.txt",
-    "..%2fsecret.txt",
-    "\u{2025}/secret.txt",
-    "..\u{2215}secret.txt",
-    "．．/secret.txt",
-    "nosuch",
     "sub\n/../../secret.txt",
 ];
 
@@ -86,7 +90,7 @@ const HOSTILE: [&str; 68] = [
 fn hostile(bench: &Bench) -> Vec<String> {
     let outside = bench.folder.path().display().to_string();
     let root = bench.root().display().to_string();
-    let mut names: Vec<String> = HOSTILE.map(str::to_owned).to_vec();
+    let mut names: Vec<String> = HOSTILE.into_iter().chain(ODD).map(str::to_owned).collect();
     names.extend([
         format!("{outside}/secret.txt"),
         format!("{root}/../secret.txt"),
@@ -136,24 +140,12 @@ async fn no_hostile_name_is_read() {
 #[tokio::test]
 async fn no_hostile_name_is_written() {
     let bench = prepared();
-    // These are new files inside, however odd their names look.
-    let harmless = [
-        "nosuch",
-        "~/.ssh/id_rsa",
-        "~root/.profile",
-        "..\\secret.txt",
-        "%2e%2e/secret.txt",
-        "..%2fsecret.txt",
-        "\u{2025}/secret.txt",
-        "..\u{2215}secret.txt",
-        "．．/secret.txt",
-        "file:///etc/passwd",
-    ];
-    for name in hostile(&bench).iter().filter(|name| !harmless.contains(&name.as_str())) {
+    for name in hostile(&bench).iter().filter(|name| !ODD.contains(&name.as_str())) {
         let result = bench.call("write", json!({"path": name, "content": "WRITTEN"})).await;
         assert_eq!(result.end, ToolEnd::Failed, "{name:?}");
     }
-    for name in harmless {
+    // These are new files inside, however odd their names look.
+    for name in ODD {
         assert_eq!(
             bench.call("write", json!({"path": name, "content": "WRITTEN"})).await.end,
             ToolEnd::Completed,

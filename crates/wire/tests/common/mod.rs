@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use gander_domain::{
-    Accepted, AgentManifest, Effort, Entry, Gate, IfBusy, Mode, Principal, Report, Roster, RunId, SessionId,
+    Accepted, AgentManifest, Effort, Entry, Event, Gate, IfBusy, Mode, Principal, Report, Roster, RunId, SessionId,
     SessionView,
 };
 use gander_testkit::conformance::acp::Listener;
@@ -126,6 +126,16 @@ impl Door {
             other => panic!("no command wanted: {other:?}"),
         }
         id
+    }
+
+    /// Sends every prompt of the ACP door, and is fed everything as it happens.
+    pub fn live(&mut self, log: &[Entry]) {
+        for entry in log {
+            if matches!(&entry.event, Event::RunStarted { origin } if origin.door == "acp") {
+                self.prompt(self.session(), entry.run.unwrap());
+            }
+            self.feed(std::slice::from_ref(entry));
+        }
     }
 
     /// What was written since the last time.
