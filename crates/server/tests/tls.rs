@@ -27,6 +27,10 @@ async fn whoever_pins_the_certificate_is_served() {
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([pinned]).build().unwrap();
     let answer = client.get(format!("https://localhost:{port}/status")).send().await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.text().await.unwrap().as_str()), (200, "ok"));
+    // Addresses of ours are as the caller's own.
+    let card = client.get(format!("https://localhost:{port}/.well-known/agent-card.json")).send().await.unwrap();
+    let card: serde_json::Value = card.json().await.unwrap();
+    assert_eq!(card["supportedInterfaces"][0]["url"], format!("https://localhost:{port}/a2a"), "{card}");
     // Somebody who trusts nobody in particular is not.
     let stranger = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
     assert!(stranger.get(format!("https://localhost:{port}/status")).send().await.is_err());

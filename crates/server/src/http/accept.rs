@@ -40,13 +40,15 @@ pub struct Address {
     pub peer: SocketAddr,
     /// This end.
     pub local: SocketAddr,
+    /// Whether nobody between them can read along.
+    pub encrypted: bool,
 }
 
 impl Address {
     /// The ends of the connection that brought this request.
     pub fn of<B>(request: &http::Request<B>) -> Self {
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        request.extensions().get().copied().unwrap_or(Self { peer: nowhere, local: nowhere })
+        request.extensions().get().copied().unwrap_or(Self { peer: nowhere, local: nowhere, encrypted: false })
     }
 }
 
@@ -110,9 +112,12 @@ struct Connection {
 
 impl Connection {
     /// Whoever does not finish the handshake in time is no client.
-    async fn run_tls(self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
+    async fn run_tls(mut self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
         match tokio::time::timeout(self.site.limits.header_time.0, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.run(stream, router, stop).await,
+            Ok(Ok(stream)) => {
+                self.address.encrypted = true;
+                self.run(stream, router, stop).await;
+            }
             Ok(Err(error)) => tracing::debug!(%error, "no handshake"),
             Err(_) => tracing::debug!("no handshake in time"),
         }
@@ -202,7 +207,7 @@ async fn prepare(accepted: std::io::Result<(TcpStream, SocketAddr)>) -> Option<(
     if let Err(error) = tune(&stream) {
         tracing::debug!(%error, "cannot set a socket option");
     }
-    Some((stream, Address { peer, local }))
+    Some((stream, Address { peer, local, encrypted: false }))
 }
 
 fn tune(stream: &TcpStream) -> std::io::Result<()> {

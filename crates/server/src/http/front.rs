@@ -150,7 +150,7 @@ fn permit(site: &Site, request: &Request, identity: Identity, scope: Scope) -> R
 impl Site {
     /// True if the owner opened this door, and somebody on this machine brings no token of any kind.
     fn lets_in(&self, door: Door, request: &Request) -> bool {
-        let Address { peer, local } = Address::of(request);
+        let Address { peer, local, .. } = Address::of(request);
         let headers = request.headers();
         let named =
             headers.contains_key(header::AUTHORIZATION) || SECRETS.iter().any(|name| headers.contains_key(name));

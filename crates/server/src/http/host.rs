@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri, header};
+
+use super::accept::Address;
 
 /// The allowed names and origins, beyond the obvious.
 #[derive(Debug)]
@@ -52,8 +55,15 @@ impl Names {
     }
 }
 
+/// Where the caller found us: addresses of ours begin so. The guard let nobody in who uses a name that is not ours.
+pub(super) fn called(parts: &Parts) -> String {
+    let encrypted = parts.extensions.get::<Address>().is_some_and(|address| address.encrypted);
+    let name = authority(&parts.uri, &parts.headers);
+    format!("{}://{}", if encrypted { "https" } else { "http" }, name.as_deref().unwrap_or("localhost"))
+}
+
 /// The one name the caller uses: HTTP/2 has it in the address, HTTP/1 in a header.
-fn authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+pub(super) fn authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (in_header, more) = (hosts.next(), hosts.next());
     let in_header = match in_header {

@@ -8,16 +8,16 @@ use axum::response::{IntoResponse, Response};
 use gander_domain::AgentManifest;
 use gander_wire::a2a::Dialect;
 use gander_wire::a2a::card::{self as cards, Entrance, Place};
+use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
-use http::{StatusCode, Uri};
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::config::{Config, Door};
-use crate::http::error;
 use crate::http::site::Site;
+use crate::http::{error, host};
 use crate::paths::hex;
 
 /// What all cards have in common.
@@ -73,7 +73,7 @@ pub(super) async fn keys(State(site): State<Arc<Site>>, request: Request) -> Res
 /// All agents, and where their cards are.
 pub(super) async fn catalog(State(site): State<Arc<Site>>, request: Request) -> Response {
     let parts = request.into_parts().0;
-    let (base, host) = (base(&site, &parts), authority(&parts.uri, &parts.headers));
+    let (base, host) = (base(&site, &parts), authority(&parts));
     let agents: Vec<(AgentManifest, String)> = site
         .a2a
         .agents()
@@ -94,7 +94,7 @@ pub(super) fn place(site: &Site, parts: &Parts, agent: &AgentManifest) -> Place 
     let open = site.open.contains(&Door::A2a);
     Place {
         url,
-        grpc: site.cards.grpc.then(|| authority(&parts.uri, &parts.headers)),
+        grpc: site.cards.grpc.then(|| authority(parts)),
         version: crate::VERSION.to_owned(),
         entrance: if open { Entrance::Open } else { Entrance::Token },
         push: true,
@@ -128,14 +128,11 @@ fn signatures(site: &Site, parts: &Parts, forms: [&Value; 2]) -> Option<Value> {
 
 /// Where the caller found us.
 pub(super) fn base(site: &Site, parts: &Parts) -> String {
-    let called = || format!("http://{}", authority(&parts.uri, &parts.headers));
-    site.cards.public_url.clone().map_or_else(called, |url| url.trim_end_matches('/').to_owned())
+    site.cards.public_url.clone().map_or_else(|| host::called(parts), |url| url.trim_end_matches('/').to_owned())
 }
 
-/// The name that the caller uses: it was checked at the door.
-fn authority(uri: &Uri, headers: &HeaderMap) -> String {
-    let header = || headers.get(header::HOST).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    uri.authority().map(ToString::to_string).or_else(header).unwrap_or_default()
+fn authority(parts: &Parts) -> String {
+    host::authority(&parts.uri, &parts.headers).unwrap_or_default()
 }
 
 /// Whoever has it already is told just that. Signatures differ each time and say nothing new.

@@ -22,7 +22,7 @@ use tonic::{Code, Status};
 use super::answer::value;
 use super::{caller, version};
 use crate::door::a2a::{Answer, Caller, Stream};
-use crate::http::accept::Seat;
+use crate::http::accept::{Address, Seat};
 use crate::http::error;
 use crate::http::site::Site;
 use crate::token::Identity;
@@ -193,6 +193,9 @@ fn copy(parts: &Parts) -> Parts {
     copy.headers = parts.headers.clone();
     if let Some(seat) = parts.extensions.get::<Arc<Seat>>() {
         copy.extensions.insert(Arc::clone(seat));
+    }
+    if let Some(address) = parts.extensions.get::<Address>() {
+        copy.extensions.insert(*address);
     }
     copy
 }

@@ -10,12 +10,12 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use axum::routing::on;
 use gander_wire::acp_rest::{Error, Refusal};
+use http::StatusCode;
 use http::request::Parts;
-use http::{StatusCode, header};
 
-use super::own;
 use super::refusal::No;
 use super::routes::{Access, Payload, Route, Size};
+use super::{host, own};
 use crate::config::Door;
 use crate::door::acp_rest::Base;
 use crate::token::Scope;
@@ -51,16 +51,14 @@ const PROMPT: Access = Access::Door(Door::AcpRest, Scope::Prompt);
 const ANSWER: Access = Access::Door(Door::AcpRest, Scope::Approve);
 const BODY: Payload = Payload::Any(Size::Prompt);
 
-/// The name by which the caller knows us. The guard let nobody in who calls us by one that is not ours.
+/// Where the caller found us.
 struct Called(Base);
 
 impl<S: Send + Sync> FromRequestParts<S> for Called {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let named = parts.uri.authority().map(|authority| authority.as_str());
-        let host = named.or_else(|| parts.headers.get(header::HOST).and_then(|host| host.to_str().ok()));
-        Ok(Self(Base(format!("http://{}", host.unwrap_or("localhost")))))
+        Ok(Self(Base(host::called(parts))))
     }
 }
 
