@@ -283,7 +283,10 @@ def surroundings():
 
 
 def tests():
-    for path in sorted(FOLDER.glob("*.acts.yaml")):
+    files = sorted(FOLDER.glob("*.acts.yaml"))
+    if not files:
+        sys.exit(f"no *.acts.yaml in {FOLDER}")
+    for path in files:
         document = yaml.safe_load(path.read_text())
         for suite in document.get("suites") or []:
             for test in suite["tests"]:
