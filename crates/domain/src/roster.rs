@@ -158,6 +158,11 @@ pub fn label(name: &str) -> String {
     name.replace('_', "-")
 }
 
+/// The name as somebody spells it who asked for it; as a label if they asked by another name.
+pub fn spelled(name: &str, asked: &str) -> String {
+    if is_same(name, asked) { asked.to_owned() } else { label(name) }
+}
+
 /// True for a name that every door can spell.
 pub fn is_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
@@ -221,6 +226,12 @@ mod tests {
         assert_eq!((auto, found("auto")), (Some(Routing::Rules), None));
         assert_eq!(roster.open_to(&settings("coding")).count(), 5);
         assert_eq!(roster.open_to(&settings("echo")).count(), 1);
+    }
+
+    #[test]
+    fn whoever_asks_is_answered_in_their_own_spelling() {
+        let spell = |asked| spelled("app_maker", asked);
+        assert_eq!([spell("app_maker"), spell("app-maker"), spell("apps")], ["app_maker", "app-maker", "app-maker"]);
     }
 
     #[test]

@@ -49,6 +49,22 @@ async fn a_run_is_served_in_every_mode_at_both_places() {
     }
 }
 
+/// acp-sdk's own tests ask for names that the protocol's paper does not allow, and expect them back.
+#[tokio::test]
+async fn whoever_asks_for_an_agent_is_answered_in_their_own_spelling() {
+    let house = House::open().await;
+    for name in ["history_echo", "history-echo"] {
+        assert_eq!(house.get(&format!("/agents/{name}")).await.ok()["name"], name);
+        let run = house.run(name, "hi").await;
+        let role = format!("agent/{name}");
+        assert_eq!((&run["agent_name"], &run["output"][0]["role"]), (&json!(name), &json!(role)));
+        assert_eq!(house.get(&House::path(&run, "")).await.ok(), run);
+    }
+    let agents = house.get("/agents").await.ok();
+    let names: Vec<&str> = agents["agents"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"history-echo") && names.iter().all(|name| !name.contains('_')), "{names:?}");
+}
+
 #[tokio::test]
 async fn the_native_agent_is_served_too_and_its_figures_come_from_the_log() {
     let house = House::open().await;

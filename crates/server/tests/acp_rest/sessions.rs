@@ -26,7 +26,7 @@ async fn a_session_is_named_by_its_client_and_spans_agents() {
     let run = house.post("/runs", &next).await.ok();
     assert_eq!(
         (said(&run), &run["agent_name"]),
-        (vec!["one".into(), "one".into(), "two".into()], &json!("history-echo"))
+        (vec!["one".into(), "one".into(), "two".into()], &json!("history_echo"))
     );
     assert_eq!(house.get(&House::path(&run, "")).await.ok(), run);
 }

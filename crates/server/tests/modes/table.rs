@@ -70,7 +70,7 @@ async fn acp_rest_lists_selects_and_reports() {
         assert_eq!(names.iter().filter(|name| **name == label).count(), 1, "{label}");
         for spelling in [mode, &label] {
             let found = house.get(&format!("/agents/{spelling}")).await;
-            assert_eq!(found["name"], label);
+            assert_eq!(found["name"], *spelling);
             assert_eq!(found["metadata"]["annotations"]["beeai_ui"]["display_name"], title);
         }
         let ran = run(&house, &label, None, &says("hello")).await;

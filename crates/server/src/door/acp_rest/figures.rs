@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gander_domain::roster::spelled;
 use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, Timestamp};
 use gander_wire::acp_rest::{Figures, Refusal, manifest};
 use serde_json::Value;
@@ -45,7 +46,9 @@ impl AcpRest {
     pub async fn agent(&self, identity: &Identity, name: &str) -> Result<Value, Refusal> {
         let unknown = || Refusal::not_found(format!("no such agent: {name}"));
         let agent = self.desk.agents.manifest(name).ok_or_else(unknown)?;
-        Ok(manifest(&agent, figures(&self.sums(&identity.principal).await?, &agent)))
+        let mut shown = manifest(&agent, figures(&self.sums(&identity.principal).await?, &agent));
+        shown["name"] = spelled(&agent.name, name).into();
+        Ok(shown)
     }
 
     async fn sums(&self, principal: &Principal) -> Result<Sums, Refusal> {

@@ -1,6 +1,6 @@
 //! Runs: begun, found again, answered, cancelled, waited for.
 
-use gander_domain::roster::label;
+use gander_domain::roster::spelled;
 use gander_domain::{
     Command, CommandError, IfBusy, Message, MessageId, ResetReason, RunId, Seq, SessionId, SessionView, Settings,
     SettingsPatch,
@@ -33,7 +33,7 @@ impl AcpRest {
         let unknown = || Refusal::not_found(format!("no such agent: {}", new.agent));
         let settings = self.desk.agents.settings(&new.agent, &self.desk.settings);
         let (settings, named) = settings.zip(self.desk.agents.manifest(&new.agent)).ok_or_else(unknown)?;
-        let new = NewRun { agent: label(&named.name), ..new };
+        let new = NewRun { agent: spelled(&named.name, &new.agent), ..new };
         if let Some(run) = new.run
             && let Some(known) = self.repeated(identity, &base, run).await?
         {
