@@ -26,7 +26,7 @@ pub use feed::{Fresh, Next, Tail};
 pub use memory::MemoryStore;
 pub use row::join;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
-pub use shorten::{Place, Saying, longest, read_on, shorten};
+pub use shorten::{Due, Place, Saying, longest, read_on, shorten};
 pub use sqlite::{Options, SqliteStore};
 pub use types::{
     Alias, Append, Card, CardState, Claim, Committed, Cursor, Epoch, Form, Health, Limit, Maintained, Page, PageKey,

@@ -3,6 +3,8 @@
 //! Every reader ends with the same, wherever it was: that fact stands at the place of the last one that it says again,
 //! so whoever has read less reads it whole, and whoever has read as much knows it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use gander_domain::{Seq, Timestamp};
 use serde_json::{Map, Value};
 
@@ -40,10 +42,26 @@ impl Place {
     pub fn is_long(self, live: usize) -> bool {
         self.entries > longest(live)
     }
+}
 
-    /// How many entries the log has up to here.
-    pub fn entries(self) -> usize {
-        self.entries
+/// When a log that is mostly written is looked at again: once it may have become long.
+#[derive(Debug, Default)]
+pub struct Due(AtomicUsize);
+
+impl Due {
+    /// The log is read to here, and says so many things.
+    pub fn set(&self, place: Place, live: usize) {
+        self.0.store(longest(live).saturating_sub(place.entries).max(1), Ordering::SeqCst);
+    }
+
+    /// One more entry was written; true if it is time to look.
+    pub fn count(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::SeqCst) == 1
+    }
+
+    /// It could not be read: later, then.
+    pub fn put_off(&self) {
+        self.0.store(FEW, Ordering::SeqCst);
     }
 }
 

@@ -105,6 +105,17 @@ impl State {
     }
 }
 
+/// What says a schedule anew.
+pub(super) fn again(state: &State) -> Vec<Fact> {
+    let put = Fact::Put { job: Box::new(state.job.clone()) };
+    let Job { owner, id, .. } = &state.job;
+    let ran = state.runs.iter().map(|(at, session)| {
+        let (owner, id) = (owner.clone(), id.clone());
+        Fact::Ran { owner, id, at: *at, session: *session }
+    });
+    [put].into_iter().chain(ran).collect()
+}
+
 /// Takes in a fact.
 pub(super) fn apply(jobs: &mut BTreeMap<Key, State>, fact: Fact) {
     match fact {

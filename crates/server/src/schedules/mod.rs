@@ -8,11 +8,11 @@ mod run;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use gander_domain::{Principal, Seq, SessionId, Timestamp};
+use gander_domain::{Principal, SessionId, Timestamp};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::log::{ScopeAppend, Store, StoreError, Sync};
+use crate::log::{Due, Place, Saying, Store, StoreError, append_fact, read_on, shorten};
 
 use clock::machine_zone;
 pub use clock::{BadTime, zone};
@@ -23,9 +23,6 @@ pub use run::{keep, start};
 /// The log's key.
 const SCOPE: &str = "schedules";
 
-/// Facts read in one go.
-const PAGE: u32 = 1_000;
-
 /// Schedules that one person may have.
 pub const MOST: usize = 200;
 
@@ -33,6 +30,7 @@ pub const MOST: usize = 200;
 pub struct Schedules {
     store: Arc<dyn Store>,
     jobs: Mutex<BTreeMap<Key, State>>,
+    due: Due,
     /// Told when something changed.
     wake: Notify,
     /// What happens to a time at which no server ran.
@@ -44,17 +42,10 @@ pub struct Schedules {
 impl Schedules {
     /// Those in this store. Without a zone it is the machine's, found out when somebody wants to know.
     pub async fn load(store: Arc<dyn Store>, missed: Missed, zone: Option<String>) -> Result<Self, StoreError> {
-        let (mut jobs, mut after) = (BTreeMap::new(), Seq::ZERO);
-        loop {
-            let page = store.read_scope(SCOPE, after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = last.seq;
-            for entry in page {
-                job::apply(&mut jobs, serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)));
-            }
-        }
+        let due = Due::default();
+        let jobs = tidy(&*store, &due).await?;
         let zone = zone.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Self { store, jobs: Mutex::new(jobs), wake: Notify::new(), missed, zone })
+        Ok(Self { store, jobs: Mutex::new(jobs), due, wake: Notify::new(), missed, zone })
     }
 
     /// The time zone of whoever names none.
@@ -118,16 +109,91 @@ impl Schedules {
     }
 
     async fn write(&self, fact: Fact) -> Result<(), StoreError> {
-        let value = serde_json::to_value(&fact).map_err(|error| StoreError::Invalid(error.to_string()))?;
-        let append = ScopeAppend { scope: SCOPE.to_owned(), at: crate::clock::now(), facts: vec![value], after: None };
-        self.store.append_scope(append, Sync::Barrier).await?;
+        append_fact(&*self.store, SCOPE, &fact).await?;
         job::apply(&mut self.lock(), fact);
         self.wake.notify_one();
+        if self.due.count()
+            && let Err(error) = tidy(&*self.store, &self.due).await
+        {
+            tracing::warn!(%error, "the log of schedules stays long");
+            self.due.put_off();
+        }
         Ok(())
     }
 
     /// A panic while the lock was held leaves nothing half done here.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, State>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the log. One that is long for what it says says it anew.
+async fn tidy(store: &dyn Store, due: &Due) -> Result<BTreeMap<Key, State>, StoreError> {
+    let (mut jobs, mut strange) = (BTreeMap::new(), false);
+    let take = |saying| match saying {
+        Saying::Anew => jobs.clear(),
+        Saying::Fact(fact) => {
+            let fact = serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null));
+            strange |= matches!(fact, Fact::Unknown(_));
+            job::apply(&mut jobs, fact);
+        }
+    };
+    let mut place = read_on(store, SCOPE, Place::default(), take).await?;
+    let live = jobs.values().map(|state| 1 + state.runs.len()).sum();
+    if !strange && place.is_long(live) {
+        let facts = jobs.values().flat_map(job::again).map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+        let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
+        place = shorten(store, SCOPE, place, facts).await?;
+    }
+    due.set(place, live);
+    Ok(jobs)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use gander_agent::recipe::Values;
+    use gander_domain::Seq;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::log::{MemoryStore, longest};
+
+    fn job(id: &str) -> Job {
+        let (recipe, values) = (Value::Null, Values::default());
+        let (cron, zone, source) = ("* * * * *".to_owned(), "UTC".to_owned(), "test".to_owned());
+        let (owner, since) = (Principal::owner(), Timestamp::from_micros(1));
+        Job {
+            id: id.to_owned(),
+            owner,
+            cron,
+            zone,
+            recipe,
+            values,
+            workspace: None,
+            folder: None,
+            source,
+            paused: false,
+            since,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_schedule_that_ran_ten_thousand_times_has_a_short_log() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let load = async || Schedules::load(Arc::clone(&store), Missed::Skip, Some("UTC".to_owned())).await.unwrap();
+        let schedules = load().await;
+        for id in ["often", "never"] {
+            schedules.put(job(id)).await.unwrap();
+        }
+        let owner = Principal::owner();
+        for run in 1..=10_000_u128 {
+            let at = Timestamp::from_micros(60_000_000 * run as i64);
+            schedules.ran(&owner, "often", at, SessionId::new(Uuid::from_u128(run))).await.unwrap();
+        }
+        let length = store.read_scope(SCOPE, Seq::ZERO, 20_000).await.unwrap().len();
+        assert!(length <= longest(102) + 1, "{length}");
+        assert_eq!(load().await.list(&owner), schedules.list(&owner));
+        assert_eq!(schedules.get(&owner, "often").unwrap().runs.len(), 100);
     }
 }

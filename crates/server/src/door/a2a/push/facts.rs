@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gander_domain::{RunId, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::Wish;
 use crate::clock;
-use crate::log::{Place, Saying, ScopeAppend, Store, StoreError, Sync, longest, read_on, shorten};
+use crate::log::{Due, Place, Saying, ScopeAppend, Store, StoreError, Sync, read_on, shorten};
 
 /// The log's name; one that an earlier version shortened has a number behind it.
 const SCOPE: &str = "a2a/push";
@@ -37,8 +36,7 @@ type Wishes = BTreeMap<(RunId, String), (Wish, Over)>;
 pub(super) struct Facts {
     store: Arc<dyn Store>,
     scope: String,
-    /// After so many more facts it is looked whether the log is long for what it says.
-    left: AtomicUsize,
+    due: Due,
 }
 
 /// What the log says.
@@ -60,7 +58,7 @@ impl Facts {
         for old in scopes {
             store.delete_scope(&old).await?;
         }
-        let facts = Self { store, scope, left: AtomicUsize::new(0) };
+        let facts = Self { store, scope, due: Due::default() };
         let folded = facts.tidy().await?;
         Ok((facts, folded.wishes.into_values().collect()))
     }
@@ -89,7 +87,7 @@ impl Facts {
             let facts = folded.wishes.values().flat_map(again).filter_map(|fact| serde_json::to_value(fact).ok());
             place = shorten(&*self.store, &self.scope, place, facts.collect()).await?;
         }
-        self.left.store(longest(live).saturating_sub(place.entries()).max(1), Ordering::SeqCst);
+        self.due.set(place, live);
         Ok(folded)
     }
 
@@ -97,11 +95,11 @@ impl Facts {
         let facts = vec![serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?];
         let append = ScopeAppend { scope: self.scope.clone(), at: clock::now(), facts, after: None };
         self.store.append_scope(append, sync).await?;
-        if self.left.fetch_sub(1, Ordering::SeqCst) == 1
+        if self.due.count()
             && let Err(error) = self.tidy().await
         {
             tracing::warn!(%error, "the log of push notifications stays long");
-            self.left.store(longest(0), Ordering::SeqCst);
+            self.due.put_off();
         }
         Ok(())
     }
@@ -140,7 +138,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::log::MemoryStore;
+    use crate::log::{MemoryStore, longest};
 
     fn wish(n: u128) -> Wish {
         let run = RunId::new(Uuid::from_u128(n));
@@ -169,7 +167,7 @@ mod tests {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         // An earlier version began a log anew and was cut off before the old one was gone.
         let (one, two) = (wish(2), wish(3));
-        let old = Facts { store: Arc::clone(&store), scope: SCOPE.to_owned(), left: AtomicUsize::new(9) };
+        let old = Facts { store: Arc::clone(&store), scope: SCOPE.to_owned(), due: Due::default() };
         old.write(&Fact::Wanted { wish: Box::new(wish(4)) }, Sync::Relaxed).await.expect("written");
         let new = Facts { scope: format!("{SCOPE}.{:020}", 1), ..old };
         new.write(&Fact::Wanted { wish: Box::new(one.clone()) }, Sync::Relaxed).await.expect("written");
