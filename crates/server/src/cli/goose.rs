@@ -31,7 +31,7 @@ struct Goose {
 enum GooseCommand {
     /// Speak the Agent Client Protocol on stdin and stdout, for editors
     Acp {
-        /// Extensions to switch on; the built-in tools always are
+        /// Taken, and without effect: built-in tools are on, and `gander extensions on` switches memory
         #[arg(long, value_name = "NAMES", value_delimiter = ',')]
         with_builtin: Vec<String>,
     },
@@ -56,7 +56,7 @@ struct Listening {
     /// Encrypt with a certificate of our own, whose fingerprint is printed [environment: GOOSE_TLS=true]
     #[arg(long)]
     tls: bool,
-    /// Extensions to switch on; the built-in tools always are
+    /// Taken, and without effect: built-in tools are on, and `gander extensions on` switches memory
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     with_builtin: Vec<String>,
     /// Who calls, `cli` or `desktop`; makes no difference here

@@ -43,8 +43,11 @@ const LINGER: Duration = Duration::from_secs(60);
 /// How long a server may take to say one of its prompts: whoever typed its name waits.
 const EXPAND: Duration = Duration::from_secs(5);
 
-/// Sessions whose servers are kept in mind. Of more, those that sleep are forgotten first.
-const REMEMBERED: usize = 1_000;
+/// Sessions whose servers are kept in mind. Of more, those that nobody uses are forgotten.
+const REMEMBERED: usize = 1_024;
+
+/// How many come between two looks at what can be forgotten.
+const BETWEEN: usize = 128;
 
 /// The MCP servers of all sessions. What clients bring along lives in memory alone, with the secrets that came with it.
 pub struct Extensions {
@@ -324,7 +327,9 @@ impl Extensions {
     /// The session's place, with the servers that it has by now.
     fn settle(&self, sessions: &mut HashMap<SessionId, Place>, view: &SessionView, brought: Vec<Spec>) -> Arc<Servers> {
         let Lineup { servers, built_ins } = self.lineup(view.session, Path::new(&view.workspace), &brought);
-        forget(sessions);
+        if !sessions.contains_key(&view.session) {
+            forget(sessions);
+        }
         let place = sessions.entry(view.session).or_insert_with(|| self.place(view));
         place.brought = brought;
         place.servers.set(servers);
@@ -402,11 +407,12 @@ fn brought(sessions: &HashMap<SessionId, Place>, session: SessionId) -> Vec<Spec
 
 /// What a client brought along is known here alone: places without that go first.
 fn forget(sessions: &mut HashMap<SessionId, Place>) {
+    if sessions.len() < REMEMBERED || !sessions.len().is_multiple_of(BETWEEN) {
+        return;
+    }
+    sessions.retain(|_, place| !place.brought.is_empty() || !place.is_free());
     if sessions.len() >= REMEMBERED {
-        sessions.retain(|_, place| !place.brought.is_empty() || !place.is_free());
-        if sessions.len() >= REMEMBERED / 2 {
-            sessions.retain(|_, place| !place.servers.are_asleep());
-        }
+        sessions.retain(|_, place| !place.is_free());
     }
 }
 

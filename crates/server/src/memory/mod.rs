@@ -9,7 +9,7 @@ use gander_domain::Principal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::log::{Store, StoreError, append_fact, read_scope_all};
+use crate::log::{self, Saying, Store, StoreError, append_fact, read_on, shorten};
 
 pub use tools::{MemoryTools, specs};
 
@@ -93,6 +93,14 @@ enum Fact {
     Unknown(Value),
 }
 
+/// What a log of memories says.
+#[derive(Default)]
+struct Folded {
+    kept: Vec<Memory>,
+    /// It holds facts that only another version knows.
+    strange: bool,
+}
+
 impl Memories {
     /// Those in this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
@@ -101,15 +109,7 @@ impl Memories {
 
     /// What somebody's agents remember, the oldest first.
     pub async fn of(&self, principal: &Principal) -> Result<Vec<Memory>, StoreError> {
-        let mut kept: Vec<Memory> = Vec::new();
-        for entry in read_scope_all(&*self.store, &scope(principal)).await? {
-            match serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                Fact::Remembered(memory) if !kept.contains(&memory) => kept.push(memory),
-                Fact::Forgotten(memory) => kept.retain(|known| *known != memory),
-                Fact::Remembered(_) | Fact::Unknown(_) => {}
-            }
-        }
-        Ok(kept)
+        Ok(self.fold(principal).await?.1.kept)
     }
 
     /// Remembers one more; the same one twice is one.
@@ -131,9 +131,7 @@ impl Memories {
             return Err(MemoryError::Missing(category.to_owned()));
         }
         let count = gone.len();
-        for memory in gone {
-            append_fact(&*self.store, &scope(principal), &Fact::Forgotten(memory)).await?;
-        }
+        self.drop_all(principal, gone).await?;
         Ok(count)
     }
 
@@ -152,10 +150,39 @@ impl Memories {
             found = vec![found.swap_remove(exact)];
         }
         match (found.pop(), found.len()) {
-            (Some(memory), 0) => Ok(append_fact(&*self.store, &scope(principal), &Fact::Forgotten(memory)).await?),
+            (Some(memory), 0) => Ok(self.drop_all(principal, vec![memory]).await?),
             (Some(_), more) => Err(MemoryError::Ambiguous(more + 1)),
             (None, _) => Err(MemoryError::Missing(category.to_owned())),
         }
+    }
+
+    /// What is forgotten is not only said to be: the log says the rest anew, and the words are gone.
+    async fn drop_all(&self, principal: &Principal, gone: Vec<Memory>) -> Result<(), StoreError> {
+        for memory in gone {
+            append_fact(&*self.store, &scope(principal), &Fact::Forgotten(memory)).await?;
+        }
+        let (place, Folded { kept, strange }) = self.fold(principal).await?;
+        if strange {
+            return Ok(());
+        }
+        let facts = kept.into_iter().map(|memory| serde_json::to_value(Fact::Remembered(memory)));
+        let facts = facts.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::Invalid(error.to_string()))?;
+        shorten(&*self.store, &scope(principal), place, facts).await.map(drop)
+    }
+
+    async fn fold(&self, principal: &Principal) -> Result<(log::Place, Folded), StoreError> {
+        let mut folded = Folded::default();
+        let take = |saying| match saying {
+            Saying::Anew => folded.kept.clear(),
+            Saying::Fact(fact) => match serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null)) {
+                Fact::Remembered(memory) if !folded.kept.contains(&memory) => folded.kept.push(memory),
+                Fact::Forgotten(memory) => folded.kept.retain(|known| *known != memory),
+                Fact::Remembered(_) => {}
+                Fact::Unknown(_) => folded.strange = true,
+            },
+        };
+        let place = read_on(&*self.store, &scope(principal), log::Place::default(), take).await?;
+        Ok((place, folded))
     }
 
     /// What a run in this folder is told unasked: the newest first, as far as there is room.

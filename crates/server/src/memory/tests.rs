@@ -42,6 +42,8 @@ async fn one_is_forgotten_by_its_text_if_that_is_clear() {
     memories.forget_one(&ada, &Place::Everywhere, "style", "Makefiles").await.unwrap();
     let none = memories.forget_one(&ada, &Place::Everywhere, "style", "tabs").await.unwrap_err();
     assert!(matches!(none, MemoryError::Missing(_)), "{none}");
+    let left = crate::log::read_scope_all(&*memories.store, &scope(&ada)).await.unwrap();
+    assert!(!format!("{left:?}").contains("tabs"), "the words are still there: {left:?}");
 }
 
 #[tokio::test]

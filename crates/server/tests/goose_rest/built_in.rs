@@ -105,3 +105,22 @@ async fn a_recipe_switches_on_what_it_names_for_its_session_alone() {
     let other = house.start().await;
     assert_eq!(tools(&house, &other, "memory").await.len(), 0);
 }
+
+#[tokio::test]
+async fn a_run_that_is_under_way_hears_of_a_switch() {
+    let house = House::open().await;
+    let id = house.start().await;
+    let waits = json!([{"tool": "shell", "args": {"command": "touch begun; while [ ! -e go ]; do sleep 0.02; done"}}]);
+    let plans = json!([{"tool": "plan", "args": {"items": [{"text": "step", "status": "pending"}]}}]);
+    let work = std::path::PathBuf::from(house.work());
+    let switch = async {
+        while !work.join("begun").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        house.ok("/config/extensions", json!({"name": "todo", "enabled": false, "config": {}})).await;
+        std::fs::write(work.join("go"), "").unwrap();
+    };
+    let calls = [waits, plans, json!([{"text": "done"}])];
+    let (said, ()) = tokio::join!(turn(&house, &id, &calls), switch);
+    assert!(said.contains("no such tool here"), "{said}");
+}
