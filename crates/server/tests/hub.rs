@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use gander_domain::{
-    Accepted, ChoiceKind, Command, CommandError, Delta, Event, Gate, Growth, IfBusy, Order, Outcome, Part, Recovery,
-    Reply, Report, RunId, Seq, SessionId, StopReason, ToolEnd, ToolResult,
+    Accepted, ChoiceKind, Command, CommandError, Delta, Event, Gate, Growth, IfBusy, Order, Outcome, Part, Question,
+    QuestionOrigin, Recovery, Reply, Report, RunId, Seq, SessionId, StopReason, ToolEnd, ToolResult,
 };
 use gander_server::backend::{Backend, Lent, Stay};
 use gander_server::hub::{Ack, Begun, Hub, HubError};
@@ -288,6 +288,30 @@ async fn a_new_hub_picks_up_what_the_old_one_left_open() {
     assert!(!events.contains(&Event::RunRecovered { attempt: 2 }));
     let streamed = events.iter().any(|event| matches!(event, Event::PartDelta { text, .. } if text == "half a sen"));
     assert_eq!(events.iter().filter(|event| interrupted(event)).count(), usize::from(streamed));
+}
+
+/// It waits for nobody but a child that is gone: no answer could reach it.
+#[tokio::test]
+async fn a_run_whose_asker_died_with_the_server_is_picked_up() {
+    let store = Arc::new(MemoryStore::new());
+    let old = hub(&store, |stay| async move {
+        let question = build::permission(build::question_id(1), build::call_id(1));
+        let held = Question { call: None, origin: QuestionOrigin::Held, ..question };
+        stay.reports.send(Report::Asked(held)).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let session = session(&old).await;
+    old.command(session, prompt(7), Ack::Committed).await.unwrap();
+    while store.question(build::question_id(1)).await.unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    old.drain(Duration::ZERO).await;
+    let new = hub(&store, |stay| async move { stay.reports.send(END).await.unwrap() });
+    assert_eq!(new.recover().await, Ok(1));
+    let events = until_end(&new, session, build::run(7)).await;
+    let given_up =
+        |event: &Event| matches!(event, Event::QuestionAnswered { answer, .. } if answer.reply == Reply::Interrupted);
+    assert_eq!(events.iter().filter(|event| given_up(event)).count(), 1);
 }
 
 #[tokio::test]

@@ -222,7 +222,7 @@ async fn an_older_schema_is_brought_up_and_a_newer_one_refused() {
     store.close().await.unwrap();
     sqlx::query("PRAGMA user_version = 99").execute(&mut connection).await.unwrap();
     let refused = SqliteStore::open(Options::new(directory.path())).await.err();
-    assert_eq!(refused, Some(StoreError::Newer { found: 99, known: 3 }));
+    assert_eq!(refused, Some(StoreError::Newer { found: 99, known: 4 }));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What entries change in the side tables: a pure fold, the same for every store and for a rebuild.
 
-use gander_domain::{Entry, Event, Outcome, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use gander_domain::{Entry, Event, Outcome, Principal, QuestionId, QuestionOrigin, RunId, Seq, SessionId, Timestamp};
 
 /// What some entries of one session change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,6 +53,8 @@ pub(super) struct QuestionChange {
     pub(super) run: Option<RunId>,
     pub(super) asked: Option<Seq>,
     pub(super) answered: Option<Seq>,
+    /// A live child waits for the answer.
+    pub(super) held: bool,
 }
 
 /// Folds entries of one session, in order.
@@ -87,12 +89,13 @@ impl Changes {
             Event::QuestionAsked { question } => {
                 // No run waits for what is asked aside.
                 let run = entry.run.filter(|_| !question.is_aside());
+                let held = question.origin == QuestionOrigin::Held;
                 let (question, asked) = (question.id, Some(entry.seq));
-                self.questions.push(QuestionChange { question, run, asked, answered: None });
+                self.questions.push(QuestionChange { question, run, asked, answered: None, held });
             }
             Event::QuestionAnswered { question, .. } => {
                 let (run, question, answered) = (entry.run, *question, Some(entry.seq));
-                self.questions.push(QuestionChange { question, run, asked: None, answered });
+                self.questions.push(QuestionChange { question, run, asked: None, answered, held: false });
             }
             Event::HistoryReset { .. }
             | Event::Noticed { .. }

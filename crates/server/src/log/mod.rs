@@ -88,7 +88,7 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// One session's summary.
     async fn card(&self, session: SessionId) -> Result<Card, StoreError>;
 
-    /// Runs that have not ended, by id, after one of them.
+    /// Runs that have not ended, by id, after one of them. Those that wait for people alone are awaiting.
     async fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Result<Vec<RunRow>, StoreError>;
 
     /// Where a run is. If copies of a session share it, the oldest session's.

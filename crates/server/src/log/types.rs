@@ -247,6 +247,8 @@ pub struct QuestionRow {
     pub asked: Seq,
     /// The entry that answers.
     pub answered: Option<Seq>,
+    /// A live child waits for the answer, and is gone when its process is.
+    pub held: bool,
 }
 
 /// A name that a client chose for a session.

@@ -130,7 +130,7 @@ impl State {
     pub(super) fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Vec<RunRow> {
         let open = self.runs.iter().filter(|(_, row)| !matches!(row.state, RunState::Ended(..)));
         let rest = open.filter(|(key, _)| after.is_none_or(|after| **key > after));
-        rest.take(limit as usize).map(|(_, row)| self.awaiting(row)).collect()
+        rest.take(limit as usize).map(|(_, row)| self.parked(row)).collect()
     }
 
     pub(super) fn run(&self, run: RunId) -> Option<RunRow> {
@@ -279,7 +279,7 @@ impl State {
         }
         for change in &changes.questions {
             let (question, run, asked) = (change.question, change.run, change.asked.unwrap_or_default());
-            let row = QuestionRow { question, session, run, asked, answered: None };
+            let row = QuestionRow { question, session, run, asked, answered: None, held: change.held };
             let row = self.questions.entry((question, session)).or_insert(row);
             row.answered = change.answered.or(row.answered);
         }
@@ -304,6 +304,16 @@ impl State {
             false if runs() => CardState::Running,
             false => CardState::Idle,
         }
+    }
+
+    fn parked(&self, row: &RunRow) -> RunRow {
+        let waits = |question: &QuestionRow| {
+            question.held
+                && question.run == Some(row.run)
+                && question.session == row.session
+                && question.answered.is_none()
+        };
+        if self.questions.values().any(waits) { row.clone() } else { self.awaiting(row) }
     }
 
     fn awaiting(&self, row: &RunRow) -> RunRow {

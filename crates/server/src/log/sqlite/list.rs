@@ -13,8 +13,11 @@ use crate::log::{Alias, Card, CardState, Page, PageKey, QuestionRow, RunRow, Run
 const CARD: &str = "SELECT id, owner, workspace, agent, parent, title, created_at, updated_at, state, archived, \
      messages FROM session ";
 
-const RUN: &str = "SELECT id, session, first, began_at, started, ended, outcome, EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
-     WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL) FROM run ";
+const RUN: &str = "SELECT id, session, first, began_at, started, ended, outcome, ";
+
+/// Whether a run asks something; what more must be true of the question, and `)`, follow.
+const ASKS: &str = "EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
+     WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL";
 
 pub(super) async fn sessions(pool: &SqlitePool, query: SessionQuery) -> Result<Page, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
@@ -74,13 +77,13 @@ pub(super) async fn open_runs(
 }
 
 pub(super) async fn run(pool: &SqlitePool, run: RunId) -> Result<Option<RunRow>, StoreError> {
-    let query = sqlx::query(AssertSqlSafe(format!("{RUN} WHERE id = ? ORDER BY session LIMIT 1")));
+    let query = sqlx::query(AssertSqlSafe(format!("{RUN} {ASKS}) FROM run WHERE id = ? ORDER BY session LIMIT 1")));
     let query = query.bind(run.uuid().into_bytes().to_vec());
     query.fetch_optional(pool).await.map_err(failed)?.as_ref().map(run_of).transpose()
 }
 
 pub(super) async fn question(pool: &SqlitePool, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
-    let query = "SELECT session, run, asked, answered FROM question WHERE id = ? ORDER BY session LIMIT 1";
+    let query = "SELECT session, run, asked, answered, held FROM question WHERE id = ? ORDER BY session LIMIT 1";
     let query = sqlx::query(query).bind(question.uuid().into_bytes().to_vec());
     let Some(row) = query.fetch_optional(pool).await.map_err(failed)? else { return Ok(None) };
     Ok(Some(QuestionRow {
@@ -89,6 +92,7 @@ pub(super) async fn question(pool: &SqlitePool, question: QuestionId) -> Result<
         run: row.get::<Option<&[u8]>, _>(1).map(uuid).transpose()?.map(RunId::new),
         asked: seq(&row, 2),
         answered: row.get::<Option<i64>, _>(3).map(|_| seq(&row, 3)),
+        held: row.get(4),
     }))
 }
 
@@ -141,8 +145,10 @@ pub fn list_statements() -> Vec<String> {
     statements
 }
 
+/// What a run waits for that a child of the last process asks is asked by nobody any more.
 fn open_runs_sql() -> String {
-    format!("{RUN} WHERE ended IS NULL AND (id, session) > (?, ?) ORDER BY id, session LIMIT ?")
+    let open = "ended IS NULL AND (id, session) > (?, ?) ORDER BY id, session LIMIT ?";
+    format!("{RUN} {ASKS}) AND NOT {ASKS} AND q.held) FROM run WHERE {open}")
 }
 
 fn card_of(row: &SqliteRow) -> Result<Card, StoreError> {

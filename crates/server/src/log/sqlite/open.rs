@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../migrations/sqlite/0001_log.sql"),
     include_str!("../../../migrations/sqlite/0002_snapshot.sql"),
     include_str!("../../../migrations/sqlite/0003_runs_by_time.sql"),
+    include_str!("../../../migrations/sqlite/0004_held_questions.sql"),
 ];
 
 /// How every connection is opened.

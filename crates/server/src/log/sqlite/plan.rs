@@ -201,8 +201,8 @@ fn questions(script: &mut Script, changes: &[(SessionId, Changes)]) {
     };
     let all: Vec<_> = changes.iter().flat_map(of).collect();
     for some in all.chunks(ROWS) {
-        script.sql("INSERT OR ROLLBACK INTO question (id, session, run, asked, answered) VALUES ");
-        script.tuples(some.len(), 5);
+        script.sql("INSERT OR ROLLBACK INTO question (id, session, run, asked, answered, held) VALUES ");
+        script.tuples(some.len(), 6);
         script.sql(" ON CONFLICT (id, session) DO UPDATE SET answered = COALESCE(answered, excluded.answered);\n");
         for (session, question) in some {
             script.bind_id(question.question.uuid());
@@ -210,6 +210,7 @@ fn questions(script: &mut Script, changes: &[(SessionId, Changes)]) {
             script.bind(question.run.map(|run| run.uuid().into_bytes().to_vec()));
             script.bind_seq(question.asked.unwrap_or_default());
             script.bind(question.answered.map(|seq| seq.0 as i64));
+            script.bind(question.held);
         }
     }
 }
