@@ -185,6 +185,19 @@ async fn a_recipe_that_another_uses_keeps_its_form_and_its_checks() -> anyhow::R
     Ok(())
 }
 
+#[tokio::test]
+async fn an_extension_of_goose_that_is_not_here_is_named_with_what_to_use_instead() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let extensions = json!([{"type": "builtin", "name": "computercontroller"}, {"type": "platform", "name": "todo"}]);
+    let more = json!({"prompt": script(&[json!([{"text": "done"}])]), "extensions": extensions});
+    let recipe = house.recipe("steers.json", more)?;
+    let (ok, out, err) = house.run(&house.demo(), &["run", "--recipe", &recipe]).await?;
+    ensure!(ok && out.contains("done"), "{out} {err}");
+    ensure!(err.contains("goes on without it") && err.contains("developer runs commands"), "{err}");
+    ensure!(err.contains("computercontroller") && !err.contains("use an MCP server: todo"), "{err}");
+    Ok(())
+}
+
 /// Not a test: the server that the next one starts, when this executable is started as one.
 #[test]
 fn server() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use gander_agent::recipe::{self, Extension, InputType, Parameter, Recipe, Requirement};
+use gander_agent::tools::absence;
 use gander_client::Connection;
 use serde_json::{Map, Value, json};
 
@@ -203,7 +204,7 @@ pub(super) async fn begin(
     });
     let begun = connection.call("_goose/unstable/recipes/apply", &wish).await?;
     for name in begun["absent"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        at.context.output.note(&format!("not here, so the recipe goes without it: {}", clean(name)));
+        at.context.output.note(&format!("the recipe goes on without it, {}", clean(&absence(name))));
     }
     Ok(begun["prompt"].as_str().map(str::to_owned))
 }

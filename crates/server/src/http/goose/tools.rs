@@ -34,12 +34,12 @@ pub(super) async fn call_tool(caller: Caller, body: Bytes) -> Answer {
     }
     let Call { session_id, name, arguments } = read(&body)?;
     let servers = servers(&caller, &session_id).await?;
-    if caller.desk().tools.iter().any(|tool| tool.name == name) {
-        return Err(Fault::new(StatusCode::FORBIDDEN, format!("only the agent uses this tool: {name}")));
-    }
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
     let call = servers.describe(ToolCallId::make(&mut SystemIds), &name, &arguments);
-    let call = call.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("no such tool: {name}")))?;
+    let call = call.ok_or_else(|| match caller.desk().tools.iter().any(|tool| tool.name == name) {
+        true => Fault::new(StatusCode::FORBIDDEN, format!("only the agent uses this tool: {name}")),
+        false => Fault::new(StatusCode::NOT_FOUND, format!("no such tool: {name}")),
+    })?;
     let result = match call {
         Ok(call) => run(&servers, &call).await?,
         Err(misfit) => misfit,
