@@ -26,12 +26,13 @@ const ELSEWHERE: [(&str, &str); 5] = [
 
 #[test]
 fn every_row_has_its_case() {
-    // What is about HTTP and WebSocket alone is shown in `acp_net`, what is about runs in `acp_rest`, `a2a` and
-    // `rest_rows`, content and streams of events in the last, what is about the agent's hands in `claims`.
+    // What is about HTTP and WebSocket alone is shown in `acp_net`, floods of frames in `http2`, what is about runs in
+    // `acp_rest`, `a2a` and `rest_rows`, content and streams of events in the last, what is about the agent's hands in
+    // `claims`.
     let rows = ROWS.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());
     let spoken = rows.filter(|row| {
         row.len() > 1
-            && !["http", "ws", "run", "a2a", "content", "sse-out"].contains(&row[1])
+            && !["http", "http2", "ws", "run", "a2a", "content", "sse-out"].contains(&row[1])
             && !claims::CLASSES.contains(&row[1])
     });
     let rows: BTreeSet<&str> = spoken.map(|row| row[0]).collect();

@@ -15,6 +15,7 @@ mod reader;
 pub mod rpc;
 mod task;
 mod types;
+mod update;
 pub mod v03;
 mod watch;
 
@@ -24,7 +25,8 @@ pub use types::{
     Artifact, ArtifactUpdate, Authentication, Content, Message, Part, PushConfig, Role, StatusUpdate, Task, TaskPage,
     TaskState, TaskStatus,
 };
-pub use watch::{Chunk, Detail, Opening, Subject, Update, Watch};
+pub use update::{Chunk, Update};
+pub use watch::{Detail, Opening, Subject, Watch};
 
 /// Our extension: thoughts, tool calls, plans and questions as data.
 pub const EXTENSION: &str = "urn:gander:a2a:activity:v1";

@@ -1,6 +1,6 @@
 //! A task is its updates, applied in order.
 
-use super::watch::{Chunk, Update};
+use super::update::{Chunk, Update};
 use super::{Artifact, Content, Part, Task};
 
 impl Task {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::watch::Update;
+use super::update::Update;
 use super::{Artifact, Content, Dialect, Message, Part, PushConfig, Role, Task, TaskStatus};
 
 /// One event of a stream.
