@@ -129,7 +129,8 @@ const cases = {
     const { extensions } = await sdk.goose.sessionExtensionsList_unstable({ sessionId });
     demand(extensions.length > 0, JSON.stringify(extensions));
     const configured = await sdk.goose.configExtensionsList_unstable({});
-    demand(configured.extensions.every((entry) => entry.enabled), JSON.stringify(configured));
+    const enabled = (name) => configured.extensions.find((entry) => entry.extension.name === name)?.enabled;
+    demand(enabled("developer") === true && enabled("memory") === false, JSON.stringify(configured));
     await sdk.goose.extensionsAvailable_unstable({});
   },
   async providers() {
