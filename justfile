@@ -22,7 +22,7 @@ bench *arguments:
 
 # Kills the real binary at random moments while clients stream.
 kill times="100":
-    GANDER_KILLS={{times}} cargo test -p gander-server --test kill -- --nocapture
+    GANDER_KILLS={{times}} cargo test -p gander-cli --test kill -- --nocapture
 
 # Seeded bugs: each must turn a named test red.
 bite:

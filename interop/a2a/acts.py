@@ -11,7 +11,6 @@ import http.server
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -136,7 +135,7 @@ class Runner:
         name = "get_extended_agent_card" if name == "get_agent_card" else name
         method, verb, path = METHODS[name]
         if self.binding == "grpc":
-            return acts_grpc.call(self.url, method, params)
+            return acts_grpc.call(self.url, method, params, self.own)
         headers = {"A2A-Version": "1.0", **self.own, **(step.get("headers") or {})}
         if self.binding == "jsonrpc":
             body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -259,19 +258,14 @@ class Hook(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def surroundings():
-    """An open server, a guarded one, and what the tests call by names."""
+    """A server for what the tests do, one for who may do it, and what the tests call by names."""
     hook = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
     threading.Thread(target=hook.serve_forever, daemon=True).start()
-    with house.server(GANDER, GANDER_A2A_GRPC="true") as url, house.guarded(GANDER) as (guarded, data):
-        tell = lambda *words: subprocess.run([GANDER, *words, "--data", data], capture_output=True, text=True, check=True)
-        owner, weak, other = (
-            tell("token").stdout.strip(),
-            tell("token", "add", "weak", "--scopes", "read").stdout.split()[-1],
-            tell("token", "add", "other", "--scopes", "prompt").stdout.split()[-1],
-        )
+    with house.conformance(GANDER, GANDER_A2A_GRPC="true") as plain, house.conformance(GANDER) as guarded:
+        weak, other = guarded.token("weak", "read"), guarded.token("other", "prompt")
         said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "tck-complete-task"}]}}
         headers = {"Authorization": f"Bearer {other}", "A2A-Version": "1.0"}
-        task = httpx.post(guarded + "/a2a/message:send", json=said, headers=headers, trust_env=False).json()["task"]
+        task = httpx.post(guarded.url + "/a2a/message:send", json=said, headers=headers, trust_env=False).json()["task"]
         names = {
             "webhookUrl": f"http://127.0.0.1:{hook.server_port}/hook",
             "insufficientAuthToken": weak,
@@ -279,7 +273,7 @@ def surroundings():
             # A client may name a context, but not with a name of any length: this one is refused.
             "client-generated-context-that-should-be-rejected": "x" * 300,
         }
-        yield url, guarded, owner, names
+        yield (plain.url, plain.token()), (guarded.url, guarded.token()), names
 
 
 def tests():
@@ -294,7 +288,7 @@ def tests():
 
 
 left = {}
-with surroundings() as (url, guarded, owner, names):
+with surroundings() as (plain, guarded, names):
     for test, variables in tests():
         if why := not_ours(test):
             left.setdefault(why, []).append(test["id"])
@@ -303,7 +297,8 @@ with surroundings() as (url, guarded, owner, names):
         wanted = {BINDINGS[name.lower()] for name in test.get("transport") or ([] if raw else BINDINGS)} or {"jsonrpc"}
         is_auth = "auth" in (test.get("tags") or []) and "push" not in test["tags"] and "task-state" not in test["tags"]
         for binding in sorted(wanted - ({"grpc"} if is_auth else set())):
-            runner = Runner(guarded, binding, owner) if is_auth else Runner(url, binding)
+            url, token = guarded if is_auth else plain
+            runner = Runner(url, binding, token)
             name = f"acts-{test['level']}-{test['id']}-{binding}"
             house.case(name, lambda: runner.run(test, {**variables, **names}))
 for why, ids in left.items():

@@ -14,14 +14,14 @@ REQUESTS = {
 }
 
 
-def call(url, method, params):
+def call(url, method, params, headers):
     """Status, body and events, as the bindings that speak JSON give them."""
     request = REQUESTS.get(method) or getattr(pb, f"{method}Request")
     with grpc.insecure_channel(url.removeprefix("http://")) as channel:
         try:
             request = json_format.ParseDict(params, request())
             answer = getattr(stubs.A2AServiceStub(channel), method)(
-                request, metadata=[("a2a-version", "1.0")], timeout=60
+                request, metadata=[("a2a-version", "1.0"), *((k.lower(), v) for k, v in headers.items())], timeout=60
             )
             if method not in STREAMS:
                 body = json_format.MessageToDict(answer)

@@ -5,5 +5,5 @@ import sys
 
 import house
 
-with house.server(sys.argv[1]) as url:
-    subprocess.run(["node", "drive.mjs", url], check=True)
+with house.conformance(sys.argv[1]) as server:
+    subprocess.run(["node", "drive.mjs", server.url, server.token()], check=True)

@@ -1,4 +1,7 @@
-"""Drives gander with a2a-sdk (PyPI): every operation in every binding of 1.0, and 0.3 over both of its JSON bindings."""
+"""Drives gander with a2a-sdk (PyPI): every operation in every binding of 1.0, and 0.3 over both of its JSON bindings.
+
+The SDK reads from the card how to show a token, and sends one that was made for it, to prompt and to answer with.
+"""
 
 import asyncio
 import sys
@@ -6,7 +9,9 @@ import uuid
 
 import grpc
 import httpx
-from a2a.client import ClientConfig
+from a2a.client import A2ACardResolver, ClientConfig
+from a2a.client.auth.credentials import CredentialService
+from a2a.client.auth.interceptor import AuthInterceptor
 from a2a.client.client_factory import ClientFactory
 from a2a.types import a2a_pb2 as pb
 
@@ -15,24 +20,30 @@ import house
 GANDER = sys.argv[1]
 
 
+class Token(CredentialService):
+    def __init__(self, token):
+        self.token = token
+
+    async def get_credentials(self, scheme, context):
+        return self.token
+
+
 def message(prefix, text="hello", **more):
     return pb.Message(message_id=f"{prefix}-{uuid.uuid4()}", role=pb.ROLE_USER, parts=[pb.Part(text=text)], **more)
 
 
-async def client(url, binding, version, streaming=True):
+async def client(server, binding, version, streaming=True, token=None):
     config = ClientConfig(
         streaming=streaming,
         supported_protocol_bindings=[binding],
         httpx_client=httpx.AsyncClient(timeout=60, trust_env=False),
         grpc_channel_factory=lambda address: grpc.aio.insecure_channel(address),
     )
-    from a2a.client import A2ACardResolver
-
-    card = await A2ACardResolver(config.httpx_client, url).get_agent_card()
+    card = await A2ACardResolver(config.httpx_client, server.url).get_agent_card()
     wanted = [i for i in card.supported_interfaces if i.protocol_binding == binding and i.protocol_version == version]
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(wanted)
-    return ClientFactory(config).create(card)
+    return ClientFactory(config).create(card, interceptors=[AuthInterceptor(Token(token or server.client_token))])
 
 
 async def tell(client, said, **settings):
@@ -50,24 +61,24 @@ def text(events):
     return "".join(p.text for e in events if e.HasField("artifact_update") for p in e.artifact_update.artifact.parts)
 
 
-async def streams(url, binding, version):
-    c = await client(url, binding, version)
+async def streams(server, binding, version):
+    c = await client(server, binding, version)
     events = await tell(c, message("tck-stream-001"))
     assert events[0].HasField("task"), events[0]
     assert text(events) == "Stream hello from TCK", text(events)
     assert last_state(events) == pb.TASK_STATE_COMPLETED
 
 
-async def sends(url, binding, version):
-    c = await client(url, binding, version, streaming=False)
+async def sends(server, binding, version):
+    c = await client(server, binding, version, streaming=False)
     events = await tell(c, message("tck-artifact-text"))
     assert events[-1].task.artifacts[0].parts[0].text == "Generated text content", events
     task = await c.get_task(pb.GetTaskRequest(id=events[-1].task.id))
     assert task.status.state == pb.TASK_STATE_COMPLETED
 
 
-async def answers(url, binding, version):
-    c = await client(url, binding, version, streaming=False)
+async def answers(server, binding, version):
+    c = await client(server, binding, version, streaming=False)
     asked = (await tell(c, message("tck-input-required")))[-1].task
     assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED, asked
     done = (await tell(c, message("m", "blue", task_id=asked.id, context_id=asked.context_id)))[-1].task
@@ -75,11 +86,11 @@ async def answers(url, binding, version):
     assert done.status.message.parts[0].text == "Heard: blue", done
 
 
-async def cancels_and_subscribes(url, binding, version):
-    c = await client(url, binding, version, streaming=False)
+async def cancels_and_subscribes(server, binding, version):
+    c = await client(server, binding, version, streaming=False)
     task = (await tell(c, message("tck-long-running"), return_immediately=True))[-1].task
 
-    watcher = await client(url, binding, version)
+    watcher = await client(server, binding, version)
 
     async def watch():
         return [event async for event in watcher.subscribe(pb.SubscribeToTaskRequest(id=task.id))]
@@ -92,16 +103,16 @@ async def cancels_and_subscribes(url, binding, version):
     assert last_state(events) == pb.TASK_STATE_CANCELED, events
 
 
-async def lists(url, binding, version):
-    c = await client(url, binding, version)
+async def lists(server, binding, version):
+    c = await client(server, binding, version)
     page = await c.list_tasks(pb.ListTasksRequest(page_size=2))
     assert len(page.tasks) == 2 and page.next_page_token and page.total_size >= 2, page
     more = await c.list_tasks(pb.ListTasksRequest(page_size=2, page_token=page.next_page_token))
     assert {t.id for t in more.tasks}.isdisjoint({t.id for t in page.tasks})
 
 
-async def pushes(url, binding, version):
-    c = await client(url, binding, version, streaming=False)
+async def pushes(server, binding, version):
+    c = await client(server, binding, version, streaming=False)
     task = (await tell(c, message("tck-input-required")))[-1].task
     wish = pb.TaskPushNotificationConfig(task_id=task.id, id="cfg", url="http://127.0.0.1:9/hook", token="tok")
     made = await c.create_task_push_notification_config(wish)
@@ -116,24 +127,40 @@ async def pushes(url, binding, version):
         )
 
 
-async def errors(url, binding, version):
-    c = await client(url, binding, version, streaming=False)
+async def refusal(call):
     try:
-        await c.get_task(pb.GetTaskRequest(id="nope"))
-    except Exception as error:
-        assert "not found" in str(error).lower(), error
-        return
-    raise AssertionError("no error")
+        answered = await call
+    except Exception as error:  # of any kind: the caller looks at it
+        return error
+    raise AssertionError(f"no error: {answered}")
 
 
-async def card(url, binding, version):
-    c = await client(url, binding, version)
+async def errors(server, binding, version):
+    c = await client(server, binding, version, streaming=False)
+    error = await refusal(c.get_task(pb.GetTaskRequest(id="nope")))
+    assert "not found" in str(error).lower(), error
+
+
+async def no_way_in(server, binding, version):
+    """What is refused before the protocol is looked at comes as an error of the SDK too, not as one of its parsers."""
+    c = await client(server, binding, version, streaming=False, token="wrong")
+    error = await refusal(tell(c, message("m")))
+    assert type(error).__module__.startswith("a2a."), repr(error)
+    assert any(word in str(error).lower() for word in ("401", "unauth", "token")), error
+    if binding != "GRPC":
+        c = await client(server, binding, version, streaming=False)
+        error = await refusal(tell(c, message("m", "x" * (33 << 20))))
+        assert type(error).__module__.startswith("a2a."), repr(error)
+        assert "413" in str(error) or "too large" in str(error), error
+
+
+async def card(server, binding, version):
+    c = await client(server, binding, version)
     found = await c.get_extended_agent_card(pb.GetExtendedAgentCardRequest())
     assert found.name == "tck", found
 
 
-async def signed(url, binding, version):
-    from a2a.client import A2ACardResolver
+async def signed(server, binding, version):
     from a2a.utils.signing import create_signature_verifier
     from jwt import PyJWK
 
@@ -144,7 +171,7 @@ async def signed(url, binding, version):
             return PyJWK(next(key for key in keys if key["kid"] == kid))
 
         verify = create_signature_verifier(key, ["ES256"])
-        found = await A2ACardResolver(http, url).get_agent_card(signature_verifier=verify)
+        found = await A2ACardResolver(http, server.url).get_agent_card(signature_verifier=verify)
         found.name = "another"
         try:
             verify(found)
@@ -153,14 +180,50 @@ async def signed(url, binding, version):
         raise AssertionError("a changed card passes")
 
 
-CASES = [streams, sends, answers, cancels_and_subscribes, lists, pushes, errors, card]
+async def asks_and_runs(server, binding, version):
+    """The agent itself, which asks before it runs a command, and goes on when a message with the task's id says so."""
+    for word, name, made in (("yes", "allowed", True), ("no", "denied", False)):
+        file = f"{name}-{binding}-{version}".replace("+", "-")
+        c = await client(server, binding, version, streaming=False)
+        asked = (await tell(c, message("m", house.touch(file))))[-1].task
+        assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED, asked
+        assert f"touch {file}" in str(asked.status.message), asked.status.message
+        assert not server.holds(file), "it ran before anybody said so"
+        done = (await tell(c, message("m", word, task_id=asked.id, context_id=asked.context_id)))[-1].task
+        assert done.status.state == pb.TASK_STATE_COMPLETED, done
+        assert server.holds(file) == made, (word, file)
 
-with house.server(GANDER, GANDER_A2A_GRPC="true") as url:
-    house.case("sdk-card-is-signed", lambda: asyncio.run(signed(url, None, None)))
-    for version, bindings in (("1.0", ("JSONRPC", "HTTP+JSON", "GRPC")), ("0.3", ("JSONRPC", "HTTP+JSON"))):
+
+async def only_prompts(server, binding, version):
+    """A token without the scope to answer is refused in the SDK's own words, and the question stays open."""
+    c = await client(server, binding, version, streaming=False, token=server.prompting)
+    file = f"unapproved-{binding}-{version}".replace("+", "-")
+    asked = (await tell(c, message("m", house.touch(file))))[-1].task
+    assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED, asked
+    error = await refusal(tell(c, message("m", "yes", task_id=asked.id, context_id=asked.context_id)))
+    assert type(error).__module__.startswith("a2a."), repr(error)
+    assert (await c.get_task(pb.GetTaskRequest(id=asked.id))).status.state == pb.TASK_STATE_INPUT_REQUIRED
+    assert not server.holds(file)
+
+
+CASES = [streams, sends, answers, cancels_and_subscribes, lists, pushes, errors, card]
+NATIVE = [asks_and_runs, only_prompts, no_way_in]
+BINDINGS = {"1.0": ("JSONRPC", "HTTP+JSON", "GRPC"), "0.3": ("JSONRPC", "HTTP+JSON")}
+
+
+def run(server, cases):
+    server.client_token, server.prompting = server.token(), server.token("prompting", "prompt")
+    for version, bindings in BINDINGS.items():
         for binding in bindings:
-            for check in CASES:
+            for check in cases:
                 if check is lists and version == "0.3":
                     continue  # 0.3 has no lists
                 name = f"sdk-{version}-{binding}-{check.__name__}"
-                house.case(name, lambda: asyncio.run(check(url, binding, version)))
+                house.case(name, lambda: asyncio.run(check(server, binding, version)))
+
+
+with house.conformance(GANDER, GANDER_A2A_GRPC="true") as server:
+    house.case("sdk-card-is-signed", lambda: asyncio.run(signed(server, None, None)))
+    run(server, CASES)
+with house.server(GANDER, GANDER_A2A_GRPC="true") as server:
+    run(server, NATIVE)

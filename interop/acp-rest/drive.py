@@ -1,4 +1,8 @@
-"""Drives `gander serve` with clients of the Agent Communication Protocol that nobody here wrote."""
+"""Drives `gander serve` with clients of the Agent Communication Protocol that nobody here wrote.
+
+Those that can send a header come with a token that was made for them, to prompt and to answer with. Those that cannot, acp-mcp and
+beeai-framework, find a server that was opened for them (`serve --open acp-rest`).
+"""
 
 import asyncio
 import json
@@ -9,10 +13,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
 
 from acp_sdk.client import Client
 from acp_sdk.models import (
+    ACPError,
     Message,
     MessageAwaitResume,
     MessagePart,
@@ -28,14 +34,13 @@ GANDER = sys.argv[1]
 HERE = Path(__file__).parent
 PATIENCE = 60
 INPUT = [Message(parts=[MessagePart(content="Hello!")])]
-YES = MessageAwaitResume(message=Message(parts=[MessagePart(content="yes")]))
 
 
 class House:
-    """A server on a data directory of its own."""
+    """A server on a data directory of its own, with the agents that the clients' own tests expect."""
 
-    def __init__(self, root):
-        self.root = root
+    def __init__(self, root, *flags, **variables):
+        self.root, self.flags = root, flags
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = found.getsockname()[1]
@@ -43,19 +48,25 @@ class House:
             "HOME": str(root),
             "PATH": os.environ["PATH"],
             "GANDER_MODEL": "demo/demo",
+            # Two servers share a session: each may read the other's part.
             "GANDER_SERVER_FORWARD_RESOURCES": "true",
             "GANDER_SERVER_RESOURCE_PEERS": "['127.0.0.1']",
-            "GANDER_LIMITS_REQUESTS_PER_SECOND": "10000",
-            "GANDER_LIMITS_REQUEST_BURST": "10000",
+            **variables,
         }
         self.start()
+        self.token = self.give("client", "prompt,approve")
+
+    def give(self, name, scopes):
+        """A token for somebody."""
+        command = [GANDER, "token", "add", name, "--scopes", scopes, "--data", str(self.root / "data")]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout.strip()
 
     @property
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 
     def start(self):
-        arguments = ["serve", "--listen", f"127.0.0.1:{self.port}", "--conformance-agents", "--open", "acp-rest"]
+        arguments = ["serve", "--listen", f"127.0.0.1:{self.port}", "--conformance-agents", *self.flags]
         command = [GANDER, *arguments, "--data", str(self.root / "data")]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, env=self.environment, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
@@ -67,8 +78,35 @@ class House:
         self.process.send_signal(how)
         self.process.wait()
 
-    def client(self):
-        return Client(base_url=self.url, trust_env=False)
+    def client(self, token=None):
+        return Client(base_url=self.url, trust_env=False, headers=bearing(token or self.token))
+
+    def holds(self, name):
+        """Whether a session has made a file of this name."""
+        return any(self.root.rglob(name))
+
+
+def bearing(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+def touch(name):
+    """A prompt whose one command makes a file, so that somebody is asked."""
+    calls = [[{"tool": "shell", "args": {"command": f"touch {name}"}}], [{"text": "All done."}]]
+    return f"[[script:{json.dumps(calls)}]]"
+
+
+def reply(word):
+    return MessageAwaitResume(message=Message(parts=[MessagePart(content=word)]))
+
+
+async def refusal(call):
+    """The SDK's own error: what it throws when it cannot read an answer is another one."""
+    try:
+        answered = await call
+    except ACPError as error:
+        return error.error
+    raise AssertionError(f"no error: {answered}")
 
 
 def text(run):
@@ -94,6 +132,57 @@ async def native(house, other):
     async with house.client() as client:
         run = await client.run_sync("hello", agent="gander")
         assert run.status == RunStatus.COMPLETED and "".join(text(run)), run
+
+
+async def asks_and_runs(house, other):
+    """The agent itself asks before it runs a command, and a resumed run allows or refuses it."""
+    async with house.client() as client:
+        for word, made in (("yes", True), ("no", False)):
+            run = await client.run_sync(touch(f"said-{word}"), agent="gander")
+            assert run.status == RunStatus.AWAITING, run
+            assert f"touch said-{word}" in run.await_request.message.parts[0].content, run.await_request
+            assert not house.holds(f"said-{word}"), "it ran before anybody said so"
+            run = await client.run_resume_sync(reply(word), run_id=run.run_id)
+            assert run.status == RunStatus.COMPLETED and "All done." in "".join(text(run)), run
+            assert house.holds(f"said-{word}") == made, word
+
+
+async def only_prompts(house, other):
+    """A token without the scope to answer is told so; whoever has it, answers."""
+    prompting = house.give("prompting", "prompt")
+    async with house.client(prompting) as client:
+        run = await client.run_sync(touch("unapproved"), agent="gander")
+        assert run.status == RunStatus.AWAITING, run
+        await refusal(client.run_resume_sync(reply("yes"), run_id=run.run_id))
+        assert (await client.run_status(run_id=run.run_id)).status == RunStatus.AWAITING
+    assert not house.holds("unapproved")
+
+
+async def errors_of_the_outer_layer(house, other):
+    """What is refused before the protocol is looked at is an ACPError too."""
+    async with house.client("wrong") as stranger:
+        assert (await refusal(stranger.run_sync(INPUT, agent="echo"))).message
+        assert (await refusal(stranger.run_status(run_id=uuid.uuid4()))).message
+    async with house.client() as client:
+        assert (await refusal(client.run_status(run_id=uuid.uuid4()))).code == "not_found"
+        large = Message(parts=[MessagePart(content="x" * (33 << 20))])
+        assert (await refusal(client.run_sync([large], agent="echo"))).code == "invalid_input"
+    async with Client(base_url=f"{house.url}/acp-rest/nowhere", trust_env=False, headers=bearing(house.token)) as lost:
+        assert (await refusal(lost.run_sync(INPUT, agent="echo"))).message
+
+
+async def too_many_requests(house, other):
+    """A server that takes two requests and no more, so that the third is refused."""
+    variables = {"GANDER_LIMITS_LOCAL_REQUEST_BURST": "2", "GANDER_LIMITS_LOCAL_REQUESTS_PER_SECOND": "0"}
+    with tempfile.TemporaryDirectory() as root:
+        strict = House(Path(root), **variables)
+        try:
+            async with strict.client() as client:
+                await client.run_sync(INPUT, agent="echo")
+                await client.run_sync(INPUT, agent="echo")
+                assert (await refusal(client.run_sync(INPUT, agent="echo"))).message
+        finally:
+            strict.end(signal.SIGTERM)
 
 
 async def later(house, other):
@@ -126,15 +215,15 @@ async def await_and_resume(house, other):
     async with house.client() as client:
         run = await client.run_sync(INPUT, agent="approve")
         assert run.status == RunStatus.AWAITING and run.await_request.message.parts[0].content == "May I?"
-        run = await client.run_resume_sync(YES, run_id=run.run_id)
+        run = await client.run_resume_sync(reply("yes"), run_id=run.run_id)
         assert (run.status, text(run)) == (RunStatus.COMPLETED, ["you said: yes"])
         run = await client.run_sync(INPUT, agent="approve")
-        run = await client.run_resume_async(YES, run_id=run.run_id)
+        run = await client.run_resume_async(reply("yes"), run_id=run.run_id)
         assert run.status == RunStatus.IN_PROGRESS
         events = [event async for event in client.run_stream(INPUT, agent="approve")]
         assert isinstance(events[-1], RunAwaitingEvent)
         run = events[-1].run
-        events = [event async for event in client.run_resume_stream(YES, run_id=run.run_id)]
+        events = [event async for event in client.run_resume_stream(reply("yes"), run_id=run.run_id)]
         assert isinstance(events[0], RunInProgressEvent) and isinstance(events[-1], RunCompletedEvent)
 
 
@@ -145,7 +234,7 @@ async def awaiting_survives_a_kill(house, other):
         house.start()
         before = await client.run_status(run_id=run.run_id)
         assert before.status == RunStatus.AWAITING
-        run = await client.run_resume_sync(YES, run_id=run.run_id)
+        run = await client.run_resume_sync(reply("yes"), run_id=run.run_id)
         assert (run.status, text(run)) == (RunStatus.COMPLETED, ["you said: yes"])
         events = [event async for event in client.run_events(run_id=run.run_id)]
         assert isinstance(events[0], RunCreatedEvent) and isinstance(events[-1], RunCompletedEvent)
@@ -179,7 +268,13 @@ async def sessions(house, other):
 
 
 async def sessions_across_servers(house, other):
-    async with Client(trust_env=False) as client, client.session() as session:
+    def show(request):
+        """A client of two servers shows each its own token."""
+        token = next(base.token for base in (house, other) if base.port == request.url.port)
+        request.headers.update(bearing(token))
+        return request
+
+    async with Client(trust_env=False, auth=show) as client, client.session() as session:
         for base, expected in [(house, 1), (other, 3), (house, 7)]:
             run = await session.run_sync(INPUT, agent="history_echo", base_url=base.url)
             assert text(run) == ["Hello!"] * expected, (expected, text(run))
@@ -195,20 +290,20 @@ async def output_of(*command, **options):
 
 async def npm(house, other):
     """Every step of the npm client is a line of its own."""
-    out = await output_of("node", "steps.mjs", house.url)
+    out = await output_of("node", "steps.mjs", house.url, house.token)
     steps = re.findall(r"^(ok|FAIL) (\S+)(.*)$", out, re.M)
-    assert len(steps) == 17, out
+    assert len(steps) == 20, out
     for verdict, name, rest in steps:
         print(f"{'pass' if verdict == 'ok' else 'fail'} npm-{name}{rest if verdict != 'ok' else ''}")
 
 
 async def beeai(house, other):
-    out = await output_of(".venv/beeai/bin/python", "beeai.py", house.url)
+    out = await output_of(".venv/beeai/bin/python", "beeai.py", other.url)
     assert json.loads(out.splitlines()[-1]) == ["hello", "again"], out
 
 
 async def acp_mcp(house, other):
-    out = await output_of(".venv/mcp/bin/python", "mcp_tools.py", house.url, ".venv/mcp/bin/acp-mcp")
+    out = await output_of(".venv/mcp/bin/python", "mcp_tools.py", other.url, ".venv/mcp/bin/acp-mcp")
     assert "hi" in out, out
 
 
@@ -216,6 +311,10 @@ CASES = [
     discovery,
     sync,
     native,
+    asks_and_runs,
+    only_prompts,
+    errors_of_the_outer_layer,
+    too_many_requests,
     later,
     stream,
     rich,
@@ -233,7 +332,7 @@ CASES = [
 
 async def main():
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
-        house, other = House(Path(one)), House(Path(two))
+        house, other = House(Path(one)), House(Path(two), "--open", "acp-rest")
         try:
             for case in CASES:
                 try:

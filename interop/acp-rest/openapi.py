@@ -38,8 +38,9 @@ def named(document, failure, status):
     return f"{document}:{operation}:{failure['code']}:{place[1] if place else status}"
 
 
-def run(document, path, url, folder):
-    command = [SCHEMATHESIS, "run", path, "--url", url, "--checks", "all", "--max-examples", "25", "--continue-on-failure"]
+def run(document, path, server, folder):
+    command = [SCHEMATHESIS, "run", path, "--url", server.url, "--checks", "all", "--max-examples", "25", "--continue-on-failure"]
+    command += ["-H", f"Authorization: Bearer {server.token()}"]
     command += ["--report", "ndjson", "--report-dir", folder, "--generation-deterministic", "--no-color"]
     command += ["--phases", PHASES, "--max-time", "150", "--request-timeout", "30"]
     # It keeps notes where it is started.
@@ -63,6 +64,5 @@ def run(document, path, url, folder):
 for argument in DOCUMENTS:
     document, _, path = argument.partition("=")
     path = os.path.abspath(path)
-    settings = {"GANDER_SERVER_OPEN": '["acp-rest"]', "GANDER_SERVER_CONFORMANCE_AGENTS": "false"}
-    with house.server(GANDER, GANDER_A2A_AGENT="gander", **settings) as url, tempfile.TemporaryDirectory() as folder:
-        run(document, path, url, folder)
+    with house.server(GANDER) as server, tempfile.TemporaryDirectory() as folder:
+        run(document, path, server, folder)

@@ -1,9 +1,13 @@
-// Seventeen steps of the npm client acp-sdk. Usage: node steps.mjs BASE_URL
+// Twenty steps of the npm client acp-sdk. Usage: node steps.mjs BASE_URL TOKEN
 // Its ESM build imports package.json without an attribute and fails on Node 20 and later: this is the CommonJS one.
 import { createRequire } from "node:module";
 
 const { Client } = createRequire(import.meta.url)("acp-sdk");
-const client = new Client({ baseUrl: process.argv[2] });
+const [baseUrl, token] = process.argv.slice(2);
+/** It takes a token with a fetch of the caller's. */
+const bearing = (token) => (target, init = {}) =>
+  fetch(target, { ...init, headers: { ...Object.fromEntries(new Headers(init.headers)), authorization: `Bearer ${token}` } });
+const client = new Client({ baseUrl, fetch: bearing(token) });
 const collect = async (events) => {
   const all = [];
   for await (const event of events) all.push(event);
@@ -53,4 +57,9 @@ await step(
     }),
   is("true history=2"),
 );
+const calls = [[{ tool: "shell", args: { command: "touch npm" } }], [{ text: "All done." }]];
+const asked = await step("asks", () => client.runSync("gander", `[[script:${JSON.stringify(calls)}]]`), (run) => run.status === "awaiting");
+await step("allows", async () => (await client.runResumeSync(asked.run_id, yes)).status, is("completed"));
+const stranger = new Client({ baseUrl, fetch: bearing("wrong") });
+await step("stranger", () => stranger.runSync("echo", "x").catch((error) => error.name), is("ACPError"));
 await step("error", () => client.agent("nobody").catch((error) => error.code), is("not_found"));

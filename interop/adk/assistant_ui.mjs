@@ -1,10 +1,14 @@
 // The runtime of @assistant-ui/react-google-adk against gander. Prints `pass NAME` or `fail NAME reason`.
 import { AdkEventAccumulator, createAdkSessionAdapter, createAdkStream } from '@assistant-ui/react-google-adk';
 
-const base = process.argv[2];
-const where = { appName: 'wire', userId: 'aui' };
-const { adapter, load, artifacts } = createAdkSessionAdapter({ apiUrl: base, ...where });
-const stream = createAdkStream({ api: base, ...where });
+// Usage: node assistant_ui.mjs URL TOKEN
+const [base, token] = process.argv.slice(2);
+const headers = { Authorization: `Bearer ${token}` };
+const ways = (appName) => {
+  const where = { appName, userId: 'aui', headers };
+  return { ...createAdkSessionAdapter({ apiUrl: base, ...where }), stream: createAdkStream({ api: base, ...where }) };
+};
+const { adapter, load, artifacts, stream } = ways('wire');
 
 async function step(name, work) {
   try {
@@ -21,15 +25,12 @@ function must(fact, what) {
 
 let session;
 
-async function say(content) {
+const say = (content) => send(stream, session, { id: `m-${content}`, type: 'human', content });
+
+async function send(stream, externalId, message) {
   const accumulator = new AdkEventAccumulator();
-  const options = {
-    initialize: async () => ({ externalId: session }),
-    abortSignal: new AbortController().signal,
-  };
-  for await (const event of await stream([{ id: `m-${content}`, type: 'human', content }], options)) {
-    accumulator.processEvent(event);
-  }
+  const options = { initialize: async () => ({ externalId }), abortSignal: new AbortController().signal };
+  for await (const event of await stream([message], options)) accumulator.processEvent(event);
   return accumulator;
 }
 
@@ -50,5 +51,24 @@ await step('load', async () => must(JSON.stringify(await load(session)).includes
 await step('artifacts', async () => {
   await say('artifact');
   must(JSON.stringify(await artifacts.list(session)).includes('note.txt'), 'listed');
+});
+await step('asked', async () => {
+  const { adapter, stream } = ways('gander');
+  const { externalId } = await adapter.initialize('local-2');
+  for (const confirmed of [true, false]) {
+    const calls = [[{ tool: 'shell', args: { command: `touch aui-${confirmed}` } }], [{ text: 'All done.' }]];
+    const content = `[[script:${JSON.stringify(calls)}]]`;
+    const [asked] = (await send(stream, externalId, { id: `a-${confirmed}`, type: 'human', content })).getToolConfirmations();
+    must(JSON.stringify(asked).includes(`touch aui-${confirmed}`), JSON.stringify(asked));
+    const reply = { type: 'tool', name: 'adk_request_confirmation', tool_call_id: asked.toolCallId };
+    const told = await send(stream, externalId, { ...reply, id: `r-${confirmed}`, content: JSON.stringify({ confirmed }) });
+    must(JSON.stringify(told.getMessages()).includes('All done.'), JSON.stringify(told.getMessages()));
+  }
+});
+await step('stranger', async () => {
+  const stranger = createAdkStream({ api: base, appName: 'wire', userId: 'aui', headers: { Authorization: 'Bearer wrong' } });
+  const message = { id: 's', type: 'human', content: 'x' };
+  const error = await send(stranger, session, message).then(() => 'none', (error) => error.message);
+  must(error.includes('401'), error);
 });
 process.exit(0);

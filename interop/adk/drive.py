@@ -1,11 +1,17 @@
 """Clients of the Agent Development Kit that nobody here wrote, against `gander serve`.
 
+assistant-ui comes with a token that was made for it, to prompt and to answer with. google-adk's client, adk-devtools and the web page
+can send no header: they find a server that was opened for them (`serve --open adk`), and where they answer a question one that also
+lets whoever is on this machine answer (`--open-approve`).
+
 Prints `pass NAME` or `fail NAME reason` for each thing that a client did. Usage: drive.py GANDER [picture folder]
 """
 
 import asyncio
+import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -35,15 +41,36 @@ def page_folder():
     return os.path.join(os.path.dirname(google.adk.cli.__file__), "browser")
 
 
-def start(data):
-    command = [GANDER, "--data", data, "serve", "--listen", "127.0.0.1:0", "--open", "adk", "--conformance-agents"]
-    command += ["--adk-ui", page_folder()]
-    environment = dict(os.environ, HOME=data, GANDER_MODEL="demo/demo")
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    for line in server.stdout:
-        if "listening on http://" in line:
-            return server, "http://" + line.strip().rsplit("http://", 1)[1]
-    raise SystemExit("gander did not start")
+def environment(data):
+    return {"PATH": os.environ["PATH"], "HOME": data, "GANDER_MODEL": "demo/demo"}
+
+
+@contextlib.contextmanager
+def started(*flags):
+    """A server with the agents that the clients are checked with: its data directory and its address."""
+    with tempfile.TemporaryDirectory(prefix="adk-clients-") as data:
+        command = [GANDER, "--data", data, "serve", "--listen", "127.0.0.1:0", "--conformance-agents", *flags]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(data))
+        try:
+            for line in server.stdout:
+                if "listening on http://" in line:
+                    yield data, "http://" + line.strip().rsplit("http://", 1)[1]
+                    return
+            raise SystemExit("gander did not start")
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(30)
+
+
+def holds(data, name):
+    """Whether a session has made a file of this name."""
+    return any(pathlib.Path(data).rglob(name))
+
+
+def touch(name):
+    """A prompt whose one command makes a file, so that somebody is asked."""
+    calls = [[{"tool": "shell", "args": {"command": f"touch {name}"}}], [{"text": "All done."}]]
+    return f"[[script:{json.dumps(calls)}]]"
 
 
 def request(session, text, streaming=True):
@@ -85,6 +112,28 @@ async def python_client(base):
         report("python:history")
 
 
+async def python_asked(data, base):
+    """The agent itself asks before it runs a command, and a function response allows or refuses it."""
+    where = {"app_name": "gander", "user_id": "py"}
+    async with AdkWebServerClient(base_url=base) as client:
+        for confirmed in (True, False):
+            session, file = await client.create_session(**where), f"confirmed-{confirmed}"
+
+            async def run(content):
+                wish = RunAgentRequest(**where, session_id=session.id, streaming=False, new_message=content)
+                return [event async for event in client.run_agent(wish)]
+
+            asked = [call for event in await run(types.UserContent(touch(file))) for call in event.get_function_calls()]
+            question = next(call for call in asked if call.name == "adk_request_confirmation")
+            assert f"touch {file}" in json.dumps(question.args), question
+            assert not holds(data, file), "it ran before anybody said so"
+            answer = types.FunctionResponse(id=question.id, name=question.name, response={"confirmed": confirmed})
+            events = await run(types.Content(role="user", parts=[types.Part(function_response=answer)]))
+            said = [part.text for event in events if event.content for part in event.content.parts if part.text]
+            assert said[-1] == "All done." and holds(data, file) == confirmed, (confirmed, said)
+    report("python:asked")
+
+
 async def live_client(base):
     async with AdkWebServerClient(base_url=base) as client:
         session = await client.create_session(app_name="wire", user_id="py")
@@ -109,15 +158,21 @@ def vectors():
     report("python:vectors")
 
 
-def javascript(base):
-    for name in ("devtools", "assistant_ui"):
-        done = subprocess.run(
-            ["node", f"{name}.mjs", base], cwd=HERE, capture_output=True, text=True, timeout=180, check=False
-        )
-        lines = [line for line in done.stdout.splitlines() if line.startswith(("pass ", "fail "))]
-        print("\n".join(lines), flush=True)
-        if done.returncode != 0 or not lines:
-            report(f"{name}:whole", f"exit {done.returncode}: {done.stderr or done.stdout}")
+def javascript(name, *words):
+    done = subprocess.run(
+        ["node", f"{name}.mjs", *words], cwd=HERE, capture_output=True, text=True, timeout=180, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("pass ", "fail "))]
+    print("\n".join(lines), flush=True)
+    if done.returncode != 0 or not lines:
+        report(f"{name}:whole", f"exit {done.returncode}: {done.stderr or done.stdout}")
+
+
+def assistant_ui(data, base):
+    command = [GANDER, "--data", data, "token", "add", "ui", "--scopes", "prompt,approve"]
+    added = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(data))
+    javascript("assistant_ui", base, added.stdout.strip())
+    report("assistant-ui:files", None if holds(data, "aui-true") and not holds(data, "aui-false") else "not as confirmed")
 
 
 def page(base):
@@ -142,17 +197,17 @@ def guarded(name, step):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="adk-clients-") as data:
-        server, base = start(data)
-        try:
-            guarded("python:whole", lambda: asyncio.run(python_client(base)))
-            guarded("python:run_live", lambda: asyncio.run(live_client(base)))
-            guarded("python:vectors", vectors)
-            guarded("javascript:whole", lambda: javascript(base))
-            guarded("page:whole", lambda: page(base))
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
+    with started() as (data, base):
+        guarded("assistant-ui:whole", lambda: assistant_ui(data, base))
+    with started("--open", "adk") as (data, base):
+        guarded("python:whole", lambda: asyncio.run(python_client(base)))
+        guarded("python:run_live", lambda: asyncio.run(live_client(base)))
+        guarded("python:vectors", vectors)
+        guarded("devtools:whole", lambda: javascript("devtools", base))
+    with started("--open", "adk", "--open-approve", "--adk-ui", page_folder()) as (data, base):
+        guarded("python:asked", lambda: asyncio.run(python_asked(data, base)))
+        guarded("page:whole", lambda: page(base))
+        report("page:ran", None if holds(data, "from-the-page") else "what was confirmed on the page did not run")
 
 
 main()

@@ -115,6 +115,7 @@ async def visit(page):
     yield "artifact", artifact(page)
     yield "sessions", sessions(page)
     yield "traces", traces(page)
+    yield "asked", asked(page)
     yield "console", console(page)
 
 
@@ -182,6 +183,19 @@ async def traces(page):
     await page.shows("save_note")
     await page.shows("scripted-1")
     await page.picture("traces")
+
+
+async def asked(page):
+    """The agent itself, which asks before it runs a command: the person ticks the box and submits."""
+    await page.command("Page.navigate", url=f"{BASE}/dev-ui/?app=gander")
+    calls = [[{"tool": "shell", "args": {"command": "touch from-the-page"}}], [{"text": "All is well that ends."}]]
+    await page.press("Events")
+    await page.say(f"[[script:{json.dumps(calls)}]]")
+    await page.shows("adk_request_confirmation")
+    await page.picture("asked-by-the-agent")
+    await confirm_form(page)
+    await page.shows("All is well that ends.", 2)
+    await page.picture("allowed")
 
 
 async def console(page):

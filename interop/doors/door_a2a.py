@@ -1,6 +1,7 @@
 """The door of a2a-sdk."""
 
 import asyncio
+import os
 import sys
 import uuid
 
@@ -11,6 +12,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format
 
 URL, _, SESSION, VERB, *WORDS = sys.argv[1:]
+HEADERS = {"Authorization": f"Bearer {os.environ['TOKEN']}"}
 EXTENSION = "urn:gander:a2a:activity:v1"
 
 
@@ -18,8 +20,8 @@ def texts(parts):
     return "\n".join(part.text for part in parts)
 
 
-async def connect(streaming=False, **settings):
-    http = httpx.AsyncClient(timeout=60, trust_env=False, **settings)
+async def connect(streaming=False, headers={}):
+    http = httpx.AsyncClient(timeout=60, trust_env=False, headers=HEADERS | headers)
     card = await A2ACardResolver(http, URL).get_agent_card()
     config = ClientConfig(httpx_client=http, supported_protocol_bindings=["JSONRPC"], streaming=streaming)
     return ClientFactory(config).create(card)

@@ -44,7 +44,8 @@ async def main():
     command = (GANDER, "acp", "--data", DATA)
     async with acp.spawn_agent_process(editor, *command, env={"PATH": os.environ["PATH"], "HOME": DATA}) as (agent, _):
         await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
-        await agent.load_session(session_id=SESSION, cwd=DATA, mcp_servers=[])
+        # Any folder but the data directory, which is nobody's to work in.
+        await agent.load_session(session_id=SESSION, cwd=os.getcwd(), mcp_servers=[])
         if VERB == "watch":
             await editor.until(lambda: editor.asked)
             print("asked", flush=True)

@@ -1,6 +1,7 @@
 """The door of acp-sdk."""
 
 import asyncio
+import os
 import sys
 import uuid
 
@@ -9,6 +10,7 @@ from acp_sdk.client import Client
 from acp_sdk.models import ACPError, Message, MessageAwaitResume, MessagePart, RunStatus, Session
 
 URL, _, SESSION, VERB, *WORDS = sys.argv[1:]
+HEADERS = {"Authorization": f"Bearer {os.environ['TOKEN']}"}
 YES = MessageAwaitResume(message=Message(parts=[MessagePart(content="yes")]))
 
 
@@ -23,7 +25,7 @@ async def settled(client, run):
 
 
 async def main():
-    async with Client(base_url=URL, trust_env=False) as client:
+    async with Client(base_url=URL, trust_env=False, headers=HEADERS) as client:
         if VERB == "start":
             run = await client.run_async(WORDS[0], agent="gander")
             print(run.run_id, run.session_id)
@@ -43,7 +45,7 @@ async def main():
                 run = await session.run_sync(WORDS[0], agent="gander")
                 assert run.status == RunStatus.COMPLETED, run
         else:
-            described = httpx.get(f"{URL}/sessions/{SESSION}", trust_env=False).json()
+            described = httpx.get(f"{URL}/sessions/{SESSION}", trust_env=False, headers=HEADERS).json()
             found = [httpx.get(address, trust_env=False).json() for address in described["history"]]
             print(text([Message.model_validate(message) for message in found]))
 

@@ -1,10 +1,12 @@
 """One session, three protocols, each with its own SDK: all watch it, one answers it, and each goes on where the last one was.
 
-A door is a script that is called with ADDRESS DATA SESSION and one of `watch RUN`, `answer RUN`, `say TEXT`, `history`.
+The three are clients of one person, the owner: those over HTTP bring the owner's token. A door is a script that is called with
+ADDRESS DATA SESSION, the token in TOKEN, and one of `watch RUN`, `answer RUN`, `say TEXT`, `history`.
 `watch` prints `asked` when the run asks, and what the agent said when it is over; `answer` prints whether it counted.
 """
 
 import json
+import os
 import subprocess
 import sys
 
@@ -27,12 +29,14 @@ def script(*calls):
 
 
 class Place:
-    def __init__(self, url, data):
+    def __init__(self, url, data, token):
         self.url, self.data, self.session = url, data, "-"
+        self.environment = dict(os.environ, TOKEN=token)
 
     def open(self, door, *words):
         command = [*DOORS[door], self.url, self.data, self.session, *words]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=self.environment)
 
     def ask(self, door, *words):
         process = self.open(door, *words)
@@ -81,14 +85,9 @@ def shows(place, door, said):
 
 
 def main():
-    settings = {
-        "GANDER_PERMISSIONS_POLICY": "ask",
-        "GANDER_SERVER_OPEN": '["a2a", "acp-rest"]',
-        "GANDER_A2A_AGENT": "gander",
-        "GANDER_SERVER_FORWARD_RESOURCES": "true",
-    }
-    with house.started(GANDER, settings) as (url, data):
-        place = Place(url, data)
+    # Forwarding gives the history of a session addresses, which acp-sdk reads.
+    with house.server(GANDER, GANDER_SERVER_FORWARD_RESOURCES="true") as server:
+        place = Place(server.url, server.data, server.owner())
         for case in (watched, continued):
             house.case(f"doors-{case.__name__}", lambda: case(place))
 

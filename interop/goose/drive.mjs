@@ -1,6 +1,6 @@
 // Drives gander, called as goose, with goose's own SDK: chat, sessions, tools, providers, settings.
-import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
@@ -13,7 +13,11 @@ const [data, work] = ["data", "work"].map((name) => join(root, name));
 const goose = join(root, "goose");
 symlinkSync(process.argv[2], goose);
 const secret = "goose-and-gander";
-const env = { PATH: process.env.PATH, HOME: root, GANDER_MODEL: "demo/demo", GOOSE_SERVER__SECRET_KEY: secret };
+// The secret is what goose's desktop gives the server that it starts: it makes the desktop the owner's own client.
+const env = {
+  PATH: process.env.PATH, HOME: root, GANDER_MODEL: "demo/demo", GOOSE_SERVER__SECRET_KEY: secret,
+  GANDER_SERVER_ROOTS: JSON.stringify([work]),
+};
 const script = (...calls) => [{ type: "text", text: `[[script:${JSON.stringify(calls)}]]` }];
 const children = [];
 
@@ -53,11 +57,15 @@ async function stdio(allow) {
   return { sdk, told };
 }
 
-/** The SDK sends no key over HTTP, so the key is added to its requests, as goose's desktop does. */
-async function http() {
-  const child = spawn(goose, ["serve", "--port", "0", "--data", join(root, "served")], { env, cwd: work });
+/** One server for all who come over HTTP. */
+let served;
+const serving = () => (served ??= serve());
+const elsewhere = join(root, "served");
+
+function serve() {
+  const child = spawn(goose, ["serve", "--port", "0", "--data", elsewhere], { env, cwd: work });
   children.push(child);
-  const url = await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     let output = "";
     child.stdout.on("data", (chunk) => {
       output += chunk;
@@ -66,10 +74,14 @@ async function http() {
     });
     child.on("exit", (code) => reject(new Error(`goose serve ended with ${code}`)));
   });
-  const plain = globalThis.fetch;
-  globalThis.fetch = (target, init = {}) =>
-    plain(target, { ...init, headers: { ...init.headers, "X-Secret-Key": secret } });
-  const { told, client } = listener();
+}
+
+/** The SDK sends no key over HTTP, so the key is added to its requests, as goose's desktop does. */
+const plain = globalThis.fetch;
+async function http(key = secret, allow) {
+  const url = await serving();
+  globalThis.fetch = (target, init = {}) => plain(target, { ...init, headers: { ...init.headers, "X-Secret-Key": key } });
+  const { told, client } = listener(allow);
   const sdk = new GooseClient(() => client, url);
   await introduce(sdk);
   return { sdk, told };
@@ -95,6 +107,26 @@ const cases = {
     const calls = [[{ tool: "shell", args: { command: "touch allowed" } }], [{ text: "Done." }]];
     await sdk.prompt({ sessionId, prompt: script(...calls) });
     demand(told.asked === 1 && told.tools.length === 1 && told.text === "Done.", JSON.stringify(told));
+  },
+  /** Somebody else's client: with a token to prompt and to answer with it is asked, and what it says counts. */
+  async tool_with_permission_http() {
+    await serving();
+    const quiet = { env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] };
+    const add = ["token", "add", "desktop", "--scopes", "prompt,approve", "--data", elsewhere];
+    const token = execFileSync(process.argv[2], add, quiet).trim();
+    for (const [allow, made] of [["allow_once", true], ["reject_once", false]]) {
+      const { sdk, told } = await http(token, allow);
+      const { sessionId } = await sdk.newSession({ cwd: work, mcpServers: [] });
+      const calls = [[{ tool: "shell", args: { command: `touch ${allow}` } }], [{ text: "Done." }]];
+      const { stopReason } = await sdk.prompt({ sessionId, prompt: script(...calls) });
+      demand(stopReason === "end_turn" && told.asked === 1 && told.text === "Done.", JSON.stringify({ stopReason, told }));
+      demand(existsSync(join(work, allow)) === made, allow);
+    }
+  },
+  /** A wrong key is an error that names the reason, and nothing hangs. */
+  async stranger_http() {
+    const refused = await http("wrong").then(() => "none", (error) => String(error?.message ?? JSON.stringify(error)));
+    demand(/401|[Uu]nauth|token/.test(refused), refused);
   },
   async sessions() {
     const { sdk, told } = await stdio();

@@ -91,6 +91,7 @@ async function end(started) {
   return (Date.now() - began) / 1000;
 }
 
+// `auto` is the mode that goose has by default; it is not gander's.
 /** What a client of adk2goose does: the path form, `new_message`, a session that its first run makes, a turn that says its end. */
 async function likeAdk2goose(proxy, parts, answer) {
   const base = `${proxy.url}/apps/myapp/users/user1/sessions`;
@@ -156,7 +157,7 @@ const cases = {
   },
   async another_gander() {
     const other = await start("gander", gander, ["serve", "--listen", "127.0.0.1:0"], {
-      GOOSE_SERVER__SECRET_KEY: secret, GANDER_MODEL: "demo/demo", GANDER_PERMISSIONS_POLICY: "ask",
+      GOOSE_SERVER__SECRET_KEY: secret, GANDER_MODEL: "demo/demo",
     });
     const [url] = await eventually(other.output, async () => other.output().match(/http:\/\/[0-9.:]+/));
     const proxy = await proxyFor("gander", url, other);
@@ -188,10 +189,11 @@ const cases = {
   },
   async shapes_of_adk2goose_at_gander() {
     const other = await start("shapes-gander", gander, ["serve", "--listen", "127.0.0.1:0"], {
-      GOOSE_SERVER__SECRET_KEY: secret, GANDER_MODEL: "demo/demo", GANDER_PERMISSIONS_POLICY: "auto",
+      GOOSE_SERVER__SECRET_KEY: secret, GANDER_MODEL: "demo/demo",
     });
     const [url] = await eventually(other.output, async () => other.output().match(/http:\/\/[0-9.:]+/));
     const proxy = await proxyFor("shapes-gander", url, other);
+    // A client of adk2goose answers no questions: what it asks for only looks, so that nobody is asked.
     const calls = [[{ tool: "shell", args: { command: "echo marco" } }], [{ text: "It says marco." }]];
     await likeAdk2goose(proxy, [{ text: `[[script:${JSON.stringify(calls)}]]` }], "It says marco.");
     await end(proxy);

@@ -41,7 +41,7 @@ class House:
         )
         self.environment = {
             "PATH": os.environ["PATH"], "HOME": str(root), "OPENAI_BASE_URL": f"{address}/v1",
-            "OPENAI_API_KEY": "of-no-worth", "GANDER_CONFIG": str(config),
+            "OPENAI_API_KEY": "of-no-worth", "GANDER_CONFIG": str(config), "GANDER_SERVER_ROOTS": json.dumps([str(self.work)]),
         }
         self.port = free_port()
         self.server = subprocess.Popen(
@@ -49,8 +49,9 @@ class House:
             stdout=subprocess.DEVNULL, stderr=self.log,
         )
         self.wait()
+        # Whoever comes over HTTP only asks the model something.
         self.token = subprocess.run(
-            self.line("token"), env=self.environment, capture_output=True, text=True, check=True
+            self.line("token", "add", "asking", "--scopes", "prompt"), env=self.environment, capture_output=True, text=True, check=True
         ).stdout.strip()
 
     def address(self):

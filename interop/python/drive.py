@@ -58,13 +58,18 @@ class Editor(acp.Client):
 
 
 class House:
-    """A server with a folder to work in, and one way to it."""
+    """A server at its default settings with a folder to work in, and one way to it.
+
+    Over stdio the client is the owner's. Over HTTP and WebSocket it is somebody else's who was given a token to prompt and to
+    answer with, and the folder to work in.
+    """
 
     def __init__(self, root, transport):
         self.data, self.work, self.transport = root / "data", root / "work", transport
         self.data.mkdir()
         self.work.mkdir()
         self.env = {"PATH": os.environ["PATH"], "HOME": str(self.data), "GANDER_MODEL": "demo/demo"}
+        self.env["GANDER_SERVER_ROOTS"] = json.dumps([str(self.work)])
         with closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -77,8 +82,9 @@ class House:
         async with asyncio.timeout(PATIENCE):
             while not await asyncio.to_thread(self.is_healthy):
                 await asyncio.sleep(0.05)
-        token = subprocess.run([GANDER, "token", "--data", self.data], env=self.env, capture_output=True, check=True)
-        self.headers = {"Authorization": f"Bearer {token.stdout.decode().strip()}"}
+        command = [GANDER, "token", "add", "editor", "--scopes", "prompt,approve", "--data", self.data]
+        added = subprocess.run(command, env=self.env, capture_output=True, check=True, text=True)
+        self.headers = {"Authorization": f"Bearer {added.stdout.strip()}"}
 
     def is_healthy(self):
         try:
@@ -161,7 +167,8 @@ async def permission_not_supported(house):
         turn = asyncio.create_task(agent.prompt(session, touch("unasked")))
         await editor.until(lambda: editor.asked)
         other = Editor("allow_once")
-        async with house.agent(other, "stdio") as second:
+        # Somebody of the same name, over another transport where the token leads to one.
+        async with house.agent(other, "websocket" if house.transport == "http" else None) as second:
             await second.load_session(cwd=str(house.work), session_id=session, mcp_servers=[])
             answer = await asyncio.wait_for(turn, PATIENCE)
     assert answer.stop_reason == "end_turn" and len(other.asked) == 1, other.updates

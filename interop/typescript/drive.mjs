@@ -14,7 +14,7 @@ const gander = process.argv[2];
 const root = mkdtempSync(join(tmpdir(), "gander-typescript-"));
 const [data, work] = ["data", "work"].map((name) => join(root, name));
 [data, work].forEach((path) => mkdirSync(path));
-const env = { PATH: process.env.PATH, HOME: root, GANDER_MODEL: "demo/demo" };
+const env = { PATH: process.env.PATH, HOME: root, GANDER_MODEL: "demo/demo", GANDER_SERVER_ROOTS: JSON.stringify([work]) };
 const PATIENCE = 60_000;
 
 const text = (text) => [{ type: "text", text }];
@@ -40,11 +40,15 @@ async function serve() {
     demand(tries < 600, "the server is not healthy");
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  const token = execFileSync(gander, ["token", "--data", data], { env, encoding: "utf8" }).trim();
-  return { server, address: `127.0.0.1:${port}`, headers: { Authorization: `Bearer ${token}` } };
+  const quiet = { env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] };
+  const token = (...more) => execFileSync(gander, ["token", ...more, "--data", data], quiet).trim();
+  const bearer = (token) => ({ Authorization: `Bearer ${token}` });
+  // Over the network comes somebody who was given a token to prompt and to answer with; the owner's is for the owner.
+  const [headers, owner] = [bearer(token("add", "editor", "--scopes", "prompt,approve")), bearer(token())];
+  return { server, address: `127.0.0.1:${port}`, headers, owner };
 }
 
-const { server, address, headers } = await serve();
+const { server, address, headers, owner } = await serve();
 
 const transports = {
   stdio() {
@@ -55,6 +59,8 @@ const transports = {
   http: () => ({ stream: createHttpStream(`http://${address}/acp`, { headers }), end: () => {} }),
   websocket: () => ({ stream: createWebSocketStream(`ws://${address}/acp`, { headers, WebSocket }), end: () => {} }),
 };
+/** The owner's second client, which finds what the first one made over stdio. */
+const owners = () => ({ stream: createWebSocketStream(`ws://${address}/acp`, { headers: owner, WebSocket }), end: () => {} });
 
 /** An editor: remembers what it is told, answers permissions with the wanted kind, lends its files if it should. */
 async function editor(transport, options, work) {
@@ -80,7 +86,7 @@ async function editor(transport, options, work) {
   seen.until = async (done) => {
     while (!done()) await new Promise((resolve) => (changed = resolve));
   };
-  const { stream, end } = transports[transport]();
+  const { stream, end } = (transports[transport] ?? owners)();
   try {
     await app.connectWith(stream, async (agent) => {
       const hello = await agent.request(methods.agent.initialize, {
@@ -167,7 +173,7 @@ const cases = {
   two_clients_one_session: (transport) =>
     editor(transport, {}, async (agent, seen) => {
       const sessionId = await open(agent);
-      await editor("websocket", {}, async (other, also) => {
+      await editor(transport === "stdio" ? "owner's websocket" : "websocket", {}, async (other, also) => {
         await other.request(methods.agent.session.load, { sessionId, cwd: work, mcpServers: [] });
         await say(agent, sessionId, script([{ text: "for both", chunks: 3 }]));
         await also.until(() => also.text() === "for both");
@@ -185,6 +191,7 @@ const cases = {
       const made = await agent.request(methods.agent.session.new, { cwd: work, mcpServers: [] });
       const policy = made.configOptions.find(({ id }) => id === "policy");
       demand(policy && policy.options.some(({ value }) => value === "auto"), made);
+      // A person who wants not to be asked any more chooses that in the editor's menu, for this session alone.
       const set = { sessionId: made.sessionId, configId: "policy", value: "auto" };
       const { configOptions } = await agent.request(methods.agent.session.setConfigOption, set);
       demand(configOptions.find(({ id }) => id === "policy").currentValue === "auto", configOptions);

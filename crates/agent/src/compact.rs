@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use gander_domain::{Context, Message, MessageId, Part, Role, ToolContent, ToolEnd, ToolResult};
-
-use crate::model::{Request, ToolSpec};
+use gander_domain::{Context, Message, MessageId, Part, Role, ToolContent, ToolEnd, ToolResult, ToolSpec};
+use gander_models::Request;
 
 /// Characters of a tool's arguments or result that a summary is made from.
 const QUOTED: usize = 2_000;

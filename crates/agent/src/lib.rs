@@ -6,19 +6,17 @@
 pub mod compact;
 pub mod delegate;
 pub mod driver;
-pub mod mcp;
-pub mod model;
 pub mod modes;
 pub mod notes;
-pub mod permission;
 pub mod prompt;
+mod propose;
 pub mod recipe;
 pub mod route;
-pub mod sandbox;
 mod settings;
 pub mod split;
 pub mod title;
-pub mod tools;
+mod toolbox;
 pub mod turn;
 
 pub use settings::AgentSettings;
+pub use toolbox::native_toolbox;

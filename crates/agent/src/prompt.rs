@@ -1,8 +1,7 @@
 //! The system prompt of the native agent.
 
-use gander_domain::Policy;
+use gander_domain::{Policy, ToolSpec};
 
-use crate::model::ToolSpec;
 use crate::modes::ModeSpec;
 
 /// What the agent is told about where it is. All of it is given: nothing here looks around.

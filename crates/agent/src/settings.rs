@@ -18,6 +18,8 @@ pub struct AgentSettings {
     pub longest_wait_seconds: u64,
     /// Calls of unknown tools or with wrong arguments, one after another, that end a run.
     pub max_bad_calls: u32,
+    /// Tool calls of one run that run at the same time; further ones wait.
+    pub parallel_tool_calls: usize,
     /// The share of the window that may fill up before older messages are summarised.
     pub compact_at: f64,
     /// Tokens in the window of a model that does not say.
@@ -40,6 +42,7 @@ impl Default for AgentSettings {
             retry_after_ms: 1_000,
             longest_wait_seconds: 120,
             max_bad_calls: 5,
+            parallel_tool_calls: 8,
             compact_at: 0.8,
             window: 128_000,
             max_output: None,

@@ -18,7 +18,7 @@ const LITTLE: Much = Much { runs: 2_000, parts: PARTS, streams: 10 };
 pub(crate) async fn measure(bench: &Bench, report: &mut Report, peers: &[String]) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let launch = bench
-        .launch(root.path())
+        .launch(root.path())?
         .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
         .with("GANDER_SERVER_OPEN", "[\"a2a\"]")
         .with("GANDER_A2A_AGENT", "tck");

@@ -33,7 +33,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
 /// The same stream without and with watchers: the difference is the ACP path's.
 async fn watched(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     let folder = workspace(root.path())?;
     let mut driver = Driver::open(&server.launch, &folder).await?;
     driver.turn(STREAM).await?;
@@ -95,7 +95,7 @@ async fn count(mut lines: Lines, wanted: usize) -> anyhow::Result<usize> {
 async fn sockets(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let count = bench.scale.sockets;
-    let launch = bench.launch(root.path()).with("GANDER_LIMITS_STREAMS", "10000");
+    let launch = bench.launch(root.path())?.with("GANDER_LIMITS_LOCAL_STREAMS", "10000");
     let server = launch.serve().await?;
     let token = server.launch.stdout(&["token"]).await?.trim().to_owned();
     let mut open = Vec::new();

@@ -71,7 +71,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report, python: Option<&
 async fn ours(bench: &Bench, report: &mut Report) -> anyhow::Result<Costs> {
     let root = tempfile::tempdir()?;
     let launch = bench
-        .launch(root.path())
+        .launch(root.path())?
         .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
         .with("GANDER_SERVER_OPEN", "[\"adk\"]")
         .with("GANDER_ADK_JOIN", "0s");

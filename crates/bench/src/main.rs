@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use gander_testkit::harness::Launch;
+use gander_testkit::harness::{Launch, data};
 use gander_testkit::upstream::{Counts, serve};
 use tokio::net::TcpListener;
 
@@ -82,11 +82,9 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// The binary on this directory with default settings and the mock as its model.
-    pub(crate) fn launch(&self, data: &Path) -> Launch {
-        let mut launch = Launch::openai(&self.binary, data, &self.mock.base_url());
-        launch.variables.retain(|(name, _)| name != "GANDER_PERMISSIONS_POLICY");
-        launch
+    /// The binary below this directory with default settings and the mock as its model.
+    pub(crate) fn launch(&self, root: &Path) -> std::io::Result<Launch> {
+        Ok(Launch::openai(&self.binary, data(root)?, &self.mock.base_url()))
     }
 }
 
@@ -173,8 +171,7 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
 /// Builds the server as its users install it.
 fn installed_binary() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status =
-        std::process::Command::new(cargo).args(["build", "--profile", "dist", "-p", "gander-server"]).status()?;
+    let status = std::process::Command::new(cargo).args(["build", "--profile", "dist", "-p", "gander-cli"]).status()?;
     ensure!(status.success(), "the build failed");
     let target = std::env::current_exe()?.ancestors().nth(2).context("no target folder")?.to_owned();
     let binary = target.join("dist").join("gander");

@@ -24,7 +24,7 @@ const WINDOW: usize = 100;
 /// Sessions that nobody prompts.
 pub(crate) async fn idle(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     let folder = workspace(root.path())?;
     let count = bench.scale.idle_sessions;
     Driver::open(&server.launch, &folder).await?.turn(SHORT).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn idle(bench: &Bench, report: &mut Report) -> anyhow::Result<(
 /// The n-th turn as n grows, then the whole session loaded by another client.
 pub(crate) async fn long(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     let folder = workspace(root.path())?;
     let mut driver = Driver::open(&server.launch, &folder).await?;
     let mut raw = bench.mock.raw().await?;
@@ -106,7 +106,7 @@ async fn load(launch: &Launch, session: &str, folder: &Path) -> anyhow::Result<f
 /// Prompts that are answered when their whole run is safe on disk.
 pub(crate) async fn runs(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     let folder = workspace(root.path())?;
     let mut drivers = Vec::new();
     for _ in 0..RUNNERS {

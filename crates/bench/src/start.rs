@@ -13,7 +13,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
     let (mut empty, mut existing) = (Vec::new(), Vec::new());
     for _ in 0..bench.scale.starts {
         let root = tempfile::tempdir()?;
-        let launch = bench.launch(root.path());
+        let launch = bench.launch(root.path())?;
         for times in [&mut empty, &mut existing] {
             let server = launch.serve().await?;
             times.push(millis(server.healthy_after));
@@ -31,7 +31,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
 
 async fn memory(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let idle = mebibytes(server.process().memory());
     report.add(Row::new("memory, idle", idle, "MiB").bounds(Bounds::Most(20.0, 20.0)));

@@ -23,7 +23,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report) -> anyhow::Resul
 
 async fn first_delta(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     let mut driver = Driver::open(&server.launch, &workspace(root.path())?).await?;
     let mut raw = bench.mock.raw().await?;
     let pace = Pace { deltas: 1, ..ONE };
@@ -49,7 +49,7 @@ async fn first_delta(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
 
 async fn one_stream(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     let mut driver = Driver::open(&server.launch, &workspace(root.path())?).await?;
     let mut raw = bench.mock.raw().await?;
     let (mut through, mut direct) = (Vec::new(), Vec::new());
@@ -70,7 +70,7 @@ async fn one_stream(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
 
 async fn many_streams(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let server = bench.launch(root.path()).serve().await?;
+    let server = bench.launch(root.path())?.serve().await?;
     let folder = workspace(root.path())?;
     let (mut drivers, mut raws) = (Vec::new(), Vec::new());
     for _ in 0..STREAMS {

@@ -17,7 +17,7 @@ pub enum Command {
         parts: Vec<Part>,
         /// What to do if a run is under way.
         if_busy: IfBusy,
-        /// Kept in the run's first entry for the door.
+        /// Kept for the door in the run's first entry, or in that of a message to the running turn.
         meta: Option<Value>,
     },
     /// Stop a run that is active or waits for its turn.

@@ -42,6 +42,8 @@ pub struct Context {
     pub titled: bool,
     /// Where in the log each of `messages` stands.
     places: Vec<Seq>,
+    /// The size of `messages`, kept up so that nobody has to walk a long conversation for it.
+    bytes: usize,
 }
 
 /// A question that is about no call.
@@ -98,7 +100,13 @@ impl Context {
             run_first: None,
             titled: false,
             places: Vec::new(),
+            bytes: 0,
         }
+    }
+
+    /// The size of its messages in bytes, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The context after all these entries, the first of which began the session.
@@ -165,6 +173,7 @@ impl Context {
     /// A compaction in the middle of a run brings the run's own messages along in its replacement.
     fn reset(&mut self, at: Seq, keep_to: Seq, replacement: &[Message]) {
         let kept = self.places.iter().take_while(|place| **place <= keep_to).count();
+        self.bytes -= self.messages[kept..].iter().map(|message| message.bytes()).sum::<usize>();
         self.messages.truncate(kept);
         self.places.truncate(kept);
         for message in replacement.iter().filter(|message| !message.interrupted) {
@@ -190,6 +199,7 @@ impl Context {
     }
 
     fn insert(&mut self, index: usize, at: Seq, message: Message) {
+        self.bytes += message.bytes();
         self.messages.insert(index, Arc::new(message));
         self.places.insert(index, at);
     }
@@ -230,7 +240,10 @@ impl Context {
         }
         let part = Part::ToolResult { call, result: result.clone() };
         match self.messages.get_mut(asked + 1).filter(|next| next.role == Role::Tool) {
-            Some(results) => Arc::make_mut(results).parts.push(part),
+            Some(results) => {
+                self.bytes += part.bytes();
+                Arc::make_mut(results).parts.push(part);
+            }
             None => self.insert(asked + 1, at, results(call, part)),
         }
     }

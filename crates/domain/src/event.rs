@@ -406,6 +406,16 @@ pub enum StopReason {
     Refusal,
 }
 
+impl StopReason {
+    /// What a person is told if the run stopped before it was done; `None` if it was not a limit of ours.
+    pub fn limit(self) -> Option<&'static str> {
+        match self {
+            Self::MaxTurns => Some("the run stopped at its limit of model calls (max_turns): send a message to go on"),
+            Self::EndTurn | Self::MaxTokens | Self::Refusal => None,
+        }
+    }
+}
+
 impl Event {
     /// True for the class of entries that are shown before they are synced.
     pub fn is_delta(&self) -> bool {

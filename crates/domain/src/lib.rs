@@ -6,7 +6,10 @@
 
 pub mod agent;
 pub mod artifact;
+pub mod authorize;
 pub mod backend;
+pub mod caller;
+pub mod catalog;
 pub mod command;
 pub mod context;
 pub mod event;
@@ -15,7 +18,10 @@ pub mod message;
 pub mod question;
 pub mod roster;
 pub mod routing;
+pub mod service_error;
 pub mod session;
+pub mod show;
+mod size;
 pub mod spoken;
 pub mod state;
 pub mod tool;
@@ -26,6 +32,7 @@ pub use agent::{
 };
 pub use artifact::ArtifactContent;
 pub use backend::{Gate, Order, Report};
+pub use catalog::{ModelChoice, SessionCatalog, SlashCommand};
 pub use command::{Accepted, Command, CommandError, IfBusy};
 pub use context::{Asked, Context};
 pub use event::{
@@ -37,8 +44,9 @@ pub use message::{Delta, Growth, Message, Native, Part, Role};
 pub use question::{Answer, Ask, Choice, ChoiceKind, Proposal, Question, QuestionOrigin, Reply};
 pub use roster::{Roster, Way};
 pub use routing::{Route, Routing};
+pub use service_error::ServiceError;
 pub use session::{Birth, Effect, Now, Recovery, Session, When};
 pub use spoken::Spoken;
 pub use state::{STATE_LIMIT, State, StateScope};
-pub use tool::{Location, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult};
+pub use tool::{Location, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
 pub use view::{Activity, SessionView};

@@ -153,6 +153,46 @@ pub struct Delta {
     pub text: String,
 }
 
+impl Delta {
+    /// The longest text of one delta in the log, in bytes as JSON writes it. Readers with a fixed buffer of 64 KiB for
+    /// a line or an event are common, and what a protocol puts around the text has to fit beside it.
+    pub const MAX_ENCODED_BYTES: usize = 56 * 1024;
+
+    /// A text of so many bytes is never longer than [`Delta::MAX_ENCODED_BYTES`] as JSON, whatever it says: deltas that
+    /// are joined stay within it, so that nobody has to look at their letters.
+    pub const MAX_JOINED_BYTES: usize = Self::MAX_ENCODED_BYTES / WORST_ESCAPE;
+
+    /// A text in pieces of at most [`Delta::MAX_ENCODED_BYTES`], cut between characters.
+    pub(crate) fn pieces(text: String) -> Vec<String> {
+        if text.len() <= Self::MAX_JOINED_BYTES {
+            return vec![text];
+        }
+        let (mut pieces, mut piece, mut used) = (Vec::new(), String::new(), 0);
+        for letter in text.chars() {
+            let bytes = encoded_bytes(letter);
+            if used + bytes > Self::MAX_ENCODED_BYTES {
+                pieces.push(std::mem::take(&mut piece));
+                used = 0;
+            }
+            piece.push(letter);
+            used += bytes;
+        }
+        pieces.push(piece);
+        pieces
+    }
+}
+
+/// The longest escape of one byte.
+const WORST_ESCAPE: usize = 6;
+
+fn encoded_bytes(letter: char) -> usize {
+    match letter {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        '\0'..='\x1f' => WORST_ESCAPE,
+        _ => letter.len_utf8(),
+    }
+}
+
 impl Part {
     /// Words.
     pub fn text(text: impl Into<String>) -> Self {
@@ -192,4 +232,26 @@ pub fn plain_text(parts: &[Part]) -> String {
         .filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None })
         .collect();
     texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_deltas_come_apart_between_characters_and_lose_nothing() {
+        assert_eq!(Delta::pieces("short".to_owned()), ["short"]);
+        for (text, least) in [("\u{1}\"ä😀x".repeat(20_000), 6), ("y".repeat(2 << 20), 37), ("\u{2}".repeat(10_200), 2)]
+        {
+            let pieces = Delta::pieces(text.clone());
+            assert!(pieces.len() >= least, "{}", pieces.len());
+            for piece in &pieces {
+                let line = serde_json::to_string(piece).expect("a text is JSON");
+                assert!(line.len() - 2 <= Delta::MAX_ENCODED_BYTES, "{}", line.len());
+            }
+            assert_eq!(pieces.concat(), text);
+        }
+        let worst = serde_json::to_string(&"\u{1}".repeat(Delta::MAX_JOINED_BYTES)).expect("a text is JSON");
+        assert!(worst.len() - 2 <= Delta::MAX_ENCODED_BYTES);
+    }
 }

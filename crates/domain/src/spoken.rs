@@ -48,3 +48,29 @@ impl Spoken {
         }
     }
 }
+
+/// What of a log people see no more, because its history was reset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// Entries after the first and before the second place.
+    ranges: Vec<(Seq, Seq)>,
+}
+
+impl Hidden {
+    /// Takes in the next entry.
+    pub fn note(&mut self, entry: &Entry) {
+        let Event::HistoryReset { keep_to, reason, .. } = &entry.event else { return };
+        match reason {
+            ResetReason::Compacted => {}
+            ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
+                self.ranges.retain(|(after, _)| after < keep_to);
+                self.ranges.push((*keep_to, entry.seq));
+            }
+        }
+    }
+
+    /// True if what this entry said was taken back.
+    pub fn hides(&self, seq: Seq) -> bool {
+        self.ranges.iter().any(|(after, before)| *after < seq && seq < *before)
+    }
+}

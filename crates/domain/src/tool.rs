@@ -5,6 +5,17 @@ use serde_json::Value;
 
 use crate::{Part, ToolCallId};
 
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of its arguments, an object.
+    pub schema: Value,
+}
+
 /// One use of a tool, as people and policies see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {

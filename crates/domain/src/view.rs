@@ -273,9 +273,12 @@ impl SessionView {
 
     /// True if this run was accepted before, as far as this view remembers.
     pub fn knows(&self, run: RunId) -> bool {
-        self.run.as_ref().is_some_and(|active| active.id == run)
-            || self.queue.iter().any(|queued| queued.id == run)
-            || self.outcome(run).is_some()
+        self.is_open(run) || self.outcome(run).is_some()
+    }
+
+    /// True if this run is under way or waits for its turn.
+    pub fn is_open(&self, run: RunId) -> bool {
+        self.run.as_ref().is_some_and(|active| active.id == run) || self.queue.iter().any(|queued| queued.id == run)
     }
 
     fn reset(&mut self, seq: Seq, replaced: usize, reason: ResetReason) {

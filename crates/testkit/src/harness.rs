@@ -4,6 +4,7 @@ mod agent;
 mod client;
 mod process;
 mod stream;
+mod terminal;
 mod transcript;
 
 use std::ffi::OsString;
@@ -23,6 +24,7 @@ pub use agent::{Agent, Background, script};
 pub use client::{Client, Refusal};
 pub use process::{Process, processes_naming, terminate};
 pub use stream::{DeltaStream, Finished};
+pub use terminal::Terminal;
 pub use transcript::{Item, Transcript};
 
 /// Nothing that a test waits for may take longer.
@@ -54,19 +56,24 @@ pub struct Server {
 }
 
 impl Launch {
-    /// The binary with the scripted demo model and the policy `auto`.
+    /// The binary with the scripted demo model, and otherwise the product's own defaults.
     pub fn demo(binary: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), data: data.into(), variables: Vec::new() }
-            .with("GANDER_MODEL", "demo/demo")
-            .with("GANDER_PERMISSIONS_POLICY", "auto")
+        Self { binary: binary.into(), data: data.into(), variables: Vec::new() }.with("GANDER_MODEL", "demo/demo")
     }
 
-    /// The binary with a model at this address and the policy `auto`.
+    /// The binary with a model at this address, and otherwise the product's own defaults.
     pub fn openai(binary: impl Into<PathBuf>, data: impl Into<PathBuf>, base_url: &str) -> Self {
         Self::demo(binary, data)
             .with("GANDER_MODEL", "openai/mock")
             .with("OPENAI_BASE_URL", base_url)
             .with("OPENAI_API_KEY", "sk-of-no-worth")
+    }
+
+    /// With the policy `auto`, for this reason.
+    #[must_use]
+    pub fn with_policy_auto(self, because: &str) -> Self {
+        let (name, value) = policy_auto(because);
+        self.with(name, value)
     }
 
     /// With one more variable.
@@ -172,9 +179,23 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut ask: impl FnMu
     Ok(())
 }
 
+/// The variable that sets the policy `auto`. Whoever sets it says why a user in that place would do so too: at default
+/// settings a person is asked.
+pub fn policy_auto(because: &str) -> (&'static str, &'static str) {
+    assert!(!because.is_empty(), "a reason is due");
+    ("GANDER_PERMISSIONS_POLICY", "auto")
+}
+
 /// The binary that cargo built for a test, or the one that `GANDER_BINARY` names: a release build, an installed one.
 pub fn binary(built: &str) -> PathBuf {
     std::env::var_os("GANDER_BINARY").map_or_else(|| PathBuf::from(built), PathBuf::from)
+}
+
+/// Makes a folder for the server's data, beside that of the sessions: the data directory is never a workspace.
+pub fn data(root: &Path) -> io::Result<PathBuf> {
+    let path = root.join("data");
+    std::fs::create_dir_all(&path)?;
+    path.canonicalize()
 }
 
 /// Makes a folder for sessions to work in.

@@ -9,3 +9,4 @@ pub mod check;
 pub mod goose;
 pub mod jsonrpc;
 pub mod sse;
+pub mod strict;

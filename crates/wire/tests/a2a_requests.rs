@@ -147,7 +147,9 @@ fn lists_have_sizes_states_and_times() {
 
 #[test]
 fn content_that_no_agent_reads_is_refused() {
-    let part = |mime: &str| Part { media_type: Some(mime.to_owned()), ..Part::new(Content::Raw("aGk=".to_owned())) };
+    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let raw = |mime: &str| if mime == "image/png" { picture } else { "aGk=" };
+    let part = |mime: &str| Part { media_type: Some(mime.to_owned()), ..Part::new(Content::Raw(raw(mime).to_owned())) };
     let takes = ["image/*".to_owned()];
     let refused = content::prompt(&message("m", vec![part("application/x-unsupported")]), &takes).unwrap_err();
     assert_eq!(refused.kind, Kind::ContentTypeNotSupported);

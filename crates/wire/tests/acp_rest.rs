@@ -218,7 +218,7 @@ fn only_a_clear_word_is_an_answer() {
     let asked = build::permission(build::question_id(1), build::call_id(1));
     let answer = |parts: Value| {
         let body = json!({ "mode": "sync", "await_resume": { "type": "message", "message": { "parts": parts } } });
-        let resume = Resume::read(body.to_string().as_bytes())?;
+        let resume = Resume::read(build::run(1), body.to_string().as_bytes())?;
         question::reply(&asked, &resume.message).map_err(Refusal::from)
     };
     let allows = |parts: Value| answer(parts).map(|reply| reply.allows()).map_err(|refusal| refusal.status);
@@ -240,6 +240,6 @@ fn only_a_clear_word_is_an_answer() {
         (json!({ "await_resume": { "type": "message", "message": { "parts": [] } } }), 422),
     ];
     for (body, status) in shapes {
-        assert_eq!(Resume::read(body.to_string().as_bytes()).unwrap_err().status, status, "{body}");
+        assert_eq!(Resume::read(build::run(1), body.to_string().as_bytes()).unwrap_err().status, status, "{body}");
     }
 }

@@ -1,19 +1,20 @@
 //! Bad input: one row of `data/bad-inputs.tsv` per line, each with the stated answer and nothing else done.
 //!
 //! In the input `%XX` is a byte, `{S}` an open session, `{U}` an unknown one, `{Q}` a question,
-//! `{REP:n:x}` n times x and `{MEMBERS:n}` n members. Expected: `code id [reason]` or `ok id` for each answer, in order,
-//! then what the server is asked to do.
+//! `{REP:n:x}` n times x and `{MEMBERS:n}` n members. Expected: `code id [reason]` or `ok id` for each answer and
+//! `asks method` for each request, in order, then what the server is asked to do.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod common;
 
-use common::{Door, catalog, code, view};
-use gander_domain::{CommandError, Gate, IfBusy, Report};
+use gander_domain::{CommandError, Gate, IfBusy, Report, ServiceError};
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{Intent, Refusal};
+use gander_wire::acp::Intent;
 use gander_wire::jsonrpc::{Line, Lines};
 use serde_json::{Value, json};
+
+use common::{Door, catalog, code, view};
 
 #[test]
 fn every_row_gets_its_answer_and_the_next_line_works() {
@@ -58,7 +59,7 @@ fn error_32603_is_told_of_what_broke_here() {
     let mut door = in_state("ready");
     write(&mut door, br#"{"jsonrpc":"2.0","id":4,"method":"session/list"}"#);
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list wanted") };
-    door.connection.refused(ticket, &Refusal::Internal("disk is on fire".to_owned()));
+    door.connection.refused(ticket, &ServiceError::Internal("disk is on fire".to_owned()));
     let line = door.line();
     assert_eq!((code(&line), &line["id"]), (-32603, &json!(4)));
 }
@@ -68,7 +69,7 @@ fn error_32000_is_told_where_a_login_is_needed() {
     let mut door = in_state("ready");
     door.call("session/new", json!({}));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session wanted") };
-    door.connection.refused(ticket, &Refusal::AuthRequired);
+    door.connection.refused(ticket, &ServiceError::AuthRequired);
     assert_eq!(code(&door.line()), -32000);
 }
 
@@ -90,7 +91,7 @@ fn an_unknown_session_is_named_in_the_error() {
     let mut door = in_state("ready");
     let id = door.call("session/load", json!({ "sessionId": build::session(77), "cwd": "/w", "mcpServers": [] }));
     let Intent::LoadSession { ticket, session, .. } = door.intent() else { panic!("no load wanted") };
-    door.connection.refused(ticket, &Refusal::UnknownSession(session));
+    door.connection.refused(ticket, &ServiceError::UnknownSession(session));
     let error = json!({ "code": -32002, "message": "session not found", "data": { "sessionId": build::session(77) } });
     assert_eq!(door.line(), json!({ "jsonrpc": "2.0", "id": id, "error": error }));
 }
@@ -151,6 +152,9 @@ fn outcome(door: &mut Door, state: &str) -> String {
 }
 
 fn summary(line: &Value) -> String {
+    if let Some(method) = line["method"].as_str() {
+        return format!("asks {method}");
+    }
     let id = line["id"].as_str().map_or_else(|| line["id"].to_string(), str::to_owned);
     match line.get("error") {
         None => format!("ok {id}"),
@@ -167,11 +171,11 @@ fn serve(door: &mut Door, state: &str) -> String {
     while let Some(intent) = door.connection.poll() {
         let debug = format!("{intent:?}");
         wants += &format!("wants {}", debug.split([' ', '{']).next().unwrap());
-        let unknown = || Refusal::UnknownSession(build::session(404));
+        let unknown = || ServiceError::UnknownSession(build::session(404));
         match intent {
             Intent::ListSessions { ticket, .. } => door.connection.listed(ticket, Vec::new(), None),
             Intent::NewSession { ticket, params } if params.cwd.as_deref() == Some("/file") => {
-                door.connection.refused(ticket, &Refusal::BadWorkspace("/file".to_owned()));
+                door.connection.refused(ticket, &ServiceError::BadWorkspace("/file".to_owned()));
             }
             Intent::NewSession { ticket, .. } | Intent::FirstSession { ticket } => {
                 door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());

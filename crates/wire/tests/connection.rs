@@ -6,15 +6,16 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Door, asking, catalog, code, short, view};
 use expect_test::expect;
 use gander_domain::{
-    Accepted, Command, Delta, Entry, Growth, IfBusy, Notice, Outcome, Report, RunId, SettingsPatch, Severity,
-    StopReason, Timestamp,
+    Accepted, Command, Delta, Entry, Growth, IfBusy, Notice, Outcome, Report, RunId, ServiceError, SessionCatalog,
+    SettingsPatch, Severity, StopReason, Timestamp,
 };
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{ArchiveFilter, Catalog, Intent, Listed, Refusal};
+use gander_wire::acp::{ArchiveFilter, Intent, Listed};
 use serde_json::{Value, json};
+
+use common::{Door, asking, catalog, code, short, view};
 
 const RUN: u128 = 5;
 const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn });
@@ -143,7 +144,7 @@ fn all_that_wait_for_a_session_hear_that_there_is_none() {
     let first = door.call("session/prompt", prompt.clone());
     let second = door.call("session/prompt", prompt);
     let Intent::Attach { ticket, session } = door.intent() else { panic!("not attached") };
-    door.connection.refused(ticket, &Refusal::UnknownSession(session));
+    door.connection.refused(ticket, &ServiceError::UnknownSession(session));
     let answers: Vec<(Value, i64)> = door.lines().iter().map(|line| (line["id"].clone(), code(line))).collect();
     assert_eq!(answers, [(json!(first), -32002), (json!(second), -32002)]);
 }
@@ -283,7 +284,7 @@ fn a_mode_is_changed_and_answered_with_nothing() {
 #[test]
 fn new_choices_are_offered() {
     let mut door = Door::open(&SessionScript::begin().log);
-    door.connection.catalog_changed(build::session(1), Arc::new(Catalog::default()));
+    door.connection.catalog_changed(build::session(1), Arc::new(SessionCatalog::default()));
     assert_eq!(short(&door.lines()), ["config_option_update"]);
 }
 

@@ -6,12 +6,15 @@ mod common;
 
 use std::path::Path;
 
-use common::{Door, catalog, code, profile, short, view};
-use gander_domain::{Accepted, Command, Entry, Outcome, Part, Principal, Report, SettingsPatch, Timestamp};
+use gander_domain::{
+    Accepted, Command, Entry, Outcome, Part, Principal, Report, ServiceError, SettingsPatch, Timestamp,
+};
 use gander_testkit::vectors::scenarios;
 use gander_testkit::{CountingIds, SessionScript, build};
-use gander_wire::acp::{Connection, Dialect, Intent, Listed, Refusal};
+use gander_wire::acp::{Connection, Dialect, Intent, Listed};
 use serde_json::{Value, json};
+
+use common::{Door, catalog, code, profile, short, view};
 
 /// Each dialect, its expected files, and how its clients introduce themselves.
 fn dialects() -> [(Dialect, &'static str, Value); 3] {
@@ -238,7 +241,7 @@ fn an_introduction_whose_session_cannot_be_made_may_be_tried_again() {
     let mut door = Door::fresh();
     door.call("initialize", json!({}));
     let Intent::FirstSession { ticket } = door.intent() else { panic!("no session") };
-    door.connection.refused(ticket, &Refusal::Unavailable("full".to_owned()));
+    door.connection.refused(ticket, &ServiceError::Unavailable("full".to_owned()));
     assert_eq!((code(&door.line()), door.connection.abilities()), (-32603, None));
     door.call("initialize", json!({}));
     assert!(matches!(door.intent(), Intent::FirstSession { .. }));

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use gander_domain::{Command, Entry, Event, Ids, Message, Part, ResetReason, Role, Seq, SessionView, ToolEnd};
+use gander_domain::{
+    Command, Entry, Event, Ids, Message, Part, ResetReason, Role, Seq, SessionView, ToolContent, ToolEnd,
+};
 use gander_testkit::vectors::scenarios;
 use gander_wire::goose::{Transcript, conversation, input, output};
 use serde_json::{Value, json};
@@ -102,6 +104,21 @@ fn going_back_inside_an_imported_history_says_its_beginning_again() {
     assert_eq!(transcript.before_second(1_794_811_162), 1);
 }
 
+/// A history is not refused for it, but no model is shown as a picture what is none, in a tool's result neither.
+#[test]
+fn what_is_no_picture_is_not_one_in_a_history() {
+    let zip = json!({"type": "image", "data": "UEsDBBQAAAAIAA==", "mimeType": "image/png"});
+    let result = json!({"status": "success", "value": {"content": [zip]}});
+    let messages = [
+        json!({"role": "user", "created": 1, "content": [zip]}),
+        json!({"role": "user", "created": 1, "content": [{"type": "toolResponse", "id": "c", "toolResult": result}]}),
+    ];
+    let read = input::conversation(&messages, &mut Counted::default()).unwrap();
+    assert_eq!(read[0].parts, [Part::Unknown(zip.clone())]);
+    let Part::ToolResult { result, .. } = &read[1].parts[0] else { panic!("{:?}", read[1]) };
+    assert_eq!(result.content, [ToolContent::Part { part: Part::Unknown(zip) }]);
+}
+
 /// What adk2goose, old desktops and bots really send.
 #[test]
 fn lenient_prompts() {
@@ -120,7 +137,6 @@ fn lenient_prompts() {
             json!({"content": [{"type": "toolResponse", "id": "c", "toolResult": [{"type": "text", "text": "42"}]}]}),
             vec![Part::text("[result of tool call c]\n42")],
         ),
-        (json!({"content": [{"type": "sparkle", "x": 1}]}), vec![Part::Unknown(json!({"type": "sparkle", "x": 1}))]),
     ];
     for (message, parts) in cases {
         assert_eq!(input::prompt(&message).unwrap(), input::Prompt { parts, answers: vec![] }, "{message}");
@@ -139,10 +155,18 @@ fn what_cannot_be_read_is_named() {
         (json!({"content": []}), Empty),
         (json!({"content": 7}), NoObject("content")),
         (json!({"content": [{"text": "x"}]}), NoType),
+        (json!({"content": [{"type": "sparkle", "x": 1}]}), UnknownType("sparkle".into())),
+        (json!({"content": [{"type": "text", "text": 7}]}), NoText),
+        (json!({"role": "system2", "content": "x"}), BadRole("system2".into())),
+        (json!({"role": 7, "content": "x"}), BadRole("7".into())),
     ];
     for (message, error) in cases {
         assert_eq!(input::prompt(&message), Err(error), "{message}");
     }
+    // A stored history may be of a later version: what nobody knows is kept.
+    let sparkle = json!({"type": "sparkle", "x": 1});
+    let kept = input::conversation(&[json!({"content": [sparkle]})], &mut Counted::default()).unwrap();
+    assert_eq!(kept[0].parts, [Part::Unknown(sparkle)]);
     let wizard = [json!({"role": "wizard", "content": "x"})];
     assert_eq!(input::conversation(&wizard, &mut Counted::default()), Err(BadRole("wizard".into())));
 }

@@ -159,7 +159,7 @@ fn a_no_does_not_let_the_tool_run_and_a_form_is_filled_in() {
     let form = json!({"type": "actionRequired", "data": {
         "actionType": "elicitation", "id": "e1", "message": "Which?", "requested_schema": {"type": "object"}}});
     heard.says("", late).says("", form);
-    assert_eq!(heard.told()[2..], ["shell runs", "asked really?", "asked Which?"]);
+    assert_eq!(heard.told()[2..], ["shell runs", "asked shell (really?)", "asked Which?"]);
     let questions: Vec<_> = heard
         .reports
         .iter()

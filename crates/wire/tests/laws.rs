@@ -6,16 +6,17 @@ mod common;
 
 use std::path::Path;
 
-use common::{Door, items};
 use gander_domain::{
     ChoiceKind, Command, Delta, Entry, Event, Gate, Growth, IfBusy, Outcome, Part, Plan, Recovery, Reply, Report,
-    ResetReason, StopReason, ToolEnd, ToolResult, Usage,
+    ResetReason, ServiceError, StopReason, ToolEnd, ToolResult, Usage,
 };
 use gander_testkit::vectors::scenarios;
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{Intent, Refusal};
+use gander_wire::acp::Intent;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use common::{Door, items};
 
 /// What a client holds that watched from the first entry, fed in batches of these sizes.
 fn watched(log: &[Entry], sizes: &[usize]) -> Vec<Value> {
@@ -198,7 +199,7 @@ fn refuse_all(door: &mut Door) {
             | Intent::Command { ticket: Some(ticket), .. } => ticket,
             _ => continue,
         };
-        door.connection.refused(ticket, &Refusal::Unavailable("closed".to_owned()));
+        door.connection.refused(ticket, &ServiceError::Unavailable("closed".to_owned()));
     }
 }
 

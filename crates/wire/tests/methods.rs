@@ -4,14 +4,15 @@
 
 mod common;
 
-use common::{Door, asking, catalog, code, profile, short, view};
 use gander_domain::{
     Accepted, Ask, Command, CommandError, Gate, IfBusy, Message, MessageId, Outcome, Part, Principal, Question,
-    QuestionOrigin, Reply, Report, ResetReason, Role, Seq, StopReason, Usage,
+    QuestionOrigin, Reply, Report, ResetReason, Role, Seq, ServiceError, StopReason, Usage,
 };
 use gander_testkit::{CountingIds, SessionScript, build};
-use gander_wire::acp::{ArchiveFilter, Connection, Intent, Login, Presence, Profile, Refusal};
+use gander_wire::acp::{ArchiveFilter, Connection, Intent, Login, Presence, Profile};
 use serde_json::{Value, json};
+
+use common::{Door, asking, catalog, code, profile, short, view};
 
 const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn });
 
@@ -260,7 +261,7 @@ fn a_busy_session_refuses_to_be_cleared() {
     let mut door = Door::open(&SessionScript::begin().log);
     door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text("/clear") }));
     let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
-    door.connection.refused(ticket, &Refusal::Command(CommandError::RunActive(build::run(5))));
+    door.connection.refused(ticket, &ServiceError::Command(CommandError::RunActive(build::run(5))));
     assert_eq!(door.line()["error"]["data"]["reason"], "session_busy");
 }
 

@@ -74,6 +74,51 @@ fn only_a_chosen_option_is_an_answer() {
 }
 
 #[test]
+fn an_option_that_is_not_offered_is_asked_again_and_the_next_answer_counts() {
+    let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": question(), "result": result });
+    let selected = |option: &str| answer(json!({ "outcome": { "outcome": "selected", "optionId": option } }));
+    let unfit = [
+        (selected("nobody offered this"), "no such option: nobody offered this"),
+        (answer(json!({})), "the result is no outcome of session/request_permission"),
+        (answer(json!([])), "the result is no outcome of session/request_permission"),
+    ];
+    for (wrong, why) in unfit {
+        let log = asking().log;
+        let mut door = Door::open(&log[..1]);
+        door.feed(&log[1..]);
+        let asked = door.lines().pop().unwrap();
+        door.send(&wrong);
+        let mut again = door.line();
+        assert_eq!(again["params"].as_object_mut().unwrap().remove("_meta"), Some(json!({ "gander/refused": why })));
+        assert_eq!((again, door.connection.poll()), (asked, None), "the same question under the same id");
+        door.send(&selected("allow"));
+        let Intent::Command { command: Command::Answer { question, .. }, .. } = door.intent() else {
+            panic!("no answer")
+        };
+        assert_eq!(question, build::question_id(7));
+    }
+}
+
+#[test]
+fn a_client_that_never_gets_it_right_is_not_asked_for_ever() {
+    let mut door = Door::open(&asking().log);
+    door.lines();
+    let selected = |option: &str| json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": option } } });
+    let asked: usize = (0..100)
+        .map(|_| {
+            door.send(&selected("x"));
+            door.lines().len()
+        })
+        .sum();
+    assert_eq!(asked, 8);
+    door.send(&selected("allow"));
+    assert!(
+        matches!(door.intent(), Intent::Command { command: Command::Answer { .. }, .. }),
+        "its answer still counts"
+    );
+}
+
+#[test]
 fn the_editor_lends_its_files_and_terminals() {
     let mut door = Door::open(&SessionScript::begin().log);
     let terminal = || "t1".to_owned();

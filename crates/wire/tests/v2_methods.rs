@@ -4,14 +4,16 @@
 
 mod common;
 
-use common::{Door, asking, catalog, code, profile, question, view};
 use gander_domain::{
-    Accepted, Ask, Command, Outcome, Principal, Question, QuestionOrigin, Reply, Report, StopReason, Usage,
+    Accepted, Ask, Command, Outcome, Principal, Question, QuestionOrigin, Reply, Report, ServiceError, StopReason,
+    Usage,
 };
 use gander_testkit::conformance::Witness;
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{Connection, Intent, Login, Presence, Profile, Refusal};
+use gander_wire::acp::{Connection, Intent, Login, Presence, Profile};
 use serde_json::{Value, json};
+
+use common::{Door, asking, catalog, code, profile, question, view};
 
 fn fresh() -> Door {
     let login = Login { id: "key".to_owned(), name: "Key".to_owned() };
@@ -169,7 +171,7 @@ fn errors_are_those_of_version_1_and_one_more() {
     assert_eq!(code(&door.line()), -32002);
     door.call("session/list", json!({}));
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
-    door.connection.refused(ticket, &Refusal::Internal("broken".to_owned()));
+    door.connection.refused(ticket, &ServiceError::Internal("broken".to_owned()));
     assert_eq!(code(&door.line()), -32603);
     let id = door.call("session/list", json!({}));
     door.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } }));

@@ -45,8 +45,10 @@ impl House {
         let mut said = BufReader::new(server.stdout.take().ok_or("no stdout")?).lines();
         let line = said.next_line().await?.ok_or("the server ended")?;
         let address = line.split_once("http://").ok_or("no address")?.1.trim().to_owned();
-        let token = command(&gander, root.path()).arg("token").output().await?.stdout;
-        let token = String::from_utf8(token)?.trim().to_owned();
+        // Over the network comes somebody who was given a token to prompt and to answer with, not the owner.
+        let mut add = command(&gander, root.path());
+        let added = add.args(["token", "add", "editor", "--scopes", "prompt,approve"]).output().await?;
+        let token = String::from_utf8(added.stdout)?.trim().to_owned();
         Ok(Self { gander, root, address, token, server })
     }
 
@@ -109,11 +111,13 @@ fn command(gander: &Path, root: &Path) -> Command {
 fn variables(root: &Path) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap_or_default();
     let [data, home] = [root.join("data"), root.to_owned()].map(|path| path.display().to_string());
+    let roots = json!([root.join("work")]).to_string();
     [
         ("PATH", path),
         ("HOME", home),
         ("GANDER_DATA", data),
         ("GANDER_MODEL", "demo/demo".to_owned()),
+        ("GANDER_SERVER_ROOTS", roots),
         ("GANDER_ACP_V2", "true".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))

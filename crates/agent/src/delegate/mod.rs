@@ -6,20 +6,19 @@ mod work;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Ask, Plan, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult};
+use gander_domain::{Ask, Plan, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
+use gander_tools::Signal;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::plain_call;
-use crate::model::ToolSpec;
-use crate::tools::Signal;
 
 pub use tasks::SubTask;
 pub(crate) use tasks::{MOST, read};
 
 /// The tool's name.
-pub const NAME: &str = "delegate";
+pub const NAME: &str = gander_tools::DELEGATE;
 
 /// Whoever can start sub-agents for one run, and knows what it may spend.
 #[async_trait]
@@ -136,7 +135,7 @@ pub(crate) fn describe(office: &dyn Office, id: ToolCallId, arguments: &Value) -
     let tasks = tasks::read(arguments).map_err(wrong)?;
     tasks.iter().try_for_each(|task| office.check(task)).map_err(wrong)?;
     let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-    let title = crate::permission::show::line(&format!("Delegate: {}", names.join(", ")));
+    let title = gander_tools::permission::show::line(&format!("Delegate: {}", names.join(", ")));
     Ok(plain_call(id, NAME, title, arguments))
 }
 

@@ -3,10 +3,10 @@
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use gander_domain::{Part, Plan, PlanItem, PlanStatus, Priority, ToolCallId, ToolContent, ToolEnd, ToolResult};
+use gander_tools::Signal;
 
 use super::tasks::SubTask;
 use super::{Line, SubEnd, SubResult};
-use crate::tools::Signal;
 
 /// How far a sub-task is.
 enum Stage {

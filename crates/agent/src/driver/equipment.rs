@@ -3,20 +3,20 @@
 use std::sync::{Arc, Mutex};
 
 use gander_domain::view::Spent;
-use gander_domain::{Context, Ids, Plan, Settings};
+use gander_domain::{Context, Ids, Plan, Settings, ToolSpec};
+use gander_mcp::Servers;
+use gander_models::Model;
+use gander_tools::permission::Rule;
+use gander_tools::{Host, Toolbox, Workspace};
 use serde_json::Value;
 
 use super::guests::Guest;
 use super::hands::{GrantBook, Hands, Workbench};
 use crate::AgentSettings;
 use crate::delegate::MaybeOffice;
-use crate::mcp::Servers;
-use crate::model::{Model, ToolSpec};
 use crate::modes::{ModeSpec, Section};
 use crate::notes::{Notes, skills};
-use crate::permission::Rule;
 use crate::prompt::{Scene, prompt};
-use crate::tools::{Host, Toolbox, Workspace};
 use crate::turn::{Goal, Setup};
 
 /// What one run is driven with.
@@ -123,6 +123,7 @@ impl Equipment {
             plan,
             guests,
             policy: Mutex::new(context.settings.policy),
+            approved: Mutex::default(),
         });
         let (folder, folders) = (context.workspace.clone(), context.folders.clone());
         let bench = Arc::clone(&hands);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use gander_models::{Model, ModelError, ModelStream, Request};
 
-use crate::model::{Model, ModelError, ModelStream, Request};
 use crate::turn::Input;
 
 /// The model call under way, if any. Replacing it stops it.

@@ -1,13 +1,11 @@
 //! Tools of the server's own making: neither built in nor of an MCP server.
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolCallId, ToolKind, ToolResult};
+use gander_domain::{ToolCall, ToolCallId, ToolKind, ToolResult, ToolSpec};
+use gander_tools::Signal;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-
-use crate::model::ToolSpec;
-use crate::tools::Signal;
 
 /// Tools that the server lends to one session's runs.
 #[async_trait]

@@ -1,25 +1,25 @@
 //! What a turn's calls are judged and run by.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
     Answer, Ask, ChoiceKind, Ids, Plan, Policy, Question, QuestionId, QuestionOrigin, Reply, ToolCall, ToolCallId,
-    ToolEnd, ToolResult,
+    ToolEnd, ToolResult, ToolSpec,
 };
+use gander_mcp::Servers;
+use gander_tools::permission::{self, Grant, Place, Rule, Verdict};
+use gander_tools::{Host, ProtectedChanges, Signal, ToolContext, Toolbox, Workspace};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::guests::Guest;
-use super::network;
+use super::{network, protected};
 use crate::delegate::{self, Line, MaybeOffice, People};
-use crate::mcp::Servers;
-use crate::model::ToolSpec;
 use crate::modes::ModeSpec;
-use crate::permission::{self, Grant, Place, Rule, Verdict};
-use crate::tools::propose;
-use crate::tools::{Host, Signal, ToolContext, Toolbox, Workspace};
+use crate::propose;
 use crate::turn::{Judge, Judgement};
 
 /// Judges calls and runs them.
@@ -56,6 +56,8 @@ pub struct Workbench {
     pub plan: Mutex<Plan>,
     /// What the session lets run unasked, as it was when a call was last judged.
     pub policy: Mutex<Policy>,
+    /// Calls that a person said yes to, and that have not run yet.
+    pub approved: Mutex<BTreeSet<ToolCallId>>,
 }
 
 /// Where grants are kept. Shared by all sessions; a grant names its workspace.
@@ -118,11 +120,12 @@ impl Hands for Workbench {
             *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         }
         let (workspace, host) = (self.workspace.clone(), self.host.clone());
-        let context = ToolContext { workspace, host, signals, cancel };
-        let result = self.toolbox.run(call, &context).await;
+        let protected_changes = self.protected_changes(call);
+        let context = ToolContext { workspace, host, signals, cancel, protected_changes };
+        let result = protected::run(self, call, &context).await;
         match network::again(call, &result).filter(|again| self.asks_about(again)) {
             Some(again) if network::is_granted(&*self.servers, &again, &context.cancel).await => {
-                self.toolbox.run(&again, &context).await
+                protected::run(self, &again, &context).await
             }
             Some(_) | None => result,
         }
@@ -176,6 +179,9 @@ impl Judge for Workbench {
         if question.fingerprint.as_deref() != Some(permission::fingerprint(call).as_str()) {
             return;
         }
+        if answer.reply.allows() {
+            self.approved.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
+        }
         let Verdict::Ask(asked) = self.verdict(Policy::Ask, call) else { return };
         match (kind, asked.grant) {
             (ChoiceKind::AllowAlways, Some(grant)) => self.grants.add(grant),
@@ -211,6 +217,12 @@ impl Workbench {
         matches!(self.verdict(policy, call), Verdict::Ask(_))
     }
 
+    /// True if nobody is asked about anything.
+    pub(super) fn is_auto(&self) -> bool {
+        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        self.mode().within(policy) == Policy::Auto
+    }
+
     /// A server's call that missed the network is made again with it, if somebody says yes. Where everything runs
     /// unasked nobody is asked: nobody may be there.
     async fn with_network(
@@ -220,17 +232,32 @@ impl Workbench {
         signals: mpsc::Sender<Signal>,
         cancel: CancellationToken,
     ) -> ToolResult {
-        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.mode().within(policy) == Policy::Auto || !self.servers.opened_network(call, &result, &cancel).await {
+        if self.is_auto() || !self.servers.opened_network(call, &result, &cancel).await {
             return result;
         }
         self.servers.run(call, signals, cancel).await.unwrap_or(result)
     }
 
+    /// Whether a person agreed to this call, or whether it would run unasked even if it changed what others run.
+    fn protected_changes(&self, call: &ToolCall) -> ProtectedChanges {
+        let approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
+        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let objection = || Some("it may change what other programs run".to_owned());
+        match approved || matches!(self.verdict_against(policy, call, objection()), Verdict::Allow { .. }) {
+            true => ProtectedChanges::Allowed,
+            false => ProtectedChanges::Refused,
+        }
+    }
+
     fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
-        // A terminal that somebody lends is theirs: what runs there is seen there.
+        self.verdict_against(policy, call, self.toolbox.objection(call, &self.workspace))
+    }
+
+    fn verdict_against(&self, policy: Policy, call: &ToolCall, objection: Option<String>) -> Verdict {
+        // A terminal that somebody lends is outside of the sandbox, and its environment is theirs.
         let lent = !self.host.is_here() && self.host.offers().terminal;
-        let place = Place { fenced: lent || self.toolbox.is_fenced(), ..self.workspace.place() };
+        let place = Place { fenced: !lent && self.toolbox.is_fenced(), ..self.workspace.place() };
+        let place = Place { objection, ..place };
         permission::decide(self.mode().within(policy), &self.rules, &self.grants.grants(), call, &place)
     }
 }

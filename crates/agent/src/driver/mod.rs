@@ -7,6 +7,7 @@ mod hands;
 mod held;
 mod network;
 mod orders;
+mod protected;
 mod tasks;
 
 use std::collections::VecDeque;
@@ -14,14 +15,13 @@ use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gander_domain::{Context, Order, QuestionId, Report, Timestamp};
+use gander_mcp::{Attendance, Audience, News};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::mcp::{Attendance, Audience, News};
 use crate::turn::{Effect, Input, Turn};
-
 use feed::Feed;
 use held::{Held, Loose};
 use tasks::Tasks;

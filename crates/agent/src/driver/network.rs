@@ -1,12 +1,12 @@
 //! A command that failed for want of the network, and a person who may let it run again with it.
 
 use gander_domain::{Ask, Choice, ChoiceKind, QuestionOrigin, ToolCall, ToolResult};
+use gander_tools::permission::show;
+use gander_tools::sandbox::offline;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::delegate::People;
-use crate::permission::show;
-use crate::sandbox::offline;
 
 /// A longer line would not be shown whole in the question.
 const LONGEST: usize = 200;

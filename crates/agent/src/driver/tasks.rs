@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult};
+use gander_tools::Signal;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::hands::Hands;
-use crate::tools::Signal;
 use crate::turn::Input;
 
 /// How much tools may say before they have to wait for the driver.
@@ -128,8 +128,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::model::ToolSpec;
     use crate::turn::{Judge, Judgement};
+    use gander_domain::ToolSpec;
 
     /// Says something when it is stopped, and then ends what it started.
     #[derive(Default)]

@@ -98,7 +98,15 @@ fn manifest(agent: &AgentSpec) -> AgentManifest {
     let types = |types: &[&str]| types.iter().map(|kind| (*kind).to_owned()).collect();
     AgentManifest {
         modes: first.chain(others).map(|mode| shown(mode)).collect(),
-        takes: types(&["text/plain", "text/markdown", "application/json", "image/png", "image/jpeg"]),
+        takes: types(&[
+            "text/plain",
+            "text/markdown",
+            "application/json",
+            "image/png",
+            "image/jpeg",
+            "image/gif",
+            "image/webp",
+        ]),
         gives: types(&["text/plain", "text/markdown"]),
         capabilities: CAPABILITIES.iter().map(capability).collect(),
         tags: agent.tags.clone(),

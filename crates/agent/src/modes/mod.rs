@@ -2,18 +2,15 @@
 
 mod builtin;
 mod front;
-mod groups;
 mod library;
 mod read;
 mod shelf;
 
 use std::sync::Arc;
 
-use gander_domain::Policy;
+use gander_domain::{Policy, ToolSpec};
+use gander_tools::Group;
 
-use crate::model::ToolSpec;
-
-pub use groups::Group;
 pub use library::Library;
 pub use read::{BadFile, Page};
 pub use shelf::{Section, Shelf};

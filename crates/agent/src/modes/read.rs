@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use gander_domain::Policy;
 use gander_domain::roster::is_name;
+use gander_tools::Group;
 
 use super::front::{Front, Value, split};
-use super::{AgentSpec, Category, Group, ModeSpec};
+use super::{AgentSpec, Category, ModeSpec};
 
 /// A file longer than this says too much.
 const LONGEST: usize = 64 << 10;

@@ -2,11 +2,12 @@
 //! is trusted. Each is read again when it changes.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, fs};
+
+use gander_tools::FileAccess;
 
 use super::library::Library;
 use super::read::Page;
@@ -41,6 +42,8 @@ pub struct Section {
 struct Projects {
     /// Where they keep it, from their own folder on.
     place: PathBuf,
+    /// How it is read: a link in a project leads nowhere else.
+    access: FileAccess,
     /// Whether it counts.
     trusted: Box<dyn Fn(&Path) -> bool + Send + Sync>,
     known: Mutex<HashMap<PathBuf, Layer>>,
@@ -49,6 +52,8 @@ struct Projects {
 /// The files of one folder, laid over what is below.
 struct Layer {
     folder: PathBuf,
+    /// For folders of projects. The owner's own may hold links to wherever the owner keeps things.
+    access: Option<FileAccess>,
     below: Arc<Library>,
     library: Arc<Library>,
     looked: Option<Instant>,
@@ -67,13 +72,18 @@ impl Shelf {
     /// With the files of this folder, which need not exist.
     pub fn with(folder: PathBuf) -> Self {
         let shelf = Self::built_in();
-        let layer = Layer::new(folder, &shelf.built_in);
+        let layer = Layer::new(folder, None, &shelf.built_in);
         Self { own: Some(Mutex::new(layer)), ..shelf }
     }
 
     /// With what projects keep in this place of theirs, where that counts.
-    pub fn and_projects(self, place: PathBuf, trusted: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
-        let projects = Projects { place, trusted: Box::new(trusted), known: Mutex::default() };
+    pub fn and_projects(
+        self,
+        place: PathBuf,
+        access: FileAccess,
+        trusted: impl Fn(&Path) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let projects = Projects { place, access, trusted: Box::new(trusted), known: Mutex::default() };
         Self { projects: Some(projects), ..self }
     }
 
@@ -98,7 +108,8 @@ impl Shelf {
             let first = known.iter().min_by_key(|(_, layer)| layer.looked).map(|(folder, _)| folder.clone());
             first.map(|folder| known.remove(&folder));
         }
-        known.entry(folder.to_owned()).or_insert_with(|| Layer::new(files, &below)).over(&below)
+        let layer = || Layer::new(files, Some(projects.access.clone()), &below);
+        known.entry(folder.to_owned()).or_insert_with(layer).over(&below)
     }
 
     /// The shelf as it is in this folder.
@@ -121,8 +132,8 @@ impl fmt::Debug for Shelf {
 }
 
 impl Layer {
-    fn new(folder: PathBuf, below: &Arc<Library>) -> Self {
-        Self { folder, below: Arc::clone(below), library: Arc::clone(below), looked: None, marks: Vec::new() }
+    fn new(folder: PathBuf, access: Option<FileAccess>, below: &Arc<Library>) -> Self {
+        Self { folder, access, below: Arc::clone(below), library: Arc::clone(below), looked: None, marks: Vec::new() }
     }
 
     /// What there is with this below.
@@ -139,7 +150,7 @@ impl Layer {
     }
 
     fn lay(&mut self, below: &Arc<Library>, marks: Vec<Mark>) {
-        let pages: Vec<Page> = marks.iter().filter_map(|mark| page(&self.folder, mark)).collect();
+        let pages: Vec<Page> = marks.iter().filter_map(|mark| self.page(mark)).collect();
         let mut library = Library::clone(below);
         for bad in library.lay(&pages) {
             tracing::warn!(folder = %self.folder.display(), "an agent's file is left out: {bad}");
@@ -148,6 +159,31 @@ impl Layer {
         self.library = if pages.is_empty() { Arc::clone(below) } else { Arc::new(library) };
         (self.below, self.marks) = (Arc::clone(below), marks);
     }
+}
+
+impl Layer {
+    fn page(&self, (path, size, _): &Mark) -> Option<Page> {
+        if *size > LARGEST {
+            tracing::warn!(path = %path.display(), size, "an agent's file is too large to be one");
+            return None;
+        }
+        let names: Option<Vec<&str>> =
+            path.strip_prefix(&self.folder).ok()?.components().map(|name| name.as_os_str().to_str()).collect();
+        let name = names?.join("/");
+        let read = match &self.access {
+            Some(access) => confined(access, &self.folder, &name),
+            None => fs::read_to_string(path).map_err(|error| error.to_string()),
+        };
+        if let Err(error) = &read {
+            tracing::warn!(path = %path.display(), %error, "an agent's file cannot be read");
+        }
+        Some(Page { path: name, text: read.ok()? })
+    }
+}
+
+fn confined(access: &FileAccess, folder: &Path, name: &str) -> Result<String, String> {
+    let opened = access.open(folder, &[]).map_err(|error| error.to_string())?;
+    opened.read_redacted(name, LARGEST).map(|(_, text)| text).map_err(|error| error.to_string())
 }
 
 /// A panic while the lock was held leaves nothing half done here.
@@ -179,18 +215,4 @@ fn entries(folder: &Path) -> Vec<(PathBuf, fs::Metadata)> {
 fn mark((path, metadata): (PathBuf, fs::Metadata)) -> Option<Mark> {
     let is_page = metadata.is_file() && path.extension().is_some_and(|extension| extension == "md");
     is_page.then(|| (path, metadata.len(), metadata.modified().ok()))
-}
-
-fn page(folder: &Path, (path, size, _): &Mark) -> Option<Page> {
-    if *size > LARGEST {
-        tracing::warn!(path = %path.display(), size, "an agent's file is too large to be one");
-        return None;
-    }
-    let names: Option<Vec<&str>> =
-        path.strip_prefix(folder).ok()?.components().map(|name| name.as_os_str().to_str()).collect();
-    let read = fs::read_to_string(path);
-    if let Err(error) = &read {
-        tracing::warn!(path = %path.display(), %error, "an agent's file cannot be read");
-    }
-    Some(Page { path: names?.join("/"), text: read.ok()? })
 }

@@ -1,9 +1,10 @@
 //! The built-in files, and files laid over them.
 
 use gander_domain::{Policy, Roster, Settings};
+use gander_tools::{Limits, Surroundings};
 
 use super::*;
-use crate::tools::{Limits, Toolbox};
+use crate::native_toolbox;
 
 const SEVEN: [&str; 7] = ["assistant", "specialist", "recipe_maker", "app_maker", "app_iterator", "judge", "planner"];
 const EIGHT: [&str; 8] = ["backend", "pm", "architect", "frontend", "qa", "security", "sre", "devsecops"];
@@ -35,7 +36,11 @@ fn there_are_two_agents_of_seven_and_eight_modes() {
 
 #[test]
 fn a_prompt_names_only_tools_that_its_mode_offers() {
-    let known: Vec<String> = Toolbox::builtin(Limits::default()).specs().iter().map(|tool| tool.name.clone()).collect();
+    let known: Vec<String> = native_toolbox(Limits::default(), Surroundings::default(), vec![])
+        .specs()
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect();
     for mode in all_modes(&Library::built_in()) {
         let named = mode.instructions.split('`').skip(1).step_by(2);
         let later = ["delegate", "propose_plan"];
@@ -51,7 +56,7 @@ fn a_prompt_names_only_tools_that_its_mode_offers() {
 
 #[test]
 fn there_are_no_tools_where_none_belong() {
-    let tools = Toolbox::builtin(Limits::default()).specs();
+    let tools = native_toolbox(Limits::default(), Surroundings::default(), vec![]).specs();
     let names = |id: &str| mode("gander", id).offers(&tools).iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     assert_eq!(names("judge"), Vec::<String>::new());
     assert_eq!(names("app_maker"), Vec::<String>::new(), "files and commands are not what an app is made with");

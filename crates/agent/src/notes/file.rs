@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::permission::{is_secret, show};
-use crate::tools::{PathError, Workspace};
+use gander_tools::permission::show;
+use gander_tools::{FileAccess, PathError, Workspace};
 
 /// Bytes of one file.
 const LARGEST: u64 = 64 << 10;
@@ -34,8 +34,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the context files of one folder; a folder that is not there has none.
-    pub(super) fn folder(&mut self, folder: &Path) {
-        let Ok(room) = Workspace::open(folder, &[]) else { return };
+    pub(super) fn folder(&mut self, access: &FileAccess, folder: &Path) {
+        let Ok(room) = access.open(folder, &[]) else { return };
         for name in self.names.iter().filter(|name| !name.contains('/')) {
             if let Some(text) = self.file(&room, name, 0) {
                 self.sections.push(format!("## {} in {}\n{}", name, room.root().display(), text.trim()));
@@ -45,15 +45,8 @@ impl<'a> Reader<'a> {
 
     /// The text of a file with what it includes; none if it is not there, was read before or cannot be used.
     fn file(&mut self, room: &Workspace, name: &str, depth: usize) -> Option<String> {
-        let located = match room.locate(name) {
-            Ok(located) => located,
-            Err(error) => return self.left_out(name, &error.to_string()),
-        };
-        if is_secret(Path::new(name)) || is_secret(located.absolute()) {
-            return self.left_out(name, "it may hold secrets");
-        }
-        let text = match room.read_text(&located, LARGEST) {
-            Ok(text) => text,
+        let (located, text) = match room.read_redacted(name, LARGEST) {
+            Ok(read) => read,
             Err(PathError::NotFound(_)) => return None,
             Err(error) => return self.left_out(name, &error.to_string()),
         };
@@ -119,7 +112,7 @@ mod tests {
         }
         let names = super::super::FILES.map(str::to_owned);
         let mut reader = Reader::new(&names);
-        reader.folder(&folder);
+        reader.folder(&FileAccess::default(), &folder);
         reader.finish()
     }
 

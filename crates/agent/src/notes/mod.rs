@@ -5,13 +5,17 @@
 mod file;
 mod front;
 pub mod skills;
+mod tool;
 
 use std::path::{Path, PathBuf};
+
+use gander_tools::FileAccess;
 
 use file::Reader;
 
 pub use front::matter;
 pub use skills::Skill;
+pub(crate) use tool::LoadSkill;
 
 /// The context files that are looked for in a folder, unless the owner says otherwise.
 pub const FILES: [&str; 2] = ["AGENTS.md", ".goosehints"];
@@ -40,13 +44,13 @@ pub struct Notes {
 
 impl Notes {
     /// Reads the person's own notes, those of the folders above the workspace up to its repository, and the workspace's.
-    pub fn read(own: &Own, workspace: &Path, names: &[String]) -> Self {
+    pub fn read(access: &FileAccess, own: &Own, workspace: &Path, names: &[String]) -> Self {
         let mut reader = Reader::new(names);
-        own.notes.iter().for_each(|folder| reader.folder(folder));
-        above(workspace).iter().rev().for_each(|folder| reader.folder(folder));
-        reader.folder(workspace);
+        own.notes.iter().for_each(|folder| reader.folder(&access.of_owner(), folder));
+        above(workspace).iter().rev().for_each(|folder| reader.folder(access, folder));
+        reader.folder(access, workspace);
         let (hints, mut warnings) = reader.finish();
-        let (skills, more) = skills::find(&own.skills, workspace);
+        let (skills, more) = skills::find(access, &own.skills, workspace);
         warnings.extend(more);
         Self { hints, skills, warnings }
     }
@@ -80,7 +84,7 @@ mod tests {
         std::fs::write(top.join("AGENTS.md"), "use just").unwrap();
         std::fs::write(inner.join(".goosehints"), "this is the inner crate").unwrap();
         let own = Own { notes: vec![own], ..Own::default() };
-        let notes = Notes::read(&own, &inner, &FILES.map(str::to_owned));
+        let notes = Notes::read(&FileAccess::default(), &own, &inner, &FILES.map(str::to_owned));
         let order = ["be brief", "use just", "inner crate"].map(|text| notes.hints.find(text).unwrap());
         assert!(order.is_sorted(), "{}", notes.hints);
         assert!(!notes.hints.contains("not of this"), "{}", notes.hints);

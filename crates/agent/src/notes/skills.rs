@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use gander_tools::FileAccess;
+use gander_tools::permission::show;
 use serde::Deserialize;
 
 use super::front;
-use crate::permission::show;
-use crate::tools::Workspace;
 
 /// Where a project keeps its skills.
 const FOLDERS: [&str; 4] = [".agents/skills", ".gander/skills", ".goose/skills", ".claude/skills"];
@@ -41,12 +41,12 @@ struct Front {
 }
 
 /// The person's skills, then the project's. Of two with one name the first counts.
-pub fn find(own: &[PathBuf], workspace: &Path) -> (Vec<Skill>, Vec<String>) {
+pub fn find(access: &FileAccess, own: &[PathBuf], workspace: &Path) -> (Vec<Skill>, Vec<String>) {
     let (mut skills, mut warnings): (Vec<Skill>, _) = (Vec::new(), Vec::new());
     let mine = own.iter().flat_map(|folder| below(folder, folder));
     let theirs = FOLDERS.iter().flat_map(|folder| below(workspace, &workspace.join(folder)));
     for folder in mine.chain(theirs) {
-        match read(&folder).map(|(skill, _)| skill) {
+        match read(access, &folder).map(|(skill, _)| skill) {
             Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
             Ok(_) if skills.len() >= MOST => {
                 warnings.push(format!("more than {MOST} skills: the rest are left out"));
@@ -69,8 +69,8 @@ pub fn listing(skills: &[Skill]) -> String {
 
 impl Skill {
     /// What it says, and which files lie beside it.
-    pub fn load(&self) -> Result<String, String> {
-        let (_, body) = read(&self.folder)?;
+    pub fn load(&self, access: &FileAccess) -> Result<String, String> {
+        let (_, body) = read(access, &self.folder)?;
         let mut files = others(&self.folder);
         let more = if files.len() > FILES { "\n(and more)" } else { "" };
         files.truncate(FILES);
@@ -82,8 +82,8 @@ impl Skill {
     }
 
     /// One of its files.
-    pub fn file(&self, name: &str) -> Result<String, String> {
-        text(&self.folder, name)
+    pub fn file(&self, access: &FileAccess, name: &str) -> Result<String, String> {
+        text(access, &self.folder, name)
     }
 }
 
@@ -98,8 +98,8 @@ fn below(room: &Path, folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn read(folder: &Path) -> Result<(Skill, String), String> {
-    let text = text(folder, "SKILL.md")?;
+fn read(access: &FileAccess, folder: &Path) -> Result<(Skill, String), String> {
+    let text = text(access, folder, "SKILL.md")?;
     let (front, body) = front::matter::<Front>(&text)?;
     let named = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = front.name.or(named).unwrap_or_default();
@@ -112,10 +112,10 @@ fn read(folder: &Path) -> Result<(Skill, String), String> {
     Ok((Skill { name, description, folder: folder.to_owned() }, body.to_owned()))
 }
 
-fn text(folder: &Path, name: &str) -> Result<String, String> {
-    let room = Workspace::open(folder, &[]).map_err(|error| error.to_string())?;
-    let located = room.locate(name).map_err(|error| error.to_string())?;
-    Ok(show::bare(&room.read_text(&located, LARGEST).map_err(|error| error.to_string())?))
+fn text(access: &FileAccess, folder: &Path, name: &str) -> Result<String, String> {
+    let room = access.open(folder, &[]).map_err(|error| error.to_string())?;
+    let (_, text) = room.read_redacted(name, LARGEST).map_err(|error| error.to_string())?;
+    Ok(show::bare(&text))
 }
 
 /// The other files of a skill, by their names below its folder. Two levels are enough to find one's way.
@@ -153,12 +153,15 @@ mod tests {
         skill(&work.join(".claude/skills"), "none", "no front matter");
         std::fs::write(own.join("tidy/extra.md"), "more").unwrap();
         std::os::unix::fs::symlink(&own, work.join(".gander")).unwrap();
-        let (skills, warnings) = find(&[own], &work);
+        let access = FileAccess::default();
+        let (skills, warnings) = find(&access, &[own], &work);
         assert_eq!(listing(&skills), "- tidy: mine\n- paint: two lines");
         assert_eq!(warnings.len(), 2, "{warnings:?}");
-        let loaded = skills[0].load().unwrap();
+        let loaded = skills[0].load(&access).unwrap();
         assert!(loaded.starts_with("Use a broom.\n\n[files of this skill") && loaded.ends_with("extra.md"), "{loaded}");
-        assert_eq!(skills[0].file("extra.md").unwrap(), "more");
-        assert!(skills[0].file("../../project/.agents/skills/paint/SKILL.md").unwrap_err().contains("outside"));
+        assert_eq!(skills[0].file(&access, "extra.md").unwrap(), "more");
+        assert!(
+            skills[0].file(&access, "../../project/.agents/skills/paint/SKILL.md").unwrap_err().contains("outside")
+        );
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
+use gander_tools::permission::show;
 use serde_json::Value;
 
 use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
-use crate::permission::show;
 
 /// Refuses texts that hold what no reader sees.
 pub(super) fn plain(value: &Value) -> Result<(), Flaw> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use gander_tools::permission::show;
 use serde_json::Value;
 
 use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
-use crate::permission::show;
 
 /// Bytes of one value.
 const LARGEST: usize = 256 << 10;
@@ -86,7 +86,8 @@ fn value(parameter: &Parameter, text: &str, ways: &Ways<'_>) -> Result<minijinja
 }
 
 fn filled(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, raw: &Values) -> Result<Recipe, Flaw> {
-    let text = |field: &str, text: &str| template::render(field, text, values);
+    let texts = template::texts(recipe).len();
+    let text = |field: &str, text: &str| template::render(field, text, values, texts);
     let maybe = |field: &str, given: &Option<String>| given.as_deref().map(|given| text(field, given)).transpose();
     let mut ready = recipe.clone();
     ready.title = text("title", &recipe.title)?;
@@ -98,10 +99,11 @@ fn filled(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, raw: &Va
     }
     if let Some(retry) = &mut ready.retry {
         for (place, Check::Shell { command }) in retry.checks.iter_mut().enumerate() {
-            *command = command_line(&format!("retry.checks[{place}].command"), command, values, raw)?;
+            let field = format!("retry.checks[{place}].command");
+            *command = command_line(&field, command, values, raw, texts)?;
         }
         if let Some(command) = &mut retry.on_failure {
-            *command = command_line("retry.on_failure", command, values, raw)?;
+            *command = command_line("retry.on_failure", command, values, raw, texts)?;
         }
     }
     for (place, sub) in ready.sub_recipes.iter_mut().enumerate() {
@@ -121,6 +123,7 @@ fn command_line(
     command: &str,
     values: &BTreeMap<String, minijinja::Value>,
     raw: &Values,
+    texts: usize,
 ) -> Result<String, Flaw> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter);
     for name in template::names(command) {
@@ -130,5 +133,5 @@ fn command_line(
             return Err(Flaw::new(field, reason));
         }
     }
-    template::render(field, command, values)
+    template::render(field, command, values, texts)
 }

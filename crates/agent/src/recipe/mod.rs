@@ -2,6 +2,8 @@
 
 mod check;
 mod fill;
+mod filters;
+mod growth;
 mod link;
 mod output;
 mod read;

@@ -1,14 +1,13 @@
 //! `final_output`: takes the result of a recipe, if it has the form that was asked for.
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult};
+use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
+use gander_tools::Signal;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::{Guest, plain_call};
-use crate::model::ToolSpec;
-use crate::tools::Signal;
 use crate::turn::OUTPUT;
 
 /// Faults of a result that are told at once.

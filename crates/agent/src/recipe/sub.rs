@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult};
+use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
+use gander_tools::Signal;
+use gander_tools::permission::show;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -11,9 +13,6 @@ use tokio_util::sync::CancellationToken;
 use super::{Flaw, InputType, Parameter, Recipe, Values, Ways, fill};
 use crate::delegate::{Office, Parent, People, SubEnd, SubTask};
 use crate::driver::{Guest, plain_call};
-use crate::model::ToolSpec;
-use crate::permission::show;
-use crate::tools::Signal;
 
 /// The tools' names begin like this.
 const PREFIX: &str = "recipe_";

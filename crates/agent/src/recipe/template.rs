@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use minijinja::{Environment, UndefinedBehavior};
 
-use super::{Check, Flaw, Recipe};
+use super::growth::{self, Limited};
+use super::{Check, Flaw, Recipe, filters};
 
 /// Steps that filling in one text may take.
-const FUEL: u64 = 20_000;
+const MAX_STEPS: usize = 20_000;
+
+/// Steps times the longest value, in all texts of a recipe together: each step may go through all of one.
+const MAX_WORK: usize = 512 << 20;
 
 /// Bytes of a text that was filled in.
 const LARGEST: usize = 512 << 10;
@@ -39,11 +43,12 @@ pub(super) fn texts(recipe: &Recipe) -> Vec<(String, &str)> {
 
 /// It is a template, and knows all its names.
 pub(super) fn check(field: &str, text: &str, keys: &HashSet<&str>) -> Result<(), Flaw> {
-    let environment = environment();
+    growth::check(text).map_err(|reason| Flaw::new(field, reason))?;
+    let environment = environment(MAX_STEPS);
     let template = environment.template_from_str(text).map_err(|error| broken(field, &error))?;
     let mut names: Vec<String> = template.undeclared_variables(false).into_iter().collect();
     names.sort();
-    match names.into_iter().find(|name| !keys.contains(name.as_str()) && !is_function(name)) {
+    match names.into_iter().find(|name| !keys.contains(name.as_str())) {
         Some(name) => Err(Flaw::new(field, format!("there is no parameter of this name: {name}"))),
         None => Ok(()),
     }
@@ -51,37 +56,41 @@ pub(super) fn check(field: &str, text: &str, keys: &HashSet<&str>) -> Result<(),
 
 /// The names that a text uses.
 pub(super) fn names(text: &str) -> HashSet<String> {
-    let environment = environment();
+    let environment = environment(MAX_STEPS);
     environment.template_from_str(text).map(|template| template.undeclared_variables(false)).unwrap_or_default()
 }
 
-/// Fills values in.
-pub(super) fn render(field: &str, text: &str, values: &BTreeMap<String, minijinja::Value>) -> Result<String, Flaw> {
+/// Fills values in. `texts` is how many texts the recipe has: each may do its share of the work.
+pub(super) fn render(
+    field: &str,
+    text: &str,
+    values: &BTreeMap<String, minijinja::Value>,
+    texts: usize,
+) -> Result<String, Flaw> {
     if !text.contains("{{") && !text.contains("{%") && !text.contains("{#") {
         return Ok(text.to_owned());
     }
-    let environment = environment();
-    let filled = environment.render_str(text, values.clone()).map_err(|error| broken(field, &error))?;
-    match filled.len() <= LARGEST {
-        true => Ok(filled),
-        false => Err(Flaw::new(field, format!("it is larger than {LARGEST} bytes when filled in: {}", filled.len()))),
-    }
+    growth::check(text).map_err(|reason| Flaw::new(field, reason))?;
+    let names = names(text);
+    let used = values.iter().filter(|(name, _)| names.contains(*name));
+    let longest = used.filter_map(|(_, value)| value.as_str().map(str::len)).fold(text.len().max(1), usize::max);
+    let environment = environment(MAX_STEPS.min(MAX_WORK / texts.max(1) / longest));
+    let template = environment.template_from_str(text).map_err(|error| broken(field, &error))?;
+    let mut filled = Limited { bytes: Vec::new(), limit: LARGEST };
+    template.render_captured_to(values.clone(), &mut filled).map_err(|error| broken(field, &error))?;
+    String::from_utf8(filled.bytes).map_err(|error| Flaw::new(field, format!("it cannot be filled in: {error}")))
 }
 
-fn environment() -> Environment<'static> {
-    let mut environment = Environment::new();
+fn environment(steps: usize) -> Environment<'static> {
+    let mut environment = Environment::empty();
+    filters::add(&mut environment, LARGEST);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(FUEL));
-    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    // It makes long lists from short texts.
-    environment.remove_global("range");
+    environment.set_fuel(Some(steps as u64));
     environment
 }
 
-fn is_function(name: &str) -> bool {
-    ["dict", "namespace", "debug"].contains(&name)
-}
-
 fn broken(field: &str, error: &minijinja::Error) -> Flaw {
-    Flaw::new(field, format!("it cannot be filled in: {error}"))
+    // What the writer refused stands behind the engine's own words.
+    let reason = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    Flaw::new(field, format!("it cannot be filled in: {error}{reason}"))
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use gander_domain::{Delta, Growth, Message, MessageId, Role, Usage};
+use gander_models::{Finish, Model, ModelEvent, Request, Tokens};
 use serde::de::DeserializeOwned;
-
-use crate::model::{Finish, Model, ModelEvent, Request, Tokens};
 
 /// How much of a prompt is shown.
 pub(crate) const SHOWN: usize = 8_000;

@@ -6,10 +6,11 @@ mod verbs;
 mod words;
 
 use gander_domain::{Route, Routing, Settings};
+use gander_tools::Group;
 use serde_json::{Value, json};
 
 use crate::delegate::{self, SubTask};
-use crate::modes::{Group, Library, ModeSpec};
+use crate::modes::{Library, ModeSpec};
 use crate::route;
 
 pub use judged::judged;

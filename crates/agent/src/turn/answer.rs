@@ -1,9 +1,8 @@
 //! What the model has said so far in one call.
 
 use gander_domain::{Delta, Growth, Ids, Message, MessageId, Part, Role, ToolCallId};
+use gander_models::{ModelEvent, ModelStop};
 use serde_json::Value;
-
-use crate::model::{ModelEvent, ModelStop};
 
 /// An answer that grows.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::answer::agent;
 use super::judge::Judgement;
 use super::{Effect, Phase, Turn};
-use crate::tools::propose;
+use crate::propose;
 
 /// How many calls in a row, up to now, were of unknown tools or with wrong arguments.
 pub(super) fn bad_calls(messages: &[Arc<Message>]) -> u32 {
@@ -33,6 +33,25 @@ impl Turn {
                 Stage::Started => self.run_again(&pending),
             }
         }
+    }
+
+    /// Starts calls that waited for others to end, in their order. They are judged anew: the policy may have changed.
+    fn start_queued(&mut self, ids: &mut dyn Ids) {
+        while self.has_slot() {
+            let Some(id) = self.queued.pop_front() else { return };
+            let Some(pending) = self.pending(id).cloned() else { continue };
+            match &pending.stage {
+                Stage::Wanted => self.decide(&pending, ids),
+                Stage::Answered(question, answer) => self.follow(&pending, question, answer, ids),
+                Stage::Asked(_) | Stage::Started => {}
+            }
+        }
+    }
+
+    /// A call that was cleared counts from then on: its start is on its way.
+    fn has_slot(&self) -> bool {
+        let started = self.context.pending.iter().filter(|pending| pending.stage == Stage::Started).count();
+        started + self.cleared.len() < self.setup.settings.parallel_tool_calls.max(1)
     }
 
     /// Makes a call as if the model had made it: it is written down, asked about and answered like any other.
@@ -78,7 +97,15 @@ impl Turn {
         }
     }
 
+    /// It may run: now, or once others have ended. Until then nothing of it is in the log, so a crash loses nothing.
     fn clear(&mut self, pending: &PendingCall, call: ToolCall, ids: &mut dyn Ids) {
+        match self.has_slot() {
+            true => self.start(pending, call, ids),
+            false => self.queued.push_back(pending.id),
+        }
+    }
+
+    fn start(&mut self, pending: &PendingCall, call: ToolCall, ids: &mut dyn Ids) {
         let id = call.id;
         self.cleared.push(id);
         match &pending.call {
@@ -148,7 +175,7 @@ impl Turn {
     fn approve(&mut self, pending: &PendingCall, plan: Plan, ids: &mut dyn Ids) {
         if let Some(call) = &pending.call {
             self.approved.push((call.id, plan));
-            self.clear(pending, call.clone(), ids);
+            self.start(pending, call.clone(), ids);
         }
     }
 
@@ -197,6 +224,7 @@ impl Turn {
         }
         self.report(Report::ToolDone { call, result: result.clone() });
         self.fold(Event::ToolDone { call, result });
+        self.start_queued(ids);
         self.settle(ids);
     }
 

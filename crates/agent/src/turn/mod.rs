@@ -15,15 +15,12 @@ use std::time::Duration;
 use gander_domain::view::Spent;
 use gander_domain::{
     Answer, ArtifactContent, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, Question, QuestionId, Report,
-    Role, Settings, Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+    Role, Settings, Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, ToolSpec, Usage,
 };
-
+use gander_models::{ModelError, ModelEvent, ModelInfo, Request};
 use serde_json::Value;
 
-use crate::AgentSettings;
-use crate::compact;
-use crate::model::{ModelError, ModelEvent, ModelInfo, Request, ToolSpec};
-
+use crate::{AgentSettings, compact};
 use answer::Draft;
 use goal::Step;
 use room::Summary;
@@ -42,13 +39,16 @@ pub use judge::{Judge, Judgement};
 /// 2. A tool that asked runs only on an explicit yes to exactly what was shown.
 /// 3. The model is called again only when every call it made has a result.
 /// 4. After a cancel nothing starts: the only report is the end.
-/// 5. [`Effect::End`] is the last effect and follows one [`Report::Ended`] or [`Report::Parked`].
+/// 5. No more than [`AgentSettings::parallel_tool_calls`] tools run at once; the others start in the order of the calls.
+/// 6. [`Effect::End`] is the last effect and follows one [`Report::Ended`] or [`Report::Parked`].
 pub struct Turn {
     setup: Setup,
     context: Context,
     phase: Phase,
     /// Calls that were reported as ready to start: each waits for its order.
     cleared: Vec<ToolCallId>,
+    /// Calls that may run and wait until others have ended, in order.
+    queued: VecDeque<ToolCallId>,
     /// Plans that were approved, by the calls that proposed them.
     approved: Vec<(ToolCallId, Plan)>,
     /// Questions of live children. They do not outlast the turn.
@@ -193,6 +193,7 @@ impl Turn {
             context,
             phase: Phase::New,
             cleared: Vec::new(),
+            queued: VecDeque::new(),
             approved: Vec::new(),
             held: Vec::new(),
             failures: 0,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use gander_domain::{Event, Ids, MessageId, Outcome, Report, Severity, StopReason, Timestamp};
+use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 
 use super::answer::{Draft, agent};
 use super::{Again, Effect, Phase, Turn};
-use crate::model::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 
 /// A pause that people would otherwise take for a hang.
 const LONG_WAIT: Duration = Duration::from_secs(5);

@@ -4,10 +4,10 @@ use gander_domain::{
     Delta, Event, Growth, Ids, Message, MessageId, Outcome, Report, ResetReason, Role, Seq, Severity, StopReason,
     Timestamp,
 };
+use gander_models::{Finish, ModelError, ModelEvent};
 
 use super::{Again, Effect, Phase, Turn};
 use crate::compact::{self, Split};
-use crate::model::{Finish, ModelError, ModelEvent};
 
 /// What a person types to have room made.
 const COMMAND: &str = "/compact";

@@ -8,16 +8,14 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use gander_agent::AgentSettings;
 use gander_agent::driver::{Equipment, Hands, drive};
-use gander_agent::model::{
-    Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens, ToolSpec,
-};
-use gander_agent::tools::Signal;
 use gander_agent::turn::{Judge, Judgement};
 use gander_domain::{
     Answer, Ask, Context, Delta, Entry, Event, Growth, Ids, Message, MessageId, Order, Plan, Policy, Principal,
     Question, QuestionId, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq, Settings, Timestamp, ToolCall,
-    ToolCallId, ToolEnd, ToolKind, ToolResult,
+    ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
+use gander_models::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
+use gander_tools::Signal;
 use serde_json::Value;
 use tokio::sync::{Barrier, Notify, mpsc};
 use tokio::task::JoinHandle;

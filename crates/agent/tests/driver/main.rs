@@ -7,8 +7,8 @@ mod native;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use gander_agent::model::{ModelError, ModelStop};
 use gander_domain::{Gate, Order, Outcome, Reply, Report, StopReason, ToolCallId, ToolEnd};
+use gander_models::{ModelError, ModelStop};
 use tokio::sync::Notify;
 
 use bench::{Bench, Line, done, says, text_of, wants};

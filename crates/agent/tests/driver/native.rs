@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use gander_agent::driver::{Grants, Guest, Hands, Workbench};
-use gander_agent::model::ToolSpec;
 use gander_agent::modes::Library;
-use gander_agent::tools::{Limits, LocalHost, Signal, Toolbox, Workspace};
+use gander_agent::native_toolbox;
 use gander_agent::turn::{Judge, Judgement};
-use gander_domain::{ChoiceKind, Ids, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult};
+use gander_domain::{
+    ChoiceKind, Ids, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
+};
+use gander_tools::{FileAccess, Limits, LocalHost, Signal, Surroundings};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -26,10 +28,10 @@ impl Ids for Count {
 }
 
 fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
-    let toolbox = Arc::new(Toolbox::builtin(Limits::default()));
+    let toolbox = Arc::new(native_toolbox(Limits::default(), Surroundings::default(), vec![]));
     let modes = Library::built_in().agents()[0].modes.clone();
     let mode = modes.into_iter().find(|known| known.id == mode).unwrap();
-    let workspace = Arc::new(Workspace::open(folder.path(), &[]).unwrap());
+    let workspace = Arc::new(FileAccess::default().open(folder.path(), &[]).unwrap());
     Workbench {
         mode: Mutex::new(mode),
         servers: Arc::default(),
@@ -41,6 +43,7 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
         guests: Vec::new(),
         office: None,
         policy: Mutex::new(Policy::Ask),
+        approved: Mutex::default(),
         plan: Mutex::default(),
     }
 }
@@ -142,4 +145,113 @@ async fn what_a_guest_says_is_bounded_and_without_secrets() {
     let most = "x".repeat(Limits::default().result - "[redacted] ".len());
     let text = format!("[redacted] {most}\n[the rest is left out]");
     assert_eq!(result, ToolResult::text(ToolEnd::Completed, text));
+}
+
+const PACKAGE: &str =
+    r#"{"name":"a","dependencies":{"x":"1"},"sXcriYpts":{"postinstall":"evil"},"scripts":{"test":"jest"}}"#;
+
+fn call_with(bench: &Workbench, number: u128, name: &str, arguments: &Value) -> Judgement {
+    bench.judge(Policy::AutoEdit, ToolCallId::new(Uuid::from_u128(number)), name, arguments, &mut Count(9))
+}
+
+async fn end_of(bench: &Workbench, call: &ToolCall) -> ToolEnd {
+    let (signals, _heard) = mpsc::channel(8);
+    bench.run(call, signals, CancellationToken::new()).await.end
+}
+
+#[test]
+fn under_auto_edit_only_the_scripts_of_a_package_are_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    std::fs::write(folder.path().join("package.json"), PACKAGE).unwrap();
+    std::fs::write(folder.path().join("sub/pyproject.toml"), "[project]\nname = 'a'\n").unwrap();
+    let runs =
+        |name: &str, arguments: Value| matches!(judge(&bench, Policy::AutoEdit, name, &arguments), Judgement::Run(_));
+    let write = |path: &str, content: &str| runs("write", json!({"path": path, "content": content}));
+    let edit = |path: &str, old: &str, new: &str| runs("edit", json!({"path": path, "old": old, "new": new}));
+    assert!(edit("package.json", r#""x":"1""#, r#""x":"2""#));
+    assert!(write("package.json", &PACKAGE.replace(r#""name":"a""#, r#""name":"b""#)));
+    assert!(write("new/package.json", r#"{"name":"new"}"#));
+    assert!(edit("sub/pyproject.toml", "'a'", "'b'"));
+    assert!(write("src/main.rs", "fn main() {}"));
+    assert!(!edit("package.json", "jest", "evil"), "another script");
+    assert!(!edit("package.json", r#""scripts""#, r#""scrapts""#), "no scripts any more");
+    assert!(!edit("package.json", "sXcriYpts", "scripts"), "a key that becomes the scripts");
+    assert!(!edit("package.json", r#""name":"a""#, r#""packageManager":"evil""#));
+    assert!(!edit("package.json", "not there", "x"), "an editor may hold another text");
+    assert!(!edit("package.json", "{", "{ not json"), "nobody knows what another reader makes of it");
+    assert!(!write("package.json", r#"{"name":"a","scripts":{"test":"evil"}}"#));
+    assert!(!write("PACKAGE.JSON", r#"{"scripts":{"test":"evil"}}"#));
+    assert!(!write("new/package.json", r#"{"scripts":{"postinstall":"evil"}}"#));
+    assert!(!write("composer.json", r#"{"scripts":{"post-install-cmd":"evil"}}"#));
+    assert!(!write("sub/pyproject.toml", "[project]\nname = 'a'\n[tool.poe.tasks]\nx = 'evil'\n"));
+    assert!(!write("deno.json", r#"{"tasks":{"x":"evil"}}"#));
+}
+
+/// Each alone leaves the scripts as they are, and both are decided about before either runs.
+#[tokio::test]
+async fn changes_that_make_scripts_only_together_are_not_made_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    let path = folder.path().join("package.json");
+    std::fs::write(&path, PACKAGE).unwrap();
+    let edit = |old: &str, new: &str| json!({"path": "package.json", "old": old, "new": new});
+    let (first, second) = (edit("sXcriYpts", "scriYpts"), edit("iYpts", "ipts"));
+    let (Judgement::Run(first), Judgement::Run(_)) =
+        (call_with(&bench, 1, "edit", &first), call_with(&bench, 2, "edit", &edit("sXcriYpts", "sXcripts")))
+    else {
+        panic!("each alone changes nothing that runs")
+    };
+    let Judgement::Run(second) = call_with(&bench, 3, "edit", &second) else { panic!("it changes nothing that runs") };
+    assert_eq!(end_of(&bench, &first).await, ToolEnd::Completed);
+    assert_eq!(end_of(&bench, &second).await, ToolEnd::Failed, "together they do");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("scriYpts"));
+    // Asked about again, and allowed, it is made.
+    let (call, question) = asked(call_with(&bench, 4, "edit", &second.arguments));
+    bench.learn(&call, &question, &answer(Reply::Chosen { choice: "x".into(), kind: ChoiceKind::AllowOnce }));
+    assert_eq!(end_of(&bench, &call).await, ToolEnd::Completed);
+}
+
+#[test]
+fn who_allowed_changes_of_a_package_did_not_allow_those_of_its_scripts() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    std::fs::write(folder.path().join("package.json"), PACKAGE).unwrap();
+    let chosen = |kind| answer(Reply::Chosen { choice: "x".into(), kind });
+    let edit = |old: &str, new: &str| json!({"path": "package.json", "old": old, "new": new});
+    let (call, question) = asked(judge(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"2""#)));
+    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(judge(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"3""#)), Judgement::Run(_)));
+    let (call, question) = asked(judge(&bench, Policy::Ask, "edit", &edit("jest", "other")));
+    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(judge(&bench, Policy::Ask, "edit", &edit("jest", "other")), Judgement::Run(_)));
+    asked(judge(&bench, Policy::Ask, "edit", &edit("jest", "evil")));
+    // A no to the file is a no to its scripts.
+    let (call, question) = asked(judge(&bench, Policy::Ask, "write", &json!({"path": "deno.json", "content": "{}"})));
+    bench.learn(&call, &question, &chosen(ChoiceKind::RejectAlways));
+    let scripts = json!({"path": "deno.json", "content": r#"{"tasks":{"x":"y"}}"#});
+    assert!(matches!(judge(&bench, Policy::Auto, "write", &scripts), Judgement::Refuse(..)));
+}
+
+#[tokio::test]
+async fn a_repository_in_a_folder_of_any_name_is_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    let write = |path: &str| json!({"path": path, "content": "x"});
+    let mut calls = Vec::new();
+    for (number, path) in (1..).zip(["bare/config", "bare/HEAD", "bare/objects/x", "bare/refs/x"]) {
+        let Judgement::Run(call) = call_with(&bench, number, "write", &write(path)) else { panic!("asked: {path}") };
+        calls.push(call);
+    }
+    let ends = futures::future::join_all(calls.iter().map(|call| end_of(&bench, call))).await;
+    assert_eq!(ends.iter().filter(|end| **end == ToolEnd::Failed).count(), 1, "the one that makes it a repository");
+    std::fs::write(folder.path().join("bare/HEAD"), "ref: refs/heads/main").unwrap();
+    for name in ["objects", "refs"] {
+        std::fs::create_dir_all(folder.path().join("bare").join(name)).unwrap();
+    }
+    for path in ["bare/hooks/pre-commit", "bare/config", "bare/info/attributes"] {
+        asked(call_with(&bench, 9, "write", &write(path)));
+    }
+    assert!(matches!(call_with(&bench, 9, "write", &write("bare/description")), Judgement::Run(_)));
 }

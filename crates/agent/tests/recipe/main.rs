@@ -159,6 +159,74 @@ fn what_is_wrong_is_said_with_its_field() {
     }
 }
 
+/// A recipe with this prompt, which may name a city and days.
+fn of_city(prompt: &str) -> Result<Recipe, Flaw> {
+    let parameter = |key: &str| json!({"key": key, "input_type": "string", "requirement": "required", "description": "x", "default": "3"});
+    let parameters = json!([parameter("city"), parameter("days")]);
+    recipe::from_value(json!({"title": "t", "description": "d", "prompt": prompt, "parameters": parameters}))
+}
+
+/// Few steps make much of little: each of these would take gigabytes, most of them without writing a letter.
+#[test]
+fn what_grows_is_refused() {
+    let double = |times: usize| "{% set a = a ~ a %}".repeat(times);
+    let nested = |times: usize| format!("{{% if city{} %}}{{% endif %}}", "|tojson".repeat(times));
+    let chain = format!("{{{{ {} }}}}", vec!["city"; 40].join(" ~ "));
+    let bombs = [
+        "{{ 'x' * 100000000 }}".to_owned(),
+        "{% if 'x' * 100000000 %}{% endif %}".to_owned(),
+        "{% if [city] * 100000000 %}{% endif %}".to_owned(),
+        format!("{{% set a = city %}}{}", double(40)),
+        format!("{{% with a = city ~ city %}}{{{{ a }}}}{{% endwith %}}{}", double(1)),
+        "{% set a %}{% for x in city %}xxxx{% endfor %}{% endset %}".to_owned(),
+        "{% for x in [city] recursive %}{{ loop([x ~ x]) }}{% endfor %}".to_owned(),
+        "{% filter indent(1000000000) %}x{% endfilter %}".to_owned(),
+        "{{ city | indent(1000000000, first=true) }}".to_owned(),
+        "{{ 'aaaa' | replace('a', city * 2) }}".to_owned(),
+        "{% if city | list | map('replace', '', city) | list %}{% endif %}".to_owned(),
+        "{% if city | slice(1000000000) %}{% endif %}".to_owned(),
+        "{% if city | format(city) %}{% endif %}".to_owned(),
+        nested(40),
+        chain,
+    ];
+    let long = "\"".repeat(200 << 10);
+    for bomb in bombs {
+        let filled = of_city(&bomb).and_then(|recipe| fill(&recipe, &[("city", &long)]));
+        let error = filled.expect_err(&bomb).to_string();
+        assert!(error.starts_with("prompt: ") && !error.contains("no parameter"), "{error}");
+    }
+    // Quadratic in the value, which is 200 KiB.
+    for bomb in ["{{ city | replace('', city) }}", "{{ city | list | join(city) }}"] {
+        let filled = of_city(bomb).and_then(|recipe| fill(&recipe, &[("city", &long)]));
+        let error = filled.expect_err(bomb).to_string();
+        assert!(error.contains("it becomes larger than 524288 bytes"), "{error}");
+    }
+    let written = of_city("{% for a in 'aaaa' %}{{ city }}{% endfor %}").unwrap();
+    let error = fill(&written, &[("city", &long)]).unwrap_err().to_string();
+    assert!(error.contains("it is larger than 524288 bytes"), "{error}");
+}
+
+/// What recipes do use.
+#[test]
+fn templates_that_do_not_grow_are_filled_in() {
+    let cases = [
+        ("{{ city | upper }} {{ city ~ '!' }} {{ 'x' if city else 'y' }}", "BERN Bern! x"),
+        ("{% set place = city %}{{ place | default('nowhere') | replace('e', 'E') }}", "BErn"),
+        (
+            "{% for l in ['a', city] %}{{ loop.index }}{{ l }}{% if not loop.last %}, {% endif %}{% endfor %}",
+            "1a, 2Bern",
+        ),
+        ("{{ ['a', 'b'] | join('-') }} {{ 'a\nb' | indent(2) }} {{ city | tojson }}", "a-b a\n  b \"Bern\""),
+        ("{% if city in ['Bern'] and city is string and days | int > 2 %}yes{% endif %}", "yes"),
+        ("{% raw %}{{ 'x' * 10 }}{% endraw %}{# {{ 'x' * 10 }} #}", "{{ 'x' * 10 }}"),
+    ];
+    for (template, expected) in cases {
+        let recipe = of_city(template).unwrap();
+        let prompt = fill(&recipe, &[("city", "Bern")]).unwrap().prompt;
+        assert_eq!(prompt.as_deref(), Some(expected), "{template}");
+    }
+}
+
 #[test]
 fn what_never_ends_is_refused() {
     let mut bomb = "title: t\ndescription: d\nprompt: p\nactivities: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();

@@ -2,12 +2,11 @@
 
 use expect_test::expect;
 use gander_agent::turn::Input;
-use gander_domain::{ChoiceKind, Plan, Policy, ToolContent};
-use gander_domain::{Part, Settings};
+use gander_domain::{ChoiceKind, Part, Plan, Policy, Settings, ToolContent};
+use gander_models::ModelStop;
 use serde_json::json;
 
 use crate::script::{Script, calls, done, no, prompted, reply, says, setup, wants, yes};
-use gander_agent::model::ModelStop;
 
 #[test]
 fn a_tool_waits_for_the_order_that_says_its_start_is_committed() {
@@ -317,4 +316,51 @@ fn what_a_run_hands_out_by_itself_is_no_call_of_the_model() {
         end
     "#]]
     .assert_eq(script.happened());
+}
+
+#[test]
+fn calls_beyond_the_limit_wait_and_start_in_their_order() {
+    let mut setup = setup();
+    setup.settings.parallel_tool_calls = 2;
+    let mut script = Script::new(setup, prompted("tidy up"));
+    script.feed(Input::Begin);
+    script.skip().model(wants(&["write", "write", "danger", "write", "write"]));
+    // The one that asks takes no slot until somebody has said yes, and then waits behind those that came before.
+    script.run(0).run(1).answer(0, yes()).done(1).done(0);
+    expect![[r#"
+        > model: 11 events
+        - message #6 started
+        - message done: write #1 {} | write #2 {} | danger #3 {} | write #4 {} | write #5 {}
+        - wanted write #1: open
+        - wanted write #2: open
+        - wanted danger #3: ask #7
+        > order to run #1
+        run write #1
+        > order to run #2
+        run write #2
+        > answered #7: Chosen { choice: "once", kind: AllowOnce }
+        > #2 done: Completed fine
+        - done #2: Completed fine
+        - wanted write #4: open
+        > #1 done: Completed fine
+        - done #1: Completed fine
+        - wanted write #5: open
+    "#]]
+    .assert_eq(script.happened());
+}
+
+#[test]
+fn a_thousand_calls_never_run_more_than_eight_at_once() {
+    let mut script = Script::begun("tidy up");
+    script.skip().model(wants(&["write"; 1_000]));
+    let (mut started, mut most) = (0, 0);
+    for ended in 0..1_000 {
+        while started < script.wanted.len() {
+            script.run(started);
+            started += 1;
+        }
+        most = most.max(started - ended);
+        script.done(ended);
+    }
+    assert_eq!((started, most), (1_000, 8));
 }

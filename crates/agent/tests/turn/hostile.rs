@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use gander_agent::model::{ModelError, ModelEvent, ModelStop};
 use gander_agent::turn::Input;
 use gander_domain::{Event, IfBusy, Outcome, ToolCallId};
+use gander_models::{ModelError, ModelEvent, ModelStop};
 use proptest::prelude::*;
 use uuid::Uuid;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use gander_agent::model::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 use gander_agent::turn::Input;
 use gander_domain::{Native, Part};
+use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 use serde_json::json;
 
 use crate::script::{Script, calls, done, prompted, says, setup, thinks, wants};

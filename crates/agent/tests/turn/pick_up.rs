@@ -130,7 +130,7 @@ fn a_started_call_runs_again_only_if_that_changes_nothing() {
 #[test]
 fn an_answer_whose_end_is_missing_is_not_asked_for_again() {
     let mut script = Script::begun("go");
-    script.model(vec![crate::script::says("Done."), crate::script::done(gander_agent::model::ModelStop::EndTurn)]);
+    script.model(vec![crate::script::says("Done."), crate::script::done(gander_models::ModelStop::EndTurn)]);
     check(
         script.context().clone(),
         expect![[r#"

@@ -1,8 +1,8 @@
 //! A turn that is cut anywhere ends as it would have ended.
 
-use gander_agent::model::{ModelEvent, ModelStop};
 use gander_agent::turn::Setup;
 use gander_domain::{Event, Outcome, Part, Role};
+use gander_models::{ModelEvent, ModelStop};
 use proptest::prelude::*;
 use serde_json::json;
 

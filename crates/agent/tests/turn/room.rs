@@ -1,9 +1,9 @@
 //! A window that fills up.
 
 use expect_test::expect;
-use gander_agent::model::{ModelError, ModelStop};
 use gander_agent::turn::{Input, Setup};
 use gander_domain::{Context, Event, Message, MessageId, Role, ToolEnd, ToolResult};
+use gander_models::{ModelError, ModelStop};
 use uuid::Uuid;
 
 use crate::script::{Script, calls, done, end, fold, info, prompted, says, setup, start, used, user, wants};

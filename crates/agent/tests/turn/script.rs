@@ -5,14 +5,13 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 use gander_agent::AgentSettings;
-use gander_agent::model::{Finish, ModelEvent, ModelInfo, ModelStop, Request, Tokens, ToolSpec};
 use gander_agent::turn::{Effect, Input, Judge, Judgement, Setup, Turn};
 use gander_domain::{
-    Answer, Ask, Choice, ChoiceKind, Context, Delta, Event, Gate, Growth, Ids, Message, MessageId, Part, Policy,
-    Principal, Question, QuestionId, QuestionOrigin, Reply, Report, Role, RunId, Seq, Settings, Timestamp, ToolCall,
-    ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult,
+    Answer, Ask, Choice, ChoiceKind, Context, Delta, Entry, Event, Gate, Growth, Ids, Message, MessageId, Outcome,
+    Part, Policy, Principal, Question, QuestionId, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq,
+    Settings, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
-use gander_domain::{Entry, Outcome, RunOrigin};
+use gander_models::{Finish, ModelEvent, ModelInfo, ModelStop, Request, Tokens};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

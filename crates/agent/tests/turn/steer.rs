@@ -1,8 +1,8 @@
 //! A person who speaks into the running turn.
 
 use expect_test::expect;
-use gander_agent::model::ModelStop;
 use gander_agent::turn::Input;
+use gander_models::ModelStop;
 
 use crate::script::{Script, calls, done, says, user, wants};
 

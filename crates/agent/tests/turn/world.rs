@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gander_agent::model::{ModelError, ModelEvent, ModelInfo, Request};
 use gander_agent::turn::{Effect, Input, Setup, Turn};
 use gander_domain::session::{Birth, Recovery};
 use gander_domain::{
     Answer, Command, Context, Entry, Event, IfBusy, Now, Order, Outcome, Part, Principal, Reply, Report, RunId,
     RunOrigin, Session, SessionId, SessionView, Timestamp, ToolCall, ToolCallId,
 };
+use gander_models::{ModelError, ModelEvent, ModelInfo, Request};
 use uuid::Uuid;
 
 use crate::script::{Count, info, ok, prompted, setup};

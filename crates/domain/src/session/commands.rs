@@ -50,7 +50,7 @@ impl Session {
             }
             IfBusy::Queue | IfBusy::QueueOrSupersede => self.queue_or_begin(now, prompt),
             IfBusy::Steer if active.cancelling => Err(CommandError::NotRunning),
-            IfBusy::Steer => Ok(self.steer(now, id, prompt.parts)),
+            IfBusy::Steer => Ok(self.steer(now, id, prompt.parts, prompt.meta)),
         }
     }
 
@@ -78,10 +78,10 @@ impl Session {
     }
 
     /// A turn without a back-end finds the message in the log when it resumes.
-    fn steer(&mut self, now: &mut Now<'_>, run: RunId, parts: Vec<Part>) -> Accepted {
+    fn steer(&mut self, now: &mut Now<'_>, run: RunId, parts: Vec<Part>, meta: Option<Value>) -> Accepted {
         self.close_message(now, false);
         let message = user_message(now, parts);
-        self.append(now.at, Some(run), Event::MessageDone { message: message.clone() });
+        self.append_with(now.at, Some(run), Event::MessageDone { message: message.clone() }, meta);
         if self.attached {
             self.spoken.push(message.clone());
             self.order(When::Committed, Order::Steer { message });

@@ -98,10 +98,8 @@ impl Session {
 
     fn grow(&mut self, now: &mut Now<'_>, run: RunId, deltas: Vec<Delta>) {
         self.ensure_open(now, run);
-        for Delta { growth, text } in deltas {
-            if text.is_empty() {
-                continue;
-            }
+        let pieces = |Delta { growth, text }| Delta::pieces(text).into_iter().map(move |text| (growth, text));
+        for (growth, text) in deltas.into_iter().filter(|delta| !delta.text.is_empty()).flat_map(pieces) {
             let Some(open) = self.open() else { return };
             let (message, part) = (open.id, growing_part(&open.parts, growth));
             self.append(now.at, Some(run), Event::PartDelta { message, part, growth, text });

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::{Error, Kind};
 use super::{Content, DOOR, Message, Part, Role};
+use crate::check::{self, BadMedia};
 
 /// The name of a resource that is JSON sent as such.
 const DATA: &str = "a2a:data";
@@ -34,6 +35,11 @@ pub fn kept(message: &Message) -> Value {
         kept.insert("parts".to_owned(), labels.into());
     }
     json!({ DOOR: kept })
+}
+
+/// The id of the message that an entry with this meta keeps.
+pub fn kept_id(meta: &Value) -> Option<&str> {
+    meta.get(DOOR)?.get("messageId")?.as_str()
 }
 
 /// A person's message as it came, or as it would have come through this door.
@@ -71,6 +77,9 @@ fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, Error> {
     let name = || part.filename.clone().unwrap_or_else(|| "file".to_owned());
     Ok(match &part.content {
         Content::Text(text) => domain::Part::text(text.clone()),
+        Content::Url(url) if !check::is_web_link(url) => {
+            return Err(Error::field("message.parts.url", "must be http or https"));
+        }
         Content::Url(url) => domain::Part::Link {
             uri: url.clone(),
             name: part.filename.clone().unwrap_or_else(|| url.clone()),
@@ -86,7 +95,7 @@ fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, Error> {
         Content::Raw(raw) => {
             let bytes = decoded(raw).ok_or_else(|| Error::field("message.parts.raw", "must be base64"))?;
             let data = STANDARD.encode(&bytes);
-            match mime {
+            let part = match mime {
                 Some(mime) if mime.starts_with("image/") => {
                     domain::Part::Image { mime, data, uri: part.filename.clone() }
                 }
@@ -95,9 +104,22 @@ fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, Error> {
                     Ok(text) => domain::Part::Resource { uri: name(), mime, text: Some(text), blob: None },
                     Err(_) => domain::Part::Resource { uri: name(), mime, text: None, blob: Some(data) },
                 },
-            }
+            };
+            check::media_for(&part, takes).map_err(bad_media)?;
+            part
         }
     })
+}
+
+fn bad_media(error: BadMedia) -> Error {
+    match error {
+        BadMedia::OtherType(_) | BadMedia::Unsupported(_) => {
+            Error::new(Kind::ContentTypeNotSupported, error.to_string())
+        }
+        BadMedia::TooLarge | BadMedia::NotBase64(_) | BadMedia::TooManyPixels(..) => {
+            Error::field("message.parts.raw", error.to_string())
+        }
+    }
 }
 
 /// Text and JSON are read by everybody.

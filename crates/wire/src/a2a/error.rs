@@ -1,5 +1,6 @@
 //! What went wrong, in the form of each binding.
 
+use gander_domain::show;
 use serde_json::{Value, json};
 
 use super::Dialect;
@@ -54,6 +55,8 @@ pub enum Kind {
     MethodNotFound,
     /// The parameters do not fit.
     InvalidParams,
+    /// The caller lacks the authority.
+    Forbidden,
     /// It went wrong inside.
     Internal,
     /// Too much waits already.
@@ -106,6 +109,8 @@ impl Kind {
             Self::InvalidRequest => fault(-32600, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
             Self::MethodNotFound => fault(-32601, 404, 12, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
             Self::InvalidParams => fault(-32602, 400, 3, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+            // The specification has no code for it; over HTTP and gRPC it has the transport's own.
+            Self::Forbidden => fault(-32004, 403, 7, "PERMISSION_DENIED", "PERMISSION_DENIED"),
             Self::Internal => fault(-32603, 500, 13, "INTERNAL", "INTERNAL_ERROR"),
             Self::TooMany => fault(-32603, 429, 8, "RESOURCE_EXHAUSTED", "TOO_MANY_REQUESTS"),
             Self::Unavailable => fault(-32603, 503, 14, "UNAVAILABLE", "UNAVAILABLE"),
@@ -117,11 +122,14 @@ impl Kind {
 impl Error {
     /// An error about no field.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), violations: Vec::new() }
+        Self { kind, message: show::visible(&message.into()), violations: Vec::new() }
     }
 
     /// These fields are wrong.
-    pub fn invalid(violations: Vec<Violation>) -> Self {
+    pub fn invalid(mut violations: Vec<Violation>) -> Self {
+        for Violation { field, description } in &mut violations {
+            (*field, *description) = (show::visible(field), show::visible(description));
+        }
         let message = match violations.as_slice() {
             [only] => format!("invalid parameters: {}: {}", only.field, only.description),
             _ => "invalid parameters".to_owned(),

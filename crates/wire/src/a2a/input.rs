@@ -94,6 +94,9 @@ pub struct List {
     pub artifacts: bool,
 }
 
+/// A longer id is no client's: ids are kept and told again.
+const MAX_ID: usize = 256;
+
 /// How many tasks a page holds unless asked otherwise, and at most.
 const PAGE: (u32, u32) = (50, 100);
 
@@ -193,6 +196,9 @@ fn send(reader: &mut Reader, dialect: Dialect) -> Send {
 
 fn message(reader: &mut Reader, dialect: Dialect) -> Message {
     let message_id = reader.required("messageId");
+    if message_id.len() > MAX_ID || message_id.chars().any(char::is_control) {
+        reader.complain("messageId", format!("has at most {MAX_ID} bytes and no control characters"));
+    }
     let role = reader.required("role");
     let role = match (role.as_str(), dialect) {
         ("ROLE_USER", _) | ("user", Dialect::V03 | Dialect::V03Rest) => Role::User,

@@ -57,6 +57,12 @@ pub fn named(message: &Message) -> Option<&str> {
     metadata.or_else(|| data_of(message).and_then(|data| data.get("question")?.as_str()))
 }
 
+/// True if a message says that it is a prompt and answers nothing.
+pub fn is_prompt(message: &Message) -> bool {
+    let metadata = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("prompt"));
+    metadata == Some(&Value::Bool(true))
+}
+
 /// What a message answers to a question, or what it could have said.
 pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
     let text = text_of(message);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::{Error, Violation};
+use super::rpc::LONGEST_ID;
 
 /// An object that is read field by field. Whatever is left over is nobody's business.
 #[derive(Debug)]
@@ -55,16 +56,29 @@ impl Reader {
 
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         let value = self.take(name)?;
-        if let Value::String(text) = value { Some(text) } else { self.wrong(name, "must be a string") }
+        if let Value::String(text) = value {
+            Some(self.bounded(name, text))
+        } else {
+            self.wrong(name, "must be a string")
+        }
     }
 
     /// A text that is there and not empty.
     pub(super) fn required(&mut self, name: &str) -> String {
         match self.take(name) {
-            Some(Value::String(text)) if !text.is_empty() => text,
+            Some(Value::String(text)) if !text.is_empty() => self.bounded(name, text),
             Some(Value::String(_)) | None => self.wrong(name, "is required").unwrap_or_default(),
             Some(_) => self.wrong(name, "must be a string").unwrap_or_default(),
         }
+    }
+
+    /// Ids are kept and said back, so they have an end.
+    fn bounded(&mut self, name: &str, text: String) -> String {
+        if text.len() <= LONGEST_ID || !(name == "id" || name.ends_with("Id")) {
+            return text;
+        }
+        self.complain(name, format!("has at most {LONGEST_ID} bytes"));
+        String::new()
     }
 
     /// A text; an empty one is as good as none.

@@ -7,7 +7,7 @@ use super::input::{self, Method};
 use super::{Dialect, Request};
 
 /// A longer id is never repeated.
-const LONGEST_ID: usize = 256;
+pub(super) const LONGEST_ID: usize = 256;
 
 /// A request with its envelope taken off.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,8 @@ pub fn unsupported(version: &str) -> Error {
 
 fn head(object: &mut Map<String, Value>) -> Result<(Value, String), Box<(Value, Error)>> {
     let id = match object.remove("id") {
-        None | Some(Value::Null) => Value::Null,
+        None => Value::Null,
+        Some(Value::Null) => return Err(Box::new((Value::Null, invalid("an id is not null")))),
         Some(Value::String(id)) if id.len() > LONGEST_ID => {
             return Err(Box::new((Value::Null, invalid("an id has at most 256 bytes"))));
         }

@@ -372,8 +372,14 @@ impl Watch {
         let (state, metadata) = match outcome {
             Outcome::Completed { stop: StopReason::EndTurn } => (TaskState::Completed, None),
             Outcome::Completed { stop: StopReason::Refusal } => (TaskState::Rejected, None),
-            Outcome::Completed { stop: stop @ (StopReason::MaxTokens | StopReason::MaxTurns) } => {
+            Outcome::Completed { stop: stop @ StopReason::MaxTokens } => {
                 (TaskState::Completed, Some(extension(json!({ "stopReason": stop }))))
+            }
+            Outcome::Completed { stop: stop @ StopReason::MaxTurns } => {
+                // A client that looks at nothing but the state must not take half of the work for all of it.
+                let limit = stop.limit().unwrap_or_default();
+                self.closing = Some(self.agent_message(entry, vec![Part::text(limit)], Vec::new()));
+                (TaskState::Failed, Some(extension(json!({ "stopReason": stop }))))
             }
             Outcome::Cancelled => (TaskState::Canceled, None),
             Outcome::Failed { reason, message } => {

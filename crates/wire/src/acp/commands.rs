@@ -1,6 +1,6 @@
 //! Slash commands: what a client can do in a session without asking the model.
 
-use gander_domain::{Command, ResetReason, Seq};
+use gander_domain::{Command, ResetReason, Seq, SlashCommand};
 
 use super::input::title;
 use super::schema::{
@@ -21,24 +21,13 @@ pub enum Slash {
     Title(String),
 }
 
-/// A command that is a session's own, such as a prompt of an MCP server: what is typed goes to the session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// What is typed after the slash.
-    pub name: String,
-    /// What it is for.
-    pub description: String,
-    /// What is typed after its name, in words; empty if nothing is.
-    pub hint: String,
-}
-
 /// All commands that every session has, as a client is told of them.
 pub(super) fn available() -> SessionUpdate {
     available_with(&[])
 }
 
 /// The same and these.
-pub(super) fn available_with(offers: &[Offer]) -> SessionUpdate {
+pub(super) fn available_with(offers: &[SlashCommand]) -> SessionUpdate {
     let title = UnstructuredCommandInput::new("the new title");
     let mut commands = vec![
         AvailableCommand::new("clear", "Start over with an empty conversation in the same workspace"),
@@ -55,7 +44,7 @@ pub(super) fn for_agent(name: &str) -> Option<String> {
     (name == COMPACT).then(|| format!("/{name}"))
 }
 
-fn offered(offer: &Offer) -> AvailableCommand {
+fn offered(offer: &SlashCommand) -> AvailableCommand {
     let command = AvailableCommand::new(offer.name.clone(), offer.description.clone());
     if offer.hint.is_empty() {
         return command;

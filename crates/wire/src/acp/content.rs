@@ -1,7 +1,5 @@
 //! Content blocks and parts: checked on the way in, translated on the way out.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use gander_domain::{Part, ToolContent};
 use serde_json::{Map, Value};
 
@@ -10,10 +8,8 @@ use super::schema::{
     ImageContent, ResourceLink, Terminal, TextContent, TextResourceContents, ToolCallContent,
 };
 use super::types::Profile;
+use crate::check;
 use crate::jsonrpc::Error;
-
-/// The largest picture, sound or blob in bytes, decoded.
-pub const MAX_BLOB: usize = 10 * 1024 * 1024;
 
 /// A prompt's blocks as parts. Nothing is fetched: a link stays a link.
 pub fn parts(blocks: Vec<ContentBlock>, profile: &Profile) -> Result<Vec<Part>, Error> {
@@ -76,24 +72,19 @@ fn part(block: ContentBlock, profile: &Profile) -> Result<Part, Error> {
     }
 }
 
-pub(crate) fn picture(image: ImageContent) -> Result<Part, Error> {
-    let bytes = decode(&image.data)?;
-    let mime = image.mime_type.to_ascii_lowercase();
-    match picture_type(&bytes) {
-        Some(found) if found == mime || (found == "image/jpeg" && mime == "image/jpg") => {
-            Ok(Part::Image { mime: found.to_owned(), data: image.data, uri: image.uri })
-        }
-        Some(_) | None => Err(Error::invalid_params(format!("picture is not of the type it claims: {mime}"))),
-    }
+/// A picture of a type that models see.
+fn picture(image: ImageContent) -> Result<Part, Error> {
+    checked(Part::Image { mime: check::normalised(&image.mime_type), data: image.data, uri: image.uri })
 }
 
 fn sound(audio: AudioContent) -> Result<Part, Error> {
-    decode(&audio.data)?;
-    let mime = audio.mime_type.to_ascii_lowercase();
-    if !mime.starts_with("audio/") {
-        return Err(Error::invalid_params(format!("not a type of sound: {mime}")));
-    }
-    Ok(Part::Audio { mime, data: audio.data })
+    checked(Part::Audio { mime: audio.mime_type.to_ascii_lowercase(), data: audio.data })
+}
+
+fn checked(part: Part) -> Result<Part, Error> {
+    // Whether there are any is said in the greeting, and was checked before.
+    check::media_for(&part, &["*/*".to_owned()]).map_err(|error| Error::invalid_params(error.to_string()))?;
+    Ok(part)
 }
 
 fn link_part(link: ResourceLink) -> Result<Part, Error> {
@@ -115,15 +106,12 @@ fn link_part(link: ResourceLink) -> Result<Part, Error> {
 fn resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
     let (uri, mime, text, blob) = match resource.resource {
         EmbeddedResourceResource::TextResourceContents(text) => (text.uri, text.mime_type, Some(text.text), None),
-        EmbeddedResourceResource::BlobResourceContents(blob) => {
-            decode(&blob.blob)?;
-            (blob.uri, blob.mime_type, None, Some(blob.blob))
-        }
+        EmbeddedResourceResource::BlobResourceContents(blob) => (blob.uri, blob.mime_type, None, Some(blob.blob)),
         // see `part`
         _ => return Err(Error::invalid_params("resource of an unknown kind")),
     };
     no_nul("uri", &uri)?;
-    Ok(Part::Resource { uri, mime, text, blob })
+    checked(Part::Resource { uri, mime, text, blob })
 }
 
 fn link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
@@ -135,33 +123,6 @@ fn link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> Cont
         link = link.annotations(more.get("annotations").and_then(|value| serde_json::from_value(value.clone()).ok()));
     }
     ContentBlock::ResourceLink(link)
-}
-
-fn decode(data: &str) -> Result<Vec<u8>, Error> {
-    if data.len() > MAX_BLOB.div_ceil(3) * 4 {
-        return Err(Error::invalid_params(format!("content is larger than this many bytes: {MAX_BLOB}")));
-    }
-    STANDARD.decode(data).map_err(|error| Error::invalid_params(format!("content is not base64: {error}")))
-}
-
-/// True if base64 is a picture of the type it claims, or of one that nobody here knows by its first bytes.
-pub(crate) fn is_picture(mime: &str, data: &str) -> bool {
-    let known = ["image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"];
-    let mime = mime.to_ascii_lowercase();
-    let start = &data[..data.floor_char_boundary(24.min(data.len() / 4 * 4))];
-    let found = STANDARD.decode(start).ok().and_then(|bytes| picture_type(&bytes));
-    !known.contains(&mime.as_str()) || found.is_some_and(|found| found == mime.replace("jpg", "jpeg"))
-}
-
-/// What the first bytes say, whatever the sender says.
-fn picture_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
-        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
 }
 
 /// Refuses what no store can hold in an id, name or path.

@@ -2,15 +2,13 @@
 
 use std::io::Write;
 
-use gander_domain::{MessageId, SessionId, Settings};
+use gander_domain::{MessageId, SessionCatalog, SessionId, Settings};
 use serde::Serialize;
 
 use super::options::{config_options, current_mode};
 use super::output::{Chunk, Update, Voice};
 use super::schema::{ConfigOptionUpdate, CurrentModeUpdate, SessionUpdate};
-use super::types::Catalog;
-use crate::jsonrpc::Outbox;
-use crate::jsonrpc::json;
+use crate::jsonrpc::{Outbox, json};
 
 /// No line of text is longer than this: readers with a fixed 64 KiB line buffer are common.
 const MAX_LINE: usize = 60 * 1024;
@@ -31,7 +29,7 @@ impl Prefix {
 }
 
 /// Appends one update: one message, or more if its text is long.
-pub(super) fn update(out: &mut Outbox, prefix: &Prefix, catalog: &Catalog, update: &Update<'_>) {
+pub(super) fn update(out: &mut Outbox, prefix: &Prefix, catalog: &SessionCatalog, update: &Update<'_>) {
     match update {
         Update::Text(chunk) => text(out, prefix, chunk),
         Update::Settings { settings, mode_changed } => {
@@ -48,7 +46,7 @@ pub(super) fn update(out: &mut Outbox, prefix: &Prefix, catalog: &Catalog, updat
     }
 }
 
-fn options(catalog: &Catalog, settings: &Settings) -> SessionUpdate {
+fn options(catalog: &SessionCatalog, settings: &Settings) -> SessionUpdate {
     SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(config_options(catalog, settings)))
 }
 
@@ -116,7 +114,7 @@ mod tests {
             let id = "018f0000-0000-7000-8000-000000000001".parse().unwrap();
             let chunk = Chunk { voice: Voice::Agent, message: MessageId::new(id), part: 0, text: Cow::Borrowed(&text) };
             let mut out = Outbox::default();
-            update(&mut out, &Prefix::new(SessionId::new(id)), &Catalog::default(), &Update::Text(chunk));
+            update(&mut out, &Prefix::new(SessionId::new(id)), &SessionCatalog::default(), &Update::Text(chunk));
             let mut joined = String::new();
             for (_, line) in out.messages() {
                 assert!(line.len() <= MAX_LINE, "{}", line.len());

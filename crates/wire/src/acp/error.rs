@@ -1,55 +1,25 @@
 //! Why a request is refused, and how that reads on the wire.
 
-use gander_domain::{CommandError, Outcome, RunId, SessionId};
+use gander_domain::{CommandError, Outcome, RunId, ServiceError};
 use serde_json::{Value, json};
 
 use crate::jsonrpc::{Code, Error};
 
-/// Why the server refuses a request.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Refusal {
-    /// It does not exist, or belongs to somebody else: the same to whoever asks.
-    #[error("session not found: {0}")]
-    UnknownSession(SessionId),
-    /// The session machine said no.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// The working directory cannot be used.
-    #[error("cwd cannot be used: {0}")]
-    BadWorkspace(String),
-    /// Something else in the parameters.
-    #[error("invalid params: {0}")]
-    BadParams(String),
-    /// Nobody here knows the method.
-    #[error("method not found: {0}")]
-    UnknownMethod(String),
-    /// The client must log in first.
-    #[error("authentication required")]
-    AuthRequired,
-    /// A command may be named by local peers only; the setting that would allow it.
-    #[error("not allowed here, see the setting: {0}")]
-    Forbidden(String),
-    /// Not now: the server drains or its store is read-only.
-    #[error("unavailable: {0}")]
-    Unavailable(String),
-    /// Something broke; the details are in the log.
-    #[error("internal error: {0}")]
-    Internal(String),
-}
-
 /// How a refusal reads on the wire.
-pub fn refusal(refusal: &Refusal) -> Error {
+pub fn refusal(refusal: &ServiceError) -> Error {
     let error = |code| Error::new(code, refusal.to_string());
     match refusal {
-        Refusal::UnknownSession(session) => unknown_session(&session.to_string()),
-        Refusal::Command(command) => command_error(command),
-        Refusal::BadWorkspace(_) => error(Code::InvalidParams).with_data(reason("bad_cwd")),
-        Refusal::BadParams(_) => error(Code::InvalidParams),
-        Refusal::UnknownMethod(method) => Error::method_not_found(method),
-        Refusal::AuthRequired => error(Code::AuthRequired),
-        Refusal::Forbidden(_) => error(Code::InvalidParams).with_data(reason("forbidden")),
-        Refusal::Unavailable(_) => error(Code::Internal).with_data(reason("unavailable")),
-        Refusal::Internal(_) => error(Code::Internal),
+        ServiceError::UnknownSession(session) => unknown_session(&session.to_string()),
+        ServiceError::Command(command) => command_error(command),
+        ServiceError::BadWorkspace(_) => error(Code::InvalidParams).with_data(reason("bad_cwd")),
+        ServiceError::BadParams(_) => error(Code::InvalidParams),
+        ServiceError::UnknownMethod(method) => Error::method_not_found(method),
+        ServiceError::AuthRequired => error(Code::AuthRequired),
+        ServiceError::Forbidden(_) | ServiceError::Denied(_) => {
+            error(Code::InvalidParams).with_data(reason("forbidden"))
+        }
+        ServiceError::Unavailable(_) => error(Code::Internal).with_data(reason("unavailable")),
+        ServiceError::Internal(_) => error(Code::Internal),
     }
 }
 
@@ -65,7 +35,7 @@ pub fn not_initialized() -> Error {
 
 /// The client logged out.
 pub fn login_needed() -> Error {
-    refusal(&Refusal::AuthRequired)
+    refusal(&ServiceError::AuthRequired)
 }
 
 /// The caller took the request back.

@@ -4,6 +4,7 @@
 //! machines without IO. Everything that can be a plain function is one: [`input`] makes requests into what they ask for,
 //! [`output`] makes log entries into updates, [`content`] and [`options`] translate both ways.
 
+mod acp_options;
 pub mod client;
 mod commands;
 mod connection;
@@ -21,16 +22,15 @@ mod question;
 pub mod types;
 mod v2;
 
+pub use acp_options::AcpOptions;
 pub use client::Client;
-pub use commands::{Offer, Slash};
+pub use commands::Slash;
 pub use connection::Connection;
 pub use dialect::Dialect;
-pub use error::Refusal;
 pub use host::{HostAnswer, HostCall, HostCallId, HostError};
 pub use output::{Update, join, project};
 pub use types::{
-    Abilities, ArchiveFilter, Catalog, Intent, Listed, Login, Model, Presence, Profile, SessionParams, Ticket,
-    Withdrawal,
+    Abilities, ArchiveFilter, Intent, Listed, Login, Presence, Profile, SessionParams, Ticket, Withdrawal,
 };
 
 /// The wire types of version 1.

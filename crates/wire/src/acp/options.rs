@@ -1,13 +1,12 @@
 //! A session's settings as modes and config options, and back.
 
 use gander_domain::roster::is_same;
-use gander_domain::{Effort, Policy, Routing, Settings, SettingsPatch, Way};
+use gander_domain::{Effort, Policy, Routing, SessionCatalog, Settings, SettingsPatch, Way};
 
 use super::limits;
 use super::schema::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState,
 };
-use super::types::Catalog;
 use crate::goose;
 use crate::jsonrpc::Error;
 
@@ -18,7 +17,7 @@ const POLICY: &str = "policy";
 const ROUTING: &str = "routing";
 
 /// The current mode and all that can be chosen.
-pub fn modes(catalog: &Catalog, settings: &Settings) -> Option<SessionModeState> {
+pub fn modes(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionModeState> {
     let mode =
         |way: &Way| SessionMode::new(way.name.clone(), way.mode.name.clone()).description(way.mode.description.clone());
     let modes: Vec<_> = catalog.roster.open_to(settings).map(mode).collect();
@@ -26,19 +25,19 @@ pub fn modes(catalog: &Catalog, settings: &Settings) -> Option<SessionModeState>
 }
 
 /// The name of the mode that a session is in, among those that it can be set to.
-pub fn current_mode(catalog: &Catalog, settings: &Settings) -> String {
+pub fn current_mode(catalog: &SessionCatalog, settings: &Settings) -> String {
     catalog.roster.way_of(settings).map_or_else(|| settings.mode.clone(), |way| way.name.clone())
 }
 
 /// Every option with its current value.
-pub fn config_options(catalog: &Catalog, settings: &Settings) -> Vec<SessionConfigOption> {
+pub fn config_options(catalog: &SessionCatalog, settings: &Settings) -> Vec<SessionConfigOption> {
     let first = [mode(catalog, settings), model(catalog, settings), effort(catalog, settings), Some(policy(settings))];
     let routed = catalog.roster.open_to(settings).nth(1).map(|_| routing(settings));
     first.into_iter().chain([routed]).flatten().chain(limits::options(settings)).collect()
 }
 
 /// The change of settings that a value for an option means.
-pub fn patch(catalog: &Catalog, settings: &Settings, option: &str, value: &str) -> Result<SettingsPatch, Error> {
+pub fn patch(catalog: &SessionCatalog, settings: &Settings, option: &str, value: &str) -> Result<SettingsPatch, Error> {
     let unchanged = SettingsPatch::default();
     let options = config_options(catalog, settings);
     if !options.iter().any(|known| *known.id.0 == *option) {
@@ -74,34 +73,34 @@ pub fn patch(catalog: &Catalog, settings: &Settings, option: &str, value: &str) 
 }
 
 /// The change of settings that a mode means.
-pub fn mode_patch(catalog: &Catalog, settings: &Settings, mode: &str) -> Result<SettingsPatch, Error> {
+pub fn mode_patch(catalog: &SessionCatalog, settings: &Settings, mode: &str) -> Result<SettingsPatch, Error> {
     patch(catalog, settings, MODE, mode)
 }
 
 const POLICIES: [Policy; 4] = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto];
 
-fn mode(catalog: &Catalog, settings: &Settings) -> Option<SessionConfigOption> {
+fn mode(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     let described = |way: &Way| choice(&way.name, &way.mode.name).description(way.mode.description.clone());
     let choices: Vec<_> = catalog.roster.open_to(settings).map(described).collect();
     let option = || SessionConfigOption::select(MODE, "Mode", current_mode(catalog, settings), choices.clone());
     (!choices.is_empty()).then(|| option().category(SessionConfigOptionCategory::Mode))
 }
 
-fn model(catalog: &Catalog, settings: &Settings) -> Option<SessionConfigOption> {
+fn model(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     let current = settings.model.clone().or_else(|| catalog.default_model.clone())?;
     let choices: Vec<_> = models(catalog, settings).map(|(id, name)| choice(id, name)).collect();
     Some(SessionConfigOption::select(MODEL, "Model", current, choices).category(SessionConfigOptionCategory::Model))
 }
 
 /// Every model that can be chosen; the current one is among them even if the server does not list it.
-fn models<'a>(catalog: &'a Catalog, settings: &'a Settings) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn models<'a>(catalog: &'a SessionCatalog, settings: &'a Settings) -> impl Iterator<Item = (&'a str, &'a str)> {
     let listed = catalog.models.iter().map(|model| (model.id.as_str(), model.name.as_str()));
     let current = settings.model.as_deref().or(catalog.default_model.as_deref());
     let unlisted = current.filter(|current| catalog.models.iter().all(|model| model.id != *current));
     listed.chain(unlisted.map(|id| (id, id)))
 }
 
-fn effort(catalog: &Catalog, settings: &Settings) -> Option<SessionConfigOption> {
+fn effort(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     if catalog.efforts.is_empty() {
         return None;
     }

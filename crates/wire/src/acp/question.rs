@@ -1,6 +1,6 @@
 //! Questions as requests to a client, and its answers as replies.
 
-use gander_domain::{Ask, Choice, ChoiceKind, Question, QuestionId, Reply, SessionId, SessionView};
+use gander_domain::{Ask, Choice, ChoiceKind, Plan, Question, QuestionId, Reply, SessionId, SessionView};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -15,9 +15,24 @@ use crate::jsonrpc::{Error, Peer, RequestId};
 /// Where in `_meta` of an approval a changed plan stands.
 const PLAN: &str = "gander/plan";
 
+/// Where in `_meta` of a question that is asked again stands why the last answer was none.
+const REFUSED: &str = "gander/refused";
+
+/// Of what a client sent no more than this is told back.
+const MAX_QUOTED: usize = 64;
+
 /// The id of a question's request: the same at every client and after every restart.
 pub(super) fn request_id(question: QuestionId) -> RequestId {
     RequestId::text(question.to_string())
+}
+
+/// What a client's answer is, if it is no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoReply {
+    /// The client leaves the question to others.
+    Withdrew(Withdrawal),
+    /// It answers with something that was not asked for.
+    Unfit(String),
 }
 
 /// Sends the question, if this client can answer such a one. True if it is asked now.
@@ -29,23 +44,43 @@ pub(super) fn ask<C>(
     context: C,
 ) -> bool {
     let id = request_id(question.id);
+    match request(abilities, view, question) {
+        Some((method, params)) => peer.request(id, method, &params, context),
+        None => false,
+    }
+}
+
+/// Sends the question once more, and why the last answer was none.
+pub(super) fn ask_again<C>(
+    peer: &mut Peer<C>,
+    abilities: Abilities,
+    view: &SessionView,
+    question: &Question,
+    why: &str,
+    context: C,
+) {
+    if let Some((method, mut params)) = request(abilities, view, question) {
+        params["_meta"] = json!({ REFUSED: why });
+        peer.request(request_id(question.id), method, &params, context);
+    }
+}
+
+fn request(abilities: Abilities, view: &SessionView, question: &Question) -> Option<(&'static str, Value)> {
+    const ELICITATION: &str = "elicitation/create";
     match &question.ask {
         Ask::Choose { choices } => {
-            let params = permission(view, question, choices);
-            peer.request(id, "session/request_permission", &params, context)
+            let params = serde_json::to_value(permission(view, question, choices)).ok()?;
+            Some(("session/request_permission", params))
         }
-        Ask::Form { schema } => {
-            abilities.forms && peer.request(id, "elicitation/create", &form(view.session, question, schema), context)
-        }
-        Ask::Visit { url } => {
-            abilities.visits && peer.request(id, "elicitation/create", &visit(view.session, question, url), context)
-        }
+        Ask::Form { schema } if abilities.forms => Some((ELICITATION, form(view.session, question, schema))),
+        Ask::Visit { url } if abilities.visits => Some((ELICITATION, visit(view.session, question, url))),
+        Ask::Form { .. } | Ask::Visit { .. } => None,
     }
 }
 
 /// What the client's answer means. Only a clear choice is a reply.
-pub(super) fn reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, Withdrawal> {
-    let json = result.map_err(|_| Withdrawal::Failed)?.get();
+pub(super) fn reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
+    let json = result.map_err(|_| NoReply::Withdrew(Withdrawal::Failed))?.get();
     match &question.ask {
         Ask::Choose { .. } => chosen(question, json),
         Ask::Form { .. } | Ask::Visit { .. } => filled(json),
@@ -103,28 +138,38 @@ fn scoped(mut params: Value, question: &Question) -> Value {
     params
 }
 
-fn chosen(question: &Question, json: &str) -> Result<Reply, Withdrawal> {
-    let response: RequestPermissionResponse = serde_json::from_str(json).map_err(|_| Withdrawal::Failed)?;
+fn chosen(question: &Question, json: &str) -> Result<Reply, NoReply> {
+    let unreadable = |_| NoReply::Unfit("the result is no outcome of session/request_permission".to_owned());
+    let response: RequestPermissionResponse = serde_json::from_str(json).map_err(unreadable)?;
     match response.outcome {
-        RequestPermissionOutcome::Cancelled => Err(Withdrawal::Cancelled),
+        RequestPermissionOutcome::Cancelled => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
         RequestPermissionOutcome::Selected(selected) => {
-            let choice = question.choice(&selected.option_id.0).ok_or(Withdrawal::Failed)?;
+            let choice = question.choice(&selected.option_id.0);
+            let choice = choice.ok_or_else(|| unfit("no such option", &selected.option_id.0))?;
             let edited = response.meta.as_ref().and_then(|meta| meta.get(PLAN)).filter(|_| question.plan.is_some());
             if let (Some(plan), ChoiceKind::AllowOnce | ChoiceKind::AllowAlways) = (edited, choice.kind) {
+                Plan::edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
             }
             Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
         }
-        _ => Err(Withdrawal::Failed), // open in the schema crate: an unknown outcome is never approval
+        // Open in the schema crate: an unknown outcome is never approval.
+        _ => Err(NoReply::Unfit("no such outcome".to_owned())),
     }
 }
 
-fn filled(json: &str) -> Result<Reply, Withdrawal> {
-    let response: Value = serde_json::from_str(json).map_err(|_| Withdrawal::Failed)?;
+fn unfit(what: &str, said: &str) -> NoReply {
+    NoReply::Unfit(format!("{what}: {}", &said[..said.floor_char_boundary(MAX_QUOTED)]))
+}
+
+fn filled(json: &str) -> Result<Reply, NoReply> {
+    let unreadable = |_| NoReply::Unfit("the result is no action of elicitation/create".to_owned());
+    let response: Value = serde_json::from_str(json).map_err(unreadable)?;
     match response["action"].as_str() {
         Some("accept") => Ok(Reply::Filled { content: response.get("content").cloned().unwrap_or_else(|| json!({})) }),
         Some("decline") => Ok(Reply::Declined),
-        Some("cancel") => Err(Withdrawal::Cancelled),
-        Some(_) | None => Err(Withdrawal::Failed),
+        Some("cancel") => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
+        Some(other) => Err(unfit("no such action", other)),
+        None => Err(NoReply::Unfit("the result has no action".to_owned())),
     }
 }

@@ -1,8 +1,6 @@
 //! What passes between a [`Connection`](super::Connection) and the server around it.
 
-use std::sync::Arc;
-
-use gander_domain::{Command, Effort, QuestionId, Roster, SessionId, Timestamp};
+use gander_domain::{Command, QuestionId, SessionId, Timestamp};
 use serde_json::Value;
 
 use super::host::{HostAnswer, HostCallId, HostError};
@@ -37,28 +35,6 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
     /// For programs.
-    pub id: String,
-    /// For people.
-    pub name: String,
-}
-
-/// What a session can be set to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Catalog {
-    /// All agents and the names of their modes.
-    pub roster: Arc<Roster>,
-    /// Models that can be chosen.
-    pub models: Vec<Model>,
-    /// The model of a session that chose none.
-    pub default_model: Option<String>,
-    /// How hard the model can be told to think; empty: it cannot.
-    pub efforts: Vec<Effort>,
-}
-
-/// A model that can be chosen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Model {
-    /// `provider/model`.
     pub id: String,
     /// For people.
     pub name: String,

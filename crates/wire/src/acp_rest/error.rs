@@ -1,5 +1,6 @@
 //! Errors as this protocol tells them. Its clients know three codes and throw on any other.
 
+use gander_domain::show;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,17 +31,17 @@ pub enum ErrorCode {
 impl Error {
     /// The request is wrong.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::InvalidInput, message: message.into(), data: None }
+        Self { code: ErrorCode::InvalidInput, message: show::visible(&message.into()), data: None }
     }
 
     /// What it names is not there.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::NotFound, message: message.into(), data: None }
+        Self { code: ErrorCode::NotFound, message: show::visible(&message.into()), data: None }
     }
 
     /// Something is not to be had now.
     pub fn server(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::ServerError, message: message.into(), data: None }
+        Self { code: ErrorCode::ServerError, message: show::visible(&message.into()), data: None }
     }
 
     /// With a reason for programs.
@@ -71,9 +72,19 @@ impl Refusal {
         Self { status: 404, error: Error::not_found(message) }
     }
 
+    /// Two of its ids are meant to be one.
+    pub fn disagreement(message: impl Into<String>) -> Self {
+        Self { status: 400, error: Error::invalid(message) }
+    }
+
+    /// Its run id stands for another request.
+    pub fn run_id_reused(message: impl Into<String>) -> Self {
+        Self { status: 409, error: Error::invalid(message).because("run_id_reused") }
+    }
+
     /// Not in this state.
     pub fn wrong_state(message: impl Into<String>) -> Self {
-        Self { status: 403, error: Error::server(message) }
+        Self { status: 403, error: Error::invalid(message) }
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::error::Refusal;
 use super::part::part;
 use super::types::{Message, RunMode, Session, Time};
+use crate::check;
 
 /// A run that a client wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,8 @@ pub struct Resume {
     pub message: Message,
     /// How the client wants to hear of the rest.
     pub mode: RunMode,
+    /// The session that the run is in, if the client says so.
+    pub session: Option<SessionId>,
 }
 
 #[derive(Deserialize)]
@@ -70,6 +73,13 @@ struct CreateBody {
 struct ResumeBody {
     await_resume: AwaitResume,
     mode: RunMode,
+    run_id: Option<RunId>,
+    session_id: Option<SessionId>,
+}
+
+#[derive(Deserialize)]
+struct CancelBody {
+    run_id: Option<RunId>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +98,7 @@ impl NewRun {
             return Err(Refusal::unreadable(format!("agent_name must be lower-case letters, digits, - and _: {name}")));
         }
         let place = place(body.session_id, body.session)?;
+        check_links(&body.input)?;
         let mut lines = body.input.iter().map(line).collect::<Result<Vec<_>, _>>()?;
         let talk = lines.iter().any(|line| line.role == Role::Agent);
         let asked = if talk { lines.pop().into_iter().collect() } else { std::mem::take(&mut lines) };
@@ -101,15 +112,44 @@ impl NewRun {
 }
 
 impl Resume {
-    /// Reads the body of `POST /runs/{id}`.
-    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
-        let ResumeBody { await_resume, mode } = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    /// Reads the body of `POST /runs/{id}`. acp-sdk names the run in it once more.
+    pub fn read(run: RunId, body: &[u8]) -> Result<Self, Refusal> {
+        let body: ResumeBody = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+        let ResumeBody { await_resume, mode, run_id, session_id } = body;
+        same_run(run, run_id)?;
         if await_resume.kind != "message" {
             return Err(Refusal::wrong_state(format!("a message is awaited, not: {}", await_resume.kind)));
         }
         let message = await_resume.message.ok_or_else(|| Refusal::unreadable("await_resume has no message"))?;
         line(&message)?;
-        Ok(Self { message, mode })
+        Ok(Self { message, mode, session: session_id })
+    }
+}
+
+/// Checks the body of `POST /runs/{id}/cancel`. It needs none; one that names a run names this one.
+pub fn check_cancel(run: RunId, body: &[u8]) -> Result<(), Refusal> {
+    if body.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    let body: Option<CancelBody> = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    same_run(run, body.and_then(|body| body.run_id))
+}
+
+fn same_run(address: RunId, body: Option<RunId>) -> Result<(), Refusal> {
+    match body {
+        Some(named) if named != address => {
+            Err(Refusal::disagreement(format!("run_id of the body and the run of the address differ: {named}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A prompt points to the web alone. What a stored history points to is data and not asked about.
+fn check_links(messages: &[Message]) -> Result<(), Refusal> {
+    let links = messages.iter().flat_map(|message| &message.parts).filter_map(|part| part.content_url.as_deref());
+    match links.into_iter().find(|link| !check::is_web_link(link)) {
+        Some(link) => Err(Refusal::unreadable(format!("content_url must be http or https: {}", shortened(link)))),
+        None => Ok(()),
     }
 }
 
@@ -126,8 +166,7 @@ fn place(id: Option<SessionId>, session: Option<Session>) -> Result<Place, Refus
     let Some(session) = session else { return Ok(id.map_or(Place::New, Place::Named)) };
     let named = session.id.parse::<SessionId>().map_err(|_| Refusal::unreadable("session.id must be a UUID"))?;
     if id.is_some_and(|id| id != named) {
-        let error = super::Error::invalid("session_id and session.id differ");
-        return Err(Refusal { status: 400, error });
+        return Err(Refusal::disagreement("session_id and session.id differ"));
     }
     Ok(Place::Described(named, session.history))
 }

@@ -12,6 +12,9 @@ use super::question::await_request;
 use super::types::{Event, Message, MessagePart, Run, RunStatus, Time};
 use crate::artifact::Saved;
 
+/// So many bytes of a run's output are kept while its events are told: who reads slowly must not hold all of it.
+const KEPT: usize = 64 * 1024;
+
 /// Whoever hears the events.
 type Tell<'a> = &'a mut dyn FnMut(&Event<'_>);
 
@@ -28,6 +31,18 @@ pub struct RunReading {
     prompt: Prompt,
     /// Where the client can read what was put away.
     shelf: Option<String>,
+    output: Output,
+}
+
+/// Whether a run's output is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Output {
+    /// All of it, always.
+    Complete,
+    /// All of it so far: about so many bytes.
+    Counted(usize),
+    /// It became too long, and was let go; about so many bytes came since.
+    LetGo(usize),
 }
 
 /// What the client sent, with its own times.
@@ -70,12 +85,42 @@ impl RunReading {
         };
         let role = format!("agent/{agent}");
         let (calls, questions, prompt) = (Vec::new(), Vec::new(), Prompt::default());
-        Self { run, role, stage: Stage::Nothing, open: None, calls, questions, prompt, shelf: None }
+        Self {
+            run,
+            role,
+            stage: Stage::Nothing,
+            open: None,
+            calls,
+            questions,
+            prompt,
+            shelf: None,
+            output: Output::Complete,
+        }
     }
 
     /// What is put away and too large to be told can be read at this address.
     pub fn with_shelf(self, shelf: String) -> Self {
         Self { shelf: Some(shelf), ..self }
+    }
+
+    /// Lets a long output go while events are told. Where it is [lacking](Self::lacks), another reading of the same
+    /// entries takes this one's place.
+    pub fn sparing(self) -> Self {
+        let weight = self.run.output.iter().flat_map(|message| &message.parts).map(weight).sum();
+        Self { output: Output::Counted(weight), ..self }
+    }
+
+    /// True if this entry's events tell the whole output, and it was let go.
+    pub fn lacks(&self, entry: &Entry) -> bool {
+        let whole = matches!(
+            entry.event,
+            Fact::RunQueued { .. }
+                | Fact::RunStarted { .. }
+                | Fact::RunEnded { .. }
+                | Fact::QuestionAsked { .. }
+                | Fact::QuestionAnswered { .. }
+        );
+        whole && matches!(self.output, Output::LetGo(_)) && entry.run == Some(self.run.run_id)
     }
 
     /// The run as it is now.
@@ -107,9 +152,13 @@ impl RunReading {
     pub fn tell(&mut self, entry: &Entry, tell: Tell<'_>) {
         let ours = entry.run == Some(self.run.run_id);
         let between = entry.run.is_none() && self.stage != Stage::Nothing && !self.run.status.is_terminal();
-        if !ours && !between {
-            return;
+        if ours || between {
+            self.tell_own(entry, tell);
+            self.let_go(entry);
         }
+    }
+
+    fn tell_own(&mut self, entry: &Entry, tell: Tell<'_>) {
         let at = Time(entry.at);
         match &entry.event {
             Fact::RunQueued { .. } => self.created(entry, Stage::Queued, tell),
@@ -150,6 +199,29 @@ impl RunReading {
         }
     }
 
+    /// Keeps no more of the output than is worth keeping: of the message that grows, how many parts it has.
+    fn let_go(&mut self, entry: &Entry) {
+        let counted = |bytes| {
+            if let Fact::PartDelta { text, .. } = &entry.event {
+                return bytes + text.len();
+            }
+            self.run.output.iter().flat_map(|message| &message.parts).map(weight).sum()
+        };
+        self.output = match self.output {
+            Output::Complete => return,
+            Output::Counted(bytes) => Output::Counted(counted(bytes)),
+            Output::LetGo(bytes) => Output::LetGo(counted(bytes)),
+        };
+        if let Output::Counted(bytes) | Output::LetGo(bytes) = self.output
+            && bytes > KEPT
+        {
+            self.output = Output::LetGo(0);
+            let open = self.open.as_mut().and_then(|open| open.place.as_mut()).map(|place| std::mem::replace(place, 0));
+            let open = open.map(|place| self.run.output.swap_remove(place));
+            self.run.output = open.map(emptied).into_iter().collect();
+        }
+    }
+
     /// The door that took the run in left word for itself: who serves it, and how the client calls its session.
     fn created(&mut self, entry: &Entry, stage: Stage, tell: Tell<'_>) {
         self.stage = stage;
@@ -181,6 +253,11 @@ impl RunReading {
         self.run.status = match outcome {
             Outcome::Completed { stop: StopReason::Refusal } => {
                 self.run.error = Some(Error::server("the model refused").because("refusal"));
+                RunStatus::Failed
+            }
+            Outcome::Completed { stop: StopReason::MaxTurns } => {
+                let limit = StopReason::MaxTurns.limit().unwrap_or_default();
+                self.run.error = Some(Error::server(limit).because("max_turns"));
                 RunStatus::Failed
             }
             Outcome::Completed { stop } => {
@@ -326,6 +403,20 @@ impl RunReading {
             tell(&Event::RunAwaiting { run: &self.run });
         }
     }
+}
+
+/// The same message of parts in which nothing is said.
+fn emptied(message: Message) -> Message {
+    let part = |part: MessagePart| {
+        if part.content.is_some() { MessagePart::text(String::new()) } else { thought(String::new()) }
+    };
+    Message { parts: message.parts.into_iter().map(part).collect(), ..message }
+}
+
+/// About the size of a part.
+fn weight(part: &MessagePart) -> usize {
+    let beside = part.metadata.as_ref().map_or(0, |metadata| json!(metadata).to_string().len());
+    part.content.as_ref().map_or(0, String::len) + beside
 }
 
 fn other(kind: &str, value: Value, tell: Tell<'_>) {

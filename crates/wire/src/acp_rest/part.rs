@@ -1,12 +1,11 @@
 //! Parts of messages, both ways.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use gander_domain::{Part, ToolCall, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::error::Error;
 use super::types::{ContentEncoding, MessagePart};
+use crate::check;
 
 /// A part that the agent is shown.
 pub fn part(part: &MessagePart) -> Result<Part, Error> {
@@ -24,10 +23,11 @@ pub fn part(part: &MessagePart) -> Result<Part, Error> {
     let content = content.clone().unwrap_or_default();
     let named = name.as_deref().is_some_and(|name| !name.is_empty());
     match content_encoding {
-        ContentEncoding::Base64 if STANDARD.decode(&content).is_err() => {
-            Err(Error::invalid("content is not what content_encoding says: base64"))
+        ContentEncoding::Base64 => {
+            let part = binary(name.clone(), mime, content);
+            check::media(&part).map_err(|error| Error::invalid(error.to_string()))?;
+            Ok(part)
         }
-        ContentEncoding::Base64 => Ok(binary(name.clone(), mime, content)),
         ContentEncoding::Plain if !named && is_words(mime) => Ok(Part::Text { text: content }),
         ContentEncoding::Plain => {
             let uri = name.clone().unwrap_or_default();

@@ -18,6 +18,11 @@ pub fn await_request(role: &str, question: &Question, at: Time) -> AwaitRequest 
     AwaitRequest::Message { message }
 }
 
+/// The question that a message says it answers, if it says so.
+pub fn named(message: &Message) -> Option<String> {
+    content(message)?.get("question")?.as_str().map(str::to_owned)
+}
+
 /// What a message answers, or what it would have to say.
 pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
     let (text, content) = (text(message), content(message));

@@ -1,5 +1,6 @@
 //! Errors: `detail` for clients in python, `error` for those in JavaScript, both in every body.
 
+use gander_domain::show;
 use serde_json::{Value, json};
 
 /// Why a request is not carried out.
@@ -30,7 +31,7 @@ pub struct Problem {
 impl Refusal {
     /// A refusal with one sentence.
     pub fn new(status: u16, detail: impl Into<String>) -> Self {
-        let error = detail.into();
+        let error = show::visible(&detail.into());
         Self { status, detail: Value::String(error.clone()), error }
     }
 
@@ -48,6 +49,17 @@ impl Refusal {
     pub fn unreadable(problems: &[Problem]) -> Self {
         let texts: Vec<String> = problems.iter().map(Problem::text).collect();
         Self { status: 422, detail: problems.iter().map(Problem::value).collect(), error: texts.join("; ") }
+    }
+
+    /// A body with one thing in it that cannot be.
+    pub fn invalid(place: &[&str], message: impl Into<String>, input: Value) -> Self {
+        Self::unreadable(&[Problem { kind: "value_error", place: steps(place), message: message.into(), input }])
+    }
+
+    /// A query with one thing in it that cannot be.
+    pub fn invalid_query(name: &str, kind: &'static str, message: impl Into<String>, input: &str) -> Self {
+        let place = ["query", name].map(Value::from).to_vec();
+        Self::unreadable(&[Problem { kind, place, message: message.into(), input: input.into() }])
     }
 
     /// A body that is no JSON.
@@ -81,11 +93,12 @@ impl Problem {
 
     fn text(&self) -> String {
         let place: Vec<String> = self.place.iter().map(|step| step.to_string().replace('"', "")).collect();
-        format!("{}: {}", place.join("."), self.message)
+        show::visible(&format!("{}: {}", place.join("."), self.message))
     }
 
     fn value(&self) -> Value {
-        json!({ "type": self.kind, "loc": self.place, "msg": self.message, "input": self.input })
+        let input = self.input.as_str().map_or_else(|| self.input.clone(), |text| Value::String(show::visible(text)));
+        json!({ "type": self.kind, "loc": self.place, "msg": show::visible(&self.message), "input": input })
     }
 }
 

@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use super::LONGEST_ID;
 use super::error::{Problem, Refusal};
 use super::part::{self, FunctionResponse, Sent, field};
-use crate::acp::content::is_picture;
 use crate::check;
 
 /// Names of functions that only this protocol itself calls.
@@ -44,6 +43,8 @@ pub struct RunRequest {
     pub one_event: bool,
     /// Said over a live connection.
     pub live: bool,
+    /// The run that is meant, if the client says so.
+    pub invocation: Option<String>,
 }
 
 /// What a run begins with.
@@ -89,7 +90,10 @@ impl RunRequest {
         let (content, parts) = message(object)?;
         let given = |name: &str| field(object, name).and_then(Value::as_str).map(str::to_owned);
         let address = match path {
-            Some(address) => address,
+            Some(address) => {
+                same_address(object, &address)?;
+                address
+            }
             None => {
                 require(object, &["userId", "sessionId"])?;
                 let app = given("appName")
@@ -108,7 +112,33 @@ impl RunRequest {
             run_config: map(object, "runConfig")?,
             one_event: field(object, "functionCallEventId").is_some(),
             live: false,
+            invocation: text(object, "invocationId")?.filter(|name| !name.is_empty()),
         })
+    }
+}
+
+/// What the body calls app, user and session is what the path calls them.
+fn same_address(object: &Map<String, Value>, path: &Address) -> Result<(), Refusal> {
+    let names = [("appName", &path.app), ("userId", &path.user), ("sessionId", &path.session)];
+    let differs = |(name, value): &(&'static str, &String)| {
+        let said = field(object, name)?;
+        let message = "Value error, the body and the path differ".to_owned();
+        let place = [json!("body"), json!(name)].to_vec();
+        let problem = Problem { kind: "value_error", place, message, input: said.clone() };
+        // An agent answers to its name with hyphens and with underscores.
+        let spelled = |text: &str| if *name == "appName" { text.replace('-', "_") } else { text.to_owned() };
+        let same = said.as_str().is_some_and(|said| spelled(said) == spelled(value));
+        (!same).then_some(problem)
+    };
+    let problems: Vec<Problem> = names.iter().filter_map(differs).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Refusal::unreadable(&problems)) }
+}
+
+fn text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, Refusal> {
+    match field(object, name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(unreadable(Problem::wrong("string_type", &[name], "a valid string", other))),
     }
 }
 
@@ -210,7 +240,8 @@ pub fn telemetry(body: &[u8]) -> Result<bool, Refusal> {
 pub fn checked_id(id: &str) -> Result<String, Refusal> {
     let id = id.trim();
     if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(|letter| letter.is_control() || letter == '/') {
-        return Err(Refusal::new(422, format!("an id has 1 to {LONGEST_ID} bytes, no slash and no control character")));
+        let message = format!("Value error, an id has 1 to {LONGEST_ID} bytes, no slash and no control character");
+        return Err(Refusal::invalid(&["sessionId"], message, json!(&id[..id.floor_char_boundary(64)])));
     }
     Ok(id.to_owned())
 }
@@ -281,14 +312,7 @@ fn message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<Sent>), Re
     let mut sent = Vec::new();
     for (index, value) in parts.iter().enumerate() {
         let place = [json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        let part = part::read(value, &place).map_err(|problem| unreadable(*problem))?;
-        if let Some(Sent::Part(Part::Image { mime, data, .. })) = &part
-            && !is_picture(mime, data)
-        {
-            let (place, message) = (place.to_vec(), format!("Input should be what it claims to be: {mime}"));
-            return Err(unreadable(Problem { kind: "value_error", place, message, input: Value::Null }));
-        }
-        sent.extend(part);
+        sent.extend(part::read(value, &place).map_err(|problem| unreadable(*problem))?);
     }
     Ok((Some(content.clone()), sent))
 }

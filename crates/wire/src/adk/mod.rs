@@ -6,6 +6,7 @@ mod error;
 pub mod info;
 pub mod input;
 pub mod live;
+mod member;
 pub mod output;
 pub mod part;
 pub mod trace;

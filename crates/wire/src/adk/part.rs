@@ -6,6 +6,8 @@ use gander_domain::{Part, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::error::Problem;
+use super::member::{WrongMember, wrong_member};
+use crate::check;
 
 /// Keys of a part that clients send. Others are refused, as the original does.
 const KNOWN: [&str; 14] = [
@@ -65,6 +67,9 @@ pub fn read(value: &Value, place: &[Value]) -> Result<Option<Sent>, Box<Problem>
     if let Some((key, found)) = object.iter().find(|(key, _)| !KNOWN.iter().any(|known| is(known, key))) {
         return Err(bad("extra_forbidden", &[key], "Extra inputs are not permitted".to_owned(), found));
     }
+    if let Some(WrongMember { kind, path, message, found }) = wrong_member(object) {
+        return Err(bad(kind, &path, message, found));
+    }
     let thought = field(object, "thought") == Some(&Value::Bool(true));
     if let Some(text) = field(object, "text") {
         let Some(text) = text.as_str() else {
@@ -86,6 +91,7 @@ pub fn read(value: &Value, place: &[Value]) -> Result<Option<Sent>, Box<Problem>
         let part = inline(data).ok_or_else(|| {
             bad("value_error", &["inlineData"], "Input should be base64 with a media type".to_owned(), &Value::Null)
         })?;
+        check::media(&part).map_err(|error| bad("value_error", &["inlineData"], error.to_string(), &Value::Null))?;
         return Ok(Some(Sent::Part(part)));
     }
     if let Some(file) = field(object, "fileData").and_then(Value::as_object) {
@@ -234,7 +240,7 @@ fn known(value: &Value) -> bool {
     !object.is_empty() && object.keys().all(|key| KNOWN.contains(&key.as_str()))
 }
 
-fn is(name: &str, key: &str) -> bool {
+pub(super) fn is(name: &str, key: &str) -> bool {
     key == name || key == snake(name)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gander_domain::{Entry, Event as Fact, Message, Part, Role, RunId, Timestamp, ToolCallId, Usage};
+use gander_domain::{Entry, Event as Fact, Message, Part, Role, RunId, Timestamp, ToolCall, ToolCallId, Usage};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -64,10 +64,19 @@ struct Open {
 
 impl Tracing<'_> {
     fn take(&mut self, entry: &Entry) {
+        let inside = self.is_inside(entry);
         match &entry.event {
             Fact::SessionCreated { settings, .. } => self.agent.clone_from(&settings.agent),
             Fact::SettingsChanged { patch } => self.agent = patch.agent.clone().unwrap_or_else(|| self.agent.clone()),
             Fact::RunStarted { .. } => self.start(entry),
+            Fact::RunEnded { .. } if inside => self.close(),
+            Fact::MessageDone { message } if inside => self.message(entry.at, message),
+            Fact::ToolCalled { call } if inside => self.called(entry.at, call),
+            Fact::ToolStarted { call } if inside => self.began(entry.at, *call),
+            Fact::ToolDone { call, .. } if inside => self.tool(entry.at, *call),
+            Fact::QuestionAnswered { .. } | Fact::RunRecovered { .. } if inside => self.freed(entry.at),
+            Fact::UsageAdded { usage } if inside => self.paid(usage),
+            Fact::Routed { route } if inside => self.handed_over(&route.mode),
             Fact::RunQueued { .. }
             | Fact::RunEnded { .. }
             | Fact::RunRecovered { .. }
@@ -92,24 +101,35 @@ impl Tracing<'_> {
             | Fact::Routed { .. }
             | Fact::Unknown(_) => {}
         }
-        let Some(open) = self.open.as_mut().filter(|open| entry.run == Some(open.run)) else { return };
-        open.last = entry.at;
-        if let Fact::RunEnded { .. } = &entry.event {
-            self.close();
-        } else if let Fact::MessageDone { message } = &entry.event {
-            self.message(entry.at, message);
-        } else if let Fact::ToolCalled { call } = &entry.event {
-            open.calls.insert(call.id, (call.name.clone(), entry.at));
-        } else if let Fact::ToolStarted { call } = &entry.event {
-            open.calls.entry(*call).and_modify(|(_, from)| *from = entry.at);
-        } else if let Fact::ToolDone { call, .. } = &entry.event {
-            self.tool(entry.at, *call);
-        } else if let Fact::QuestionAnswered { .. } | Fact::RunRecovered { .. } = &entry.event {
-            open.free = entry.at;
-        } else if let Fact::UsageAdded { usage } = &entry.event {
-            self.paid(usage);
-        } else if let Fact::Routed { route } = &entry.event {
-            open.agent.clone_from(&route.mode);
+    }
+
+    /// True if it belongs to the run under way, which it is then the last entry of.
+    fn is_inside(&mut self, entry: &Entry) -> bool {
+        let open = self.open.as_mut().filter(|open| entry.run == Some(open.run));
+        open.map(|open| open.last = entry.at).is_some()
+    }
+
+    fn called(&mut self, at: Timestamp, call: &ToolCall) {
+        if let Some(open) = &mut self.open {
+            open.calls.insert(call.id, (call.name.clone(), at));
+        }
+    }
+
+    fn began(&mut self, at: Timestamp, call: ToolCallId) {
+        if let Some((_, from)) = self.open.as_mut().and_then(|open| open.calls.get_mut(&call)) {
+            *from = at;
+        }
+    }
+
+    fn freed(&mut self, at: Timestamp) {
+        if let Some(open) = &mut self.open {
+            open.free = at;
+        }
+    }
+
+    fn handed_over(&mut self, mode: &str) {
+        if let Some(open) = &mut self.open {
+            mode.clone_into(&mut open.agent);
         }
     }
 

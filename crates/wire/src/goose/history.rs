@@ -9,6 +9,23 @@ use serde_json::Value;
 use super::content::{NATIVE, action_required, content};
 use super::types::{Message, Metadata, seconds};
 
+/// What people see of a session, told entry by entry and not kept.
+#[derive(Clone, Debug, Default)]
+pub struct Recital(Transcript);
+
+impl Recital {
+    /// What an entry says.
+    pub fn tell(&mut self, entry: &Entry) -> Vec<Value> {
+        self.0.apply(entry);
+        std::mem::take(&mut self.0.said).iter().filter_map(as_told).collect()
+    }
+
+    /// What waits for an answer.
+    pub fn asked(&self) -> Vec<Value> {
+        self.0.messages()
+    }
+}
+
 /// What people see of a session: whole messages, results of tools among them, and what waits for an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {

@@ -6,7 +6,6 @@ use gander_domain::{Ids, Message, MessageId, Native, Part, Role, ToolCallId, Too
 use serde_json::{Map, Value, json};
 
 use super::content::NATIVE;
-use crate::acp::schema::ImageContent;
 use crate::check;
 
 /// Why a message cannot be read.
@@ -21,15 +20,21 @@ pub enum BadMessage {
     /// Neither user nor assistant.
     #[error("role must be user or assistant: {0}")]
     BadRole(String),
-    /// A kind of content that nobody knows is fine; one without a kind is not.
+    /// Content has a type, also where its type is not known here.
     #[error("content without a type")]
     NoType,
+    /// A prompt's content is of a type that this server can hand to a model. A stored history may have others.
+    #[error("no such type of content: {0}")]
+    UnknownType(String),
+    /// Text content whose text is none.
+    #[error("content of type text has no text")]
+    NoText,
     /// Made at no time.
     #[error("created must be whole seconds since 1970: {0}")]
     BadTime(Value),
     /// Not what it claims to be.
     #[error("{0}")]
-    BadImage(String),
+    BadMedia(String),
     /// Nothing that a client may point an agent to.
     #[error("a link leads to http or https: {0}")]
     BadLink(String),
@@ -47,7 +52,9 @@ pub struct Prompt {
 /// Reads the message of a prompt.
 pub fn prompt(message: &Value) -> Result<Prompt, BadMessage> {
     let mut prompt = Prompt { parts: Vec::new(), answers: Vec::new() };
-    for piece in content(message)? {
+    let pieces = content(message)?;
+    role(message)?;
+    for piece in pieces {
         match kind(&piece)? {
             "actionRequired" if piece["data"]["actionType"] == "elicitationResponse" => {
                 let data = &piece["data"];
@@ -55,12 +62,46 @@ pub fn prompt(message: &Value) -> Result<Prompt, BadMessage> {
                 prompt.answers.push((id, data["user_data"].clone()));
             }
             "toolResponse" => prompt.parts.push(Part::text(result_text(&piece))),
-            "image" => prompt.parts.push(picture(&piece)?),
+            "image" => prompt.parts.push(media(&piece, |mime, data| Part::Image { mime, data, uri: None })?),
+            "audio" => prompt.parts.push(media(&piece, |mime, data| Part::Audio { mime, data })?),
             "resource_link" => prompt.parts.push(link(&piece)?),
-            _ => prompt.parts.push(plain(&piece)),
+            "text" if !piece["text"].is_string() => return Err(BadMessage::NoText),
+            known if TYPES.contains(&known) => prompt.parts.push(plain(&piece)),
+            unknown => return Err(BadMessage::UnknownType(shortened(unknown))),
         }
     }
     if prompt.parts.is_empty() && prompt.answers.is_empty() { Err(BadMessage::Empty) } else { Ok(prompt) }
+}
+
+/// Types of content that goose's clients of any version send.
+const TYPES: [&str; 12] = [
+    "text",
+    "image",
+    "resource",
+    "toolRequest",
+    "toolResponse",
+    "toolConfirmationRequest",
+    "actionRequired",
+    "frontendToolRequest",
+    "thinking",
+    "redactedThinking",
+    "reasoning",
+    "systemNotification",
+];
+
+/// Who says a message; nobody named is the user.
+pub fn role(message: &Value) -> Result<Role, BadMessage> {
+    match message.get("role") {
+        None | Some(Value::Null) => Ok(Role::User),
+        Some(Value::String(role)) if role == "user" => Ok(Role::User),
+        Some(Value::String(role)) if role == "assistant" => Ok(Role::Agent),
+        Some(Value::String(other)) => Err(BadMessage::BadRole(shortened(other))),
+        Some(other) => Err(BadMessage::BadRole(shortened(&other.to_string()))),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(64)].to_owned()
 }
 
 /// Reads a whole conversation. Each message keeps the form in which it came.
@@ -77,12 +118,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn message(&mut self, message: &Value) -> Result<Message, BadMessage> {
-        let role = match message["role"].as_str() {
-            Some("user") | None => Role::User,
-            Some("assistant") => Role::Agent,
-            Some(other) => return Err(BadMessage::BadRole(other.to_owned())),
-        };
         let pieces = content(message)?;
+        let role = role(message)?;
         let parts: Vec<Part> = pieces.iter().map(|piece| self.part(piece)).collect::<Result<_, _>>()?;
         let results = parts.iter().any(|part| matches!(part, Part::ToolResult { .. }));
         Ok(Message {
@@ -101,7 +138,7 @@ impl Reader<'_> {
                 let call = self.call(piece["id"].as_str().unwrap_or_default());
                 Part::ToolResult { call, result: result(&piece["toolResult"]) }
             }
-            _ => plain(piece),
+            _ => stored(piece),
         })
     }
 
@@ -174,22 +211,25 @@ pub(super) fn plain(piece: &Value) -> Part {
     known.unwrap_or_else(|| Part::Unknown(piece.clone()))
 }
 
-/// A picture that is one.
-fn picture(piece: &Value) -> Result<Part, BadMessage> {
+/// A stored history comes in as it is, but what is no picture is not shown to a model as one.
+fn stored(piece: &Value) -> Part {
+    Some(plain(piece)).filter(|part| check::media(part).is_ok()).unwrap_or_else(|| Part::Unknown(piece.clone()))
+}
+
+/// A picture or a sound that is one.
+fn media(piece: &Value, make: impl FnOnce(String, String) -> Part) -> Result<Part, BadMessage> {
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| piece[*key].as_str()).unwrap_or_default();
-    let image = ImageContent::new(text(["data", "data"]), text(["mimeType", "mime_type"]));
-    crate::acp::content::picture(image).map_err(|error| BadMessage::BadImage(error.message))
+    let (mime, data) = (check::normalised(text(["mimeType", "mime_type"])), text(["data", "data"]).to_owned());
+    let part = make(mime, data);
+    check::media(&part).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
+    Ok(part)
 }
 
 /// A link to the web, kept as it came. Files of this machine and other schemes are no client's to name; what a stored
 /// history points to is not asked about.
 fn link(piece: &Value) -> Result<Part, BadMessage> {
     let uri = piece["uri"].as_str().unwrap_or_default();
-    let scheme = uri.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    match scheme.as_deref() {
-        Some("http" | "https") => Ok(plain(piece)),
-        Some(_) | None => Err(BadMessage::BadLink(uri[..uri.floor_char_boundary(64)].to_owned())),
-    }
+    if check::is_web_link(uri) { Ok(plain(piece)) } else { Err(BadMessage::BadLink(shortened(uri))) }
 }
 
 /// Unicode tag characters hide text from people: they are taken out, as goose does.
@@ -209,7 +249,7 @@ pub(super) fn result(outcome: &Value) -> ToolResult {
     let value = unwrapped(outcome);
     let pieces = value.as_array().or_else(|| value["content"].as_array()).cloned().unwrap_or_default();
     let end = if value["isError"] == true { ToolEnd::Failed } else { ToolEnd::Completed };
-    let content = pieces.iter().map(|piece| ToolContent::Part { part: plain(piece) }).collect();
+    let content = pieces.iter().map(|piece| ToolContent::Part { part: stored(piece) }).collect();
     ToolResult { end, content, raw: value.get("structuredContent").filter(|raw| !raw.is_null()).cloned() }
 }
 

@@ -12,5 +12,5 @@ pub mod output;
 pub mod session;
 pub mod types;
 
-pub use history::{Transcript, conversation};
+pub use history::{Recital, Transcript, conversation};
 pub use types::{Message, Metadata, TokenState};

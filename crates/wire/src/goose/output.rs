@@ -118,7 +118,8 @@ fn routing(route: &Route) -> Value {
 pub fn ended(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.json() });
     match outcome {
-        Outcome::Completed { .. } | Outcome::Cancelled => vec![finish],
+        Outcome::Completed { stop } => stop.limit().map(error).into_iter().chain([finish]).collect(),
+        Outcome::Cancelled => vec![finish],
         Outcome::Failed { message, .. } => vec![error(message), finish],
     }
 }

@@ -1,5 +1,6 @@
 //! What a JSON-RPC error object says.
 
+use gander_domain::show;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,7 +63,7 @@ impl Code {
 impl Error {
     /// An error without data. A message that quotes a peer is cut to a sensible length.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code: code.number(), message: cut(message.into()), data: None }
+        Self { code: code.number(), message: cut(show::visible(&message.into())), data: None }
     }
 
     /// The same error with data for programs.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::strict;
 use super::{Code, Error, RequestId};
+use crate::strict::Fault;
 
 /// What a text says before anybody knows whether it makes sense here.
 #[derive(Debug)]
@@ -88,6 +89,10 @@ struct Envelope<'a> {
 pub(super) fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::not_json("not UTF-8"))?;
     strict::check(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
+    if let Err(fault @ Fault::Duplicate(_)) = crate::strict::check(bytes) {
+        let id = serde_json::from_str::<Envelope<'_>>(text).ok().and_then(|envelope| RequestId::parse(envelope.id?));
+        return Err(Malformed::invalid(id, &fault.to_string()));
+    }
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| Malformed::not_json(&error.to_string()))?;
     match whole.get().as_bytes().first() {
         Some(b'{') => {}
@@ -104,6 +109,9 @@ fn classify<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Malformed> {
         return Err(Malformed::invalid(id, "jsonrpc must be \"2.0\""));
     }
     let Some(method) = envelope.method else { return response(envelope, id) };
+    if envelope.result.is_some() || envelope.error.is_some() {
+        return Err(Malformed::invalid(id, "a message asks or answers, never both"));
+    }
     let method: Cow<'a, str> = match serde_json::from_str::<Text<'a>>(method.get()) {
         Ok(Text(method)) if !method.is_empty() => method,
         Ok(_) | Err(_) => return Err(Malformed::invalid(id, "method must be a name")),

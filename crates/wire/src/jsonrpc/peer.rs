@@ -124,6 +124,16 @@ impl<C> Peer<C> {
         true
     }
 
+    /// Waits for one more answer to a request that was answered with nothing of use.
+    pub fn wait_for(&mut self, id: RequestId, context: C) {
+        self.asked.insert(id, context);
+    }
+
+    /// What the answer to this request of ours will be about.
+    pub fn awaited(&self, id: &RequestId) -> Option<&C> {
+        self.asked.get(id)
+    }
+
     /// Takes back a request of ours: the other side is told, a late answer is dropped.
     pub fn withdraw(&mut self, id: &RequestId) -> Option<C> {
         let context = self.asked.remove(id)?;

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use gander_domain::{
-    Accepted, AgentManifest, Effort, Entry, Event, Gate, IfBusy, Mode, Principal, Report, Roster, RunId, SessionId,
-    SessionView,
+    Accepted, AgentManifest, Effort, Entry, Event, Gate, IfBusy, Mode, ModelChoice, Principal, Report, Roster, RunId,
+    SessionCatalog, SessionId, SessionView,
 };
 use gander_testkit::conformance::acp::Listener;
 use gander_testkit::{CountingIds, SessionScript, build};
-use gander_wire::acp::{Catalog, Connection, Intent, Model, Profile};
+use gander_wire::acp::{Connection, Intent, Profile};
 use serde_json::{Value, json};
 
 /// The first run id that a door makes.
@@ -34,12 +34,12 @@ pub fn profile() -> Profile {
     }
 }
 
-pub fn catalog() -> Arc<Catalog> {
+pub fn catalog() -> Arc<SessionCatalog> {
     let mode = |id: &str, name: &str| Mode { id: id.into(), name: name.into(), description: format!("{name} mode") };
     let modes = vec![mode("assistant", "Assistant"), mode("planner", "Planner")];
     let agent = AgentManifest { modes, ..AgentManifest::new("gander", "Gander", "") };
-    let model = |id: &str| Model { id: id.into(), name: id.into() };
-    Arc::new(Catalog {
+    let model = |id: &str| ModelChoice { id: id.into(), name: id.into() };
+    Arc::new(SessionCatalog {
         roster: Arc::new(Roster::new(vec![Arc::new(agent)])),
         models: vec![model("demo/scripted"), model("demo/other")],
         default_model: Some("demo/scripted".to_owned()),

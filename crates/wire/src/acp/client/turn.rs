@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use gander_domain::show;
 use gander_domain::{
     Ask, Choice, ChoiceKind, Delta, Gate, Growth, Ids, Location, MessageId, Notice, Outcome, Part, Plan, PlanItem,
     Question, QuestionId, QuestionOrigin, Reply, Report, Severity, StopReason, ToolCall, ToolCallId, ToolContent,
@@ -96,7 +97,7 @@ impl Turn {
         });
         let ask = Ask::Choose { choices: choices.collect() };
         let call = Some(known.call.id);
-        let title = known.call.title.clone();
+        let title = show::call(&known.call.name, &known.call.arguments, &known.call.title);
         let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
         reports.push(match known.stage {
             Stage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: Gate::Ask(question) },
@@ -108,7 +109,7 @@ impl Turn {
 
     /// The agent wants a form filled in.
     pub fn form(&mut self, message: &str, schema: Value, ids: &mut dyn Ids) -> (QuestionId, Report) {
-        let (id, title, origin) = (QuestionId::make(ids), message.to_owned(), QuestionOrigin::Held);
+        let (id, title, origin) = (QuestionId::make(ids), show::line(message), QuestionOrigin::Held);
         (
             id,
             Report::Asked(Question {

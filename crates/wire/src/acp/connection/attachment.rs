@@ -6,20 +6,19 @@ use std::sync::Arc;
 use gander_domain::view::Spent;
 use gander_domain::{
     Answer, Ask, Entry, Event, Message, Outcome, Part, Question, QuestionId, Reply, ResetReason, Role, RunId, Seq,
-    SessionId, SessionView, Settings, SettingsPatch,
+    SessionCatalog, SessionId, SessionView, Settings, SettingsPatch,
 };
 
 use super::results::session_meta;
 use super::rewind::own_prompt;
 use super::{Asked, Prompt, of};
-use crate::acp::commands;
 use crate::acp::encode::{self, Prefix};
 use crate::acp::error::prompt_outcome;
 use crate::acp::options::{config_options, current_mode, modes};
 use crate::acp::output::{Update, join, project, title_update};
-use crate::acp::question;
 use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
-use crate::acp::types::{Abilities, Catalog};
+use crate::acp::types::Abilities;
+use crate::acp::{commands, question};
 use crate::jsonrpc::{Outbox, Peer, Place, RequestId, Responder};
 
 /// How many of a client's own messages are waited for.
@@ -30,7 +29,7 @@ const REMEMBERED: usize = 16;
 pub(super) struct Attachment {
     /// Folded from what the client was told; absent before the first entry of a replay.
     view: Option<SessionView>,
-    catalog: Arc<Catalog>,
+    catalog: Arc<SessionCatalog>,
     prefix: Prefix,
     replay: Option<Replay>,
     /// What this client said into a running turn and is not told again.
@@ -58,7 +57,7 @@ struct Replay {
 
 impl Attachment {
     /// Goes on from this view.
-    pub(super) fn live(view: SessionView, catalog: Arc<Catalog>) -> Self {
+    pub(super) fn live(view: SessionView, catalog: Arc<SessionCatalog>) -> Self {
         Self {
             prefix: Prefix::new(view.session),
             view: Some(view),
@@ -72,14 +71,14 @@ impl Attachment {
     }
 
     /// Begins at the first entry; history ends where this view is.
-    pub(super) fn replaying(now: &SessionView, catalog: Arc<Catalog>, responder: Option<Responder>) -> Self {
+    pub(super) fn replaying(now: &SessionView, catalog: Arc<SessionCatalog>, responder: Option<Responder>) -> Self {
         let (head, history_from) = (now.head, now.history_from);
         let replay = Replay { head, history_from, responder, tentative: Outbox::default() };
         Self { replay: Some(replay), ..Self::unborn(now.session, catalog) }
     }
 
     /// Begins at the first entry, and none of it is history.
-    pub(super) fn unborn(session: SessionId, catalog: Arc<Catalog>) -> Self {
+    pub(super) fn unborn(session: SessionId, catalog: Arc<SessionCatalog>) -> Self {
         let prefix = Prefix::new(session);
         let ahead = VecDeque::new();
         Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None, turn: None, ahead }
@@ -102,7 +101,7 @@ impl Attachment {
         }
     }
 
-    pub(super) fn catalog(&self) -> &Catalog {
+    pub(super) fn catalog(&self) -> &SessionCatalog {
         &self.catalog
     }
 
@@ -138,7 +137,7 @@ impl Attachment {
     }
 
     /// Offers other choices from now on.
-    pub(super) fn offer(&mut self, catalog: Arc<Catalog>, out: &mut Outbox) {
+    pub(super) fn offer(&mut self, catalog: Arc<SessionCatalog>, out: &mut Outbox) {
         let before = std::mem::replace(&mut self.catalog, catalog);
         if *before == *self.catalog {
             return;

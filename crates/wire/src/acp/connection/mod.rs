@@ -8,7 +8,7 @@ mod rewind;
 
 use std::collections::{HashMap, VecDeque};
 
-use gander_domain::{Command, Entry, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId, SessionView};
+use gander_domain::{Command, Entry, Event, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId, SessionView};
 use serde_json::value::RawValue;
 
 use self::attachment::{Attachment, Feed};
@@ -16,12 +16,15 @@ use self::results::Waiting;
 use super::dialect::{Dialect, Speech};
 use super::host::{self, HostCall, HostCallId, HostError, Shape};
 use super::input::SessionRequest;
-use super::question;
+use super::question::{self, NoReply};
 use super::types::{Abilities, Intent, Profile, Ticket, Withdrawal};
-use crate::jsonrpc::{Counters, Error, Incoming, Malformed, Outbox, Peer, Place, Responder};
+use crate::jsonrpc::{Counters, Error, Incoming, Malformed, Outbox, Peer, Place, RequestId, Responder};
 
 /// The name of this door in the log.
 const DOOR: &str = "acp";
+
+/// How often a question is asked again because the answer was none.
+const MAX_ASKED_AGAIN: u32 = 8;
 
 /// The agent's side of one client's connection.
 ///
@@ -31,7 +34,8 @@ const DOOR: &str = "acp";
 /// - Every request gets exactly one answer; all updates of a run go out before the answer to its prompt.
 /// - A load replays the history as updates, then answers, then goes on live from the same stream of entries: no seam.
 /// - A question is asked at most once at a time here, and withdrawn when it is answered elsewhere. Only a chosen option
-///   is an answer; anything else withdraws this client from the question.
+///   is an answer; an error or `cancelled` withdraws this client from the question, and whatever the question does not
+///   offer has it asked again.
 /// - What a client sends never ends the connection and changes nothing but what it asks for.
 #[derive(Debug)]
 pub struct Connection {
@@ -50,6 +54,8 @@ pub struct Connection {
     waiting: HashMap<u64, Waiting>,
     prompts: HashMap<RunId, Prompt>,
     intents: VecDeque<Intent>,
+    /// How often this client answered an open question with what it does not offer.
+    unfit: HashMap<QuestionId, u32>,
     numbers: u64,
 }
 
@@ -99,6 +105,7 @@ impl Connection {
             waiting: HashMap::new(),
             prompts: HashMap::new(),
             intents: VecDeque::new(),
+            unfit: HashMap::new(),
             numbers: 0,
         }
     }
@@ -170,6 +177,11 @@ impl Connection {
     /// Takes in entries of an open session, in the order of the log. Those that were seen before are skipped.
     pub fn entries(&mut self, session: SessionId, entries: &[Entry]) {
         let Some(attachment) = self.sessions.get_mut(&session) else { return };
+        for entry in entries {
+            if let Event::QuestionAnswered { question, .. } = &entry.event {
+                self.unfit.remove(question);
+            }
+        }
         let abilities = self.abilities.unwrap_or_default();
         let mut feed = Feed::new(attachment, &mut self.peer, &mut self.prompts, abilities).of(self.name.as_deref());
         entries.iter().for_each(|entry| feed.entry(entry));
@@ -230,6 +242,14 @@ impl Connection {
         self.sessions.get(&session)?.view()
     }
 
+    /// The session of the question that the client was asked under this id.
+    pub fn asked_in(&self, id: &RequestId) -> Option<SessionId> {
+        match self.peer.awaited(id)? {
+            Asked::Question { session, .. } => Some(*session),
+            Asked::Host { .. } => None,
+        }
+    }
+
     /// What was dropped without an answer.
     pub fn counters(&self) -> Counters {
         self.peer.counters
@@ -237,15 +257,29 @@ impl Connection {
 
     /// An answer that comes too late, or to a question that is not open, is no answer.
     fn answered(&mut self, session: SessionId, id: QuestionId, result: Result<&RawValue, Error>) {
-        let view = self.sessions.get(&session).and_then(|attachment| attachment.view());
-        let Some(open) = view.and_then(|view| view.run.as_ref()?.question(id)) else { return };
-        self.intents.push_back(match question::reply(open, result) {
+        let Some(view) = self.sessions.get(&session).and_then(|attachment| attachment.view()) else { return };
+        let Some(open) = view.run.as_ref().and_then(|run| run.question(id)) else { return };
+        match question::reply(open, result) {
             Ok(reply) => {
                 let command = Command::Answer { question: id, reply, origin: self.origin.clone(), meta: None };
-                Intent::Command { session, command, ticket: None }
+                self.intents.push_back(Intent::Command { session, command, ticket: None });
             }
-            Err(how) => Intent::Withdrew { session, question: id, how },
-        });
+            Err(NoReply::Withdrew(how)) => self.intents.push_back(Intent::Withdrew { session, question: id, how }),
+            Err(NoReply::Unfit(why)) => {
+                // A response cannot be refused with an error, so the question is asked again under the same id: who sends
+                // a second response instead of reading the request is heard too. A client that never gets it right is
+                // not asked for ever, but its next response still counts.
+                let context = Asked::Question { session, question: id };
+                let unfit = self.unfit.entry(id).or_default();
+                *unfit += 1;
+                if *unfit > MAX_ASKED_AGAIN {
+                    self.peer.wait_for(question::request_id(id), context);
+                    return;
+                }
+                self.peer.out.address(of(session));
+                question::ask_again(&mut self.peer, self.abilities.unwrap_or_default(), view, open, &why, context);
+            }
+        }
     }
 
     fn number(&mut self) -> u64 {

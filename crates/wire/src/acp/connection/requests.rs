@@ -264,7 +264,7 @@ impl Connection {
     fn patch(
         &self,
         session: SessionId,
-        read: impl FnOnce(&crate::acp::Catalog, &gander_domain::Settings) -> Result<SettingsPatch, Error>,
+        read: impl FnOnce(&gander_domain::SessionCatalog, &gander_domain::Settings) -> Result<SettingsPatch, Error>,
     ) -> Result<SettingsPatch, Error> {
         let attachment = self.sessions.get(&session);
         let known = attachment.and_then(|attachment| Some((attachment.catalog(), attachment.view()?)));

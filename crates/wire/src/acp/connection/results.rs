@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Accepted, Outcome, RunId, SessionId, SessionView, SettingsPatch, Timestamp};
+use gander_domain::{
+    Accepted, Outcome, RunId, ServiceError, SessionCatalog, SessionId, SessionView, SettingsPatch, SlashCommand,
+    Timestamp,
+};
 use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
 use super::{Connection, Held, Prompt, of};
-use crate::acp::commands::{self, Offer};
 use crate::acp::dialect::goosed_hello;
-use crate::acp::error::{self, Refusal};
 use crate::acp::input::SessionRequest;
 use crate::acp::options::{config_options, modes};
 use crate::acp::output::Update;
-use crate::acp::question;
 use crate::acp::schema::{
     ListSessionsResponse, Meta, NewSessionResponse, Notice, NoticeSeverity, PromptResponse, ResumeSessionResponse,
     SessionInfo, SessionStatus, SessionStatusResponse, SetSessionConfigOptionResponse, StopReason,
 };
-use crate::acp::types::{Catalog, Listed, Presence, Profile, SessionParams, Ticket};
-use crate::acp::v2;
+use crate::acp::types::{Listed, Presence, Profile, SessionParams, Ticket};
+use crate::acp::{commands, error, question, v2};
 use crate::jsonrpc::{Error, Place, RequestId, Responder};
 
 /// What an intent's ticket stands for.
@@ -110,7 +110,7 @@ impl Connection {
     /// A session was made or found. `view` is what it is now; for `Intent::LoadSession` feed its entries from the
     /// first, for all others from the one after `view.head`, or after the head of [`Connection::view`] if that is
     /// older: a session that is open here already goes on where its client is.
-    pub fn opened(&mut self, ticket: Ticket, view: SessionView, catalog: Arc<Catalog>) {
+    pub fn opened(&mut self, ticket: Ticket, view: SessionView, catalog: Arc<SessionCatalog>) {
         let session = view.session;
         self.peer.out.address(of(session));
         self.speech.turn_to(session);
@@ -183,7 +183,7 @@ impl Connection {
     }
 
     /// A session has these commands beside those that every session has.
-    pub fn offer(&mut self, session: SessionId, offers: &[Offer]) {
+    pub fn offer(&mut self, session: SessionId, offers: &[SlashCommand]) {
         if let Some(attachment) = self.sessions.get(&session) {
             self.peer.out.address(of(session));
             attachment.tell(&mut self.peer.out, &Update::Other(Box::new(commands::available_with(offers))));
@@ -213,7 +213,7 @@ impl Connection {
     }
 
     /// An intent is not carried out.
-    pub fn refused(&mut self, ticket: Ticket, refusal: &Refusal) {
+    pub fn refused(&mut self, ticket: Ticket, refusal: &ServiceError) {
         let error = error::refusal(refusal);
         match self.waiting.remove(&ticket.0) {
             Some(Waiting::Hello(responder)) => {
@@ -249,12 +249,12 @@ impl Connection {
     }
 
     /// A session cannot be followed any further: its prompts fail, and it may be opened anew.
-    pub fn broken(&mut self, session: SessionId, refusal: &Refusal) {
+    pub fn broken(&mut self, session: SessionId, refusal: &ServiceError) {
         self.leave(session, &Err(error::refusal(refusal)));
     }
 
     /// What can be chosen in a session has changed.
-    pub fn catalog_changed(&mut self, session: SessionId, catalog: Arc<Catalog>) {
+    pub fn catalog_changed(&mut self, session: SessionId, catalog: Arc<SessionCatalog>) {
         if let Some(attachment) = self.sessions.get_mut(&session) {
             attachment.offer(catalog, &mut self.peer.out);
         }
@@ -279,7 +279,7 @@ impl Connection {
     }
 
     /// A client that is attached already has not been told everything up to now: it goes on from where it is.
-    fn go_on(&mut self, view: SessionView, catalog: Arc<Catalog>) {
+    fn go_on(&mut self, view: SessionView, catalog: Arc<SessionCatalog>) {
         match self.sessions.get(&view.session).map(Attachment::is_replaying) {
             None => self.attach(view, catalog),
             Some(true) => {} // what waits is released at the end of the replay
@@ -287,7 +287,7 @@ impl Connection {
         }
     }
 
-    fn attach(&mut self, view: SessionView, catalog: Arc<Catalog>) {
+    fn attach(&mut self, view: SessionView, catalog: Arc<SessionCatalog>) {
         let session = view.session;
         let attachment = Attachment::live(view, catalog);
         attachment.ask_open_questions(&mut self.peer, self.abilities.unwrap_or_default());
@@ -396,7 +396,7 @@ impl Connection {
     fn put_back(&mut self, ticket: Ticket, waiting: Option<Waiting>) {
         if let Some(waiting) = waiting {
             self.waiting.insert(ticket.0, waiting);
-            self.refused(ticket, &Refusal::Internal("answer does not fit the request".to_owned()));
+            self.refused(ticket, &ServiceError::Internal("answer does not fit the request".to_owned()));
         }
     }
 }

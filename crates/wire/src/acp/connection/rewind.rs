@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Entry, RunId, Seq, SessionId, SessionView};
+use gander_domain::{Entry, RunId, Seq, SessionCatalog, SessionId, SessionView};
 use serde_json::{Value, json};
 
 use super::attachment::Attachment;
 use super::{Asked, Connection, Prompt};
-use crate::acp::types::Catalog;
 use crate::jsonrpc::{RequestId, Responder};
 
 impl Connection {
@@ -23,7 +22,7 @@ impl Connection {
     /// if there is no view. A load that is under way begins anew. Gives the place after which entries are to be fed.
     ///
     /// Begin before the start of a run that was under way, so that its prompt and its questions are known.
-    pub fn rewind(&mut self, session: SessionId, view: Option<SessionView>, catalog: Arc<Catalog>) -> Seq {
+    pub fn rewind(&mut self, session: SessionId, view: Option<SessionView>, catalog: Arc<SessionCatalog>) -> Seq {
         self.peer.forget(|asked| match asked {
             Asked::Question { session: of, .. } => *of == session,
             Asked::Host { .. } => false,
@@ -48,7 +47,7 @@ impl Connection {
     }
 
     /// Tells the history of a session for a request that came before this connection was restored.
-    pub fn load_again(&mut self, request: RequestId, now: &SessionView, catalog: Arc<Catalog>) {
+    pub fn load_again(&mut self, request: RequestId, now: &SessionView, catalog: Arc<SessionCatalog>) {
         let responder = Some(Responder::again(request));
         self.sessions.insert(now.session, Attachment::replaying(now, catalog, responder));
     }
@@ -56,7 +55,10 @@ impl Connection {
     /// What a prompt leaves in the log, so that its answer finds back here.
     pub(super) fn marked(&self, meta: Option<Value>, request: &RequestId) -> Option<Value> {
         let Some(name) = &self.name else { return meta };
-        let mut meta = meta.unwrap_or_else(|| json!({}));
+        // Whatever else a client sends under our own name is not kept.
+        let mut meta = meta.filter(Value::is_object).unwrap_or_else(|| json!({}));
+        let acp = meta["acp"].take();
+        meta["acp"] = if acp.is_object() { acp } else { json!({}) };
         meta["acp"]["connection"] = json!(name);
         meta["acp"]["request"] = json!(request);
         Some(meta)

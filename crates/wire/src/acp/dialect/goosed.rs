@@ -1,18 +1,18 @@
 //! The words of paper 000, as a branch of goose's server spoke them.
 
-use gander_domain::{SessionId, SessionView, Way};
+use gander_domain::{SessionCatalog, SessionId, SessionView, Way};
 use serde_json::{Map, Value, json};
 
 use super::{block_text, names, update};
 use crate::acp::hello;
 use crate::acp::options::{config_options, current_mode};
-use crate::acp::types::{Catalog, Profile};
+use crate::acp::types::Profile;
 
 /// The version that the branch answered to everybody.
 const VERSION: &str = "2024-11-05";
 
 /// The answer to `initialize`: that of version 1, and beside it what the branch said about the session it made.
-pub(in crate::acp) fn hello(profile: &Profile, view: &SessionView, catalog: &Catalog) -> Value {
+pub(in crate::acp) fn hello(profile: &Profile, view: &SessionView, catalog: &SessionCatalog) -> Value {
     let mut hello = serde_json::to_value(hello::response(profile)).unwrap_or_default();
     let capabilities = names::keys(hello["agentCapabilities"].clone(), names::snake);
     let shown = |way: &Way| json!({ "id": way.name, "name": way.mode.name, "description": way.mode.description });

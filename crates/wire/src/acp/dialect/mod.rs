@@ -106,7 +106,7 @@ impl Speech {
             return v2::request(method, params);
         }
         let (method, mut params) = inbound::request(method, params);
-        if self.dialect == Dialect::Goosed && inbound::is_about_a_session(method) && params.get("sessionId").is_none() {
+        if self.dialect == Dialect::Goosed && inbound::is_about_a_session(method) && lacks_session(&params) {
             params["sessionId"] = self.current.map_or(Value::Null, |session| Value::String(session.to_string()));
         }
         (method, params)
@@ -213,4 +213,9 @@ fn failed_run_as_stop(message: &mut Value) {
 /// The text of a content block.
 fn block_text(block: &Value) -> Option<&str> {
     block.get("text").or_else(|| block.get("resource")?.get("text"))?.as_str()
+}
+
+/// True if a session can be added to these parameters: what is no object is refused later, in words.
+fn lacks_session(params: &Value) -> bool {
+    (params.is_object() || params.is_null()) && params.get("sessionId").is_none()
 }

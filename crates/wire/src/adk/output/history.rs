@@ -16,13 +16,14 @@ pub fn history(entries: &[Entry]) -> Vec<Event> {
 
 /// The same, of an agent some of whose tools give their last result later.
 pub fn history_of(entries: &[Entry], long_running: &[String]) -> Vec<Event> {
-    let mut history = History { long_running: long_running.to_vec(), ..History::default() };
+    let mut history = History::new(long_running);
     entries.iter().for_each(|entry| history.apply(entry));
     history.events.into_iter().map(|(_, event)| event).collect()
 }
 
+/// Tells the events of a session entry by entry.
 #[derive(Default)]
-struct History {
+pub struct History {
     session: Option<SessionId>,
     agent: String,
     long_running: Vec<String>,
@@ -33,6 +34,17 @@ struct History {
 }
 
 impl History {
+    /// Of an agent some of whose tools give their last result later.
+    pub fn new(long_running: &[String]) -> Self {
+        Self { long_running: long_running.to_vec(), ..Self::default() }
+    }
+
+    /// The events that an entry tells, whether or not they are taken back later.
+    pub fn tell(&mut self, entry: &Entry) -> Vec<Event> {
+        self.apply(entry);
+        std::mem::take(&mut self.events).into_iter().map(|(_, event)| event).collect()
+    }
+
     fn apply(&mut self, entry: &Entry) {
         match &entry.event {
             Fact::SessionCreated { session, settings, .. } => {

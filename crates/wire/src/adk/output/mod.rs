@@ -11,7 +11,7 @@ use gander_domain::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-pub use history::{history, history_of};
+pub use history::{History, history, history_of};
 pub use questions::question_id;
 
 use super::DOOR;
@@ -320,8 +320,7 @@ impl Telling {
         events.extend(last);
         events.extend(self.flush_results(at));
         let failure = match outcome {
-            Outcome::Completed { stop: StopReason::MaxTurns } => Some(("MAX_TURNS", "the model was called too often")),
-            Outcome::Completed { .. } => None,
+            Outcome::Completed { stop } => stop.limit().map(|limit| ("MAX_TURNS", limit)),
             Outcome::Cancelled if self.superseded => None,
             Outcome::Cancelled => Some(("INVOCATION_ABORTED", "the run was cancelled")),
             Outcome::Failed { reason, message } => Some((reason.as_str(), message.as_str())),

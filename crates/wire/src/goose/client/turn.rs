@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use gander_domain::show;
 use gander_domain::{
     Answer, Ask, Choice, ChoiceKind, Delta, Gate, Growth, Ids, MessageId, Native, Notice, Outcome, Part, Question,
     QuestionId, QuestionOrigin, Reply, Report, Severity, StopReason, ToolCall, ToolCallId, ToolContent, ToolKind,
@@ -281,11 +282,12 @@ impl Turn {
             true => {
                 let schema = data.get("requested_schema").or_else(|| data.get("requestedSchema")).cloned();
                 let ask = Ask::Form { schema: schema.unwrap_or_else(|| json!({ "type": "object" })) };
-                (text("message").unwrap_or_else(|| "Goose asks".to_owned()), ask)
+                (show::line(&text("message").unwrap_or_else(|| "Goose asks".to_owned())), ask)
             }
             false => {
                 let tool = text("toolName").unwrap_or_else(|| "a tool".to_owned());
-                (text("prompt").unwrap_or_else(|| format!("Run {tool}?")), Ask::Choose { choices: choices() })
+                let prompt = text("prompt").unwrap_or_else(|| format!("Run {tool}?"));
+                (show::call(&tool, &data["arguments"], &prompt), Ask::Choose { choices: choices() })
             }
         };
         let id = QuestionId::make(ids);

@@ -1,0 +1,172 @@
+//! What templates may do: nothing that makes much of little. The engine counts steps, and one step can double a text.
+//!
+//! Without variables that are set to something made, without loops that call themselves and without products, whatever
+//! an expression makes is at most a few times as long as the longest value it began with. What is written goes to a
+//! [`Limited`] writer. So bytes are bounded by the values, and time by steps times bytes.
+
+use std::io;
+
+use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
+use minijinja::machinery::parse;
+use minijinja::syntax::SyntaxConfig;
+
+/// Texts and items that one expression may put together.
+const MAX_JOINED: usize = 32;
+
+/// Refuses a template that could grow, and says what it must not use. One that cannot be read is no concern here.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    match parse(text, "template", SyntaxConfig::default()) {
+        Ok(template) => statement(&template),
+        Err(_) => Ok(()),
+    }
+}
+
+fn statement(statement: &Stmt<'_>) -> Result<(), String> {
+    match statement {
+        Stmt::Template(template) => statements(&template.children),
+        Stmt::EmitRaw(_) => Ok(()),
+        Stmt::EmitExpr(emit) => expression(&emit.expr),
+        Stmt::ForLoop(each) if each.recursive => Err(unsupported("recursive loops")),
+        Stmt::ForLoop(each) => {
+            expression(&each.iter)?;
+            each.filter_expr.as_ref().map_or(Ok(()), expression)?;
+            statements(&each.body)?;
+            statements(&each.else_body)
+        }
+        Stmt::IfCond(cond) => {
+            expression(&cond.expr)?;
+            statements(&cond.true_body)?;
+            statements(&cond.false_body)
+        }
+        Stmt::Set(set) if is_name(&set.target) && is_plain(&set.expr) => Ok(()),
+        Stmt::Set(_) => Err(unsupported("{% set %} to anything but a value or a name")),
+        Stmt::WithBlock(with) if with.assignments.iter().all(|(name, value)| is_name(name) && is_plain(value)) => {
+            statements(&with.body)
+        }
+        Stmt::WithBlock(_) => Err(unsupported("{% with %} to anything but a value or a name")),
+        Stmt::AutoEscape(block) => statements(&block.body),
+        Stmt::SetBlock(_) => Err(unsupported("{% set %} with a block")),
+        Stmt::FilterBlock(_) => Err(unsupported("{% filter %}")),
+        _ => Err(unsupported("this kind of block")),
+    }
+}
+
+fn statements(all: &[Stmt<'_>]) -> Result<(), String> {
+    all.iter().try_for_each(statement)
+}
+
+fn expression(whole: &Expr<'_>) -> Result<(), String> {
+    let mut joined = 0;
+    walk(whole, &mut joined)?;
+    match joined <= MAX_JOINED {
+        true => Ok(()),
+        false => Err(format!("an expression puts at most {MAX_JOINED} values together: {joined}")),
+    }
+}
+
+fn walk(expr: &Expr<'_>, joined: &mut usize) -> Result<(), String> {
+    match expr {
+        Expr::Var(_) | Expr::Const(_) => Ok(()),
+        Expr::Slice(slice) => {
+            let ends = [&slice.start, &slice.stop, &slice.step];
+            all(std::iter::once(&slice.expr).chain(ends.into_iter().flatten()), joined)
+        }
+        Expr::UnaryOp(unary) => walk(&unary.expr, joined),
+        Expr::BinOp(binary) => {
+            match binary.op {
+                BinOpKind::Mul | BinOpKind::Pow => return Err(unsupported("products")),
+                BinOpKind::Add | BinOpKind::Concat => *joined += 1,
+                BinOpKind::Eq
+                | BinOpKind::Ne
+                | BinOpKind::Lt
+                | BinOpKind::Lte
+                | BinOpKind::Gt
+                | BinOpKind::Gte
+                | BinOpKind::ScAnd
+                | BinOpKind::ScOr
+                | BinOpKind::Sub
+                | BinOpKind::Div
+                | BinOpKind::FloorDiv
+                | BinOpKind::Rem
+                | BinOpKind::In => {}
+            }
+            all([&binary.left, &binary.right], joined)
+        }
+        Expr::Compare(compare) => {
+            all(std::iter::once(&compare.expr).chain(compare.ops.iter().map(|op| &op.expr)), joined)
+        }
+        Expr::IfExpr(cond) => all([&cond.test_expr, &cond.true_expr].into_iter().chain(&cond.false_expr), joined),
+        Expr::Filter(filter) => all(filter.expr.iter().chain(filter.args.iter().map(argument)), joined),
+        Expr::Test(test) => all(std::iter::once(&test.expr).chain(test.args.iter().map(argument)), joined),
+        Expr::GetAttr(get) => walk(&get.expr, joined),
+        Expr::GetItem(get) => all([&get.expr, &get.subscript_expr], joined),
+        Expr::Call(_) => Err(unsupported("calls")),
+        Expr::List(list) => items(&list.items, joined),
+        Expr::Tuple(tuple) => items(&tuple.items, joined),
+        Expr::Map(map) => items(&map.values, joined),
+    }
+}
+
+fn items(each: &[Expr<'_>], joined: &mut usize) -> Result<(), String> {
+    // Constants are as long as they were written.
+    *joined += each.iter().filter(|item| !matches!(item, Expr::Const(_))).count();
+    all(each, joined)
+}
+
+fn all<'a>(each: impl IntoIterator<Item = &'a Expr<'a>>, joined: &mut usize) -> Result<(), String> {
+    each.into_iter().try_for_each(|expr| walk(expr, joined))
+}
+
+fn argument<'a>(argument: &'a CallArg<'a>) -> &'a Expr<'a> {
+    match argument {
+        CallArg::Pos(expr) | CallArg::Kwarg(_, expr) | CallArg::PosSplat(expr) | CallArg::KwargSplat(expr) => expr,
+    }
+}
+
+fn is_name(expr: &Expr<'_>) -> bool {
+    matches!(expr, Expr::Var(_))
+}
+
+/// A value, or another name for one: nothing is made by it.
+fn is_plain(expr: &Expr<'_>) -> bool {
+    match expr {
+        Expr::Var(_) | Expr::Const(_) => true,
+        Expr::GetAttr(get) => is_plain(&get.expr),
+        Expr::GetItem(get) => is_plain(&get.expr) && is_plain(&get.subscript_expr),
+        Expr::Slice(_)
+        | Expr::UnaryOp(_)
+        | Expr::BinOp(_)
+        | Expr::Compare(_)
+        | Expr::IfExpr(_)
+        | Expr::Filter(_)
+        | Expr::Test(_)
+        | Expr::Call(_)
+        | Expr::List(_)
+        | Expr::Tuple(_)
+        | Expr::Map(_) => false,
+    }
+}
+
+fn unsupported(what: &str) -> String {
+    format!("templates of recipes have no {what}")
+}
+
+/// Takes so many bytes and refuses the rest.
+pub(super) struct Limited {
+    pub(super) bytes: Vec<u8>,
+    pub(super) limit: usize,
+}
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.limit {
+            return Err(io::Error::other(format!("it is larger than {} bytes", self.limit)));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! The tools that every native agent has: the built-in ones, and the two that need the loop itself.
+
+use std::path::PathBuf;
+
+use gander_tools::{Limits, Surroundings, Toolbox};
+
+use crate::notes::LoadSkill;
+use crate::propose::ProposePlan;
+
+/// The built-in tools, with skills from the person's own folders and proposals of plans.
+pub fn native_toolbox(limits: Limits, surroundings: Surroundings, skill_folders: Vec<PathBuf>) -> Toolbox {
+    Toolbox::within(limits, surroundings).with(Box::new(LoadSkill { own: skill_folders })).with(Box::new(ProposePlan))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loop_adds_skills_and_proposals_behind_the_built_in_tools() {
+        let specs = native_toolbox(Limits::default(), Surroundings::default(), vec![]).specs();
+        let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+        let built_in = ["read", "write", "edit", "list", "grep", "shell", "fetch", "plan"];
+        assert_eq!(names, [&built_in[..], &["skill", "propose_plan"]].concat());
+        assert!(specs.iter().all(|spec| spec.schema["additionalProperties"] == false));
+    }
+}

@@ -1,0 +1,77 @@
+//! A connection to an agent server for the commands.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use gander::app::App;
+use gander::config::Config;
+use gander::daemon::{Attached, Hello, ServerError, Want, attach};
+use gander_client::{Connection, Link};
+use gander_domain::caller::Caller;
+use gander_gateway::Peer;
+use gander_services::paths::Lock;
+
+/// An application inside this very process, and the lock that makes the data directory its own.
+pub(super) struct Standalone {
+    pub(super) app: Arc<App>,
+    _lock: Lock,
+}
+
+impl Standalone {
+    /// Takes the data directory for this process.
+    pub(super) async fn start(config: &Config) -> anyhow::Result<Self> {
+        config.paths.create()?;
+        let lock = Lock::try_take(&config.paths.server_lock())?;
+        let taken = || ServerError::Taken(config.paths.data().to_owned());
+        let lock = lock.ok_or_else(taken).context("--standalone needs the data directory for itself")?;
+        Ok(Self { app: App::start(config.clone()).await?, _lock: lock })
+    }
+
+    /// The person who started this process.
+    pub(super) fn peer(config: &Config, cwd: &Path) -> Peer {
+        Peer {
+            caller: Caller::local_owner(),
+            cwd: Some(cwd.to_owned()),
+            model: config.sections.model.default.clone(),
+            keys: config.keys.clone(),
+            manner: config.sections.acp,
+        }
+    }
+}
+
+/// What this process tells the server when it attaches.
+pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
+    let mut hello = Hello::new(Want::Acp);
+    hello.cwd = Some(cwd.to_owned());
+    hello.model.clone_from(&config.sections.model.default);
+    hello.keys = config.keys.clone();
+    hello.manner = config.sections.acp;
+    hello
+}
+
+/// To the server of the data directory, which is started if none runs.
+pub(super) async fn connect(config: &Config, cwd: &Path) -> anyhow::Result<Connection> {
+    let Attached { reader, writer, .. } = attach(config, &hello(config, cwd)).await?;
+    introduce(Link::lines(reader, writer)).await
+}
+
+/// To an application in this process.
+pub(super) async fn within(standalone: &Standalone, config: &Config, cwd: &Path) -> anyhow::Result<Connection> {
+    let (ours, theirs) = tokio::io::duplex(256 * 1024);
+    let (app, peer) = (standalone.app.clone(), Standalone::peer(config, cwd));
+    tokio::spawn(async move {
+        let (reader, writer) = tokio::io::split(theirs);
+        app.serve_acp(reader, writer, peer).await;
+    });
+    let (reader, writer) = tokio::io::split(ours);
+    introduce(Link::lines(reader, writer)).await
+}
+
+/// Over any link.
+pub(super) async fn introduce(link: Link) -> anyhow::Result<Connection> {
+    let mut connection = Connection::new(link);
+    let call = connection.client.initialize("gander", gander::VERSION);
+    connection.wait(call, |_| {}).await?;
+    Ok(connection)
+}

@@ -1,0 +1,196 @@
+//! `gander doctor`: what is in force, where it came from, and what does not work.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use anyhow::ensure;
+use gander::config::{Origin, SETTINGS};
+use gander::daemon::{Attached, Hello, Want, connect};
+use gander_client::Link;
+use gander_services::models::{Chosen, Models};
+use gander_services::paths::Lock;
+use gander_services::units::Bytes;
+use gander_store::{Options, SqliteStore, Store};
+use gander_tools::sandbox::{Caps, Layers};
+use serde_json::{Value, json};
+
+use super::client;
+use crate::commands::{Context, Exit};
+use crate::output::Tone;
+
+pub(super) async fn run(context: Context, rebuild: bool) -> anyhow::Result<Exit> {
+    if rebuild {
+        return rebuild_log(&context).await;
+    }
+    let doctor = Doctor { context };
+    doctor.head("gander")?;
+    doctor.row("version", gander::VERSION, "")?;
+    doctor.row("SQLite", &gander_store::sqlite::library_version().await?, "built in")?;
+    doctor.paths()?;
+    doctor.server().await?;
+    doctor.model().await?;
+    doctor.extensions()?;
+    doctor.safety()?;
+    doctor.settings()?;
+    Ok(Exit::Done)
+}
+
+/// Makes what can be made from the log again. Nobody else may use it meanwhile.
+async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
+    let paths = &context.config.paths;
+    paths.create()?;
+    let lock = Lock::try_take(&paths.server_lock())?;
+    ensure!(lock.is_some(), "a server runs on this data directory, stop it first: {}", paths.data().display());
+    let store = SqliteStore::open(Options::new(paths.data())).await?;
+    let sessions = store.rebuild().await?;
+    store.close().await?;
+    context.output.line(&format!("rebuilt the side tables of {sessions} sessions"))?;
+    Ok(Exit::Done)
+}
+
+struct Doctor {
+    context: Context,
+}
+
+impl Doctor {
+    fn head(&self, text: &str) -> io::Result<()> {
+        let output = self.context.output;
+        output.line(&output.style().paint(Tone::Bold, text))
+    }
+
+    fn row(&self, name: &str, value: &str, origin: &str) -> io::Result<()> {
+        let output = self.context.output;
+        let origin = if origin.is_empty() { String::new() } else { format!("  ({origin})") };
+        output.line(&format!("  {name:<28} {value}{}", output.style().paint(Tone::Dim, &origin)))
+    }
+
+    fn paths(&self) -> io::Result<()> {
+        let config = &self.context.config;
+        let data = config.paths.data();
+        self.head("\npaths")?;
+        self.row("data", &data.display().to_string(), &config.origin("data").to_string())?;
+        let file = if config.file.exists() { "read" } else { "not there: gander config init writes one" };
+        self.row("settings file", &config.file.display().to_string(), file)?;
+        self.row("socket", &config.paths.socket().display().to_string(), "")?;
+        let token = config.paths.token();
+        let state = match std::fs::metadata(&token) {
+            Ok(file) if file.mode() & 0o077 == 0 => "for its owner alone",
+            Ok(_) => "WARNING: others can read it, chmod 600 it",
+            Err(_) => "made at the first start",
+        };
+        self.row("token", &token.display().to_string(), state)?;
+        for warning in &config.warnings {
+            self.row("warning", warning, "")?;
+        }
+        Ok(())
+    }
+
+    async fn server(&self) -> anyhow::Result<()> {
+        self.head("\nserver")?;
+        match connect(&self.context.config.paths, &Hello::new(Want::Acp)).await {
+            Ok(None) => self.row("running", "no", "run and acp start one in the background")?,
+            Err(error) => self.row("running", "it does not answer properly", &error.to_string())?,
+            Ok(Some(Attached { reader, writer, welcome })) => {
+                let kind = if welcome.background { "background" } else { "foreground" };
+                self.row("running", &format!("yes, process {}, version {}", welcome.pid, welcome.version), kind)?;
+                let listens: Vec<String> = welcome.listens.iter().map(|address| format!("http://{address}")).collect();
+                let listens = if listens.is_empty() { "the socket only".to_owned() } else { listens.join(", ") };
+                self.row("listens on", &listens, "")?;
+                let mut connection = client::introduce(Link::lines(reader, writer)).await?;
+                // A server of another build may not know the question.
+                let status = connection.call("_gander/status", &json!({})).await.unwrap_or_default();
+                for (name, value) in status.as_object().into_iter().flatten() {
+                    match name.as_str() {
+                        "version" | "pid" => {}
+                        "idle_sessions" => {
+                            self.row("idle sessions in memory", &cache(value), "limits.idle_sessions")?
+                        }
+                        name => self.row(name, &value.to_string(), "")?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which model a session started from here would get, and why.
+    async fn model(&self) -> anyhow::Result<()> {
+        let config = &self.context.config;
+        self.head("\nmodel")?;
+        let models = Models::new(config.catalogue()?, config.keys.clone(), Chosen::default());
+        match &config.sections.model.default {
+            Some(model) => self.row("in force", model, &config.origin("model.default").to_string())?,
+            None => {
+                let choice = models.default().await;
+                self.row("in force", &choice.model, &choice.reason)?;
+                if !choice.alternatives.is_empty() {
+                    self.row("also there", &choice.alternatives.join(", "), "")?;
+                }
+            }
+        }
+        let names: Vec<&str> = config.keys.names().collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        self.row("keys and addresses found", &names, "")?;
+        Ok(())
+    }
+
+    fn extensions(&self) -> io::Result<()> {
+        let extensions = &self.context.config.extensions;
+        if !extensions.is_empty() {
+            self.head("\nMCP servers of every session")?;
+        }
+        extensions.iter().try_for_each(|spec| self.row(&spec.name, &spec.place(), ""))
+    }
+
+    fn safety(&self) -> io::Result<()> {
+        self.head("\nsafety")?;
+        let config = &self.context.config;
+        let policy = json!(config.sections.permissions.policy);
+        let rules = config.sections.permissions.rules.len();
+        self.row("permissions", policy.as_str().unwrap_or("?"), &config.origin("permissions.policy").to_string())?;
+        self.row("rules", &rules.to_string(), "")?;
+        let sandbox = gander::sandbox::of(config).layers();
+        let reason = match &sandbox {
+            Layers::None(reason) => format!("{reason}: every command asks, and then runs with your rights"),
+            Layers::Some(_) => "around shell commands and programs of MCP servers".to_owned(),
+        };
+        self.row("sandbox", &sandbox.to_string(), &reason)?;
+        if let Layers::Some(_) = &sandbox {
+            self.row("limits of a command", &limits(gander::sandbox::caps(&config.sections.sandbox)), "")?;
+        }
+        for shortfall in sandbox.shortfalls() {
+            self.row("", shortfall, "")?;
+        }
+        let style = self.context.output.style();
+        self.row("terminal", if style.is_terminal() { "yes" } else { "no: questions are refused here" }, "")
+    }
+
+    fn settings(&self) -> io::Result<()> {
+        self.head("\nsettings that differ from their defaults")?;
+        let config = &self.context.config;
+        let values = serde_json::to_value(&config.sections).unwrap_or_default();
+        let changed = SETTINGS.iter().filter(|setting| config.origin(setting.key) != Origin::Default);
+        let mut none = true;
+        for setting in changed {
+            none = false;
+            let value = &values[setting.section()][setting.name()];
+            self.row(setting.key, &value.to_string(), &config.origin(setting.key).to_string())?;
+        }
+        if none { self.row("none", "", "") } else { Ok(()) }
+    }
+}
+
+/// How full the cache of idle sessions is, in words.
+fn cache(stats: &Value) -> String {
+    let number = |name: &str| stats[name].as_u64().unwrap_or_default();
+    let size =
+        |bytes: u64| if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+    format!("{}, {} of {}", number("sessions"), size(number("bytes")), Bytes(number("limit")))
+}
+
+/// What a command may have, in words.
+fn limits(caps: Caps) -> String {
+    let memory = caps.memory.map_or("any memory".to_owned(), |memory| format!("{} for each process", Bytes(memory)));
+    let processes = caps.processes.map_or("any number of processes".to_owned(), |most| format!("{most} processes"));
+    format!("{memory}, {processes}")
+}

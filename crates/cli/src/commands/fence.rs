@@ -1,0 +1,20 @@
+//! `gander fence`: the helper that puts a fence around itself and becomes a command.
+
+use gander_tools::sandbox;
+
+use super::options::FenceOptions;
+use crate::commands::Exit;
+use crate::output::Output;
+
+pub(super) fn run(options: &FenceOptions, output: Output) -> Exit {
+    let failure = match &options.probe {
+        Some(hidden) => match sandbox::probe(&options.plan, hidden).and_then(|found| output.line(&found)) {
+            Ok(()) => return Exit::Done,
+            Err(error) => error,
+        },
+        None if options.supervise => sandbox::supervise(&options.command),
+        None => sandbox::enter(&options.plan, &options.command),
+    };
+    output.failure(&anyhow::Error::new(failure).context("the command cannot be started in its sandbox"));
+    Exit::Failed
+}

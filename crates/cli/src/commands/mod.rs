@@ -1,0 +1,257 @@
+//! The command line: what can be said, and one file per command that does it.
+
+mod acp;
+mod apps;
+mod ask;
+mod client;
+mod config;
+mod doctor;
+mod events;
+mod extensions;
+mod fence;
+mod goose;
+mod grants;
+mod idle_memory;
+mod options;
+mod proxy;
+mod recipes;
+mod run;
+mod schedule;
+mod screen;
+mod serve;
+mod sessions;
+mod token;
+mod trust;
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+use gander::config::{Config, ConfigError, Environment, FlagValue, Flags, Origin, ProxyError};
+
+use crate::output::Output;
+use crate::trace;
+
+pub(crate) use idle_memory::Allocator;
+use idle_memory::IdleMemory;
+pub use options::Cli;
+use options::{Command, MannerOptions, RunOptions};
+
+/// How a command ended, as a script sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// It went wrong.
+    Failed,
+    /// The command line or the settings are wrong.
+    Usage,
+    /// The agent stopped before it was done: out of tokens or turns, or it refused.
+    Stopped,
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+/// What every command works with.
+#[derive(Clone, Debug)]
+struct Context {
+    config: Config,
+    output: Output,
+}
+
+/// Runs the process's command line. A server gives free memory back through the allocator.
+pub fn main(allocator: Allocator) -> ExitCode {
+    let environment = Environment::of_process();
+    let said = match goose::is_called_so(std::env::args_os().next()) {
+        true => goose::parse(std::env::args_os(), &environment),
+        false => Cli::try_parse().map(|cli| (cli, Vec::new())),
+    };
+    let (cli, settings) = match said {
+        Ok(said) => said,
+        Err(error) => error.exit(),
+    };
+    let output = Output::of_process(environment.no_color());
+    let exit = match start(cli, settings, &environment, output, allocator) {
+        Ok(exit) => exit,
+        Err(error) if is_broken_pipe(&error) => Exit::Done,
+        Err(error) => {
+            output.failure(&error);
+            let usage = error.is::<ConfigError>() || error.is::<ProxyError>();
+            if usage { Exit::Usage } else { Exit::Failed }
+        }
+    };
+    exit.into()
+}
+
+fn start(
+    cli: Cli,
+    settings: Vec<FlagValue>,
+    environment: &Environment,
+    output: Output,
+    allocator: Allocator,
+) -> anyhow::Result<Exit> {
+    let mut command = cli.command;
+    if let Command::Completions { shell } = command {
+        clap_complete::generate(shell, &mut Cli::command(), "gander", &mut io::stdout());
+        return Ok(Exit::Done);
+    }
+    if let Command::Fence(options) = &command {
+        return Ok(fence::run(options, output));
+    }
+    if let Command::Config { command } = command {
+        return config::run(&command, &cli.shared, environment, output);
+    }
+    let values = settings.into_iter().chain(flag_values(&mut command)).collect();
+    let flags = Flags { config: cli.shared.config, data: cli.shared.data, values };
+    let mut config = Config { helper: std::env::current_exe().ok(), ..Config::load(&flags, environment)? };
+    if let Command::Serve { tls_self_signed, insecure_plain, .. } = &command {
+        (config.tls, config.insecure_plain) = (*tls_self_signed, *insecure_plain);
+    }
+    if let Command::Proxy { command } = &command {
+        config = proxy::configure(config, command, environment)?;
+    }
+    // A short command says nothing of its own accord.
+    let quiet = config.origin("log.filter") == Origin::Default
+        && !matches!(command, Command::Serve { .. } | Command::Proxy { .. });
+    trace::start(if quiet { "error" } else { &config.sections.log.filter }, output.error_style());
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    dispatch(command, Context { config, output }, allocator)
+}
+
+fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow::Result<Exit> {
+    match command {
+        Command::Serve { background: false, .. } => serve_on(allocator, serve::foreground(context)),
+        Command::Serve { background: true, .. } => serve_on(allocator, serve::background(context)),
+        Command::Acp { standalone, .. } => acp::run(context, standalone),
+        Command::Run(options) => block_on(run::run(context, options)),
+        Command::Sessions { command } => block_on(sessions::run(context, command)),
+        Command::Apps { command } => block_on(apps::run(context, command)),
+        Command::Recipes { command } => block_on(recipes::run(context, command)),
+        Command::Schedule { command } => block_on(schedule::run(context, command)),
+        Command::Token { command } => token::run(&context, command),
+        Command::Grants { command } => block_on(grants::run(context, command)),
+        Command::Proxy { .. } => serve_on(allocator, proxy::run(context)),
+        Command::Trust(options) => block_on(trust::run(context, options)),
+        Command::Extensions { command } => block_on(extensions::run(context, command)),
+        Command::Doctor { rebuild } => block_on(doctor::run(context, rebuild)),
+        Command::Config { .. } | Command::Completions { .. } | Command::Fence(_) => Ok(Exit::Done),
+    }
+}
+
+/// Settings that were given as flags of a command.
+fn flag_values(command: &mut Command) -> Vec<FlagValue> {
+    let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
+    let manners = |manner: &MannerOptions| {
+        let v2 = manner.acp_v2.then(|| "true".to_owned());
+        [value("acp.dialect", "--dialect", manner.dialect.clone()), value("acp.v2", "--acp-v2", v2)]
+    };
+    let mut more = Vec::new();
+    let (model, policy) = match command {
+        Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy),
+        Command::Acp { model, manner, .. } => {
+            more.extend(manners(manner));
+            (model.clone(), None)
+        }
+        Command::Serve { listen, open, open_approve, adk_ui, conformance_agents, manner, .. } => {
+            let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
+            let agents = conformance_agents.then(|| "true".to_owned());
+            more.extend([
+                value("server.listen", "--listen", listen.clone()),
+                value("server.open", "--open", open),
+                value("server.open_approve", "--open-approve", open_approve.then(|| "true".to_owned())),
+                value("adk.ui", "--adk-ui", adk_ui.clone()),
+                value("server.conformance_agents", "--conformance-agents", agents),
+            ]);
+            more.extend(manners(manner));
+            (None, None)
+        }
+        Command::Sessions { .. }
+        | Command::Apps { .. }
+        | Command::Recipes { .. }
+        | Command::Schedule { .. }
+        | Command::Token { .. }
+        | Command::Grants { .. }
+        | Command::Trust(_)
+        | Command::Extensions { .. }
+        | Command::Proxy { .. }
+        | Command::Doctor { .. }
+        | Command::Config { .. }
+        | Command::Completions { .. }
+        | Command::Fence(_) => (None, None),
+    };
+    [
+        value("model.default", "--model", model),
+        value("permissions.policy", "--policy", policy.map(|policy| policy.name().to_owned())),
+    ]
+    .into_iter()
+    .chain(more)
+    .flatten()
+    .collect()
+}
+
+/// Runs a command on a runtime of its own. What still blocks afterwards (a read of stdin) is left behind.
+fn block_on<F: Future<Output = anyhow::Result<Exit>>>(command: F) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let exit = runtime.block_on(command);
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    exit
+}
+
+/// Runs a server on a runtime of its own, whose workers give free memory back.
+fn serve_on<F: Future<Output = anyhow::Result<Exit>>>(allocator: Allocator, server: F) -> anyhow::Result<Exit> {
+    let memory = IdleMemory::new(allocator);
+    let parking = Arc::clone(&memory);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.enable_all().on_thread_park(move || parking.parking()).build()?;
+    runtime.spawn(memory.keep_giving_back());
+    let exit = runtime.block_on(server);
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    exit
+}
+
+/// Whoever read our output has read enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Stopped => 3,
+            Exit::Cancelled => 130,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_names_a_setting() {
+        let line = ["gander", "run", "--model", "a/b", "--policy", "ask", "hi"];
+        let mut cli = Cli::parse_from(line);
+        let keys: Vec<&str> = flag_values(&mut cli.command).iter().map(|value| value.key).collect();
+        assert_eq!(keys, ["model.default", "permissions.policy"]);
+        let line = ["gander", "serve", "--listen", "127.0.0.1:1", "--open", "a2a,adk", "--conformance-agents"];
+        let mut cli = Cli::parse_from([&line[..], &["--dialect", "goosed", "--acp-v2"]].concat());
+        let values = flag_values(&mut cli.command);
+        assert_eq!(values.len(), 5);
+        let all = keys.into_iter().chain(values.iter().map(|value| value.key));
+        for key in all {
+            assert!(gander::config::SETTINGS.iter().any(|setting| setting.key == key), "{key}");
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! What can be said on the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use gander_domain::caller::Scope;
+use gander_tools::sandbox::HELPER;
+
+use super::apps::AppsCommand;
+use super::extensions::ExtensionsCommand;
+use super::recipes::RecipesCommand;
+use super::schedule::ScheduleCommand;
+
+const EXAMPLES: &str = "\
+Examples:
+  gander run \"what is in this folder?\"       ask once, in the terminal
+  gander run --continue \"and in French\"      go on, also in a session from an editor
+  gander acp                                 what an editor starts (Zed, JetBrains, VS Code, …)
+  gander serve                               for everything else: http://127.0.0.1:4747
+  gander doctor                              what is in force, and where it came from
+
+One server per data directory: `run` and `acp` attach to it, and start it in the
+background if none runs. So closing the editor does not stop a turn.";
+
+/// One agent server that speaks every agent protocol.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gander",
+    version,
+    about = "One agent server that speaks every agent protocol",
+    after_help = EXAMPLES,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub(super) shared: Shared,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(super) struct Shared {
+    /// Where sessions, token and socket lie [environment: GANDER_DATA; default: ~/.local/share/gander]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+    /// The settings file [environment: GANDER_CONFIG; default: ~/.config/gander/gander.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve on HTTP and on a Unix socket until ctrl-c
+    #[command(after_help = "\
+Examples:
+  gander serve
+  gander serve --listen 127.0.0.1:9000
+  curl -H \"Authorization: Bearer $(gander token)\" http://127.0.0.1:4747/gander/status
+
+Anything but a loopback address needs --tls-self-signed, a proxy with TLS in front,
+or --insecure-plain.")]
+    Serve {
+        /// Where to listen [default: 127.0.0.1:4747]
+        #[arg(long, value_name = "ADDR:PORT")]
+        listen: Option<String>,
+        /// Listen on other than loopback addresses without TLS
+        #[arg(long)]
+        insecure_plain: bool,
+        /// Doors that need no token on this machine: acp-rest, a2a, adk
+        #[arg(long, value_name = "DOORS", value_delimiter = ',')]
+        open: Vec<String>,
+        /// At the doors of --open, also let callers without a token answer questions
+        #[arg(long, requires = "open")]
+        open_approve: bool,
+        /// Encrypt with a certificate of our own, and print its fingerprint for goose's clients to pin
+        #[arg(long)]
+        tls_self_signed: bool,
+        /// Serve an installed adk web page from this folder, under /dev-ui/
+        #[arg(long, value_name = "FOLDER")]
+        adk_ui: Option<String>,
+        /// Offer agents with known behaviour, for checking clients
+        #[arg(long)]
+        conformance_agents: bool,
+        #[command(flatten)]
+        manner: MannerOptions,
+        /// Started by a client, on the Unix socket alone
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// Speak the Agent Client Protocol on stdin and stdout, for editors
+    #[command(after_help = "\
+In an editor's settings the command is `gander` with the argument `acp`.
+When the editor goes, the turn goes on: another editor, or `gander run --session ID`,
+can join it. With --standalone it parks instead, and goes on at the next start.")]
+    Acp {
+        /// Run everything in this process, without any socket
+        #[arg(long)]
+        standalone: bool,
+        /// Model of new sessions, as provider/model
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        #[command(flatten)]
+        manner: MannerOptions,
+    },
+    /// Ask once and print the answer
+    #[command(after_help = "\
+Examples:
+  gander run \"explain src/main.rs\"
+  git diff | gander run -                     the prompt from stdin
+  gander run --continue \"go on\"               the last session of this folder
+  gander run --policy auto_edit \"fix the tests\"
+  gander run --recipe release.yaml --param version=1.2
+  gander run --json \"hi\" | jq -r 'select(.type == \"text\").text'
+
+The answer goes to stdout; thoughts, tools and questions go to stderr.
+ctrl-c cancels, twice it leaves at once. Without a terminal nobody can be asked:
+what needs permission is refused.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or settings,
+3 stopped early (tokens, turns, refusal), 130 cancelled.")]
+    Run(RunOptions),
+    /// List, show, move and delete sessions
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// List, show and check recipes: sessions that are prepared beforehand
+    Recipes {
+        #[command(subcommand)]
+        command: RecipesCommand,
+    },
+    /// List, export, import and delete apps: small web pages that agents made
+    Apps {
+        #[command(subcommand)]
+        command: AppsCommand,
+    },
+    /// Run recipes by the clock
+    #[command(after_help = "\
+Examples:
+  gander schedule add morning --cron \"0 7 * * 1-5\" --zone Europe/Berlin --recipe news.yaml --param topic=rust
+  gander schedule list
+
+Schedules run in the server, which stays in the background while there are any.")]
+    Schedule {
+        #[command(subcommand)]
+        command: ScheduleCommand,
+    },
+    /// Print the server's token, or manage tokens of others
+    Token {
+        #[command(subcommand)]
+        command: Option<TokenCommand>,
+    },
+    /// List or revoke what was allowed with "always"
+    Grants {
+        #[command(subcommand)]
+        command: GrantsCommand,
+    },
+    /// Let a folder's own settings (.gander) count
+    #[command(after_help = "\
+Examples:
+  gander trust                               this folder, after you have read its .gander
+  gander trust --list
+  gander trust --revoke ~/code/project
+
+Until then a project's agents, extensions and rules are only text.")]
+    Trust(TrustOptions),
+    /// Add, remove and show MCP servers
+    Extensions {
+        #[command(subcommand)]
+        command: ExtensionsCommand,
+    },
+    /// Serve one protocol in front of a server that speaks another
+    Proxy {
+        #[command(subcommand)]
+        command: ProxyCommand,
+    },
+    /// Explain what is in force and where it came from
+    Doctor {
+        /// Make the side tables of the session log again (no server may run)
+        #[arg(long)]
+        rebuild: bool,
+    },
+    /// Write or find the settings file
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Become a command inside of a fence: how the server starts commands
+    #[command(name = HELPER, hide = true)]
+    Fence(FenceOptions),
+    /// Print a completion script for a shell
+    Completions {
+        /// For which shell
+        shell: Shell,
+    },
+}
+
+/// Options of the helper.
+#[derive(Debug, Args)]
+pub(super) struct FenceOptions {
+    /// What the fence is like, as JSON
+    #[arg(default_value = "")]
+    pub(super) plan: String,
+    /// Put up no fence: end everything that the command leaves behind
+    #[arg(long)]
+    pub(super) supervise: bool,
+    /// Say what holds inside: this file must not be seen there
+    #[arg(long, value_name = "FILE")]
+    pub(super) probe: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true)]
+    pub(super) command: Vec<OsString>,
+}
+
+/// How ACP clients are spoken to.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct MannerOptions {
+    /// Speak to ACP clients in these words: standard, goosed, aptove or agentkit [default: each client's own]
+    #[arg(long, value_name = "NAME")]
+    pub(super) dialect: Option<String>,
+    /// Speak version 2 of ACP, a draft, with clients that ask for it
+    #[arg(long)]
+    pub(super) acp_v2: bool,
+}
+
+/// Options of `gander run`.
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    /// What to ask; `-` reads it from stdin
+    #[arg(required_unless_present = "recipe")]
+    pub(super) prompt: Option<String>,
+    /// Follow this recipe: a file, a name from `gander recipes list`, or a link
+    #[arg(long, value_name = "RECIPE")]
+    pub(super) recipe: Option<String>,
+    /// Fills in a parameter of the recipe
+    #[arg(long = "param", value_name = "KEY=VALUE", requires = "recipe")]
+    pub(super) params: Vec<String>,
+    /// Go on in this session, wherever it began
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub(super) session: Option<String>,
+    /// Go on in the last session of this folder
+    #[arg(long = "continue", short = 'c')]
+    pub(super) continue_last: bool,
+    /// Print one event per line, as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// The model, as provider/model
+    #[arg(long, short, value_name = "MODEL")]
+    pub(super) model: Option<String>,
+    /// The mode, such as backend or app_maker: see docs/agents.md
+    #[arg(long, value_name = "MODE")]
+    pub(super) mode: Option<String>,
+    /// What may run unasked
+    #[arg(long, value_enum)]
+    pub(super) policy: Option<PolicyName>,
+    /// The folder to work in [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// Run everything in this process, without any socket
+    #[arg(long)]
+    pub(super) standalone: bool,
+}
+
+/// What may run unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum PolicyName {
+    /// Only looking; everything else is refused
+    ReadOnly,
+    /// Looking is free, everything else asks
+    Ask,
+    /// Editing inside the workspace is free too
+    AutoEdit,
+    /// Everything that no rule forbids
+    Auto,
+}
+
+impl PolicyName {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read_only",
+            Self::Ask => "ask",
+            Self::AutoEdit => "auto_edit",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// Sessions, the latest first
+    List {
+        /// Only those of this folder
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what was said
+    Show {
+        /// Which
+        id: String,
+        /// One event per line, as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session's log, one entry per line
+    Export {
+        /// Which
+        id: String,
+        /// Into this file, for its owner alone
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Read a log that was exported; it becomes a new session with the policy of this server
+    Import {
+        /// The file; `-` reads stdin
+        file: PathBuf,
+        /// The folder to work in [default: a private one]
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<PathBuf>,
+    },
+    /// Give a session a title
+    Rename {
+        /// Which
+        id: String,
+        /// The title
+        title: String,
+    },
+    /// Delete sessions for ever
+    Delete {
+        /// Which
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+/// Scopes by name, each with its line of help.
+fn scopes() -> impl TypedValueParser<Value = Scope> {
+    let known = Scope::ALL.map(|scope| PossibleValue::new(scope.name()).help(scope.purpose()));
+    PossibleValuesParser::new(known).try_map(|name| Scope::named(&name).ok_or("no such scope"))
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokenCommand {
+    /// Print the owner's token
+    Show,
+    /// Make a token for somebody else; it is shown this once
+    Add {
+        /// A name for it
+        name: String,
+        /// What it may do, beside reading its own sessions
+        #[arg(long, value_parser = scopes(), value_delimiter = ',', default_value = "prompt,approve")]
+        scopes: Vec<Scope>,
+        /// See only this ADK user's sessions
+        #[arg(long, value_name = "USER")]
+        adk_user: Option<String>,
+    },
+    /// Names and scopes of the tokens of others
+    List,
+    /// Take a token back; it stops working at once
+    Revoke {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum GrantsCommand {
+    /// What was allowed with "always", per folder
+    List {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask again from now on
+    Revoke {
+        /// Its number, from the list
+        id: u64,
+    },
+}
+
+/// Options of `gander trust`.
+#[derive(Debug, Args)]
+pub(super) struct TrustOptions {
+    /// Which [default: this one]
+    pub(super) folder: Option<PathBuf>,
+    /// Show the trusted folders
+    #[arg(long, conflicts_with = "folder")]
+    pub(super) list: bool,
+    /// Take the trust back
+    #[arg(long, conflicts_with = "list")]
+    pub(super) revoke: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ProxyCommand {
+    /// An ADK server whose agent is a running goose
+    #[command(after_help = "\
+Examples:
+  GOOSE_SECRET_KEY=… gander proxy adk --goose http://127.0.0.1:3000
+  curl -X POST http://127.0.0.1:8080/apps/goose/users/me/sessions -d '{}' -H 'content-type: application/json'
+
+Every app name is goose. Which session of goose stands behind which one here is kept
+in the data directory, by default a folder of its own beside that of `gander serve`.")]
+    Adk(AdkProxyOptions),
+}
+
+/// Options of `gander proxy adk`.
+#[derive(Debug, Args)]
+pub(super) struct AdkProxyOptions {
+    /// Where goose is: a goosed, a `goose serve` or another gander [environment: GOOSE_BASE_URL; default: http://127.0.0.1:3000]
+    #[arg(long, value_name = "URL")]
+    pub(super) goose: Option<String>,
+    /// A file with what goose wants as X-Secret-Key; `-` is stdin [environment: GOOSE_SECRET_KEY, the key itself]
+    #[arg(long, value_name = "FILE")]
+    pub(super) secret_key_file: Option<PathBuf>,
+    /// Refused: every user of the machine can read a command line
+    #[arg(long, value_name = "KEY", hide = true)]
+    pub(super) secret_key: Option<String>,
+    /// The one certificate that goose may show, as it prints it when it starts [environment: GOOSED_CERT_FINGERPRINT]
+    #[arg(long, value_name = "SHA256")]
+    pub(super) goose_cert_fingerprint: Option<String>,
+    /// Where to listen; a port alone is on this machine [environment: LISTEN_ADDR; default: :8080]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) listen: Option<String>,
+    /// The folder of goose's sessions [environment: WORKING_DIR; default: .]
+    #[arg(long, value_name = "DIR")]
+    pub(super) working_dir: Option<String>,
+    /// How long goose may be silent [environment: REQUEST_TIMEOUT; default: 5m]
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
+    /// A file with what clients have to send, as X-API-Key or as a bearer token; `-` is stdin [environment: PROXY_API_KEY, the key itself; default: nothing]
+    #[arg(long, value_name = "FILE")]
+    pub(super) api_key_file: Option<PathBuf>,
+    /// Refused: every user of the machine can read a command line
+    #[arg(long, value_name = "KEY", hide = true)]
+    pub(super) api_key: Option<String>,
+    /// Encrypt with a certificate of our own, and print its fingerprint
+    #[arg(long)]
+    pub(super) tls_self_signed: bool,
+    /// Listen on other than loopback addresses without TLS
+    #[arg(long)]
+    pub(super) insecure_plain: bool,
+    /// What goose speaks [default: found out]
+    #[arg(long, value_enum)]
+    pub(super) protocol: Option<ProtocolName>,
+    /// A client that disconnects leaves goose working
+    #[arg(long)]
+    pub(super) keep_running: bool,
+}
+
+/// What goose speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ProtocolName {
+    /// goosed until 1.39, and gander
+    Rest,
+    /// `goose serve`
+    Acp,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Write a settings file that shows every setting at its default
+    Init,
+    /// Print where the settings file is
+    Path,
+}

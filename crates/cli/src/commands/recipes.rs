@@ -1,0 +1,279 @@
+//! `gander recipes`, and the recipe of `gander run`: found, checked, and agreed to before anything of it starts.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Subcommand;
+use gander::config::Config;
+use gander_agent::recipe::{self, Extension, InputType, Parameter, Recipe, Requirement};
+use gander_client::Connection;
+use gander_tools::absence;
+use serde_json::{Map, Value, json};
+
+use super::ask::Person;
+use super::client;
+use crate::commands::{Context, Exit};
+use crate::output::{Output, clean, reveal};
+
+/// Where a project keeps its recipes.
+const FOLDERS: [&str; 2] = [".gander/recipes", ".goose/recipes"];
+
+/// Larger files are no recipes.
+const LARGEST: u64 = 1 << 20;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RecipesCommand {
+    /// Recipes of this folder, your own, and those that were saved in the server
+    List,
+    /// Print a recipe: a file, a name from the list, or a link
+    Show {
+        /// Which
+        recipe: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether recipes can be used, and what is wrong with which field
+    Validate {
+        /// Which
+        #[arg(required = true)]
+        recipes: Vec<String>,
+    },
+    /// Save a recipe in the server, where every client finds it
+    Save {
+        /// Which
+        recipe: String,
+        /// Make it a slash command of this name
+        #[arg(long, value_name = "NAME")]
+        slash: Option<String>,
+    },
+    /// Remove a recipe from the server
+    Delete {
+        /// Its id, from the list
+        id: String,
+    },
+}
+
+/// A recipe that was found.
+pub(super) struct Found {
+    pub(super) value: Value,
+    pub(super) recipe: Recipe,
+    pub(super) folder: Option<String>,
+    pub(super) source: String,
+}
+
+pub(super) async fn run(context: Context, command: RecipesCommand) -> anyhow::Result<Exit> {
+    let here = std::env::current_dir()?;
+    match command {
+        RecipesCommand::List => list(&context, &here).await?,
+        RecipesCommand::Show { recipe, json } => {
+            let found = find(&context.config, &here, &recipe).await?;
+            let text = if json { serde_json::to_string_pretty(&found.value)? } else { recipe::yaml(&found.value)? };
+            context.output.line(clean(&text).trim_end())?;
+        }
+        RecipesCommand::Validate { recipes } => return validate(&context, &here, &recipes).await,
+        RecipesCommand::Save { recipe, slash } => {
+            let found = find(&context.config, &here, &recipe).await?;
+            let mut connection = client::connect(&context.config, &here).await?;
+            let saved = connection.call("_goose/unstable/recipes/save", &json!({ "recipe": found.value })).await?;
+            if let Some(slash) = slash {
+                let params = json!({ "id": saved["id"], "slashCommand": slash });
+                connection.call("_goose/unstable/recipes/slash-command", &params).await?;
+            }
+            context.output.line(saved["id"].as_str().unwrap_or_default())?;
+        }
+        RecipesCommand::Delete { id } => {
+            let mut connection = client::connect(&context.config, &here).await?;
+            connection.call("_goose/unstable/recipes/delete", &json!({ "id": id })).await?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(context: &Context, here: &Path) -> anyhow::Result<()> {
+    for path in files(&context.config, here) {
+        let told = match read(&path) {
+            Ok(found) => format!("{}\t{}", clean(&found.recipe.title), clean(&found.recipe.description)),
+            Err(error) => format!("cannot be used\t{}", reveal(&format!("{error:#}"))),
+        };
+        context.output.line(&format!("{}\t{told}", path.display()))?;
+    }
+    let mut connection = client::connect(&context.config, here).await?;
+    let saved = connection.call("_goose/unstable/recipes/list", &json!({})).await?;
+    for manifest in saved["manifests"].as_array().into_iter().flatten() {
+        let text = |value: &Value| clean(value.as_str().unwrap_or_default());
+        let slash = manifest["slash_command"].as_str().map(|name| format!("\t/{}", clean(name))).unwrap_or_default();
+        let recipe = &manifest["recipe"];
+        let (id, title) = (text(&manifest["id"]), text(&recipe["title"]));
+        context.output.line(&format!("{id}\t{title}\t{}{slash}", text(&recipe["description"])))?;
+    }
+    Ok(())
+}
+
+async fn validate(context: &Context, here: &Path, recipes: &[String]) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Done;
+    for name in recipes {
+        let told = match find(&context.config, here, name).await {
+            Ok(found) => format!("{name}: in order, \"{}\"", clean(&found.recipe.title)),
+            Err(error) => {
+                exit = Exit::Failed;
+                format!("{name}: {}", reveal(&format!("{error:#}")))
+            }
+        };
+        context.output.line(&told)?;
+    }
+    Ok(exit)
+}
+
+/// Finds a recipe: a link, a file, a name of one in the usual folders, or the id of one in the server.
+pub(super) async fn find(config: &Config, here: &Path, name: &str) -> anyhow::Result<Found> {
+    if name.contains("recipe?config=") {
+        let (value, recipe) = recipe::decode(name)?;
+        return Ok(Found { value, recipe, folder: None, source: "link".to_owned() });
+    }
+    let path = here.join(name);
+    if path.is_file() {
+        return read(&path);
+    }
+    let named = files(config, here).into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name));
+    if let Some(path) = named {
+        return read(&path);
+    }
+    if name.contains('/') || name.contains('.') {
+        bail!("no such recipe: {name}");
+    }
+    let mut connection = client::connect(config, here).await?;
+    let saved = connection.call("_goose/unstable/recipes/read", &json!({ "id": name })).await;
+    let value = saved.with_context(|| format!("no such recipe: {name}"))?["recipe"].clone();
+    let recipe = recipe::from_value(value.clone())?;
+    Ok(Found { value, recipe, folder: None, source: name.to_owned() })
+}
+
+fn read(path: &Path) -> anyhow::Result<Found> {
+    let path = path.canonicalize()?;
+    if path.metadata()?.len() > LARGEST {
+        bail!("larger than a recipe can be: {}", path.display());
+    }
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let (value, recipe) = recipe::parse_whole(&text).with_context(|| format!("cannot use {}", path.display()))?;
+    let folder = path.parent().map(|folder| folder.to_string_lossy().into_owned());
+    Ok(Found { value, recipe, folder, source: path.to_string_lossy().into_owned() })
+}
+
+fn files(config: &Config, here: &Path) -> Vec<PathBuf> {
+    let folders = FOLDERS.iter().map(|folder| here.join(folder)).chain(config.own.recipes.iter().cloned());
+    let mut files = Vec::new();
+    for folder in folders {
+        let inside = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let known =
+            |path: &PathBuf| path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|x| end == *x));
+        let mut found: Vec<PathBuf> = inside.filter(known).take(1_000).collect();
+        found.sort();
+        files.extend(found);
+    }
+    files
+}
+
+/// `key=value`, as it is given on the command line.
+pub(super) fn values(params: &[String]) -> anyhow::Result<Map<String, Value>> {
+    let pair = |param: &String| {
+        let (key, value) = param.split_once('=').with_context(|| format!("not of the form key=value: {param}"))?;
+        Ok((key.to_owned(), Value::from(value)))
+    };
+    params.iter().map(pair).collect()
+}
+
+/// Where a recipe is begun.
+pub(super) struct At<'a> {
+    pub(super) context: &'a Context,
+    /// The person at the terminal, if there is one: stdin has one reader.
+    pub(super) person: Option<&'a mut Person>,
+    pub(super) session: &'a str,
+}
+
+/// The session begins to follow the recipe; gives what is asked first.
+pub(super) async fn begin(
+    mut at: At<'_>,
+    connection: &mut Connection,
+    found: &Found,
+    params: &[String],
+) -> anyhow::Result<Option<String>> {
+    let values = at.values(&found.recipe, params).await?;
+    let approved = at.approved(&found.recipe).await?;
+    let wish = json!({
+        "sessionId": at.session, "recipe": found.value, "values": values, "folder": found.folder, "approved": approved,
+    });
+    let begun = connection.call("_goose/unstable/recipes/apply", &wish).await?;
+    for name in begun["absent"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        at.context.output.note(&format!("the recipe goes on without it, {}", clean(&absence(name))));
+    }
+    Ok(begun["prompt"].as_str().map(str::to_owned))
+}
+
+impl At<'_> {
+    /// What is filled in: as it was given, and what the person says to parameters that they are to be asked for.
+    async fn values(&mut self, recipe: &Recipe, params: &[String]) -> anyhow::Result<Map<String, Value>> {
+        let mut values = values(params)?;
+        let asked = |parameter: &&Parameter| {
+            let open = parameter.default.is_none() && !values.contains_key(&parameter.key);
+            open && parameter.requirement == Requirement::UserPrompt
+        };
+        let asked: Vec<&Parameter> = recipe.parameters.iter().filter(asked).collect();
+        for parameter in asked {
+            let Some(person) = self.person.as_mut() else {
+                let key = &parameter.key;
+                bail!("the recipe asks a person for {key}, and nobody can be asked here: give it as --param {key}=…");
+            };
+            values.insert(parameter.key.clone(), Value::from(answer(self.context.output, person, parameter).await?));
+        }
+        Ok(values)
+    }
+
+    /// The extensions whose programs the person at the terminal agrees to. Without one none is started.
+    async fn approved(&mut self, recipe: &Recipe) -> anyhow::Result<Vec<String>> {
+        let configured = |name: &str| self.context.config.extensions.iter().any(|spec| spec.name == name);
+        let programs: Vec<&Extension> = recipe
+            .extensions
+            .iter()
+            .filter(|extension| extension.kind == "stdio" && !configured(&extension.name))
+            .collect();
+        if programs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Some(person) = self.person.as_mut() else {
+            let names: Vec<&str> = programs.iter().map(|extension| extension.name.as_str()).collect();
+            bail!("the recipe would start programs, and nobody can be asked here: {}", reveal(&names.join(", ")));
+        };
+        let (output, mut approved) = (self.context.output, Vec::new());
+        for extension in programs {
+            let line = std::iter::once(extension.cmd.as_deref().unwrap_or_default())
+                .chain(extension.args.iter().map(String::as_str));
+            let line = line.collect::<Vec<_>>().join(" ");
+            output.note(&format!("? the recipe starts a program, {}: {}", reveal(&extension.name), reveal(&line)));
+            output.aside("  yes or no > ");
+            match person.line().await.as_deref().map(str::trim) {
+                Some("yes" | "y") => approved.push(extension.name.clone()),
+                Some(_) | None => bail!("not started: {}", reveal(&extension.name)),
+            }
+        }
+        Ok(approved)
+    }
+}
+
+/// What the person says to one parameter. They are asked until they say something that it can be.
+async fn answer(output: Output, person: &mut Person, parameter: &Parameter) -> anyhow::Result<String> {
+    let about = if parameter.description.is_empty() { &parameter.key } else { &parameter.description };
+    output.note(&format!("? {} ({})", reveal(about), parameter.key));
+    let options = parameter.options.as_deref().filter(|_| parameter.input_type == InputType::Select);
+    if let Some(options) = options {
+        output.note(&format!("  one of {}", reveal(&options.join(", "))));
+    }
+    loop {
+        output.aside("  > ");
+        let Some(line) = person.line().await else { bail!("nothing was said about {}", parameter.key) };
+        let line = line.trim();
+        if !line.is_empty() && options.is_none_or(|options| options.iter().any(|option| option == line)) {
+            return Ok(line.to_owned());
+        }
+    }
+}

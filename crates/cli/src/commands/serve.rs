@@ -1,0 +1,138 @@
+//! `gander serve`: the server of a data directory, for a person or for a client that needs one.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use gander::config::Origin;
+use gander::daemon::{Attached, End, Hello, Server, ServerError, Signals, Start, Want, connect, listen_security};
+use tokio::io::AsyncReadExt;
+
+use crate::commands::{Context, Exit};
+use crate::output::Tone;
+
+/// How long a server that is about to end, or to begin, is waited for.
+const TAKE_OVER: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// For a person: in the foreground, on TCP too.
+pub(super) async fn foreground(context: Context) -> anyhow::Result<Exit> {
+    let address = context.config.sections.server.listen;
+    let security = listen_security(&context.config);
+    let (signals, started) = (Signals::listen()?, Instant::now());
+    while started.elapsed() < TAKE_OVER {
+        match Server::start(context.config.clone(), Start::Foreground(address)).await {
+            Ok(server) => {
+                announce(&context, &server.listens(), server.fingerprint())?;
+                return Ok(after(server.run(signals).await));
+            }
+            Err(ServerError::Taken(_)) => {}
+            Err(error) => return refused(&context, error),
+        }
+        let hello = Hello::new(Want::ListenWith { address, security });
+        if let Some(joined) = connect(&context.config.paths, &hello).await? {
+            return stay(&context, joined, signals).await;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(ServerError::Taken(context.config.paths.data().to_owned()).into())
+}
+
+/// For clients: away from any terminal, on the Unix socket alone.
+pub(super) async fn background(context: Context) -> anyhow::Result<Exit> {
+    // Fails only if this process leads a group already, which is as good.
+    if let Err(error) = rustix::process::setsid() {
+        tracing::debug!(%error, "no session of its own");
+    }
+    let (signals, started) = (Signals::listen()?, Instant::now());
+    loop {
+        match Server::start(context.config.clone(), Start::Background).await {
+            Ok(server) => {
+                tracing::info!(version = gander::VERSION, pid = std::process::id(), "background server started");
+                return Ok(after(server.run(signals).await));
+            }
+            Err(ServerError::Taken(_)) if started.elapsed() < TAKE_OVER => tokio::time::sleep(PAUSE).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A server ran already: it listens for us, as long as we stay.
+async fn stay(context: &Context, joined: Attached, mut signals: Signals) -> anyhow::Result<Exit> {
+    let Attached { mut reader, writer: _open, welcome } = joined;
+    let output = context.output;
+    output.note(&format!(
+        "joined the server that runs already (process {}); ctrl-c closes this address only",
+        welcome.pid
+    ));
+    let flags: Vec<&str> = context.config.origins.values().filter_map(unheard).collect();
+    if !flags.is_empty() {
+        output.note(&format!("gander: that server keeps its own settings, not heard: {}", flags.join(" ")));
+    }
+    if context.config.tls && welcome.fingerprint.is_none() {
+        let pid = welcome.pid;
+        anyhow::bail!(
+            "the server that runs already opened an address without TLS: end it (kill {pid}) and start again"
+        );
+    }
+    announce(context, &welcome.listens, welcome.fingerprint.as_deref())?;
+    let mut byte = [0u8; 1];
+    tokio::select! {
+        () = signals.next() => Ok(Exit::Done),
+        _ = reader.read(&mut byte) => {
+            output.note("gander: the server ended");
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+/// An address that must not be served like this is a matter of the command line.
+pub(super) fn refused(context: &Context, error: ServerError) -> anyhow::Result<Exit> {
+    if !matches!(error, ServerError::Plain(_)) {
+        return Err(error.into());
+    }
+    context.output.note(&format!("gander: {error}"));
+    Ok(Exit::Usage)
+}
+
+/// A flag that a server which runs already does not hear of.
+fn unheard(origin: &Origin) -> Option<&'static str> {
+    match origin {
+        Origin::Flag(flag) if !["--listen", "--data", "--config"].contains(flag) => Some(flag),
+        Origin::Flag(_) | Origin::Default | Origin::File { .. } | Origin::Variable(_) => None,
+    }
+}
+
+/// The line that says where is the last one: whoever waits for it finds everything ready.
+fn announce(context: &Context, listens: &[SocketAddr], fingerprint: Option<&str>) -> anyhow::Result<()> {
+    let Context { config, output } = context;
+    let (out, err) = (output.style(), output.error_style());
+    let row =
+        |name: &str, value: &str| output.note(&format!("  {}{value}", err.paint(Tone::Dim, &format!("{name:<8}"))));
+    row("data", &config.paths.data().display().to_string());
+    row("token", "printed by: gander token");
+    if fingerprint.is_none() && listens.iter().any(|address| !address.ip().is_loopback()) {
+        row("warning", &err.paint(Tone::Warn, "not encrypted: whoever can read the network reads the token"));
+    }
+    if !config.sections.server.open.is_empty() {
+        let doors: Vec<String> = config.sections.server.open.iter().map(ToString::to_string).collect();
+        let may = if config.sections.server.open_approve { "prompt and approve" } else { "prompt" };
+        let open = format!("every program on this machine may {may}, without a token, at: {}", doors.join(", "));
+        row("warning", &err.paint(Tone::Warn, &open));
+    }
+    if let Some(fingerprint) = fingerprint {
+        output.line(&format!("GOOSED_CERT_FINGERPRINT={fingerprint}"))?;
+    }
+    for address in listens {
+        let scheme = if fingerprint.is_some() { "https" } else { "http" };
+        let url = out.paint(Tone::Bold, &format!("{scheme}://{address}"));
+        output.line(&format!("gander {} listening on {url}", gander::VERSION))?;
+    }
+    Ok(())
+}
+
+pub(super) fn after(end: End) -> Exit {
+    match end {
+        End::Asked | End::Idle => Exit::Done,
+        End::AtOnce => Exit::Failed,
+    }
+}

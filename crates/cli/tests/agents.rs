@@ -1,0 +1,180 @@
+//! Several agents behind one hub, and agents that are one function.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use gander_domain::caller::Caller;
+use gander_domain::{
+    AgentManifest, Ask, Birth, Command, Entry, Event, IfBusy, Message, Outcome, Part, Question, QuestionOrigin,
+    Recovery, Reply, Role, Seq, SessionId, StopReason,
+};
+use gander_gateway::sse::{Follow, Frames, Position, Reading};
+use gander_runtime::backend::handler::{Handled, Handler, Stop, Turn};
+use gander_runtime::hub::{Ack, Hub};
+use gander_services::agents::{Agent, Agents, NameTaken};
+use gander_store::{Form, MemoryStore};
+use gander_testkit::build;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+/// Says its name.
+struct Named(&'static str);
+
+#[async_trait]
+impl Handler for Named {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.say(self.0).await?;
+        turn.finish(Vec::new()).await
+    }
+}
+
+/// Says something, asks, says what it heard.
+struct Asking;
+
+#[async_trait]
+impl Handler for Asking {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.send(vec![Part::text("one moment")]).await?;
+        let ask = Ask::Form { schema: json!({ "type": "object" }) };
+        let (id, title, origin) = (build::question_id(99), "which?".to_owned(), QuestionOrigin::Parked);
+        let reply = turn.ask(Question { id, call: None, title, ask, origin, fingerprint: None, plan: None }).await?;
+        let Reply::Filled { content } = reply else { return Err(Stop::Failed("reply".into(), "no content".into())) };
+        turn.send(vec![Part::text(content.to_string())]).await
+    }
+}
+
+fn agents() -> Agents {
+    let agent = |name: &'static str| {
+        Agent::new(AgentManifest::new(name, name, "says its name"), Arc::new(Handled(Named(name))))
+    };
+    let mut agents = Agents::new(agent("first"));
+    agents.add(agent("second")).unwrap();
+    assert_eq!(agents.add(agent("first")), Err(NameTaken("first".to_owned())));
+    agents.add(Agent::new(AgentManifest::new("asking", "asking", "asks"), Arc::new(Handled(Asking)))).unwrap();
+    agents
+}
+
+async fn session(hub: &Hub, agent: &str) -> SessionId {
+    let mut birth: Birth = build::birth(build::session(1));
+    birth.settings.agent = agent.to_owned();
+    hub.create(&Caller::local_owner(), birth, Vec::new()).await.unwrap().session
+}
+
+async fn prompt(hub: &Hub, session: SessionId) {
+    let (run, origin, parts) = (build::run(1), build::origin(), vec![Part::text("hello")]);
+    let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
+    hub.command(&Caller::local_owner(), session, command, Ack::Committed).await.unwrap();
+}
+
+/// What is in the log up to the first entry of this kind.
+async fn until(hub: &Hub, session: SessionId, last: fn(&Event) -> bool) -> Vec<Event> {
+    let (mut follower, mut events) = (hub.follow(session, Seq::ZERO, Form::Exact), Vec::new());
+    loop {
+        for entry in follower.next().await.unwrap().unwrap().iter() {
+            events.push(entry.event.clone());
+            if last(&entry.event) {
+                return events;
+            }
+        }
+    }
+}
+
+fn said(events: &[Event]) -> Vec<String> {
+    let whole = |event: &Event| {
+        let Event::MessageDone { message } = event else { return None };
+        (message.role == Role::Agent).then(|| Message::plain_text(message))
+    };
+    events.iter().filter_map(whole).collect()
+}
+
+fn ends(event: &Event) -> bool {
+    matches!(event, Event::RunEnded { .. })
+}
+
+#[tokio::test]
+async fn each_session_is_served_by_the_agent_it_names() {
+    for name in ["first", "second"] {
+        let hub = Hub::new(Arc::new(MemoryStore::new()), Arc::new(agents()), Recovery::default());
+        let session = session(&hub, name).await;
+        prompt(&hub, session).await;
+        assert_eq!(said(&until(&hub, session, ends).await), [name]);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_not_there_is_named_in_the_failure() {
+    let hub = Hub::new(Arc::new(MemoryStore::new()), Arc::new(agents()), Recovery::default());
+    let session = session(&hub, "gone").await;
+    prompt(&hub, session).await;
+    let events = until(&hub, session, ends).await;
+    let outcome = Outcome::failed("agent", "no such agent here: gone");
+    assert_eq!(events.last(), Some(&Event::RunEnded { outcome }));
+}
+
+#[tokio::test]
+async fn a_handler_that_asked_goes_on_after_a_restart_and_repeats_nothing() {
+    let store = Arc::new(MemoryStore::new());
+    let first = Hub::new(Arc::clone(&store) as _, Arc::new(agents()), Recovery::default());
+    let session = session(&first, "asking").await;
+    prompt(&first, session).await;
+    until(&first, session, |event| matches!(event, Event::QuestionAsked { .. })).await;
+    first.drain(std::time::Duration::from_secs(5)).await;
+    let second = Hub::new(store, Arc::new(agents()), Recovery::default());
+    let reply = Reply::Filled { content: json!("this") };
+    let question = build::question_id(99);
+    let answer = Command::Answer { question, reply, origin: build::origin(), meta: None };
+    second.command(&Caller::local_owner(), session, answer, Ack::Committed).await.unwrap();
+    let events = until(&second, session, ends).await;
+    assert_eq!(said(&events), ["one moment", "\"this\""]);
+    let outcome = Outcome::Completed { stop: StopReason::EndTurn };
+    assert_eq!(events.last(), Some(&Event::RunEnded { outcome }));
+}
+
+/// The kinds of entries, two events each.
+#[derive(Default)]
+struct Kinds(bool);
+
+impl Reading for Kinds {
+    fn begin(&mut self, frames: &mut Frames) {
+        frames.aside(&"begin");
+    }
+
+    fn read(&mut self, entry: &Entry, frames: &mut Frames) {
+        let value = serde_json::to_value(&entry.event).unwrap();
+        frames.event(&value["kind"]);
+        frames.event(&entry.seq);
+        self.0 = ends(&entry.event);
+    }
+
+    fn is_over(&self) -> bool {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn a_log_is_read_as_events_and_a_reader_goes_on_after_any_of_them() {
+    let hub = Hub::new(Arc::new(MemoryStore::new()), Arc::new(agents()), Recovery::default());
+    let session = session(&hub, "first").await;
+    prompt(&hub, session).await;
+    until(&hub, session, ends).await;
+    let read = async |seen: Position| {
+        let (follower, stop) = (hub.follow(session, Seq::ZERO, Form::Exact), CancellationToken::new());
+        let follow = Follow { follower, reading: Kinds::default(), seen, incarnation: 7, stop };
+        let pieces: Vec<_> = follow.events().map(|piece| piece.unwrap()).collect().await;
+        String::from_utf8(pieces.concat()).unwrap()
+    };
+    let all = read(Position::default()).await;
+    let events: Vec<&str> = all.split_inclusive("\n\n").collect();
+    assert_eq!(events[0], "data: \"begin\"\n\n");
+    assert_eq!(events[1], "id: 7.1.0\ndata: \"session_created\"\n\n");
+    assert_eq!(events.last(), Some(&"id: 7.7.1\ndata: 7\n\n"));
+    for cut in 1..events.len() {
+        let id = events[cut].strip_prefix("id: 7.").unwrap().split_once('\n').unwrap().0;
+        let (seq, index) = id.split_once('.').unwrap();
+        let seen = Position { seq: seq.parse().unwrap(), index: index.parse().unwrap(), answer: 0 };
+        assert_eq!(read(seen).await, format!("{}{}", events[0], events[cut + 1..].concat()), "{id}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Artifacts and shared values: kept in versions, found after a restart, gone with their session.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use gander_domain::Principal;
+use gander_services::artifacts::{ArtifactError, Artifacts, Content, LARGEST, NewVersion, Shelf};
+use gander_services::state::{Room, Shared};
+use gander_store::{MemoryStore, Options, SqliteStore, Store, longest, read_scope_all};
+use gander_testkit::build;
+use serde_json::{Map, Value, json};
+
+async fn open(folder: &std::path::Path) -> Arc<dyn Store> {
+    Arc::new(SqliteStore::open(Options::new(folder.join("data"))).await.unwrap())
+}
+
+fn text(name: &str, text: &str) -> NewVersion {
+    let content = Content::Text { text: text.to_owned() };
+    NewVersion { name: name.to_owned(), mime: Some("text/plain".to_owned()), metadata: Map::new(), content }
+}
+
+fn state(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+async fn texts(artifacts: &Artifacts, shelf: &Shelf, name: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for version in artifacts.versions(shelf, name).await.unwrap() {
+        let (_, content) = artifacts.load(shelf, name, Some(version.number)).await.unwrap().unwrap();
+        let Content::Text { text } = content else { panic!("no text") };
+        texts.push(format!("{}={text}", version.number));
+    }
+    texts
+}
+
+#[tokio::test]
+async fn versions_count_from_0_and_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (shelf, other) = (Shelf::session(build::session(1)), Shelf::person(&Principal::owner(), "apps"));
+    let store = open(folder.path()).await;
+    let artifacts = Artifacts::new(Arc::clone(&store));
+    for (shelf, name, body) in [(&shelf, "a/b.txt", "one"), (&shelf, "a/b.txt", "two"), (&other, "a/b.txt", "other")] {
+        artifacts.save(shelf, text(name, body)).await.unwrap();
+    }
+    store.close().await.unwrap();
+    drop((store, artifacts));
+    let artifacts = Artifacts::new(open(folder.path()).await);
+    assert_eq!(texts(&artifacts, &shelf, "a/b.txt").await, ["0=one", "1=two"]);
+    assert_eq!(texts(&artifacts, &other, "a/b.txt").await, ["0=other"]);
+    let (latest, _) = artifacts.load(&shelf, "a/b.txt", None).await.unwrap().unwrap();
+    assert_eq!(latest.number, 1);
+    assert!(artifacts.load(&shelf, "a/b.txt", Some(2)).await.unwrap().is_none());
+    assert!(artifacts.delete(&shelf, "a/b.txt").await.unwrap());
+    assert!(!artifacts.delete(&shelf, "a/b.txt").await.unwrap());
+    assert_eq!(artifacts.save(&shelf, text("a/b.txt", "new")).await.unwrap().number, 0);
+    artifacts.forget(&shelf).await.unwrap();
+    assert_eq!(artifacts.list(&shelf).await.unwrap(), []);
+    assert_eq!(artifacts.list(&other).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn two_who_save_at_once_get_two_versions() {
+    let folder = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(open(folder.path()).await);
+    let shelf = Shelf::session(build::session(1));
+    let saves = (0..12).map(|n| {
+        let (artifacts, shelf) = (artifacts.clone(), shelf.clone());
+        tokio::spawn(async move { artifacts.save(&shelf, text("x", &n.to_string())).await.unwrap().number })
+    });
+    let mut numbers = Vec::new();
+    for save in saves.collect::<Vec<_>>() {
+        numbers.push(save.await.unwrap());
+    }
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..12).collect::<Vec<u64>>());
+}
+
+#[tokio::test]
+async fn bad_names_and_too_much_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let artifacts = Artifacts::new(open(folder.path()).await);
+    let shelf = Shelf::session(build::session(1));
+    for name in ["", "../x", "a/../b", "/a", "CON", "a.", "a\nb", &"x".repeat(300)] {
+        let refused = artifacts.save(&shelf, text(name, "x")).await;
+        assert!(matches!(refused, Err(ArtifactError::BadName(..))), "{name}");
+    }
+    let huge = artifacts.save(&shelf, text("x", &"x".repeat(LARGEST + 1))).await;
+    assert!(matches!(huge, Err(ArtifactError::TooLarge(_))));
+    assert_eq!(artifacts.list(&shelf).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn shared_values_are_seen_by_who_shares_them_and_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let room = |app: &str, user: &str| Room { principal: Principal::owner(), app: app.into(), user: user.into() };
+    let store = open(folder.path()).await;
+    let shared = Shared::new(Arc::clone(&store));
+    let delta = state(json!({ "a": 1, "user:b": 2, "app:c": 3, "temp:d": 4 }));
+    shared.set(&room("x", "ann"), &delta).await.unwrap();
+    shared.set(&room("x", "ann"), &state(json!({ "user:b": null }))).await.unwrap();
+    store.close().await.unwrap();
+    drop((store, shared));
+    let shared = Shared::new(open(folder.path()).await);
+    assert_eq!(shared.get(&room("x", "ann")).await.unwrap(), state(json!({ "app:c": 3, "user:b": null })));
+    assert_eq!(shared.get(&room("x", "bob")).await.unwrap(), state(json!({ "app:c": 3 })));
+    assert_eq!(shared.get(&room("y", "ann")).await.unwrap(), state(json!({})));
+    let much = state(json!({ "user:x": "x".repeat(300_000) }));
+    assert!(shared.set(&room("x", "ann"), &much).await.is_err());
+}
+
+/// How often something is written where the log must not grow with it.
+const WRITES: usize = 10_000;
+
+#[tokio::test]
+async fn values_that_change_often_keep_their_log_short() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let room = Room { principal: Principal::owner(), app: "x".into(), user: "ann".into() };
+    let (shared, mut expected) = (Shared::new(Arc::clone(&store)), Map::new());
+    for write in 0..WRITES {
+        let delta = state(json!({ format!("user:{}", write % 7): write, format!("app:{}", write % 3): write }));
+        shared.set(&room, &delta).await.unwrap();
+        expected.extend(delta);
+    }
+    for scope in ["state/app/owner/x", "state/user/owner/x/ann"] {
+        let length = read_scope_all(&*store, scope).await.unwrap().len();
+        assert!((2..=longest(7) + 1).contains(&length), "{scope}: {length}");
+    }
+    assert_eq!(shared.get(&room).await.unwrap(), expected);
+    assert_eq!(Shared::new(store).get(&room).await.unwrap(), expected, "who reads it for the first time");
+}
+
+#[tokio::test]
+async fn artifacts_that_come_and_go_keep_their_index_short() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let (artifacts, shelf) = (Artifacts::new(Arc::clone(&store)), Shelf::session(build::session(1)));
+    for name in ["kept.txt", "kept.txt", "also.txt"] {
+        artifacts.save(&shelf, text(name, "stays")).await.unwrap();
+    }
+    for write in 0..WRITES / 2 {
+        artifacts.save(&shelf, text("draft.txt", &write.to_string())).await.unwrap();
+        artifacts.delete(&shelf, "draft.txt").await.unwrap();
+    }
+    let index = format!("artifacts/session/{}", build::session(1));
+    let length = read_scope_all(&*store, &index).await.unwrap().len();
+    assert!((2..=longest(4) + 1).contains(&length), "{length}");
+    let names: Vec<String> = artifacts.list(&shelf).await.unwrap().into_iter().map(|kept| kept.name).collect();
+    assert_eq!(names, ["also.txt", "kept.txt"]);
+    assert_eq!(texts(&artifacts, &shelf, "kept.txt").await, ["0=stays", "1=stays"]);
+    assert_eq!(store.scopes("artifacts/content/", None, 10).await.unwrap().len(), 3, "what was deleted is gone");
+    assert_eq!(artifacts.save(&shelf, text("kept.txt", "more")).await.unwrap().number, 2);
+}
+
+/// The same in the store that is used, with as many writes as a slow disk takes; also what a newer version wrote stays.
+#[tokio::test]
+async fn a_shortened_log_survives_a_restart_and_one_of_a_newer_version_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let room = |user: &str| Room { principal: Principal::owner(), app: "x".into(), user: user.into() };
+    let store = open(folder.path()).await;
+    let shared = Shared::new(Arc::clone(&store));
+    let strange = json!({ "kind": "of another version" });
+    gander_store::append_fact(&*store, "state/user/owner/x/bob", &strange).await.unwrap();
+    for write in 0..longest(0) + 40 {
+        for user in ["ann", "bob"] {
+            shared.set(&room(user), &state(json!({ "user:n": write }))).await.unwrap();
+        }
+    }
+    store.close().await.unwrap();
+    drop((store, shared));
+    let store = open(folder.path()).await;
+    let length = async |user: &str| read_scope_all(&*store, &format!("state/user/owner/x/{user}")).await.unwrap().len();
+    assert!(length("ann").await < 60, "{}", length("ann").await);
+    assert_eq!(length("bob").await, longest(0) + 41);
+    let shared = Shared::new(Arc::clone(&store));
+    for user in ["ann", "bob"] {
+        assert_eq!(shared.get(&room(user)).await.unwrap(), state(json!({ "user:n": longest(0) + 39 })));
+    }
+}

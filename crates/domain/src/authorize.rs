@@ -1,0 +1,178 @@
+//! Who may do what: the one place where a caller's scopes are compared with what it asks for.
+//!
+//! Operations call these checks; protocols only tell the refusal in their own form. `docs/tokens.md` has the table.
+
+use crate::caller::{Caller, Scope, Transport};
+use crate::{Birth, Command, Policy, SessionView, Settings};
+
+/// Why a caller may not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// Its token is not good for that.
+    #[error("{action} needs a token with the scope {scope}")]
+    Scope {
+        /// What was asked for.
+        action: &'static str,
+        /// What is missing.
+        scope: Scope,
+    },
+    /// It belongs to the one who started the server.
+    #[error("{0} is for the owner of the server alone")]
+    OwnerOnly(&'static str),
+    /// The server does not do it for callers on the network; the setting that changes that.
+    #[error("not allowed here, see the setting: {0}")]
+    Setting(&'static str),
+}
+
+impl Caller {
+    /// Starting, steering, cancelling, naming, archiving, rewinding and deleting.
+    pub fn may_prompt(&self) -> Result<(), Denied> {
+        self.needs(Scope::Prompt, "changing a session")
+    }
+
+    /// Answering a permission request or an elicitation, with whatever answer.
+    ///
+    /// "Always" is an answer too: whoever may answer may grant, for the principal's own sessions.
+    pub fn may_answer(&self) -> Result<(), Denied> {
+        self.needs(Scope::Approve, "answering a question")
+    }
+
+    /// Taking a grant back, which changes what future answers will be asked for.
+    pub fn may_grant(&self) -> Result<(), Denied> {
+        self.needs(Scope::Approve, "changing grants")
+    }
+
+    /// Letting more run unasked than before. Tightening is free.
+    pub fn may_loosen_policy(&self, from: Policy, to: Policy) -> Result<(), Denied> {
+        if to <= from { Ok(()) } else { self.needs(Scope::Approve, "loosening the permission policy") }
+    }
+
+    /// Letting the settings of a project's folder count.
+    pub fn may_trust(&self) -> Result<(), Denied> {
+        self.may_change_server("trusting a folder")
+    }
+
+    /// Calling a tool without a model, and so without anybody being asked.
+    pub fn may_call_tool(&self) -> Result<(), Denied> {
+        self.needs(Scope::Approve, "calling a tool directly")
+    }
+
+    /// Changing what every session has, or what the server itself does.
+    pub fn may_change_server_settings(&self) -> Result<(), Denied> {
+        self.may_change_server("changing what every session has")
+    }
+
+    /// Naming a program that the server then starts.
+    pub fn may_name_program(&self, remote_commands: bool) -> Result<(), Denied> {
+        self.needs(Scope::Admin, "naming a program to start")?;
+        match self.transport {
+            Transport::Local => Ok(()),
+            Transport::Loopback | Transport::Network if remote_commands => Ok(()),
+            Transport::Loopback | Transport::Network => Err(Denied::Setting("server.allow_remote_commands")),
+        }
+    }
+
+    /// The policy of a session that this caller begins, if it would like this one.
+    ///
+    /// Settings that it saved or that an older session has are a wish: without the scope they tighten, never loosen.
+    pub fn allowed_policy(&self, default: Policy, wanted: Policy) -> Policy {
+        if self.may_loosen_policy(default, wanted).is_ok() { wanted } else { default }
+    }
+
+    /// The settings of an older session for a new one of this caller's.
+    pub fn inherited_settings(&self, default: Policy, old: Settings) -> Settings {
+        Settings { policy: self.allowed_policy(default, old.policy), ..old }
+    }
+
+    fn may_change_server(&self, action: &'static str) -> Result<(), Denied> {
+        self.needs(Scope::Admin, action)?;
+        if self.is_owner() { Ok(()) } else { Err(Denied::OwnerOnly(action)) }
+    }
+
+    fn needs(&self, scope: Scope, action: &'static str) -> Result<(), Denied> {
+        if self.has(scope) { Ok(()) } else { Err(Denied::Scope { action, scope }) }
+    }
+}
+
+/// What every command needs, whatever session it is for.
+pub fn any_command(caller: &Caller, command: &Command) -> Result<(), Denied> {
+    match command {
+        Command::Answer { .. } => caller.may_answer(),
+        Command::Prompt { .. }
+        | Command::Cancel { .. }
+        | Command::Configure { .. }
+        | Command::SetTitle { .. }
+        | Command::SetState { .. }
+        | Command::Archive { .. }
+        | Command::Reset { .. } => caller.may_prompt(),
+    }
+}
+
+/// The same for this session.
+///
+/// A mode only narrows what the session's policy allows, so choosing one never loosens it.
+pub fn command(caller: &Caller, view: &SessionView, command: &Command) -> Result<(), Denied> {
+    any_command(caller, command)?;
+    match command {
+        Command::Configure { patch } => {
+            let mut after: Settings = view.settings.clone();
+            after.apply(patch);
+            caller.may_loosen_policy(view.settings.policy, after.policy)
+        }
+        Command::Answer { .. }
+        | Command::Prompt { .. }
+        | Command::Cancel { .. }
+        | Command::SetTitle { .. }
+        | Command::SetState { .. }
+        | Command::Archive { .. }
+        | Command::Reset { .. } => Ok(()),
+    }
+}
+
+/// Beginning a session, where sessions have this policy unless somebody loosens it.
+pub fn creation(caller: &Caller, birth: &Birth, default: Policy) -> Result<(), Denied> {
+    caller.may_prompt()?;
+    caller.may_loosen_policy(default, birth.settings.policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Principal;
+
+    use super::*;
+
+    fn caller(scopes: &[Scope], transport: Transport) -> Caller {
+        let scopes = scopes.iter().copied().collect();
+        Caller { scopes, transport, ..Caller::local(Principal::named("ann")) }
+    }
+
+    #[test]
+    fn tightening_is_free_and_loosening_is_not() {
+        let prompts = caller(&[Scope::Prompt], Transport::Loopback);
+        let all = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto];
+        for (from, to) in all.iter().flat_map(|from| all.iter().map(move |to| (*from, *to))) {
+            assert_eq!(prompts.may_loosen_policy(from, to).is_ok(), to <= from, "{from:?} to {to:?}");
+        }
+        assert_eq!(prompts.allowed_policy(Policy::Ask, Policy::Auto), Policy::Ask);
+        assert_eq!(prompts.allowed_policy(Policy::Ask, Policy::ReadOnly), Policy::ReadOnly);
+    }
+
+    #[test]
+    fn programs_need_the_scope_and_the_place() {
+        let named = |scopes: &[Scope], transport, remote| caller(scopes, transport).may_name_program(remote).is_ok();
+        let admin = [Scope::Admin];
+        assert!(named(&admin, Transport::Local, false));
+        assert!(named(&admin, Transport::Network, true));
+        assert!(!named(&admin, Transport::Loopback, false));
+        assert!(!named(&[Scope::Prompt, Scope::Approve], Transport::Local, true));
+    }
+
+    #[test]
+    fn what_every_session_has_is_the_owners_with_the_scope() {
+        assert!(Caller::local_owner().may_change_server_settings().is_ok());
+        let other = caller(&[Scope::Admin], Transport::Local);
+        assert_eq!(other.may_trust(), Err(Denied::OwnerOnly("trusting a folder")));
+        let visitor = Caller::local_owner().without_scopes();
+        assert_eq!(visitor.may_trust(), Err(Denied::Scope { action: "trusting a folder", scope: Scope::Admin }));
+    }
+}

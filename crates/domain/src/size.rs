@@ -1,0 +1,156 @@
+//! How much memory things of a session take, about: for caches that are bounded in bytes.
+
+use serde_json::Value;
+
+use crate::{Event, Message, Part, SessionView, ToolCall, ToolContent, ToolResult};
+
+impl Event {
+    /// Its size in bytes, about: of what may be large; the rest counts as much as it is at most.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::PartDelta { text, .. } => text.len(),
+            Self::MessageDone { message } => SMALL + message.bytes(),
+            Self::ToolCalled { call } => SMALL + call.bytes(),
+            Self::ToolDone { result, .. } => SMALL + result.bytes(),
+            Self::ToolUpdated { content, .. } => SMALL + content_bytes(content),
+            Self::RunQueued { parts, .. } => SMALL + parts.iter().map(Part::bytes).sum::<usize>(),
+            Self::HistoryReset { replacement, .. } => SMALL + replacement.iter().map(Message::bytes).sum::<usize>(),
+            Self::SessionCreated { .. }
+            | Self::TitleSet { .. }
+            | Self::ArchiveSet { .. }
+            | Self::SettingsChanged { .. }
+            | Self::Routed { .. }
+            | Self::Noticed { .. }
+            | Self::PlanSet { .. }
+            | Self::StateChanged { .. }
+            | Self::ArtifactSaved { .. }
+            | Self::UsageAdded { .. }
+            | Self::RunStarted { .. }
+            | Self::RunRecovered { .. }
+            | Self::CancelRequested { .. }
+            | Self::RunEnded { .. }
+            | Self::MessageStarted { .. }
+            | Self::ToolStarted { .. }
+            | Self::QuestionAsked { .. }
+            | Self::QuestionAnswered { .. }
+            | Self::Unknown(_) => SMALL,
+        }
+    }
+}
+
+/// What an event of a bounded kind takes.
+const SMALL: usize = 512;
+
+impl Message {
+    /// Its size in bytes, about.
+    pub fn bytes(&self) -> usize {
+        let native = self.native.as_ref().map_or(0, |native| native.wire.len() + json_bytes(&native.items));
+        size_of::<Self>() + self.parts.iter().map(Part::bytes).sum::<usize>() + native
+    }
+}
+
+impl Part {
+    /// Its size in bytes, about.
+    pub fn bytes(&self) -> usize {
+        let heap = match self {
+            Self::Text { text } | Self::Thought { text } => text.len(),
+            Self::Image { mime, data, uri } => mime.len() + data.len() + length(uri),
+            Self::Audio { mime, data } => mime.len() + data.len(),
+            Self::Link { uri, name, mime, more } => {
+                uri.len() + name.len() + length(mime) + more.as_ref().map_or(0, json_bytes)
+            }
+            Self::Resource { uri, mime, text, blob } => uri.len() + length(mime) + length(text) + length(blob),
+            Self::ToolUse { name, arguments, .. } => name.len() + json_bytes(arguments),
+            Self::ToolResult { result, .. } => result.bytes(),
+            Self::Unknown(value) => json_bytes(value),
+        };
+        size_of::<Self>() + heap
+    }
+}
+
+impl ToolResult {
+    /// Its size in bytes, about.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + content_bytes(&self.content) + self.raw.as_ref().map_or(0, json_bytes)
+    }
+}
+
+impl ToolCall {
+    /// Its size in bytes, about.
+    pub fn bytes(&self) -> usize {
+        let locations = self.locations.iter().map(|location| size_of_val(location) + location.path.len());
+        size_of::<Self>() + self.name.len() + self.title.len() + json_bytes(&self.arguments) + locations.sum::<usize>()
+    }
+}
+
+impl SessionView {
+    /// Its size in bytes, about: of what may be large, which is what is open and what waits.
+    pub fn bytes(&self) -> usize {
+        let open = self.run.as_ref().map_or(0, |run| {
+            let tools = run.tools.iter().map(|tool| tool.call.bytes());
+            let questions = run.questions.iter().map(|question| size_of_val(question) + question.title.len());
+            run.open.as_ref().map_or(0, Message::bytes)
+                + tools.sum::<usize>()
+                + questions.sum::<usize>()
+                + run.meta.as_ref().map_or(0, json_bytes)
+        });
+        let queued = self.queue.iter().map(|queued| {
+            let parts = queued.parts.iter().map(Part::bytes).sum::<usize>();
+            size_of_val(queued) + parts + queued.meta.as_ref().map_or(0, json_bytes)
+        });
+        let state = self.state.iter().map(|(name, value)| name.len() + json_bytes(value));
+        let ended = size_of_val(self.ended.as_slice());
+        size_of::<Self>() + open + queued.sum::<usize>() + state.sum::<usize>() + ended
+    }
+}
+
+fn content_bytes(content: &[ToolContent]) -> usize {
+    let bytes = content.iter().map(|content| match content {
+        ToolContent::Part { part } => part.bytes(),
+        ToolContent::Diff { path, old, new } => path.len() + length(old) + new.len(),
+        ToolContent::Terminal { id } => id.len(),
+    });
+    bytes.sum()
+}
+
+fn length(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+/// A value's own size and what it holds on to.
+fn json_bytes(value: &Value) -> usize {
+    let held = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(json_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + json_bytes(value)).sum(),
+    };
+    size_of::<Value>() + held
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_large_is_counted_wherever_it_stands() {
+        let long = "x".repeat(10_000);
+        let result = ToolResult {
+            raw: Some(json!({ "a": [long] })),
+            ..ToolResult::text(crate::ToolEnd::Completed, long.clone())
+        };
+        let parts = [
+            (Part::text(long.clone()), 1),
+            (Part::Image { mime: "image/png".to_owned(), data: long.clone(), uri: None }, 1),
+            (Part::Resource { uri: long.clone(), mime: None, text: Some(long.clone()), blob: Some(long.clone()) }, 3),
+            (Part::Unknown(json!({ "deep": [{ "er": long }] })), 1),
+            (Part::ToolResult { call: crate::ToolCallId::new(uuid::Uuid::nil()), result }, 2),
+        ];
+        for (part, times) in parts {
+            let bytes = part.bytes();
+            assert!((times * 10_000..times * 10_000 + 1_000).contains(&bytes), "{bytes}");
+        }
+    }
+}

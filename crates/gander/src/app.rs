@@ -1,0 +1,433 @@
+//! The running application: store, sessions and doors behind one handle.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use futures::FutureExt as _;
+use gander_agent::modes::Shelf;
+use gander_agent::{delegate, native_toolbox};
+use gander_domain::{Recovery, Settings, ToolSpec};
+use gander_gateway::http::{Site, SiteParts};
+use gander_gateway::protocols::a2a::{Push, Signer};
+use gander_gateway::{Peer, protocols};
+use gander_mcp::Keyring;
+use gander_native::Native;
+use gander_runtime::backend::goosed::Goosed;
+use gander_runtime::hub::Hub;
+use gander_services::agents::{Agent, Agents};
+use gander_services::apps::{self, Apps};
+use gander_services::artifacts::{self, Artifacts};
+use gander_services::clients::Clients;
+use gander_services::extensions::{self, Extensions, Ground, NetworkStore, PinStore, VaultPurse};
+use gander_services::grants::Grants;
+use gander_services::memory::{self, Memories};
+use gander_services::models::{Chosen, Models};
+use gander_services::paths::Paths;
+use gander_services::recipes::Recipes;
+use gander_services::schedules::{self, Schedules};
+use gander_services::state::Shared;
+use gander_services::token::{Tokens, owner_token};
+use gander_services::trust::{PROJECT, Trust};
+use gander_services::vault::Vault;
+use gander_services::workspaces::Workspaces;
+use gander_services::{Control, Services};
+use gander_store::{Health, Options, SqliteStore, Store};
+use gander_tools::protected::Protected;
+use gander_tools::sandbox::Sandbox;
+use gander_tools::{FileAccess, Redactor, Surroundings, Toolbox};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, OnRestart, RemoteAgent, RemoteKind, Sections};
+use crate::{conformance, sandbox};
+
+/// Something the owner tells the server itself, and where the answer goes.
+pub type ControlAsk = (Control, oneshot::Sender<Result<Value, String>>);
+
+/// The running application.
+pub struct App {
+    config: Config,
+    store: Arc<dyn Store>,
+    desk: Arc<Services>,
+    models: Arc<Models>,
+    push: Push,
+    signer: Option<Arc<Signer>>,
+    /// Cancelled when nothing new begins by the clock.
+    clock: CancellationToken,
+    controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
+}
+
+impl App {
+    /// Opens the store and picks up what was open.
+    pub async fn start(config: Config) -> anyhow::Result<Arc<Self>> {
+        let store = SqliteStore::open(Options::new(config.paths.data())).await.context("the log cannot be opened")?;
+        let store: Arc<dyn Store> = Arc::new(store);
+        let models = Arc::new(models(&config)?);
+        let grants = Grants::load(Arc::clone(&store)).await?;
+        let sandbox = fences(&config);
+        let pins = PinStore::load(Arc::clone(&store)).await?;
+        let networks = NetworkStore::load(Arc::clone(&store)).await?;
+        let trust = Trust::load(Arc::clone(&store)).await?;
+        let vault = Vault::open(config.paths.secrets())?;
+        let added = extensions::Kept::load(Arc::clone(&store), vault.clone()).await?;
+        let keyring = Keyring::new(Arc::new(VaultPurse(vault.clone())));
+        let ground = Ground { keyring, ..ground(&config, (pins, networks), added, &trust, sandbox.clone()) };
+        let extensions = Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), ground));
+        let files = files(&config);
+        let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
+        let schedules = Arc::new(schedules(&config, &store).await?);
+        let artifacts = Artifacts::new(Arc::clone(&store));
+        let apps = Apps::new(artifacts.clone());
+        let shelf = Arc::new(shelf(&config, &trust, &files));
+        let memories = Memories::new(Arc::clone(&store));
+        let kept = Kept { files, grants, trust, extensions, recipes, schedules, apps, artifacts, memories, shelf };
+        let native = native(&config, &models, &kept, sandbox);
+        let (tools, weak) = (own_tools(&native.toolbox), Arc::clone(&native.hub));
+        let agents = Arc::new(agents(&config, native, &store)?);
+        let cache = config.sections.limits.idle_sessions.len();
+        let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections), cache)
+            .with_default_policy(config.sections.permissions.policy)
+            .with_on_deleted(kept.artifacts.forgetter());
+        weak.get_or_init(|| hub.weak());
+        let (sender, controls) = mpsc::channel(8);
+        let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
+        let push = Push::load(desk.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
+        let signer = Signer::load(&config.sections.a2a, config.paths.data())?.map(Arc::new);
+        let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
+        let app = Self { config, store, desk, models, push, signer, clock, controls };
+        app.pick_up();
+        Ok(Arc::new(app))
+    }
+
+    /// Neither open runs nor providers that have to be looked for delay the first answer.
+    fn pick_up(&self) {
+        let (hub, models) = (self.desk.hub.clone(), Arc::clone(&self.models));
+        tokio::spawn(schedules::keep(Arc::clone(&self.desk), self.clock.clone()));
+        tokio::spawn(Arc::clone(&self.desk.agents).look_after(self.clock.clone()));
+        hub.tidy();
+        tokio::spawn(async move {
+            match hub.recover().await {
+                Ok(0) => {}
+                Ok(runs) => tracing::info!(runs, "picked up runs that were under way"),
+                Err(error) => tracing::error!(%error, "open runs could not be picked up"),
+            }
+            models.default().await;
+        });
+    }
+
+    /// What every door works with.
+    pub fn desk(&self) -> &Arc<Services> {
+        &self.desk
+    }
+
+    /// What the owner tells the server itself. There is one who listens.
+    pub fn take_controls(&self) -> Option<mpsc::Receiver<ControlAsk>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The models it can use.
+    pub fn models(&self) -> &Arc<Models> {
+        &self.models
+    }
+
+    /// Who wants updates of tasks sent where.
+    pub fn push(&self) -> &Push {
+        &self.push
+    }
+
+    /// The network side of this application.
+    pub fn site(&self, config: &Config, tokens: Tokens) -> Arc<Site> {
+        let Sections { acp, server, a2a, adk, limits, .. } = config.sections.clone();
+        let (services, push, signer) = (Arc::clone(&self.desk), self.push.clone(), self.signer.clone());
+        let data = config.paths.data().to_owned();
+        Site::new(SiteParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens })
+    }
+
+    /// Facts for an authorised caller.
+    pub fn status(&self) -> Value {
+        (self.desk.status)()
+    }
+
+    /// Whether the store works. The answer takes a second at the most.
+    pub async fn health(&self) -> Health {
+        self.store.health().await
+    }
+
+    /// True if nothing runs and nothing is due.
+    pub fn idle(&self) -> bool {
+        self.desk.hub.active() == 0 && self.push.is_idle() && self.desk.schedules.is_idle()
+    }
+
+    /// The settings it was started with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
+    pub async fn drain(&self) {
+        self.clock.cancel();
+        self.desk.hub.drain(self.config.grace).await;
+        self.push.stop();
+        if let Err(error) = self.store.close().await {
+            tracing::error!(%error, "the log did not close");
+        }
+    }
+
+    /// Serves line-delimited ACP until the reader ends.
+    pub async fn serve_acp<R, W>(&self, reader: R, writer: W, mut peer: Peer)
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        peer.manner = peer.manner.or(self.config.sections.acp);
+        protocols::acp::serve(Arc::clone(&self.desk), reader, writer, peer).await;
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("data", &self.config.paths.data()).finish_non_exhaustive()
+    }
+}
+
+fn models(config: &Config) -> anyhow::Result<Models> {
+    let section = &config.sections.model;
+    let (default, fast, strong) = (section.default.clone(), section.fast.clone(), section.strong.clone());
+    let chosen = Chosen { default, fast, strong };
+    Ok(Models::new(config.catalogue()?, config.keys.clone(), chosen))
+}
+
+/// The native agent, and whoever else there is.
+fn agents(config: &Config, native: Native, store: &Arc<dyn Store>) -> anyhow::Result<Agents> {
+    let mut remote = config.agents.iter();
+    let mut agents = match config.native {
+        true => Agents::native(Arc::clone(&native.shelf), Arc::new(native)),
+        false => Agents::only(remote_agent(remote.next().context("there is no agent")?, store)?),
+    };
+    for agent in remote {
+        agents.add(remote_agent(agent, store)?)?;
+    }
+    if config.sections.server.conformance_agents {
+        conformance::agents(store).into_iter().try_for_each(|agent| agents.add(agent))?;
+    }
+    Ok(agents)
+}
+
+/// An agent that another server runs.
+fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<Agent> {
+    let RemoteAgent { name, title, description, kind } = agent;
+    let (mut manifest, backend) = match kind {
+        RemoteKind::Goosed(remote) => {
+            let goosed = Goosed::new(name, remote.clone(), Arc::clone(store));
+            (remote.manifest(name), goosed.with_context(|| format!("the agent cannot be spoken to: {name}"))?)
+        }
+    };
+    manifest.title = title.clone().unwrap_or(manifest.title);
+    manifest.description = description.clone().unwrap_or(manifest.description);
+    Ok(Agent::new(manifest, Arc::new(backend)))
+}
+
+/// The agents and modes: built in, the owner's, and those of projects that are trusted.
+fn shelf(config: &Config, trust: &Trust, files: &FileAccess) -> Shelf {
+    let trust = trust.clone();
+    let place = PathBuf::from(PROJECT).join("agents");
+    Shelf::with(config.agents_folder()).and_projects(place, files.clone(), move |folder| trust.trusted(folder))
+}
+
+/// Every tool of our own that a session may have, whichever of them are on.
+fn own_tools(toolbox: &Toolbox) -> Arc<[ToolSpec]> {
+    let lent = apps::specs().into_iter().chain(artifacts::specs()).chain(memory::specs());
+    toolbox.specs().iter().cloned().chain([delegate::spec()]).chain(lent).collect()
+}
+
+/// What the server keeps beside its sessions.
+struct Kept {
+    files: FileAccess,
+    grants: Grants,
+    trust: Trust,
+    extensions: Arc<Extensions>,
+    recipes: Arc<Recipes>,
+    schedules: Arc<Schedules>,
+    apps: Apps,
+    artifacts: Artifacts,
+    memories: Memories,
+    shelf: Arc<Shelf>,
+}
+
+async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
+    let section = &config.sections.schedules;
+    let zone = section.zone.as_deref().map(schedules::zone).transpose().context("schedules.zone")?;
+    Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
+}
+
+fn ground(
+    config: &Config,
+    (pins, networks): (PinStore, NetworkStore),
+    kept: extensions::Kept,
+    trust: &Trust,
+    sandbox: Sandbox,
+) -> Ground {
+    Ground {
+        environment: config.tool_environment.clone(),
+        sandbox,
+        network: sandbox::network(config.sections.sandbox.server_network),
+        limits: config.sections.tools.limits(),
+        redactor: Redactor::new(secrets(config)),
+        networks,
+        pins,
+        keyring: Keyring::default(),
+        kept,
+        trust: trust.clone(),
+        keys: config.keys.clone(),
+    }
+}
+
+/// Fences of this server. They are tried out beside: nobody waits for that but the first command.
+fn fences(config: &Config) -> Sandbox {
+    let sandbox = sandbox::of(config);
+    let (tried, old) = (sandbox.clone(), config.paths.temporary());
+    std::thread::spawn(move || {
+        if let Err(error) = std::fs::remove_dir_all(&old)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "temporary files of commands stay");
+        }
+        tracing::info!(layers = %tried.layers(), "the sandbox");
+    });
+    sandbox
+}
+
+fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) -> Native {
+    let limits = config.sections.tools.limits();
+    let surroundings = Surroundings {
+        environment: config.tool_environment.clone(),
+        redactor: Redactor::new(secrets(config)),
+        sandbox,
+        network: sandbox::network(config.sections.sandbox.network),
+        protected: Protected::storing(config.paths.protected()),
+        ..Surroundings::default()
+    };
+    Native {
+        shelf: Arc::clone(&kept.shelf),
+        models: Arc::clone(models),
+        settings: config.sections.agent.clone(),
+        limits,
+        files: kept.files.clone(),
+        workspaces: workspaces(config, &kept.files),
+        toolbox: Arc::new(native_toolbox(limits, surroundings, config.own.skills.clone())),
+        rules: config.sections.permissions.rules.clone().into(),
+        grants: kept.grants.clone(),
+        trust: kept.trust.clone(),
+        extensions: Arc::clone(&kept.extensions),
+        own: config.own.clone(),
+        recipes: Arc::clone(&kept.recipes),
+        apps: kept.apps.clone(),
+        artifacts: kept.artifacts.clone(),
+        memories: kept.memories.clone(),
+        hub: Arc::default(),
+    }
+}
+
+/// How files are read for sessions: never those of the server itself.
+fn files(config: &Config) -> FileAccess {
+    FileAccess::new(Redactor::new(secrets(config))).hiding(config.paths.data().to_owned(), Paths::SCRATCH)
+}
+
+fn workspaces(config: &Config, files: &FileAccess) -> Workspaces {
+    Workspaces::new(config.paths.scratch(), config.sections.server.roots.clone(), files.clone())
+}
+
+/// What no tool may show: the keys of providers, and the token of this server.
+fn secrets(config: &Config) -> Vec<String> {
+    let keys = config.keys.names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
+    let token = owner_token(&config.paths).ok();
+    let tokens = token.iter().chain(&config.secret).map(|token| token.expose_secret().to_owned());
+    keys.filter(|key| !key.starts_with("http")).chain(tokens).collect()
+}
+
+fn recovery(sections: &Sections) -> Recovery {
+    let recovery = &sections.recovery;
+    Recovery {
+        resume: recovery.on_restart == OnRestart::Resume,
+        max_age: i64::try_from(recovery.max_age.0.as_micros()).unwrap_or(i64::MAX),
+        max_times: recovery.max_times,
+    }
+}
+
+fn desk(
+    config: &Config,
+    hub: Hub,
+    agents: Arc<Agents>,
+    kept: Kept,
+    models: &Arc<Models>,
+    tools: Arc<[ToolSpec]>,
+    controls: mpsc::Sender<ControlAsk>,
+) -> Services {
+    let manifest = agents.default_manifest();
+    let settings = Settings {
+        policy: config.sections.permissions.policy,
+        effort: config.sections.model.effort,
+        ..Settings::new(&manifest.name, manifest.default_mode())
+    };
+    let clients = Arc::new(Clients::default());
+    let status = status(hub.clone(), Arc::clone(&clients), Arc::clone(models));
+    let models = Arc::clone(models);
+    let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
+    Services {
+        artifacts: kept.artifacts,
+        shared: Shared::new(Arc::clone(hub.store())),
+        hub,
+        clients,
+        workspaces: workspaces(config, &kept.files),
+        files: kept.files,
+        longest_line: config.sections.limits.line.len(),
+        grants: kept.grants,
+        trust: kept.trust,
+        extensions: kept.extensions,
+        recipes: kept.recipes,
+        schedules: kept.schedules,
+        apps: kept.apps,
+        shelf: kept.shelf,
+        remote_commands: config.sections.server.allow_remote_commands,
+        agents,
+        settings,
+        tools,
+        reply_grace: config.sections.server.reply_grace.0,
+        models,
+        catalog: Arc::new(move |folder| known.catalog(roster.roster_in(folder))),
+        status: Arc::new(status),
+        control: Arc::new(move |control| pass_on(controls.clone(), control).boxed()),
+    }
+}
+
+async fn pass_on(controls: mpsc::Sender<ControlAsk>, control: Control) -> Result<Value, String> {
+    let (reply, answer) = oneshot::channel();
+    let gone = |_| "this server takes no orders".to_owned();
+    controls.send((control, reply)).await.map_err(|_| gone(()))?;
+    answer.await.map_err(|_| gone(()))?
+}
+
+fn status(hub: Hub, clients: Arc<Clients>, models: Arc<Models>) -> impl Fn() -> Value {
+    move || {
+        let stats = hub.store().stats();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "sessions": { "active": hub.active(), "attached": clients.total() },
+            "idle_sessions": hub.cache(),
+            "model": models.known_default(),
+            "store": {
+                "commits": stats.commits,
+                "syncs": stats.barriers,
+                "rows": stats.rows,
+                "entries": stats.entries,
+                "deltas": stats.deltas,
+            },
+        })
+    }
+}

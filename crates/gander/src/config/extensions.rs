@@ -1,0 +1,38 @@
+//! The owner's MCP servers, as the settings file names them.
+
+use gander_mcp::{Reach, Spec};
+use gander_models::Keys;
+use gander_services::extensions::Entry;
+use gander_tools::BuiltIn;
+use toml::Value;
+
+/// One server of the settings file.
+#[derive(Debug)]
+pub(super) struct Extension {
+    name: String,
+    entry: Entry,
+}
+
+/// Reads one server, or says what is wrong with it.
+pub(super) fn read(name: &str, value: Value) -> Result<Extension, String> {
+    let entry: Entry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    Ok(Extension { name: name.to_owned(), entry: entry.checked(name)? })
+}
+
+impl Extension {
+    /// True if the file should be read by its owner alone.
+    pub(super) fn is_secret(&self) -> bool {
+        self.entry.is_secret()
+    }
+
+    /// Tools of our own that it switches on or off.
+    pub(super) fn switch(&self) -> Option<(BuiltIn, bool)> {
+        let built_in = BuiltIn::named(&self.name).filter(|_| self.entry.is_built_in())?;
+        Some((built_in, self.entry.enabled != Some(false)))
+    }
+
+    /// As it is started; none if it is switched off, or starts nothing.
+    pub(super) fn spec(&self, keys: &Keys) -> Option<Spec> {
+        self.entry.spec(&self.name, keys, Reach::Anywhere)
+    }
+}

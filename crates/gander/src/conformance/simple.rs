@@ -1,0 +1,211 @@
+//! One handler each.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_domain::message::plain_text;
+use gander_domain::{
+    Ask, Gate, Part, Question, QuestionId, QuestionOrigin, Reply, Report, ToolCall, ToolCallId, ToolEnd, ToolKind,
+    ToolResult,
+};
+use gander_runtime::backend::handler::{Handler, Stop, Turn};
+use gander_store::clock::SystemIds;
+use serde_json::{Value, json};
+
+/// A picture of one dot.
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+pub(super) struct Echo;
+pub(super) struct SlowEcho;
+pub(super) struct HistoryEcho;
+pub(super) struct History;
+pub(super) struct Awaiter;
+pub(super) struct Approve;
+pub(super) struct Failer;
+pub(super) struct Crash;
+pub(super) struct Sessioner;
+pub(super) struct MimeTypes;
+pub(super) struct Picture;
+pub(super) struct Artifacts;
+pub(super) struct Words;
+pub(super) struct Slow;
+pub(super) struct Rich;
+
+#[async_trait]
+impl Handler for Echo {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.send(turn.prompt().to_vec()).await
+    }
+}
+
+#[async_trait]
+impl Handler for SlowEcho {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.pause(Duration::from_secs(1)).await;
+        turn.send(turn.prompt().to_vec()).await
+    }
+}
+
+#[async_trait]
+impl Handler for HistoryEcho {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        for message in turn.history() {
+            turn.send(message.parts.clone()).await?;
+        }
+        turn.send(turn.prompt().to_vec()).await
+    }
+}
+
+#[async_trait]
+impl Handler for History {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.send(vec![Part::text(format!("history={}", turn.history().len()))]).await
+    }
+}
+
+#[async_trait]
+impl Handler for Awaiter {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.ask(question("")).await?;
+        turn.send(vec![Part::text("empty")]).await
+    }
+}
+
+#[async_trait]
+impl Handler for Approve {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        let said = match turn.ask(question("May I?")).await? {
+            Reply::Filled { content } => content["text"].as_str().map_or_else(|| content.to_string(), str::to_owned),
+            Reply::Chosen { choice, .. } => choice,
+            Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => "no".to_owned(),
+        };
+        turn.say(format!("you said: {said}")).await?;
+        turn.finish(Vec::new()).await
+    }
+}
+
+#[async_trait]
+impl Handler for Failer {
+    async fn handle(&self, _turn: &mut Turn) -> Result<(), Stop> {
+        Err(Stop::Failed("invalid_input".to_owned(), "this is no question for me".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Handler for Crash {
+    async fn handle(&self, _turn: &mut Turn) -> Result<(), Stop> {
+        Err(Stop::Gone)
+    }
+}
+
+#[async_trait]
+impl Handler for Sessioner {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.send(vec![Part::text(turn.view.session.to_string())]).await
+    }
+}
+
+#[async_trait]
+impl Handler for MimeTypes {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        let parts = [
+            ("text/html", "<h1>HTML Content</h1>"),
+            ("application/json", r#"{"key": "value"}"#),
+            ("application/javascript", "console.log('Hello');"),
+            ("text/css", "body { color: red; }"),
+        ];
+        turn.send(parts.map(|(mime, text)| made("", mime, text)).to_vec()).await
+    }
+}
+
+#[async_trait]
+impl Handler for Picture {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.send(vec![dot(None), Part::text("This is plain text")]).await
+    }
+}
+
+#[async_trait]
+impl Handler for Artifacts {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.say("Processing with artifacts").await?;
+        turn.finish(vec![
+            made("text-result.txt", "text/plain", "This is a text artifact result"),
+            made("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
+            dot(Some("image.png")),
+        ])
+        .await
+    }
+}
+
+#[async_trait]
+impl Handler for Words {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        let count: u32 = plain_text(turn.prompt()).trim().parse().unwrap_or(3);
+        for number in 0..count {
+            turn.say(format!("word{number} ")).await?;
+        }
+        turn.finish(Vec::new()).await
+    }
+}
+
+#[async_trait]
+impl Handler for Slow {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        for number in 0..3_000 {
+            turn.say(format!("tick{number} ")).await?;
+            turn.pause(Duration::from_millis(200)).await;
+        }
+        turn.finish(Vec::new()).await
+    }
+}
+
+#[async_trait]
+impl Handler for Rich {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        turn.think("thinking about it").await?;
+        turn.finish(Vec::new()).await?;
+        let call = ToolCall {
+            id: ToolCallId::make(&mut SystemIds),
+            name: "calc".to_owned(),
+            title: "Calculate".to_owned(),
+            kind: ToolKind::Other,
+            arguments: json!({ "x": 1 }),
+            locations: Vec::new(),
+            idempotent: true,
+        };
+        let (id, result) =
+            (call.id, ToolResult { raw: Some(json!({ "y": 2 })), ..ToolResult::text(ToolEnd::Completed, "2") });
+        turn.report(Report::ToolWanted { call, gate: Gate::Foreign }).await?;
+        turn.report(Report::ToolDone { call: id, result }).await?;
+        turn.say("Snow is white.").await?;
+        let link = Part::Link {
+            uri: "https://example.com/doc.pdf".to_owned(),
+            name: String::new(),
+            mime: Some("application/pdf".to_owned()),
+            more: None,
+        };
+        turn.finish(vec![made("result.json", "application/json", r#"{"a":1}"#), dot(Some("dot.png")), link]).await
+    }
+}
+
+/// A question that takes any message for an answer.
+fn question(title: &str) -> Question {
+    Question {
+        id: QuestionId::make(&mut SystemIds),
+        call: None,
+        title: title.to_owned(),
+        ask: Ask::Form { schema: Value::Object(serde_json::Map::new()) },
+        origin: QuestionOrigin::Parked,
+        fingerprint: None,
+        plan: None,
+    }
+}
+
+fn made(name: &str, mime: &str, text: &str) -> Part {
+    Part::Resource { uri: name.to_owned(), mime: Some(mime.to_owned()), text: Some(text.to_owned()), blob: None }
+}
+
+fn dot(name: Option<&str>) -> Part {
+    Part::Image { mime: "image/png".to_owned(), data: DOT.to_owned(), uri: name.map(str::to_owned) }
+}

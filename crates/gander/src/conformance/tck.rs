@@ -1,0 +1,205 @@
+//! Does what the conformance kits of A2A ask for, by the beginning of a message's id or text.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_domain::{
+    Ask, Delta, Growth, MessageId, Native, Outcome, Part, Question, QuestionId, QuestionOrigin, Report, StopReason,
+};
+use gander_runtime::backend::handler::{Handler, Stop, Turn};
+use gander_store::clock::SystemIds;
+use serde_json::{Value, json};
+
+/// How long a task takes that is to be watched: longer than a kit waits for a stream to begin.
+const LONG: Duration = Duration::from_secs(4);
+
+/// The kit says more after an answer that begins so.
+const MORE: &str = "TCK history message";
+
+/// Nobody needs more pieces.
+const MOST_PARTS: usize = 100_000;
+
+/// Does what the conformance kits of A2A ask for.
+pub(super) struct Tck;
+
+#[async_trait]
+impl Handler for Tck {
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
+        let wish = wish(turn);
+        match wish.as_str() {
+            "artifact-text" => whole(turn, vec![Part::text("Generated text content")]).await,
+            "artifact-file" | "stream-artifact-file" => whole(turn, vec![file()]).await,
+            "artifact-file-url" => whole(turn, vec![link()]).await,
+            "artifact-data" => whole(turn, vec![data()]).await,
+            "multi-artifact" => {
+                whole(turn, vec![Part::text("first")]).await?;
+                whole(turn, vec![Part::text("second")]).await
+            }
+            "message-response" => shown_as(turn, "message", "Direct message response").await,
+            "input-required" => {
+                let mut heard = ask(turn, "What else?", words()).await?;
+                while heard.starts_with(MORE) {
+                    heard = ask(turn, "What else?", words()).await?;
+                }
+                shown_as(turn, "status", &format!("Heard: {heard}")).await
+            }
+            "multi-turn" => {
+                while ask(turn, "What else?", words()).await? != "done" {}
+                shown_as(turn, "status", "Done").await
+            }
+            "auth-required" => {
+                let question = question("Log in first", Ask::Visit { url: "https://example.com/login".to_owned() });
+                turn.ask(question).await?;
+                shown_as(turn, "status", "Thank you").await
+            }
+            "reject-task" => {
+                turn.report(Report::Ended(Outcome::Completed { stop: StopReason::Refusal })).await?;
+                Err(Stop::Gone)
+            }
+            "fail-task" | "failed-task" | "task-failure" => {
+                Err(Stop::Failed("tck".to_owned(), "failed as asked".to_owned()))
+            }
+            "long-running" => {
+                turn.pause(LONG).await;
+                whole(turn, vec![Part::text("It took long")]).await
+            }
+            "cancel" | "resubscribe" => {
+                turn.pause(LONG).await;
+                shown_as(turn, "status", "Hello from TCK").await
+            }
+            "stream-002" => Ok(()),
+            "parts" => parts(turn).await,
+            "stream-chunked" | "stream-artifact-chunked" => stream(turn, &["chunk-1 ", "chunk-2"]).await,
+            other if other.starts_with("stream") => stream(turn, &["Stream hello ", "from TCK"]).await,
+            _ => shown_as(turn, "status", "Hello from TCK").await,
+        }
+    }
+}
+
+/// What is asked for: the longest known word that the message's id or text begins with.
+fn wish(turn: &Turn) -> String {
+    const WISHES: [&str; 25] = [
+        "artifact-file-url",
+        "artifact-text",
+        "artifact-file",
+        "artifact-data",
+        "multi-artifact",
+        "message-response",
+        "input-required",
+        "multi-turn",
+        "auth-required",
+        "reject-task",
+        "fail-task",
+        "failed-task",
+        "task-failure",
+        "cancel",
+        "long-running",
+        "stream-002",
+        "stream-artifact-chunked",
+        "stream-artifact-file",
+        "stream-artifact-text",
+        "stream-chunked",
+        "stream-ordering-001",
+        "stream-001",
+        "stream-003",
+        "stream-basic",
+        "complete-task",
+    ];
+    let meta = turn.view.run.as_ref().and_then(|run| run.meta.as_ref());
+    let id = meta.and_then(|meta| meta.get("a2a")?.get("messageId")?.as_str()).unwrap_or_default().to_owned();
+    let text = plain(turn);
+    let found = [id.as_str(), text].into_iter().find_map(|said| {
+        if said.starts_with("test-resubscribe-message-id") {
+            return Some("resubscribe");
+        }
+        if said.starts_with("parts ") {
+            return Some("parts");
+        }
+        let rest = said.strip_prefix("tck-")?;
+        WISHES.into_iter().find(|wish| rest.starts_with(wish))
+    });
+    found.unwrap_or("complete-task").to_owned()
+}
+
+/// A form that asks for one text.
+fn words() -> Value {
+    json!({ "type": "object", "properties": { "text": { "type": "string" } } })
+}
+
+/// A whole message: an artifact.
+async fn whole(turn: &Turn, parts: Vec<Part>) -> Result<(), Stop> {
+    turn.send(parts).await
+}
+
+/// A whole message that is shown as something else than an artifact.
+async fn shown_as(turn: &Turn, face: &str, text: &str) -> Result<(), Stop> {
+    turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+    let native = Some(Native { wire: "a2a".to_owned(), items: json!({ "as": face }) });
+    turn.report(Report::MessageDone { tail: vec![Part::text(text)], native, interrupted: false }).await
+}
+
+async fn stream(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
+    turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+    for piece in pieces {
+        turn.report(Report::Deltas(vec![Delta { growth: Growth::Text, text: (*piece).to_owned() }])).await?;
+    }
+    turn.finish(Vec::new()).await
+}
+
+/// `parts 2000`: so many pieces of one message, as fast as they are taken.
+async fn parts(turn: &Turn) -> Result<(), Stop> {
+    let text = plain(turn);
+    let count: usize = text.trim_start_matches("parts ").trim().parse().unwrap_or(1);
+    let pieces: Vec<Delta> =
+        (0..count.min(MOST_PARTS)).map(|index| Delta { growth: Growth::Text, text: format!("tok{index} ") }).collect();
+    turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+    for batch in pieces.chunks(128) {
+        turn.report(Report::Deltas(batch.to_vec())).await?;
+    }
+    turn.finish(Vec::new()).await
+}
+
+fn plain(turn: &Turn) -> &str {
+    let texts = turn.prompt().iter().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None });
+    texts.map_or("", String::as_str)
+}
+
+async fn ask(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop> {
+    let reply = turn.ask(question(title, Ask::Form { schema })).await?;
+    Ok(match reply {
+        gander_domain::Reply::Filled { content } => content["text"].as_str().unwrap_or_default().to_owned(),
+        gander_domain::Reply::Chosen { .. }
+        | gander_domain::Reply::Declined
+        | gander_domain::Reply::Cancelled
+        | gander_domain::Reply::Interrupted
+        | gander_domain::Reply::Superseded => String::new(),
+    })
+}
+
+fn question(title: &str, ask: Ask) -> Question {
+    let id = QuestionId::make(&mut SystemIds);
+    Question {
+        id,
+        call: None,
+        title: title.to_owned(),
+        ask,
+        origin: QuestionOrigin::Parked,
+        fingerprint: None,
+        plan: None,
+    }
+}
+
+fn file() -> Part {
+    let text = Some("Generated file content".to_owned());
+    Part::Resource { uri: "output.txt".to_owned(), mime: Some("text/plain".to_owned()), text, blob: None }
+}
+
+fn link() -> Part {
+    let (uri, name) = ("https://example.com/output.txt".to_owned(), "output.txt".to_owned());
+    Part::Link { uri, name, mime: Some("text/plain".to_owned()), more: None }
+}
+
+fn data() -> Part {
+    let text = Some(json!({ "key": "value", "count": 42 }).to_string());
+    Part::Resource { uri: "a2a:data".to_owned(), mime: Some("application/json".to_owned()), text, blob: None }
+}

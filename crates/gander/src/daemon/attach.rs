@@ -1,0 +1,172 @@
+//! A client's way to the one server of its data directory: attach, or start it and attach.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gander_services::paths::{Lock, Paths, PathsError};
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::hello::{Hello, HelloError, Want, Welcome};
+use super::spawn::Spawned;
+use crate::config::Config;
+
+/// How long a server may take to answer for the first time.
+const START: Duration = Duration::from_secs(10);
+/// How long an older server may take to end.
+const REPLACE: Duration = Duration::from_secs(35);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The new server ended at once.
+    #[error("the background server did not start ({status}), its log {log} ends with:\n{tail}")]
+    Died {
+        /// How it ended.
+        status: String,
+        /// Where it logs.
+        log: PathBuf,
+        /// What it said last.
+        tail: String,
+    },
+    /// No answer in time.
+    #[error("the server of this data directory does not answer, its log {log} ends with:\n{tail}")]
+    TimedOut {
+        /// Where it logs.
+        log: PathBuf,
+        /// What it said last.
+        tail: String,
+    },
+    /// It answers, but not what was wanted.
+    #[error("the server refuses: {0}")]
+    Refused(String),
+    /// The handshake failed.
+    #[error("no handshake with the server: {0}")]
+    Hello(#[from] HelloError),
+    /// A file.
+    #[error("cannot use the file, {reason}: {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+    /// The data directory.
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+}
+
+/// A connection to a server, after the handshake.
+#[derive(Debug)]
+pub struct Attached {
+    /// What the server says.
+    pub reader: BufReader<OwnedReadHalf>,
+    /// What it is told.
+    pub writer: OwnedWriteHalf,
+    /// How it introduced itself.
+    pub welcome: Welcome,
+}
+
+/// Connects to the running server, if there is one.
+pub async fn connect(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, AttachError> {
+    let path = paths.socket();
+    let stream = match UnixStream::connect(&path).await {
+        Ok(stream) => stream,
+        Err(error) if nobody_there(&error) => return Ok(None),
+        Err(reason) => return Err(AttachError::File { path, reason }),
+    };
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::with_capacity(64 * 1024, reader);
+    let welcome = match hello.write(&mut writer).await {
+        Ok(()) => Welcome::read(&mut reader).await,
+        Err(error) => Err(error),
+    };
+    match welcome {
+        Ok(Welcome { refused: Some(reason), .. }) => Err(AttachError::Refused(reason)),
+        Ok(welcome) => Ok(Some(Attached { reader, writer, welcome })),
+        // It was about to end.
+        Err(HelloError::Gone) => Ok(None),
+        Err(HelloError::Io(error)) if nobody_there(&error) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Connects to the server of the data directory; starts one in the background if none runs, and replaces one
+/// that was started in the background by another build.
+pub async fn attach(config: &Config, hello: &Hello) -> Result<Attached, AttachError> {
+    let paths = &config.paths;
+    paths.create()?;
+    let mut deadline = Instant::now() + START;
+    while Instant::now() < deadline {
+        if let Some(attached) = connect(paths, hello).await? {
+            if attached.welcome.version == crate::VERSION || !attached.welcome.background {
+                return Ok(attached);
+            }
+            drop(attached);
+            replace(paths).await?;
+            deadline = Instant::now() + START;
+        } else if let Some(_starting) = lock(&paths.start_lock())? {
+            // Somebody may have started it while we waited for the lock.
+            match connect(paths, hello).await? {
+                Some(attached) if attached.welcome.version == crate::VERSION => return Ok(attached),
+                Some(_) => {}
+                None => return first_answer(config, hello, deadline).await,
+            }
+        } else {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Err(timed_out(paths))
+}
+
+async fn first_answer(config: &Config, hello: &Hello, deadline: Instant) -> Result<Attached, AttachError> {
+    let paths = &config.paths;
+    let log = paths.server_log();
+    let failed = |reason| AttachError::File { path: log.clone(), reason };
+    let mut spawned = Spawned::start(config).map_err(failed)?;
+    while Instant::now() < deadline {
+        if let Some(attached) = connect(paths, hello).await? {
+            spawned.leave_alone();
+            return Ok(attached);
+        }
+        if let Some(status) = spawned.ended().map_err(failed)? {
+            return Err(AttachError::Died {
+                status: status.to_string(),
+                tail: gander_services::paths::tail(&log, 12),
+                log,
+            });
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(timed_out(paths))
+}
+
+/// Asks the running server to end and waits until it has.
+async fn replace(paths: &Paths) -> Result<(), AttachError> {
+    connect(paths, &Hello::new(Want::Drain)).await?;
+    let deadline = Instant::now() + REPLACE;
+    while Instant::now() < deadline {
+        if lock(&paths.server_lock())?.is_some() {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(timed_out(paths))
+}
+
+fn lock(path: &Path) -> Result<Option<Lock>, AttachError> {
+    Lock::try_take(path).map_err(|reason| AttachError::File { path: path.to_owned(), reason })
+}
+
+fn timed_out(paths: &Paths) -> AttachError {
+    let log = paths.server_log();
+    AttachError::TimedOut { tail: gander_services::paths::tail(&log, 12), log }
+}
+
+fn nobody_there(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
+    [NotFound, ConnectionRefused, ConnectionReset, BrokenPipe].contains(&error.kind())
+}

@@ -1,0 +1,123 @@
+//! The server's side of the Unix socket: only its own user comes in.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use gander_domain::caller::Caller;
+use gander_gateway::Peer;
+use gander_services::ListenSecurity;
+use tokio::io::{AsyncReadExt, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+
+use super::hello::{Hello, HelloError, Want, Welcome};
+use super::server::{Listening, Server};
+
+/// Local clients at once; more wait until one leaves.
+const PLACES: usize = 1024;
+
+/// Accepts clients until the doors close.
+pub(super) async fn accept(server: Arc<Server>, listener: UnixListener) {
+    let places = Arc::new(Semaphore::new(PLACES));
+    let me = rustix::process::getuid().as_raw();
+    loop {
+        let place = tokio::select! {
+            () = server.stop.cancelled() => return,
+            place = places.clone().acquire_owned() => place.expect("the semaphore is never closed"),
+        };
+        let accepted = tokio::select! {
+            () = server.stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) if stream.peer_cred().is_ok_and(|peer| peer.uid() == me) => {
+                let present = Present::enter(&server.clients);
+                let server = server.clone();
+                server.doors.clone().spawn(async move {
+                    client(server, stream).await;
+                    drop((place, present));
+                });
+            }
+            Ok(_) => tracing::warn!("another user knocked at the socket"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a client");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Counts a client for as long as it is here.
+struct Present(Arc<AtomicUsize>);
+
+impl Present {
+    fn enter(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn client(server: Arc<Server>, stream: UnixStream) {
+    let (reader, writer) = stream.into_split();
+    let served = tokio::select! {
+        () = server.stop.cancelled() => Ok(()),
+        served = serve(&server, BufReader::new(reader), writer) => served,
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "no handshake");
+    }
+}
+
+async fn serve(
+    server: &Arc<Server>,
+    mut reader: BufReader<OwnedReadHalf>,
+    mut writer: OwnedWriteHalf,
+) -> Result<(), HelloError> {
+    let hello = Hello::read(&mut reader).await?;
+    let welcome = |refused| Welcome::new(server.background, server.listens(), refused);
+    match hello.want {
+        Want::Acp => {
+            welcome(None).write(&mut writer).await?;
+            let Hello { cwd, model, keys, manner, .. } = hello;
+            let peer = Peer { caller: Caller::local_owner(), cwd, model, keys, manner };
+            server.app.serve_acp(reader, writer, peer).await;
+        }
+        Want::Drain => {
+            welcome(None).write(&mut writer).await?;
+            server.asked.cancel();
+        }
+        Want::Listen(address) => listen(server, address, ListenSecurity::Plain, reader, writer).await?,
+        Want::ListenWith { address, security } => listen(server, address, security, reader, writer).await?,
+    }
+    Ok(())
+}
+
+async fn listen(
+    server: &Arc<Server>,
+    address: SocketAddr,
+    security: ListenSecurity,
+    mut reader: BufReader<OwnedReadHalf>,
+    mut writer: OwnedWriteHalf,
+) -> Result<(), HelloError> {
+    let background = server.background;
+    match server.listen(address, security) {
+        Ok(Listening { address, fingerprint, guard: _open }) => {
+            let mut welcome = Welcome::new(background, vec![address], None);
+            welcome.fingerprint = fingerprint;
+            welcome.write(&mut writer).await?;
+            // The listener lives as long as whoever wanted it.
+            reader.read_exact(&mut [0u8; 1]).await?;
+        }
+        Err(error) => Welcome::new(background, server.listens(), Some(error.to_string())).write(&mut writer).await?,
+    }
+    Ok(())
+}

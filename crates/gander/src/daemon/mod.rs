@@ -1,0 +1,12 @@
+//! The one server of a data directory: its socket, how clients find it, start it and attach to it.
+
+mod attach;
+mod controls;
+mod door;
+mod hello;
+mod server;
+mod spawn;
+
+pub use attach::{AttachError, Attached, attach, connect};
+pub use hello::{Hello, HelloError, Want, Welcome};
+pub use server::{End, Server, ServerError, Signals, Start, listen_security};

@@ -1,0 +1,332 @@
+//! The server of a data directory, from its lock to its last answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use gander_gateway::http::{self, ROUTES, SelfSigned, Site, TlsError};
+use gander_services::ListenSecurity;
+use gander_services::paths::{Lock, Paths, PathsError};
+use gander_services::token::{TokenError, Tokens};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::{controls, door};
+use crate::app::App;
+use crate::config::Config;
+
+/// How long running work gets to park itself.
+const DRAIN: Duration = Duration::from_secs(25);
+/// How long open connections get to send their last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(4);
+
+/// Who starts the server, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// A person, who wants it on TCP too.
+    Foreground(SocketAddr),
+    /// A client: on the Unix socket alone, for as long as there is something to do.
+    Background,
+}
+
+/// How connections are protected by the settings and flags of this process.
+pub fn listen_security(config: &Config) -> ListenSecurity {
+    match (config.tls, config.insecure_plain) {
+        (true, _) => ListenSecurity::Tls,
+        (false, true) => ListenSecurity::InsecurePlain,
+        (false, false) => ListenSecurity::Plain,
+    }
+}
+
+/// Why a server ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A signal, or a client's wish.
+    Asked,
+    /// Nobody needed it any more.
+    Idle,
+    /// A second signal: nothing was waited for.
+    AtOnce,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// There is one already.
+    #[error("a server runs on this data directory: {0}")]
+    Taken(PathBuf),
+    /// The address.
+    #[error("cannot listen, {reason}: {address}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        reason: io::Error,
+    },
+    /// Doors without a token are for this machine alone.
+    #[error("doors that need no token (server.open) go with loopback addresses only: {0}")]
+    Open(SocketAddr),
+    /// Everything would be readable on the way.
+    #[error(
+        "refusing to listen without TLS on an address that others reach: they could read the token and everything else \
+         on the way; say --tls-self-signed, or put a proxy with TLS in front of a loopback address, or say \
+         --insecure-plain: {0}"
+    )]
+    Plain(SocketAddr),
+    /// The socket or a lock.
+    #[error("cannot use the file, {reason}: {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+    /// The data directory.
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    /// The token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The application.
+    #[error("{0:#}")]
+    App(anyhow::Error),
+}
+
+/// A listener that a client asked for; it closes when this is dropped.
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
+    pub(super) fingerprint: Option<String>,
+    pub(super) guard: DropGuard,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    pub(super) app: Arc<App>,
+    pub(super) background: bool,
+    pub(super) clients: Arc<AtomicUsize>,
+    /// Cancelled when a client asks the server to end.
+    pub(super) asked: CancellationToken,
+    /// Cancelled when the doors close.
+    pub(super) stop: CancellationToken,
+    pub(super) doors: TaskTracker,
+    site: Arc<Site>,
+    /// What the first listener has; others may differ.
+    fingerprint: Option<String>,
+    router: Router,
+    listens: Mutex<Vec<SocketAddr>>,
+    idle: Duration,
+    socket: PathBuf,
+    _lock: Lock,
+}
+
+impl Server {
+    /// Takes the data directory and opens the doors.
+    pub async fn start(config: Config, start: Start) -> Result<Arc<Self>, ServerError> {
+        let address = match start {
+            Start::Foreground(address) => Some(private_enough(address, listen_security(&config), &config)?),
+            Start::Background => None,
+        };
+        let paths = config.paths.clone();
+        paths.create()?;
+        let lock = take(&paths)?;
+        // An address that is taken is found before anything is touched.
+        let tcp = address.map(bind).transpose()?;
+        let tls = config.tls.then(|| SelfSigned::open(&paths)).transpose()?;
+        let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
+        let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
+        let app = App::start(config.clone()).await.map_err(ServerError::App)?;
+        let site = app.site(&config, tokens);
+        let (socket, unix) = bind_socket(&paths)?;
+        let server = Arc::new(Self {
+            app,
+            background: start == Start::Background,
+            clients: Arc::default(),
+            asked: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            doors: TaskTracker::new(),
+            router: http::router(ROUTES, &site),
+            site,
+            fingerprint,
+            listens: Mutex::default(),
+            idle: config.sections.daemon.idle.0,
+            socket,
+            _lock: lock,
+        });
+        server.doors.spawn(door::accept(server.clone(), unix));
+        if let Some(controls) = server.app.take_controls() {
+            server.doors.spawn(controls::obey(server.clone(), controls));
+        }
+        if let Some(tcp) = tcp {
+            server.serve(tcp, tls, server.stop.child_token())?;
+        }
+        Ok(server)
+    }
+
+    /// Where it listens on TCP.
+    pub fn listens(&self) -> Vec<SocketAddr> {
+        self.addresses().clone()
+    }
+
+    /// What clients pin, if connections are encrypted.
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
+    }
+
+    /// Listens on TCP until the guard is dropped.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        security: ListenSecurity,
+    ) -> Result<Listening, ServerError> {
+        let config = self.app.config();
+        let tcp = bind(private_enough(address, security, config)?)?;
+        let tls = (security == ListenSecurity::Tls).then(|| SelfSigned::open(&config.paths)).transpose()?;
+        let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
+        let stop = self.stop.child_token();
+        let address = self.serve(tcp, tls, stop.clone())?;
+        Ok(Listening { address, fingerprint, guard: stop.drop_guard() })
+    }
+
+    /// Runs until it is asked to end or nobody needs it, then lets work park and answers go out.
+    pub async fn run(&self, mut signals: Signals) -> End {
+        let end = tokio::select! {
+            () = signals.next() => End::Asked,
+            () = self.asked.cancelled() => End::Asked,
+            () = self.idle_long_enough(), if self.background => End::Idle,
+        };
+        tracing::info!(?end, "ending");
+        self.site.drain();
+        // Whoever comes now finds nobody and starts a new server, which waits for our lock.
+        if let Err(error) = std::fs::remove_file(&self.socket) {
+            tracing::debug!(%error, "the socket was gone already");
+        }
+        tokio::select! {
+            drained = tokio::time::timeout(DRAIN, self.app.drain()) => if drained.is_err() {
+                tracing::warn!("work did not park in time");
+            },
+            () = signals.next() => return End::AtOnce,
+        }
+        self.stop.cancel();
+        self.doors.close();
+        tokio::select! {
+            closed = tokio::time::timeout(LAST_ANSWERS, self.doors.wait()) => if closed.is_err() {
+                tracing::debug!("connections were cut");
+            },
+            () = signals.next() => return End::AtOnce,
+        }
+        end
+    }
+
+    fn serve(
+        self: &Arc<Self>,
+        tcp: TcpListener,
+        tls: Option<SelfSigned>,
+        stop: CancellationToken,
+    ) -> Result<SocketAddr, ServerError> {
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        let address = tcp.local_addr().map_err(|reason| ServerError::Listen { address: unknown, reason })?;
+        self.addresses().push(address);
+        let server = self.clone();
+        self.doors.spawn(async move {
+            http::serve_with(tcp, tls.map(|tls| tls.acceptor), server.site.clone(), server.router.clone(), stop).await;
+            server.addresses().retain(|listening| *listening != address);
+        });
+        Ok(address)
+    }
+
+    async fn idle_long_enough(&self) {
+        let mut ticks =
+            tokio::time::interval((self.idle / 10).clamp(Duration::from_millis(10), Duration::from_secs(1)));
+        let mut since = Instant::now();
+        loop {
+            ticks.tick().await;
+            let needed = self.clients.load(Ordering::Relaxed) > 0 || !self.addresses().is_empty() || !self.app.idle();
+            if needed {
+                since = Instant::now();
+            } else if since.elapsed() >= self.idle {
+                return;
+            }
+        }
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The signals that end a server. Listened to before it starts, so that none of them kills it half-way.
+#[derive(Debug)]
+pub struct Signals {
+    all: [Signal; 3],
+}
+
+impl Signals {
+    /// Listens from now on.
+    pub fn listen() -> io::Result<Self> {
+        let of = |kind| signal(kind);
+        Ok(Self { all: [of(SignalKind::terminate())?, of(SignalKind::interrupt())?, of(SignalKind::hangup())?] })
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        let [terminate, interrupt, hangup] = &mut self.all;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+fn take(paths: &Paths) -> Result<Lock, ServerError> {
+    let path = paths.server_lock();
+    let lock = Lock::try_take(&path).map_err(|reason| ServerError::File { path, reason })?;
+    lock.ok_or_else(|| ServerError::Taken(paths.data().to_owned()))
+}
+
+/// What needs no token is never on a network, and neither is plain HTTP unless the owner said so. Every listener of
+/// this process passes here, whoever asked for it.
+fn private_enough(address: SocketAddr, security: ListenSecurity, config: &Config) -> Result<SocketAddr, ServerError> {
+    match (address.ip().to_canonical().is_loopback(), security) {
+        (true, _) => Ok(address),
+        (false, ListenSecurity::Plain) => Err(ServerError::Plain(address)),
+        (false, _) if !config.sections.server.open.is_empty() => Err(ServerError::Open(address)),
+        (false, ListenSecurity::Tls | ListenSecurity::InsecurePlain) => Ok(address),
+    }
+}
+
+/// A burst of callers waits in the system's queue. An address that a server just left can be taken at once.
+fn bind(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let listen = |socket: TcpSocket| {
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(4096)
+    };
+    socket.and_then(listen).map_err(|reason| ServerError::Listen { address, reason })
+}
+
+/// The lock is ours, so a socket that lies there is a dead server's.
+fn bind_socket(paths: &Paths) -> Result<(PathBuf, UnixListener), ServerError> {
+    let socket = paths.socket_to_bind();
+    paths.note_socket(&socket)?;
+    let failed = |path: &Path, reason| ServerError::File { path: path.to_owned(), reason };
+    match std::fs::remove_file(&socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&socket, error)),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(&socket).map_err(|reason| failed(&socket, reason))?;
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&socket, private).map_err(|reason| failed(&socket, reason))?;
+    Ok((socket, listener))
+}

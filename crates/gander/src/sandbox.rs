@@ -1,0 +1,40 @@
+//! The sandbox of this server, as the settings want it.
+
+use std::path::PathBuf;
+
+use gander_tools::sandbox::{Bounds, Bubblewrap, Caps, Network, Sandbox};
+
+use crate::config::{Config, SandboxSection};
+
+/// Fences for commands and programs; none if they are switched off or this program cannot start itself.
+pub fn of(config: &Config) -> Sandbox {
+    let section = &config.sections.sandbox;
+    let Some(helper) = config.helper.clone().filter(|_| section.enabled) else { return Sandbox::default() };
+    let (own, home, temporary) = (own(config), config.home.clone(), config.paths.temporary());
+    let lent = section.clone();
+    let bounds = move || {
+        let mut bounds = Bounds::of(home.as_deref(), temporary, &own);
+        bounds.readable.extend(lent.readable.iter().filter_map(|folder| folder.canonicalize().ok()));
+        bounds.writable.extend(lent.writable.iter().filter_map(|folder| folder.canonicalize().ok()));
+        bounds.caps = caps(&lent);
+        bounds
+    };
+    let bubblewrap = if section.bubblewrap { Bubblewrap::IfItWorks } else { Bubblewrap::Never };
+    Sandbox::new(helper, bounds, bubblewrap)
+}
+
+/// What is the server's alone.
+fn own(config: &Config) -> [PathBuf; 3] {
+    [config.paths.data().to_owned(), config.paths.sockets().to_owned(), config.file.clone()]
+}
+
+/// How much a command may have; nothing set is no limit.
+pub fn caps(section: &SandboxSection) -> Caps {
+    let memory = Some(section.memory.0).filter(|memory| *memory > 0);
+    Caps { memory, processes: Some(section.processes).filter(|processes| *processes > 0) }
+}
+
+/// Whether the network is there without asking.
+pub fn network(open: bool) -> Network {
+    if open { Network::Open } else { Network::Closed }
+}

@@ -1,0 +1,257 @@
+//! The accept loop: connections are counted, timed and closed in good order.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustix::net::sockopt;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use super::flood::Metered;
+use super::pace::Pace;
+use super::site::Site;
+
+/// How long connections may take to end once the listener is closed.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+/// A peer that acknowledges nothing for so long is gone.
+const GONE_AFTER: Duration = Duration::from_secs(60);
+/// How long a connection that was flooded has for its farewell.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What the system may hold of what a peer has not taken yet.
+const SEND_BUFFER: usize = 64 * 1024;
+/// The same of one stream of HTTP/2.
+const STREAM_BUFFER: usize = 32 * 1024;
+/// Descriptors that connections never take: the store, tools and children need some.
+const RESERVED_FILES: u64 = 256;
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The caller.
+    pub peer: SocketAddr,
+    /// This end.
+    pub local: SocketAddr,
+    /// Whether nobody between them can read along.
+    pub encrypted: bool,
+}
+
+impl Address {
+    /// The ends of the connection that brought this request.
+    pub fn of<B>(request: &http::Request<B>) -> Self {
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        request.extensions().get().copied().unwrap_or(Self { peer: nowhere, local: nowhere, encrypted: false })
+    }
+}
+
+/// What outlives its request, a WebSocket or a stream, keeps its connection's place and hears when the server ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    _place: Arc<OwnedSemaphorePermit>,
+    /// Cancelled when the connections end.
+    pub(crate) stop: CancellationToken,
+    /// What is waited for at the end.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// Accepts connections until it is told to stop, then lets the last answers out.
+pub async fn serve(listener: TcpListener, site: Arc<Site>, router: Router, stop: CancellationToken) {
+    serve_with(listener, None, site, router, stop).await;
+}
+
+/// The same, encrypted if there is something to encrypt with.
+pub async fn serve_with(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    site: Arc<Site>,
+    router: Router,
+    stop: CancellationToken,
+) {
+    let builder = Arc::new(builder(&site));
+    let places = Arc::new(Semaphore::new(places(site.limits.connections)));
+    let connections = TaskTracker::new();
+    connections.spawn(Arc::clone(&site.readers).sweep(stop.clone()));
+    loop {
+        // A full house leaves callers in the system's queue.
+        let place = tokio::select! {
+            () = stop.cancelled() => break,
+            place = places.clone().acquire_owned() => place.expect("the semaphore is never closed"),
+        };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let Some((stream, address)) = prepare(accepted, site.limits.stalled_reader.0).await else { continue };
+        let seat = Seat { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
+        let connection = Connection { site: site.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
+        match tls.clone() {
+            None => drop(connections.spawn(connection.run(stream, router.clone(), stop.clone()))),
+            Some(tls) => drop(connections.spawn(connection.run_tls(tls, stream, router.clone(), stop.clone()))),
+        }
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(LAST_ANSWERS, connections.wait()).await.is_err() {
+        tracing::debug!(left = connections.len(), "connections were cut");
+    }
+}
+
+struct Connection {
+    site: Arc<Site>,
+    builder: Arc<Builder<TokioExecutor>>,
+    address: Address,
+    seat: Arc<Seat>,
+}
+
+impl Connection {
+    /// Whoever does not finish the handshake in time is no client.
+    async fn run_tls(mut self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
+        match tokio::time::timeout(self.site.limits.header_time.0, tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                self.address.encrypted = true;
+                self.run(stream, router, stop).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, "no handshake"),
+            Err(_) => tracing::debug!("no handshake in time"),
+        }
+    }
+
+    async fn run<S>(self, stream: S, router: Router, stop: CancellationToken)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.site.connections.fetch_add(1, Ordering::Relaxed);
+        let spoke = Arc::new(AtomicBool::new(false));
+        let (address, heard, seat) = (self.address, spoke.clone(), self.seat.clone());
+        let pace = Pace::new(&self.site);
+        let (cut, progress) = (pace.cut.clone(), Arc::clone(&pace.progress));
+        let service = service_fn(move |mut request: http::Request<Incoming>| {
+            heard.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(address);
+            request.extensions_mut().insert(seat.clone());
+            if let Some(bad) = pace.progress.bad() {
+                request.extensions_mut().insert(bad);
+            }
+            let (router, pace, version) = (router.clone(), pace.clone(), request.version());
+            async move {
+                let response = router.oneshot(request.map(axum::body::Body::new) as Request).await?;
+                Ok::<_, Infallible>(pace.keep(version, response).await)
+            }
+        });
+        let (stream, flooded) = Metered::new(stream, progress, self.site.limits.stalled_reader.0);
+        let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        // Telling HTTP/1 from HTTP/2 has no time limit of its own, so the first header gets one here.
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.site.limits.header_time.0));
+        let (mut timed, mut stopping, mut leaving) = (false, false, false);
+        let ended = loop {
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                () = silence.as_mut(), if !timed => {
+                    timed = true;
+                    if leaving || !spoke.load(Ordering::Relaxed) {
+                        break Ok(());
+                    }
+                }
+                () = async { tokio::select! { () = flooded.notified() => {}, () = cut.cancelled() => {} } }, if !leaving => {
+                    (leaving, timed) = (true, false);
+                    silence.as_mut().reset(Instant::now() + FAREWELL);
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::trace!(%error, "connection ended");
+        }
+        self.site.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn builder(site: &Site) -> Builder<TokioExecutor> {
+    let limits = &site.limits;
+    let header_size = u32::try_from(limits.header_size.len()).unwrap_or(u32::MAX);
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time.0)
+        .max_headers(limits.header_lines)
+        // Large enough that an overlong address is told from an overlong header.
+        .max_buf_size(128 * 1024 + limits.header_size.len())
+        .keep_alive(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(header_size)
+        .max_concurrent_streams(200)
+        .max_send_buf_size(STREAM_BUFFER)
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(64)
+        .keep_alive_interval(Duration::from_secs(20))
+        .keep_alive_timeout(Duration::from_secs(20));
+    builder
+}
+
+/// The socket options of a fresh connection. `None` if there is none after all.
+async fn prepare(
+    accepted: std::io::Result<(TcpStream, SocketAddr)>,
+    stalled: Duration,
+) -> Option<(TcpStream, Address)> {
+    let (stream, peer) = match accepted {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept a connection");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            return None;
+        }
+    };
+    let local = stream.local_addr().ok()?;
+    if let Err(error) = tune(&stream, stalled) {
+        tracing::debug!(%error, "cannot set a socket option");
+    }
+    Some((stream, Address { peer, local, encrypted: false }))
+}
+
+fn tune(stream: &TcpStream, stalled: Duration) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(30))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
+    // Linux counts a peer that takes nothing as one that acknowledges nothing: it must not be faster than we are.
+    #[cfg(target_os = "linux")]
+    {
+        let gone_after = GONE_AFTER.max(stalled.saturating_mul(2));
+        sockopt::set_tcp_user_timeout(stream, u32::try_from(gone_after.as_millis()).unwrap_or(u32::MAX))?;
+    }
+    Ok(())
+}
+
+/// As many as wanted, as far as the system lets us open files.
+fn places(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    let room =
+        files.map_or(usize::MAX, |files| usize::try_from(files.saturating_sub(RESERVED_FILES)).unwrap_or(usize::MAX));
+    wanted.min(room).clamp(1, Semaphore::MAX_PERMITS)
+}

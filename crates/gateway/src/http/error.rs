@@ -1,0 +1,96 @@
+//! Errors as JSON. A client is told what it did wrong; what went wrong here it gets as an id to look up in the log.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use gander_domain::show;
+use http::{HeaderValue, StatusCode, Uri, header};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::body;
+
+/// What the outer layer refuses, until it is known which protocol's words to use.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    /// The status.
+    pub(crate) status: StatusCode,
+    /// A word for programs.
+    pub(crate) code: Cow<'static, str>,
+    /// A sentence for people.
+    pub(crate) message: Cow<'static, str>,
+}
+
+impl Problem {
+    /// The code of a body that is JSON and cannot be taken.
+    pub(crate) const BAD_JSON: &'static str = "bad_json";
+
+    pub(crate) fn is_bad_json(&self) -> bool {
+        self.code == Self::BAD_JSON
+    }
+}
+
+/// An error: a word for programs and a sentence for people. The guard puts it into the words of its protocol.
+pub fn problem(status: StatusCode, code: &str, message: &str) -> Response {
+    let message = show::visible(message);
+    let mut response = (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response();
+    let (code, message) = (Cow::Owned(code.to_owned()), Cow::Owned(message));
+    response.extensions_mut().insert(Problem { status, code, message });
+    response
+}
+
+/// A body in another encoding than every protocol here has.
+pub(crate) fn not_utf8() -> Response {
+    problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body must be UTF-8")
+}
+
+/// Wrong or missing credentials.
+pub(crate) fn unauthorized() -> Response {
+    let mut response = problem(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed: gander token prints it");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// Come back later.
+pub(crate) fn later(status: StatusCode, code: &str, message: &str, seconds: u64) -> Response {
+    let mut response = problem(status, code, message);
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    response
+}
+
+/// Whatever is still being sent is not read: the connection ends with this answer.
+pub(crate) fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+pub(crate) async fn not_found(_uri: Uri) -> Response {
+    problem(StatusCode::NOT_FOUND, "not_found", "no such route")
+}
+
+/// The same where no route took the request, whose body is still on its way.
+pub(crate) async fn nowhere(request: Request) -> Response {
+    let refusal = not_found(request.uri().clone()).await;
+    body::unread(request, refusal).await
+}
+
+/// The router adds the `Allow` header.
+pub(crate) async fn method_not_allowed(request: Request) -> Response {
+    let message = "this route has other methods, see Allow";
+    body::unread(request, problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)).await
+}
+
+/// A handler panicked. The panic hook has counted it and logged what and where, in the same task, just before.
+pub(crate) fn panicked() -> http::Response<Body> {
+    let id = Uuid::now_v7();
+    tracing::error!(%id, "a handler panicked");
+    let (status, message) = (StatusCode::INTERNAL_SERVER_ERROR, "something went wrong here, see the log");
+    let body = json!({ "error": { "code": "internal", "message": message, "id": id } });
+    let mut response = (status, Json(body)).into_response();
+    let message = format!("{message}: {id}").into();
+    response.extensions_mut().insert(Problem { status, code: "internal".into(), message });
+    response
+}

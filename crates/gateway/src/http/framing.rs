@@ -1,0 +1,173 @@
+//! Where the requests of an HTTP/1 connection begin and end, as far as two readers could disagree about it.
+//!
+//! The library below takes the last word where there are two, and waits for whatever a chunk announces. Neither is safe
+//! behind a proxy that reads otherwise, so both are found here, as the bytes pass.
+
+/// A larger chunk is no body that anybody takes.
+const LARGEST_CHUNK: u64 = 1 << 32;
+
+/// So much of a line is looked at: enough for a length.
+const LINE: usize = 256;
+
+/// What is wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bad {
+    /// Its body has a length and no length.
+    TwoLengths,
+    /// A chunk is larger than any body.
+    Chunk,
+}
+
+/// Where in a request the next byte is.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    place: Place,
+    line: Vec<u8>,
+    length: Option<u64>,
+    chunked: bool,
+    upgrade: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Before or in its first line.
+    Begin,
+    Header,
+    /// So many bytes of the body are left.
+    Body(u64),
+    /// In the line that says how long a chunk is.
+    Size,
+    /// So many bytes of a chunk and its end are left.
+    Chunk(u64),
+    Trailer,
+    /// What follows may be anything.
+    Opaque,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self { place: Place::Begin, line: Vec::new(), length: None, chunked: false, upgrade: false }
+    }
+}
+
+impl Requests {
+    /// Takes in the next bytes.
+    pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Result<(), Bad> {
+        while let [first, rest @ ..] = bytes {
+            match &mut self.place {
+                Place::Opaque => return Ok(()),
+                Place::Body(left) | Place::Chunk(left) => {
+                    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                    *left -= taken as u64;
+                    bytes = &bytes[taken..];
+                    if let Place::Body(0) = self.place {
+                        self.place = Place::Begin;
+                    } else if let Place::Chunk(0) = self.place {
+                        self.place = Place::Size;
+                    }
+                }
+                Place::Begin | Place::Header | Place::Size | Place::Trailer => {
+                    bytes = rest;
+                    if *first == b'\n' {
+                        let line = std::mem::take(&mut self.line);
+                        let ended = self.line_ended(line.trim_ascii_end());
+                        self.line = line;
+                        self.line.clear();
+                        ended?;
+                    } else if self.line.len() < LINE {
+                        self.line.push(*first);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn line_ended(&mut self, line: &[u8]) -> Result<(), Bad> {
+        match (self.place, line.is_empty()) {
+            (Place::Begin, true) => {}
+            (Place::Begin, false) => {
+                (self.place, self.length, self.chunked, self.upgrade) = (Place::Header, None, false, false);
+            }
+            (Place::Header, false) => self.header(line),
+            (Place::Header, true) => return self.head_ended(),
+            (Place::Size, _) => {
+                let digits = line.split(|byte| !byte.is_ascii_hexdigit()).next().unwrap_or_default();
+                let size = std::str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+                self.place = match size {
+                    Some(0) => Place::Trailer,
+                    Some(size) if size <= LARGEST_CHUNK => Place::Chunk(size + 2),
+                    Some(_) => return Err(Bad::Chunk),
+                    None => Place::Opaque, // the library below refuses what is no number
+                };
+            }
+            (Place::Trailer, true) => self.place = Place::Begin,
+            (Place::Trailer, false) => {}
+            (Place::Body(_) | Place::Chunk(_) | Place::Opaque, _) => {}
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, line: &[u8]) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { return };
+        let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
+        if name.eq_ignore_ascii_case(b"content-length") {
+            let length = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+            self.length = Some(length.unwrap_or(0));
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.chunked = true;
+        } else if name.eq_ignore_ascii_case(b"upgrade") {
+            self.upgrade = true;
+        }
+    }
+
+    fn head_ended(&mut self) -> Result<(), Bad> {
+        self.place = match (self.length, self.chunked) {
+            (Some(_), true) => return Err(Bad::TwoLengths),
+            _ if self.upgrade => Place::Opaque,
+            (None, true) => Place::Size,
+            (None | Some(0), false) => Place::Begin,
+            (Some(length), false) => Place::Body(length),
+        };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(requests: &str, cut: usize) -> Result<(), Bad> {
+        let mut read = Requests::default();
+        requests.as_bytes().chunks(cut).try_for_each(|piece| read.read(piece))
+    }
+
+    #[test]
+    fn a_request_with_a_length_and_none_is_found_wherever_it_stands() {
+        let good = "\r\nPOST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nte:\r\n";
+        let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\n\r\n\r\n\r\r\n0\r\nA: b\r\n\r\n";
+        let get = "GET / HTTP/1.1\nHost: a\n\n";
+        let bad = "POST / HTTP/1.1\r\nTransfer-Encoding : chunked\r\nX: y\r\ncontent-LENGTH:3\r\n\r\n";
+        for cut in [1, 3, 1_000] {
+            for before in ["", good, chunked, get] {
+                let both = [before, good, chunked, get].concat();
+                assert_eq!(verdict(&both, cut), Ok(()), "{both}");
+                assert_eq!(verdict(&[&both, bad].concat(), cut), Err(Bad::TwoLengths), "{both}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_chunk_has_an_end() {
+        let chunk = |size: &str| format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n");
+        let verdicts = ["ffffffffffffffff", "FFFFFFFFFFF", "10", "0", "x"].map(|size| verdict(&chunk(size), 7));
+        assert_eq!(verdicts, [Err(Bad::Chunk), Err(Bad::Chunk), Ok(()), Ok(()), Ok(())]);
+    }
+
+    #[test]
+    fn what_follows_an_upgrade_is_not_read() {
+        let upgrade =
+            "GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\nA: b\r\nContent-Length: 1\r\nTransfer-Encoding: x\r\n\r\n";
+        assert_eq!(verdict(upgrade, 5), Ok(()));
+    }
+}

@@ -1,0 +1,134 @@
+//! Large pieces of answers, kept in files without a name until their readers take them.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// All files together hold at most so much.
+const MOST: u64 = 512 << 20;
+
+/// So many pieces are written or read at once.
+const TURNS: usize = 4;
+
+/// One read takes at most so much.
+const READ: u64 = 64 * 1024;
+
+/// Where large pieces are kept.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    folder: PathBuf,
+    used: AtomicU64,
+    /// Few threads at a time wait for the disk.
+    turns: Semaphore,
+}
+
+/// A piece that is kept. Its file ends with it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    file: File,
+    length: u64,
+    read: u64,
+    _room: Room,
+}
+
+/// A share of the room, given back when it is dropped.
+#[derive(Debug)]
+struct Room {
+    spool: Arc<Spool>,
+    bytes: u64,
+}
+
+impl Spool {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, used: AtomicU64::new(0), turns: Semaphore::new(TURNS) }
+    }
+
+    /// Does something that waits for the disk.
+    pub(crate) fn at_its_turn<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> JoinHandle<io::Result<T>> {
+        let spool = Arc::clone(self);
+        tokio::spawn(async move {
+            let _turn = spool.turns.acquire().await;
+            tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        })
+    }
+
+    /// Writes a piece into a file. Blocks.
+    pub(crate) fn keep(self: &Arc<Self>, piece: &[u8]) -> io::Result<Kept> {
+        let length = piece.len() as u64;
+        let room = self.take(length).ok_or(io::ErrorKind::QuotaExceeded)?;
+        let path = self.folder.join(format!(".answer-{}", Uuid::now_v7()));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        std::fs::remove_file(&path)?;
+        file.write_all_at(piece, 0)?;
+        Ok(Kept { file, length, read: 0, _room: room })
+    }
+
+    fn take(self: &Arc<Self>, bytes: u64) -> Option<Room> {
+        let room = Room { spool: Arc::clone(self), bytes };
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        used.checked_add(bytes).is_some_and(|used| used <= MOST).then_some(room)
+    }
+}
+
+impl Kept {
+    /// How much of it was not read yet.
+    pub(crate) fn left(&self) -> u64 {
+        self.length - self.read
+    }
+
+    /// The next bytes; none at its end. Blocks.
+    pub(crate) fn next(&mut self) -> io::Result<Bytes> {
+        let mut bytes = vec![0; usize::try_from(self.left().min(READ)).unwrap_or_default()];
+        self.file.read_exact_at(&mut bytes, self.read)?;
+        self.read += bytes.len() as u64;
+        Ok(bytes.into())
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.spool.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_piece_comes_back_whole_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Arc::new(Spool::new(folder.path().to_owned()));
+        let piece: Vec<u8> = (0..200_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+        let mut kept = spool.keep(&piece).unwrap();
+        let mut read = Vec::new();
+        while kept.left() > 0 {
+            read.extend_from_slice(&kept.next().unwrap());
+        }
+        assert!(read == piece && kept.next().unwrap().is_empty());
+        assert_eq!(spool.used.load(Ordering::Relaxed), 200_000);
+        drop(kept);
+        assert_eq!((spool.used.load(Ordering::Relaxed), folder.path().read_dir().unwrap().count()), (0, 0));
+    }
+
+    #[test]
+    fn all_files_together_have_a_bound() {
+        let spool = Arc::new(Spool::new(PathBuf::new()));
+        let first = spool.take(MOST - 10).unwrap();
+        assert!(spool.take(11).is_none() && spool.take(10).is_some());
+        drop(first);
+        assert!(spool.take(MOST).is_some());
+    }
+}

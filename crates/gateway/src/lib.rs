@@ -1,0 +1,14 @@
+//! The network side of gander: one port and one socket for every protocol.
+//!
+//! `http` is what they share (guard, route table, limits, streams, TLS), `protocols` has a folder for each. Protocols ask
+//! services and read logs through projections of `wire`; none of them reaches a store by itself or authorises.
+
+pub mod http;
+mod peer;
+pub mod protocols;
+pub mod recount;
+pub mod settings;
+pub mod sse;
+pub mod websocket;
+
+pub use peer::Peer;

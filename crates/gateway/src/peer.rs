@@ -1,0 +1,29 @@
+//! Who is at the other end of a line-delimited connection.
+
+use std::path::PathBuf;
+
+use gander_domain::caller::Caller;
+use gander_models::Keys;
+use gander_wire::acp::AcpOptions;
+
+/// Who is at the other end of a line-delimited connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Who, with what authority.
+    pub caller: Caller,
+    /// The folder it was started in.
+    pub cwd: Option<PathBuf>,
+    /// The model it wants for new sessions, as `provider/model`.
+    pub model: Option<String>,
+    /// Its providers' keys, for its sessions, in memory only.
+    pub keys: Keys,
+    /// How it wants to be spoken to, beyond what the server is set to.
+    pub manner: AcpOptions,
+}
+
+impl Peer {
+    /// Somebody who brings nothing but its authority.
+    pub fn new(caller: Caller) -> Self {
+        Self { caller, cwd: None, model: None, keys: Keys::default(), manner: AcpOptions::default() }
+    }
+}

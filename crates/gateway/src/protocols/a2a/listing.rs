@@ -1,0 +1,71 @@
+//! Lists of tasks, page by page.
+
+use gander_domain::Timestamp;
+use gander_store::{RunPage, RunQuery, RunSort};
+use gander_wire::a2a::input::List;
+use gander_wire::a2a::{Error, TaskPage, TaskState};
+
+use super::{A2a, Caller, Thread, stored};
+
+impl A2a {
+    /// The caller's tasks with this agent, those whose state changed last first.
+    pub(super) async fn list(&self, caller: &Caller, list: List) -> Result<TaskPage, Error> {
+        let mut page =
+            TaskPage { tasks: Vec::new(), next_page_token: String::new(), page_size: list.page_size, total_size: 0 };
+        let Some(query) = self.query(caller, &list).await? else { return Ok(page) };
+        let RunPage { rows, total, next } = self.desk.hub.store().runs(query).await.map_err(stored)?;
+        (page.total_size, page.next_page_token) = (total, next.map(|key| key.to_string()).unwrap_or_default());
+        for row in rows {
+            let context = self.context(&caller.identity.principal, row.session).await?;
+            let after = gander_domain::Seq(row.first.0.saturating_sub(1));
+            let thread =
+                Thread { session: row.session, context, run: row.run, after, check_from: row.first, newborn: None };
+            let (_, task, _) = self.fold(caller, &thread).await?;
+            let Some(mut task) = task.filter(|task| fits(task.status.state, list.state)) else { continue };
+            if !list.artifacts {
+                task.artifacts.clear();
+            }
+            page.tasks.push(task.with_history(list.history));
+        }
+        Ok(page)
+    }
+
+    /// `None` if nothing can fit: a context that nobody knows.
+    async fn query(&self, caller: &Caller, list: &List) -> Result<Option<RunQuery>, Error> {
+        let principal = caller.identity.principal.clone();
+        let session = match &list.context {
+            None => None,
+            Some(context) => match self.session(&principal, context).await? {
+                Some(session) => Some(session),
+                None => return Ok(None),
+            },
+        };
+        let bad = |_| Error::field("pageToken", "is not one of this server");
+        Ok(Some(RunQuery {
+            principal,
+            agent: self.desk.agents.settings(&caller.agent.name, &self.desk.settings).map(|settings| settings.agent),
+            session,
+            state: list.state.map(sort),
+            since: list.since.map(Timestamp::from_micros),
+            after: list.page_token.as_deref().map(str::parse).transpose().map_err(bad)?,
+            limit: list.page_size,
+        }))
+    }
+}
+
+/// The store knows that a run asks, not what.
+fn fits(state: TaskState, wanted: Option<TaskState>) -> bool {
+    wanted.is_none_or(|wanted| wanted == state || !wanted.is_interrupted())
+}
+
+fn sort(state: TaskState) -> RunSort {
+    match state {
+        TaskState::Submitted => RunSort::Queued,
+        TaskState::Working => RunSort::Running,
+        TaskState::InputRequired | TaskState::AuthRequired => RunSort::Awaiting,
+        TaskState::Completed => RunSort::Completed,
+        TaskState::Rejected => RunSort::Refused,
+        TaskState::Canceled => RunSort::Cancelled,
+        TaskState::Failed => RunSort::Failed,
+    }
+}

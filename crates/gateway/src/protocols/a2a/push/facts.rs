@@ -1,0 +1,287 @@
+//! What is known of push notifications, as facts in a log of their own, which is kept short.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gander_domain::{RunId, Seq};
+use gander_services::vault::Vault;
+use gander_store::{Due, Durability, Place, Saying, ScopeAppend, Store, StoreError, clock, read_on, shorten};
+use serde::{Deserialize, Serialize};
+
+use super::{Wish, credentials};
+
+/// The log's name; one that an earlier version shortened has a number behind it.
+const SCOPE: &str = "a2a/push";
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub(super) enum Fact {
+    Wanted { wish: Box<Wish> },
+    Told { run: RunId, id: String, seq: Seq },
+    Over { run: RunId, id: String },
+    Removed { run: RunId, id: String },
+}
+
+/// Whether a receiver was told everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    Yes,
+    No,
+}
+
+/// What is wanted of each run, by the wish's name.
+type Wishes = BTreeMap<(RunId, String), (Wish, Over)>;
+
+/// The log of these facts.
+pub(super) struct Facts {
+    store: Arc<dyn Store>,
+    vault: Vault,
+    scope: String,
+    due: Due,
+}
+
+/// What the log says.
+#[derive(Default)]
+struct Folded {
+    wishes: Wishes,
+    /// It holds facts that only another version knows.
+    strange: bool,
+    /// An earlier version wrote credentials into it.
+    secrets: bool,
+}
+
+impl Facts {
+    /// Reads everything. Of several logs the last one counts: an earlier version that was cut off left the others.
+    pub(super) async fn load(store: Arc<dyn Store>, vault: Vault) -> Result<(Self, Vec<(Wish, Over)>), StoreError> {
+        let mut scopes: Vec<String> = Vec::new();
+        while let Some((name, _)) = store.scopes(SCOPE, scopes.last().map(String::as_str), 1).await?.pop() {
+            scopes.push(name);
+        }
+        let scope = scopes.pop().unwrap_or_else(|| SCOPE.to_owned());
+        for old in scopes {
+            store.delete_scope(&old).await?;
+        }
+        let facts = Self { store, vault, scope, due: Due::default() };
+        facts.move_secrets().await?;
+        let folded = facts.tidy().await?;
+        let wishes = folded.wishes.into_values().map(|(wish, over)| (facts.with_secrets(wish), over)).collect();
+        Ok((facts, wishes))
+    }
+
+    /// Earlier versions wrote credentials into the log. They go into the vault, and the log says everything anew
+    /// without them: what stood there before is overwritten.
+    async fn move_secrets(&self) -> Result<(), StoreError> {
+        let (place, folded) = self.read().await?;
+        let open: Vec<Wish> = folded
+            .wishes
+            .values()
+            .filter(|(wish, _)| credentials::has_secrets(&wish.config))
+            .map(|(wish, _)| wish.clone())
+            .collect();
+        if open.is_empty() && !folded.secrets {
+            return Ok(());
+        }
+        for wish in open {
+            self.keep(wish).await?;
+        }
+        if folded.strange {
+            tracing::warn!("credentials of push notifications stay in a log that another version wrote");
+            return Ok(());
+        }
+        self.say_anew(place, &folded).await.map(drop)
+    }
+
+    async fn say_anew(&self, place: Place, folded: &Folded) -> Result<Place, StoreError> {
+        let facts = folded.wishes.values().flat_map(again).filter_map(|fact| serde_json::to_value(fact).ok());
+        shorten(&*self.store, &self.scope, place, facts.collect()).await
+    }
+
+    fn with_secrets(&self, wish: Wish) -> Wish {
+        Wish { config: credentials::restored(&self.vault, wish.run, wish.config.clone()), ..wish }
+    }
+
+    /// Writing the vault waits for the disk.
+    async fn keep(&self, wish: Wish) -> Result<(), StoreError> {
+        let vault = self.vault.clone();
+        let kept = tokio::task::spawn_blocking(move || credentials::keep(&vault, wish.run, &wish.config)).await;
+        kept.map_err(std::io::Error::other)
+            .and_then(|kept| kept)
+            .map_err(|error| StoreError::Invalid(error.to_string()))
+    }
+
+    async fn forget(&self, run: RunId, id: &str) {
+        let (vault, id) = (self.vault.clone(), id.to_owned());
+        let gone = tokio::task::spawn_blocking(move || credentials::forget(&vault, run, &id)).await;
+        if let Err(error) = gone.map_err(std::io::Error::other).and_then(|gone| gone) {
+            tracing::warn!(%error, "credentials of a push notification stay in the vault");
+        }
+    }
+
+    async fn read(&self) -> Result<(Place, Folded), StoreError> {
+        let mut folded = Folded::default();
+        let take = |saying| match saying {
+            Saying::Anew => folded.wishes.clear(),
+            Saying::Fact(fact) => match serde_json::from_value(fact) {
+                Ok(fact) => {
+                    folded.secrets |= matches!(&fact, Fact::Wanted { wish } if credentials::has_secrets(&wish.config));
+                    fold(&mut folded.wishes, fact);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "unknown fact about a push notification");
+                    folded.strange = true;
+                }
+            },
+        };
+        let place = read_on(&*self.store, &self.scope, Place::default(), take).await?;
+        Ok((place, folded))
+    }
+
+    /// A log that is long for what it says says it anew. Gives what it says.
+    async fn tidy(&self) -> Result<Folded, StoreError> {
+        let (mut place, folded) = self.read().await?;
+        let live = folded.wishes.len() * 2;
+        if !folded.strange && place.is_long(live) {
+            place = self.say_anew(place, &folded).await?;
+        }
+        self.due.set(place, live);
+        Ok(folded)
+    }
+
+    pub(super) async fn write(&self, fact: &Fact, sync: Durability) -> Result<(), StoreError> {
+        let said = match fact {
+            // The vault first: a receiver without its credentials would refuse everything.
+            Fact::Wanted { wish } => {
+                self.keep(Wish::clone(wish)).await?;
+                &Fact::Wanted { wish: Box::new(without_secrets(wish)) }
+            }
+            Fact::Told { .. } | Fact::Over { .. } | Fact::Removed { .. } => fact,
+        };
+        let facts = vec![serde_json::to_value(said).map_err(|error| StoreError::Invalid(error.to_string()))?];
+        let append = ScopeAppend { scope: self.scope.clone(), at: clock::now(), facts, after: None };
+        self.store.append_scope(append, sync).await?;
+        if let Fact::Over { run, id } | Fact::Removed { run, id } = fact {
+            self.forget(*run, id).await;
+        }
+        if self.due.count()
+            && let Err(error) = self.tidy().await
+        {
+            tracing::warn!(%error, "the log of push notifications stays long");
+            self.due.put_off();
+        }
+        Ok(())
+    }
+}
+
+/// What says a wish anew.
+fn again((wish, state): &(Wish, Over)) -> impl Iterator<Item = Fact> {
+    let over = || Fact::Over { run: wish.run, id: wish.config.id.clone() };
+    let over = (*state == Over::Yes).then(over);
+    [Fact::Wanted { wish: Box::new(without_secrets(wish)) }].into_iter().chain(over)
+}
+
+fn without_secrets(wish: &Wish) -> Wish {
+    Wish { config: credentials::without_secrets(&wish.config), ..wish.clone() }
+}
+
+fn fold(wishes: &mut Wishes, fact: Fact) {
+    match fact {
+        Fact::Wanted { wish } => {
+            wishes.insert((wish.run, wish.config.id.clone()), (*wish, Over::No));
+        }
+        Fact::Told { run, id, seq } => {
+            if let Some((wish, _)) = wishes.get_mut(&(run, id)) {
+                wish.told = seq;
+            }
+        }
+        Fact::Over { run, id } => {
+            if let Some((_, over)) = wishes.get_mut(&(run, id)) {
+                *over = Over::Yes;
+            }
+        }
+        Fact::Removed { run, id } => drop(wishes.remove(&(run, id))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gander_domain::{Principal, SessionId};
+    use gander_wire::a2a::{Authentication, Dialect, PushConfig};
+    use uuid::Uuid;
+
+    use super::*;
+    use gander_store::{MemoryStore, longest};
+
+    fn wish(n: u128) -> Wish {
+        let run = RunId::new(Uuid::from_u128(n));
+        let config = PushConfig {
+            id: "c".to_owned(),
+            task_id: run.to_string(),
+            url: "https://example.com".to_owned(),
+            token: None,
+            authentication: None,
+        };
+        Wish {
+            principal: Principal::owner(),
+            session: SessionId::new(Uuid::from_u128(1)),
+            run,
+            context: "x".to_owned(),
+            shelf: None,
+            first: Seq(1),
+            told: Seq(1),
+            dialect: Dialect::V1,
+            config,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_log_stays_short_and_says_the_same() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        // An earlier version began a log anew and was cut off before the old one was gone.
+        let (one, two) = (wish(2), wish(3));
+        let folder = tempfile::tempdir().expect("a folder");
+        let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
+        let old =
+            Facts { store: Arc::clone(&store), vault: vault.clone(), scope: SCOPE.to_owned(), due: Due::default() };
+        old.write(&Fact::Wanted { wish: Box::new(wish(4)) }, Durability::Relaxed).await.expect("written");
+        let new = Facts { scope: format!("{SCOPE}.{:020}", 1), ..old };
+        new.write(&Fact::Wanted { wish: Box::new(one.clone()) }, Durability::Relaxed).await.expect("written");
+        let (facts, found) = Facts::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
+        assert_eq!(found, [(one.clone(), Over::No)]);
+        facts.write(&Fact::Wanted { wish: Box::new(two.clone()) }, Durability::Relaxed).await.expect("written");
+        facts.write(&Fact::Over { run: two.run, id: "c".to_owned() }, Durability::Relaxed).await.expect("written");
+        for seq in 2..=10_000 {
+            let told = Fact::Told { run: one.run, id: "c".to_owned(), seq: Seq(seq) };
+            facts.write(&told, Durability::Relaxed).await.expect("written");
+        }
+        let length = store.read_scope(&facts.scope, Seq::ZERO, 20_000).await.expect("read").len();
+        assert!(length <= longest(4) + 1, "{length}");
+        let (_, found) = Facts::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
+        assert_eq!(found, [(Wish { told: Seq(10_000), ..one }, Over::No), (two, Over::Yes)]);
+        assert_eq!(store.scopes(SCOPE, None, 10).await.expect("listed").len(), 1);
+    }
+    #[tokio::test]
+    async fn credentials_of_an_earlier_version_move_from_the_log_into_the_vault() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let folder = tempfile::tempdir().expect("a folder");
+        let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
+        let authentication = Authentication { scheme: "Bearer".to_owned(), credentials: Some("hush-one".to_owned()) };
+        let (mut kept, mut replaced) = (wish(2), wish(3));
+        kept.config.authentication = Some(authentication);
+        kept.config.token = Some("hush-two".to_owned());
+        replaced.config.token = Some("hush-three".to_owned());
+        let facts = [&kept, &replaced, &wish(3)]
+            .map(|wish| serde_json::to_value(Fact::Wanted { wish: Box::new(wish.clone()) }));
+        let facts = facts.into_iter().collect::<Result<_, _>>().expect("JSON");
+        let append = ScopeAppend { scope: SCOPE.to_owned(), at: clock::now(), facts, after: None };
+        store.append_scope(append, Durability::Relaxed).await.expect("written");
+        let (facts, found) = Facts::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
+        assert_eq!(found, [(kept.clone(), Over::No), (wish(3), Over::No)]);
+        let logged = store.read_scope(SCOPE, Seq::ZERO, 100).await.expect("read");
+        assert!(!format!("{logged:?}").contains("hush"), "{logged:?}");
+        let (_, again) = Facts::load(Arc::clone(&store), vault).await.expect("loaded");
+        assert_eq!(again, found);
+        facts.write(&Fact::Over { run: kept.run, id: "c".to_owned() }, Durability::Relaxed).await.expect("written");
+        let left = std::fs::read_to_string(folder.path().join("secrets.json")).expect("read");
+        assert_eq!(left, "{}", "whoever was told everything needs no credentials");
+    }
+}

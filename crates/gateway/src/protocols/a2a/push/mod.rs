@@ -1,0 +1,233 @@
+//! Push notifications: who wants a task's updates sent where. Facts in their own log, delivered from the session's.
+
+mod credentials;
+mod deliver;
+mod facts;
+mod post;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gander_domain::{Principal, RunId, Seq, SessionId};
+use gander_runtime::hub::Hub;
+use gander_services::vault::Vault;
+use gander_store::{Durability, StoreError};
+use gander_tools::permission::show;
+use gander_tools::{Blocked, Guard};
+use gander_wire::a2a::{Dialect, Error, Kind, PushConfig};
+use http::HeaderValue;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::{Caller, Thread, stored};
+use facts::{Fact, Facts, Over};
+
+/// So many receivers may a task have.
+const MOST: usize = 16;
+
+/// So many receivers may wait for the updates of one principal's tasks. Those that were told everything do not count.
+const MAX_OPEN_PER_PRINCIPAL: usize = 256;
+
+/// Push notifications. Cheap to clone.
+#[derive(Clone)]
+pub struct Push {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    hub: Hub,
+    facts: Facts,
+    guard: Guard,
+    held: Mutex<BTreeMap<(RunId, String), Held>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// A receiver, and how far it was told.
+#[derive(Clone, Debug)]
+struct Held {
+    wish: Wish,
+    /// False once it was told everything, or was given up.
+    open: bool,
+    stop: CancellationToken,
+}
+
+/// Who wants what sent where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Wish {
+    principal: Principal,
+    session: SessionId,
+    run: RunId,
+    /// The name under which the receiver knows the session.
+    context: String,
+    /// Where the receiver reads what the session keeps.
+    #[serde(default)]
+    shelf: Option<String>,
+    /// The run's first entry comes after this.
+    first: Seq,
+    /// The receiver has everything up to here.
+    told: Seq,
+    dialect: Dialect,
+    config: PushConfig,
+}
+
+impl Push {
+    /// Goes on with what was wanted before. `allowed` are receivers in private networks, as `host` or `host:port`.
+    pub async fn load(hub: Hub, allowed: Vec<String>, vault: Vault) -> Result<Self, StoreError> {
+        let (facts, wishes) = Facts::load(Arc::clone(hub.store()), vault).await?;
+        let inner = Inner {
+            hub,
+            facts,
+            guard: Guard::new(allowed),
+            held: Mutex::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        };
+        let push = Self { inner: Arc::new(inner) };
+        for (wish, over) in wishes {
+            push.hold(wish, over);
+        }
+        Ok(push)
+    }
+
+    /// True if nobody waits for anything.
+    pub fn is_idle(&self) -> bool {
+        self.inner.tasks.is_empty()
+    }
+
+    /// Sends nothing more; the next start goes on.
+    pub fn stop(&self) {
+        self.inner.stop.cancel();
+    }
+
+    /// Whether anything may be sent there.
+    pub(super) async fn admit(&self, config: &PushConfig) -> Result<(), Error> {
+        // The parser drops line breaks and tabs without a word, and would send elsewhere than what was written.
+        if config.url.chars().any(|letter| letter.is_control() || letter.is_whitespace() || show::is_odd(letter)) {
+            return Err(Error::field("url", "holds a line break, a blank or characters that nobody can see"));
+        }
+        check_credentials(config)?;
+        let url = Url::parse(&config.url).map_err(|error| Error::field("url", format!("not an address: {error}")))?;
+        match self.inner.guard.addresses(&url).await {
+            // A name that leads nowhere yet is looked up, and checked, again whenever it is dialled.
+            Err(Blocked::Unknown(host)) if host.trim_end_matches('.') != "localhost" => Ok(()),
+            Ok(_) => Ok(()),
+            Err(blocked) => Err(Error::field("url", blocked.to_string())),
+        }
+    }
+
+    /// From here on the task's updates are sent there.
+    pub(super) async fn set(
+        &self,
+        caller: &Caller,
+        thread: &Thread,
+        mut config: PushConfig,
+        told: Seq,
+    ) -> Result<PushConfig, Error> {
+        self.admit(&config).await?;
+        if config.id.is_empty() {
+            config.id = Uuid::now_v7().to_string();
+        }
+        config.task_id = thread.run.to_string();
+        let others = self.list(thread.run);
+        if others.len() >= MOST && others.iter().all(|other| other.id != config.id) {
+            return Err(Error::new(Kind::TooMany, format!("task has too many receivers: {}", others.len())));
+        }
+        self.has_room(&caller.identity.principal, thread.run, &config.id)?;
+        let wish = Wish {
+            principal: caller.identity.principal.clone(),
+            session: thread.session,
+            run: thread.run,
+            context: thread.context.clone(),
+            shelf: Some(caller.shelf(thread.session)),
+            first: thread.after,
+            told,
+            dialect: caller.dialect,
+            config: config.clone(),
+        };
+        self.inner.write(&Fact::Wanted { wish: Box::new(wish.clone()) }, Durability::Barrier).await.map_err(stored)?;
+        self.hold(wish, Over::No);
+        Ok(config)
+    }
+
+    /// One principal does not fill the server's memory, connections and vault with receivers.
+    fn has_room(&self, principal: &Principal, run: RunId, id: &str) -> Result<(), Error> {
+        let held = self.inner.lock();
+        let open = held.values().filter(|held| held.open && held.wish.principal == *principal).count();
+        if open < MAX_OPEN_PER_PRINCIPAL || held.contains_key(&(run, id.to_owned())) {
+            return Ok(());
+        }
+        let text = format!("you have too many receivers of push notifications, delete some first: {open}");
+        Err(Error::new(Kind::TooMany, text))
+    }
+
+    /// One receiver; the first one if none is named.
+    pub(super) fn get(&self, run: RunId, id: Option<&str>) -> Result<PushConfig, Error> {
+        let mut all = self.list(run).into_iter();
+        let found = all.find(|config| id.is_none_or(|id| config.id == id));
+        found.ok_or_else(|| no_config(id.unwrap_or_default()))
+    }
+
+    /// All receivers of a task.
+    pub(super) fn list(&self, run: RunId) -> Vec<PushConfig> {
+        let held = self.inner.lock();
+        held.iter().filter(|((of, _), _)| *of == run).map(|(_, held)| held.wish.config.clone()).collect()
+    }
+
+    /// Nothing more is sent there. Twice is as good as once.
+    pub(super) async fn delete(&self, run: RunId, id: &str) -> Result<(), Error> {
+        let removed = self.inner.lock().remove(&(run, id.to_owned()));
+        let Some(held) = removed else { return Ok(()) };
+        held.stop.cancel();
+        self.inner.write(&Fact::Removed { run, id: id.to_owned() }, Durability::Barrier).await.map_err(stored)
+    }
+
+    fn hold(&self, wish: Wish, over: Over) {
+        let held = Held { wish: wish.clone(), open: over == Over::No, stop: self.inner.stop.child_token() };
+        let stop = held.stop.clone();
+        let before = self.inner.lock().insert((wish.run, wish.config.id.clone()), held);
+        if let Some(before) = before {
+            before.stop.cancel();
+        }
+        if over == Over::No {
+            self.inner.tasks.spawn(deliver::deliver(Arc::clone(&self.inner), wish, stop));
+        }
+    }
+}
+
+impl Inner {
+    async fn write(&self, fact: &Fact, sync: Durability) -> Result<(), StoreError> {
+        if let Fact::Over { run, id } = fact
+            && let Some(held) = self.lock().get_mut(&(*run, id.clone()))
+        {
+            held.open = false;
+        }
+        self.facts.write(fact, sync).await
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunId, String), Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Credentials go into headers: what fits none would never arrive, and each try would fail where nobody sees it.
+fn check_credentials(config: &PushConfig) -> Result<(), Error> {
+    let authentication = config.authentication.as_ref();
+    let said = [
+        ("token", config.token.as_deref()),
+        ("authentication.scheme", authentication.map(|authentication| authentication.scheme.as_str())),
+        ("authentication.credentials", authentication.and_then(|authentication| authentication.credentials.as_deref())),
+    ];
+    match said.into_iter().find(|(_, text)| text.is_some_and(|text| HeaderValue::from_str(text).is_err())) {
+        Some((field, _)) => Err(Error::field(field, "fits no header: it holds a line break or a control character")),
+        None => Ok(()),
+    }
+}
+
+fn no_config(id: &str) -> Error {
+    Error::new(Kind::TaskNotFound, format!("no such push notification config: {id}"))
+}

@@ -1,0 +1,247 @@
+//! The gRPC binding: the same requests and answers in other bytes, on the same port over HTTP/2.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Buf as _, BufMut as _};
+use futures::{Stream as Events, StreamExt as _};
+use gander_wire::a2a::pb::{self, Type, table};
+use gander_wire::a2a::{Dialect, Error, Method, Request as Wanted, Subject, Update, encode, rpc as wire};
+use http::request::Parts;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::{Code, Status};
+
+use super::answer::value;
+use super::{caller, version};
+use crate::http::accept::{Address, Seat};
+use crate::http::error;
+use crate::http::site::Site;
+use crate::http::sse::Opening;
+use crate::protocols::a2a::{Answer, Caller, Stream};
+
+type Params = Map<String, Value>;
+
+/// One call.
+pub(crate) async fn call(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<gander_domain::caller::Caller>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let method = Method::named(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && site.cards.grpc());
+    let Some((method, _)) = method else { return error::not_found(request.uri().clone()).await };
+    let (parts, body) = request.into_parts();
+    let call = Call { site, identity, method, parts: Arc::new(copy(&parts)) };
+    let request = http::Request::from_parts(parts, body);
+    let (takes, gives) = types(method);
+    let most = call.site.limits.prompt_body.len();
+    let mut grpc = tonic::server::Grpc::new(Json { takes, gives }).max_decoding_message_size(most);
+    let response = if method.streams() {
+        grpc.server_streaming(
+            tower::service_fn(move |request: tonic::Request<Params>| {
+                let call = call.clone();
+                async move { call.streamed(request.into_inner()).await.map(tonic::Response::new) }
+            }),
+            request,
+        )
+        .await
+    } else {
+        grpc.unary(
+            tower::service_fn(move |request: tonic::Request<Params>| {
+                let call = call.clone();
+                async move { call.answered(request.into_inner()).await.map(tonic::Response::new) }
+            }),
+            request,
+        )
+        .await
+    };
+    response.map(Body::new)
+}
+
+#[derive(Clone)]
+struct Call {
+    site: Arc<Site>,
+    identity: gander_domain::caller::Caller,
+    method: Method,
+    parts: Arc<Parts>,
+}
+
+impl Call {
+    async fn answered(&self, params: Params) -> Result<Value, Status> {
+        let caller = self.caller(&params).map_err(|error| status(&error))?;
+        let answer = self.carry_out(&caller, params).await.map_err(|error| status(&error))?;
+        Ok(value(&self.site, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
+    }
+
+    async fn streamed(&self, params: Params) -> Result<Updates, Status> {
+        let opening = Opening::new(&self.site, &self.identity, &self.parts.extensions);
+        let opening = opening.map_err(|_| Status::resource_exhausted("too many streams are open"))?;
+        let caller = self.caller(&params).map_err(|error| status(&error))?;
+        match self.carry_out(&caller, params).await.map_err(|error| status(&error))? {
+            Answer::Stream(stream) => {
+                let updates = updates(*stream, opening.stop());
+                Ok(Box::pin(updates.inspect(move |_| {
+                    let _held = &opening;
+                })))
+            }
+            Answer::Sent(_)
+            | Answer::Task(_)
+            | Answer::Page(_)
+            | Answer::Push(_)
+            | Answer::Pushes(_)
+            | Answer::Card
+            | Answer::Deleted => Err(Status::internal("not a stream")),
+        }
+    }
+
+    fn caller(&self, params: &Params) -> Result<Caller, Error> {
+        let name = params.get("tenant").and_then(Value::as_str).unwrap_or_default();
+        let agent = self.site.a2a.agent(name);
+        let agent = agent.ok_or_else(|| Error::field("tenant", "no such agent here"))?;
+        Ok(caller(&self.site, self.identity.clone(), agent, Dialect::V1, &self.parts))
+    }
+
+    async fn carry_out(&self, caller: &Caller, params: Params) -> Result<Answer, Error> {
+        let version = version(&self.parts.headers, &self.parts.uri);
+        if Dialect::of_version(&version) != Some(Dialect::V1) {
+            return Err(wire::unsupported(&version));
+        }
+        let request = Wanted::read(self.method, Dialect::V1, params)?;
+        self.site.a2a.call(caller, request).await
+    }
+}
+
+type Updates = std::pin::Pin<Box<dyn Events<Item = Result<Value, Status>> + Send>>;
+
+/// A task's updates, each as one message.
+fn updates(stream: Stream, stop: CancellationToken) -> impl Events<Item = Result<Value, Status>> + Send {
+    let subject = stream.subject().clone();
+    let snapshot = stream.snapshot.clone().map(|task| Update::Begin(Box::new(task)));
+    let over = stream.snapshot.as_ref().is_some_and(|task| task.status.state.is_terminal());
+    let waiting: VecDeque<Value> = snapshot.iter().map(|update| message(&subject, update)).collect();
+    futures::stream::unfold(
+        (stream, subject, waiting, over, stop),
+        |(mut stream, subject, mut waiting, mut over, stop)| async move {
+            while waiting.is_empty() && !over {
+                let batch = tokio::select! {
+                    () = stop.cancelled() => return None,
+                    batch = stream.follower.next() => batch,
+                };
+                let Ok(Some(batch)) = batch else { return None };
+                for entry in batch.iter() {
+                    for update in stream.watch.take(entry) {
+                        over |= stream.ends_with(entry.seq, &update);
+                        if !matches!(update, Update::Said(_)) {
+                            waiting.push_back(message(&subject, &update));
+                        }
+                    }
+                    if over {
+                        break;
+                    }
+                }
+            }
+            let next = waiting.pop_front()?;
+            Some((Ok(next), (stream, subject, waiting, over, stop)))
+        },
+    )
+}
+
+fn message(subject: &Subject, update: &Update<'_>) -> Value {
+    encode::update(Dialect::V1, subject, update)
+}
+
+/// What a method takes and gives.
+fn types(method: Method) -> (&'static Type, &'static Type) {
+    match method {
+        Method::Send => (&table::SEND_MESSAGE_REQUEST, &table::SEND_MESSAGE_RESPONSE),
+        Method::Stream => (&table::SEND_MESSAGE_REQUEST, &table::STREAM_RESPONSE),
+        Method::Get => (&table::GET_TASK_REQUEST, &table::TASK),
+        Method::List => (&table::LIST_TASKS_REQUEST, &table::LIST_TASKS_RESPONSE),
+        Method::Cancel => (&table::CANCEL_TASK_REQUEST, &table::TASK),
+        Method::Subscribe => (&table::SUBSCRIBE_TO_TASK_REQUEST, &table::STREAM_RESPONSE),
+        Method::SetPush => (&table::TASK_PUSH_NOTIFICATION_CONFIG, &table::TASK_PUSH_NOTIFICATION_CONFIG),
+        Method::GetPush => (&table::GET_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST, &table::TASK_PUSH_NOTIFICATION_CONFIG),
+        Method::ListPush => {
+            (&table::LIST_TASK_PUSH_NOTIFICATION_CONFIGS_REQUEST, &table::LIST_TASK_PUSH_NOTIFICATION_CONFIGS_RESPONSE)
+        }
+        Method::DeletePush => (&table::DELETE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST, &table::EMPTY),
+        Method::ExtendedCard => (&table::GET_EXTENDED_AGENT_CARD_REQUEST, &table::AGENT_CARD),
+    }
+}
+
+/// An error with its reason, as `google.rpc.Status` tells it.
+fn status(error: &Error) -> Status {
+    let fault = error.kind.fault();
+    let info = json!({ "reason": fault.reason, "domain": "a2a-protocol.org" });
+    let any = json!({
+        "typeUrl": "type.googleapis.com/google.rpc.ErrorInfo",
+        "value": STANDARD.encode(pb::write(&table::ERROR_INFO, &info)),
+    });
+    let details = json!({ "code": fault.grpc, "message": error.message, "details": [any] });
+    let details = pb::write(&table::STATUS, &details);
+    Status::with_details(Code::from_i32(i32::from(fault.grpc)), error.message.clone(), details.into())
+}
+
+/// What of a request is needed while it is answered.
+fn copy(parts: &Parts) -> Parts {
+    let mut copy = http::Request::new(()).into_parts().0;
+    copy.uri = parts.uri.clone();
+    copy.headers = parts.headers.clone();
+    if let Some(seat) = parts.extensions.get::<Arc<Seat>>() {
+        copy.extensions.insert(Arc::clone(seat));
+    }
+    if let Some(address) = parts.extensions.get::<Address>() {
+        copy.extensions.insert(*address);
+    }
+    copy
+}
+
+/// Protobuf outside, JSON inside.
+#[derive(Clone, Copy)]
+struct Json {
+    takes: &'static Type,
+    gives: &'static Type,
+}
+
+impl Codec for Json {
+    type Encode = Value;
+    type Decode = Params;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Json {
+    type Item = Value;
+    type Error = Status;
+
+    fn encode(&mut self, item: Value, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        out.put_slice(&pb::write(self.gives, &item));
+        Ok(())
+    }
+}
+
+impl Decoder for Json {
+    type Item = Params;
+    type Error = Status;
+
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Params>, Status> {
+        let bytes = bytes.copy_to_bytes(bytes.remaining());
+        pb::read(self.takes, &bytes).map(Some).map_err(|error| Status::invalid_argument(error.to_string()))
+    }
+}

@@ -1,0 +1,256 @@
+//! The HTTP+JSON binding: methods by address, agents and tenants as its first pieces, 0.3 below `v1`.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use gander_domain::AgentManifest;
+use gander_wire::a2a::encode::Frame;
+use gander_wire::a2a::{Dialect, Error, Kind, Method, Request as Wanted, Subject, rpc as wire};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use http::{StatusCode, Uri};
+use serde_json::{Map, Value};
+
+use super::answer::{Told, told};
+use super::{caller, rpc, version, with_extensions};
+use crate::http::artifact::{self, NoFile};
+use crate::http::body::is_foreign;
+use crate::http::error;
+use crate::http::site::Site;
+
+/// Whatever is below `/a2a/`.
+pub(crate) async fn call(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<gander_domain::caller::Caller>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
+    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decoded).collect();
+    let (agent, rest) = addressed(&site, &segments);
+    let Some(agent) = agent else { return error::not_found(parts.uri.clone()).await };
+    if rest.is_empty() && parts.method == http::Method::POST {
+        return rpc::call(&site, identity, agent, &parts, &body).await;
+    }
+    let Some(target) = Target::of(&parts.method, rest) else { return error::not_found(parts.uri.clone()).await };
+    let media = media_type(&parts.headers);
+    let served = serve(&site, identity, agent, &parts, &body, target, media).await;
+    served.unwrap_or_else(|error| refusal(&error, media))
+}
+
+/// Something that a context keeps under a name.
+pub(crate) async fn artifact(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<gander_domain::caller::Caller>,
+    Path(session): Path<String>,
+    uri: Uri,
+) -> Response {
+    let found = artifact::file(&site, &identity, &session, &uri).await;
+    found.unwrap_or_else(|error| {
+        let kind = match error {
+            NoFile::Unreadable(_) => Kind::InvalidParams,
+            NoFile::Missing(_) => Kind::TaskNotFound,
+            NoFile::Later => Kind::Unavailable,
+            NoFile::Failed => Kind::Internal,
+        };
+        refusal(&Error::new(kind, error.to_string()), "application/json")
+    })
+}
+
+/// What an address asks for.
+struct Target {
+    method: Method,
+    dialect: Dialect,
+    params: Map<String, Value>,
+}
+
+impl Target {
+    fn of(verb: &http::Method, segments: &[String]) -> Option<Self> {
+        let (dialect, segments) = match segments {
+            [first, rest @ ..] if first == "v1" => (Dialect::V03Rest, rest),
+            other => (Dialect::V1, other),
+        };
+        let pieces: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let (method, params) = match (verb.as_str(), pieces.as_slice()) {
+            ("POST", ["message:send"]) => (Method::Send, vec![]),
+            ("POST", ["message:stream"]) => (Method::Stream, vec![]),
+            ("GET", ["tasks"]) if dialect == Dialect::V1 => (Method::List, vec![]),
+            ("GET", ["extendedAgentCard"]) if dialect == Dialect::V1 => (Method::ExtendedCard, vec![]),
+            ("GET", ["card"]) if dialect == Dialect::V03Rest => (Method::ExtendedCard, vec![]),
+            (verb, ["tasks", task]) => one_task(verb, task)?,
+            ("POST", ["tasks", task, "pushNotificationConfigs"]) => (Method::SetPush, vec![("taskId", *task)]),
+            ("GET", ["tasks", task, "pushNotificationConfigs"]) => (Method::ListPush, vec![("taskId", *task)]),
+            ("GET", ["tasks", task, "pushNotificationConfigs", id]) => {
+                (Method::GetPush, vec![("taskId", *task), ("id", *id)])
+            }
+            ("DELETE", ["tasks", task, "pushNotificationConfigs", id]) => {
+                (Method::DeletePush, vec![("taskId", *task), ("id", *id)])
+            }
+            (_, _) => return None,
+        };
+        let params = params.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        Some(Self { method, dialect, params })
+    }
+}
+
+/// The router knows no verbs behind a colon.
+fn one_task<'a>(verb: &str, segment: &'a str) -> Option<(Method, Vec<(&'static str, &'a str)>)> {
+    match (verb, segment.rsplit_once(':')) {
+        ("POST", Some((id, "cancel"))) => Some((Method::Cancel, vec![("id", id)])),
+        ("GET" | "POST", Some((id, "subscribe"))) => Some((Method::Subscribe, vec![("id", id)])),
+        ("GET", _) => Some((Method::Get, vec![("id", segment)])),
+        (_, _) => None,
+    }
+}
+
+/// The agent of an address, and what follows its name. A tenant is an agent too.
+fn addressed<'a>(site: &Site, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
+    let mut rest = segments;
+    let mut agent = site.a2a.agent("");
+    while let [first, after @ ..] = rest {
+        if ["message:send", "message:stream", "tasks", "extendedAgentCard", "v1", ""].contains(&first.as_str()) {
+            break;
+        }
+        (agent, rest) = (site.a2a.agent(first), after);
+        if agent.is_none() {
+            break;
+        }
+    }
+    (agent, rest)
+}
+
+async fn serve(
+    site: &Site,
+    identity: gander_domain::caller::Caller,
+    agent: Arc<AgentManifest>,
+    parts: &Parts,
+    body: &Bytes,
+    target: Target,
+    media: &'static str,
+) -> Result<Response, Error> {
+    if is_foreign(&parts.headers) {
+        return Ok(error::not_utf8());
+    }
+    let version = version(&parts.headers, &parts.uri);
+    let agreed = match Dialect::of_version(&version) {
+        Some(Dialect::V1) => target.dialect == Dialect::V1,
+        Some(Dialect::V03 | Dialect::V03Rest) => target.dialect == Dialect::V03Rest,
+        None => false,
+    };
+    if !agreed {
+        return Err(wire::unsupported(&version));
+    }
+    let mut params = params(parts, body, target.params)?;
+    let tenant = params.remove("tenant");
+    if let Some(tenant) = tenant.as_ref().and_then(Value::as_str).filter(|tenant| !tenant.is_empty())
+        && site.a2a.agent(tenant).is_none_or(|named| named.name != agent.name)
+    {
+        return Err(Error::field("tenant", "of the body and of the address differ"));
+    }
+    let request = Wanted::read(target.method, target.dialect, params)?;
+    let caller = caller(site, identity, agent, target.dialect, parts);
+    let frame = |subject: &Subject| Frame::bare(caller.dialect, subject);
+    let response = match told(site, &caller, parts, request, frame).await? {
+        Told::Value(value) => with_extensions(json(StatusCode::OK, &value, media), &caller),
+        Told::Nothing => with_extensions(json(StatusCode::OK, &Map::new().into(), media), &caller),
+        Told::Events(response) => response,
+    };
+    Ok(response)
+}
+
+/// What the body says, under what the address says.
+fn params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, Error> {
+    let mut params = match body.trim_ascii() {
+        b"" => Map::new(),
+        body => match serde_json::from_slice(body) {
+            Ok(Value::Object(params)) => params,
+            Ok(_) => return Err(Error::new(Kind::InvalidRequest, "a body is one object")),
+            Err(error) => return Err(Error::new(Kind::Parse, format!("not JSON: {error}"))),
+        },
+    };
+    for (name, value) in query(&parts.uri).into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version")) {
+        if params.get(&name).and_then(Value::as_str).is_some_and(|said| !said.is_empty() && said != value) {
+            return Err(Error::field(name, "of the body and of the query differ"));
+        }
+        params.insert(name, value.into());
+    }
+    same_task(&params, &path)?;
+    params.extend(path);
+    Ok(params)
+}
+
+/// What the body and the query call the task, and its push configuration, is what the address calls it.
+fn same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(), Error> {
+    let Some(task) = path.get("taskId").or_else(|| path.get("id")).and_then(Value::as_str) else { return Ok(()) };
+    let id = match (path.get("taskId"), path.get("id").and_then(Value::as_str)) {
+        (Some(_), None) => None, // a new configuration's, which no address names
+        (_, id) => id,
+    };
+    // The protobuf of 0.3 calls a task `tasks/{id}`: as the name of the request, or as the parent of its configurations.
+    let bare = |said: &str| said.strip_prefix("tasks/").unwrap_or(said).to_owned();
+    let names = [("id", id), ("taskId", Some(task)), ("parent", Some(task)), ("name", id)];
+    for (field, address) in names.into_iter().filter_map(|(field, address)| Some((field, address?))) {
+        let said = params.get(field).and_then(Value::as_str).map(bare).unwrap_or_default();
+        if !said.is_empty() && said != address {
+            return Err(Error::field(field, "of the body and of the address differ"));
+        }
+    }
+    Ok(())
+}
+
+/// The pairs of an address's query.
+pub(crate) fn query(uri: &Uri) -> Vec<(String, String)> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
+        })
+        .collect()
+}
+
+/// Percent signs undone; what is no text then stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Answers come in the type of the request.
+fn media_type(headers: &HeaderMap) -> &'static str {
+    let named = [header::CONTENT_TYPE, header::ACCEPT];
+    let own = |name: &header::HeaderName| {
+        headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("a2a+json"))
+    };
+    if named.iter().any(own) { "application/a2a+json" } else { "application/json" }
+}
+
+fn refusal(error: &Error, media: &'static str) -> Response {
+    let status = StatusCode::from_u16(error.kind.fault().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    json(status, &error.rest(), media)
+}
+
+fn json(status: StatusCode, value: &Value, media: &'static str) -> Response {
+    let mut response = Response::new(Body::from(value.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}

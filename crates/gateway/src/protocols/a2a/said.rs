@@ -1,0 +1,129 @@
+//! What a message means to a task: the same once more, an answer, an answer that comes too late, or a prompt.
+
+use std::time::Duration;
+
+use gander_domain::{Command, Entry, Event, IfBusy, Part, Question, RunId, Seq};
+use gander_runtime::hub::Ack;
+use gander_services::idempotency::RequestHash;
+use gander_store::Form;
+use gander_store::clock::SystemIds;
+use gander_wire::a2a::{Error, Kind, Message, content, question};
+use serde_json::Value;
+
+use super::{A2a, Caller, Thread, stored};
+
+/// Why a message that fits an answered question is refused.
+pub(super) const ANSWERED: &str = "the question was answered already; to prompt the running task set \
+     \"prompt\": true under the extension's key in the message's metadata, task";
+
+/// How long entries that the session has made may take until they are in the log.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A message on its way to a task.
+pub(super) struct Sent<'a> {
+    pub(super) message: &'a Message,
+    pub(super) parts: Vec<Part>,
+    pub(super) ack: Ack,
+    hash: RequestHash,
+}
+
+/// What a task's log says about a message.
+pub(super) struct Past {
+    pub(super) said: WasSaid,
+    /// Questions that held the task up and were answered, oldest first.
+    answered: Vec<Question>,
+    open: Vec<Question>,
+}
+
+/// Whether a message with this id is in the log already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WasSaid {
+    Not,
+    Same,
+    Otherwise,
+}
+
+impl<'a> Sent<'a> {
+    pub(super) fn new(message: &'a Message, parts: Vec<Part>, ack: Ack) -> Self {
+        let hash = RequestHash::of(&(&parts, &message.metadata));
+        Self { message, parts, ack, hash }
+    }
+
+    /// What is kept of it in the log beside its content.
+    pub(super) fn kept(&self) -> Value {
+        self.hash.note(Some(content::kept(self.message)))
+    }
+
+    /// A prompt to the running task.
+    pub(super) fn steers(&self, caller: &Caller) -> Command {
+        let (run, parts, meta) = (RunId::make(&mut SystemIds), self.parts.clone(), Some(self.kept()));
+        Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Steer, meta }
+    }
+
+    /// An answer to what the task asks.
+    pub(super) fn answers(&self, caller: &Caller, question: &Question) -> Result<Command, Error> {
+        let reply = question::reply(question, self.message)?;
+        let meta = Some(Box::new(self.kept()));
+        Ok(Command::Answer { question: question.id, reply, origin: caller.origin(), meta })
+    }
+
+    /// Its id stands for another message.
+    pub(super) fn reused(&self) -> Error {
+        let id = &self.message.message_id;
+        Error::field("message.messageId", format!("was used for another message, choose a new one: {id}"))
+    }
+}
+
+impl Past {
+    fn take(&mut self, entry: &Entry, sent: &Sent<'_>) {
+        let meta = entry.meta.as_deref();
+        if meta.and_then(content::kept_id) == Some(sent.message.message_id.as_str()) {
+            self.said = if sent.hash.fits(meta) { WasSaid::Same } else { WasSaid::Otherwise };
+        }
+        if let Event::QuestionAsked { question } = &entry.event {
+            self.open.push(question.clone());
+        }
+        if let Event::QuestionAnswered { question, .. } = &entry.event
+            && let Some(index) = self.open.iter().position(|open| open.id == *question)
+        {
+            self.answered.push(self.open.remove(index));
+        }
+    }
+
+    /// True if a message can only be meant as an answer to a question that was answered: it names such a one, or it
+    /// names none, fits the last one and does not say that it is a prompt.
+    ///
+    /// Whoever answers has seen the question and not what happened since: taking the words for a prompt would hand a
+    /// "no" to an agent that goes on with somebody else's "yes".
+    pub(super) fn answers(&self, message: &Message) -> bool {
+        if let Some(named) = question::named(message) {
+            return self.answered.iter().any(|question| question.id.to_string() == named);
+        }
+        let last = self.answered.iter().rev().find(|question| !question.is_aside());
+        !question::is_prompt(message) && last.is_some_and(|last| question::reply(last, message).is_ok())
+    }
+}
+
+impl A2a {
+    /// What the task's log up to this place says about a message. A place that the session has reached and the store has
+    /// not is waited for: an answer just given would be missed otherwise.
+    pub(super) async fn past(&self, thread: &Thread, sent: &Sent<'_>, head: Seq) -> Result<Past, Error> {
+        let mut past = Past { said: WasSaid::Not, answered: Vec::new(), open: Vec::new() };
+        let mut follower = self.desk.hub.follow(thread.session, thread.after, Form::Joined);
+        let mut at = thread.after;
+        while at < head {
+            let late = |_| Error::new(Kind::Unavailable, "the store is slow, try again");
+            let batch = tokio::time::timeout(COMMIT_TIMEOUT, follower.next()).await.map_err(late)?;
+            let Some(batch) = batch.map_err(stored)? else { break };
+            let from = at;
+            // A batch may begin with entries that were given before.
+            for entry in batch.iter().skip_while(|entry| entry.seq <= from) {
+                at = entry.seq;
+                if entry.run == Some(thread.run) {
+                    past.take(entry, sent);
+                }
+            }
+        }
+        Ok(past)
+    }
+}

@@ -1,0 +1,195 @@
+//! An editor that lends its files and terminals to the runs it prompts.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_domain::{SessionId, ToolContent};
+use gander_tools::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers, Signal};
+use gander_wire::acp::host::Exit as WireExit;
+use gander_wire::acp::{Abilities, Connection, HostAnswer, HostCall, HostCallId, HostError as WireError};
+use tokio::sync::{mpsc, oneshot};
+
+/// An editor that does not answer within this time fails the tool.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+type Answer = Result<HostAnswer, WireError>;
+
+/// A call on its way to the client's connection.
+pub(super) struct HostAsk {
+    session: SessionId,
+    /// Apart, as every client has room for many of them and most never send one.
+    call: Box<HostCall>,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// Calls that a client was sent and has not answered.
+#[derive(Default)]
+pub(super) struct Asks {
+    replies: HashMap<HostCallId, oneshot::Sender<Answer>>,
+}
+
+/// The editor of one session, as the tools see it.
+pub(super) struct EditorHost {
+    offers: Offers,
+    session: SessionId,
+    calls: mpsc::Sender<HostAsk>,
+}
+
+impl HostAsk {
+    pub(super) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Nobody is there who could be asked.
+    pub(super) fn refuse(self) {
+        drop(self.reply.send(Err(WireError::Gone)));
+    }
+}
+
+impl Asks {
+    /// Sends a call; what the client does not offer fails at once.
+    pub(super) fn send(&mut self, ask: HostAsk, connection: &mut Connection) {
+        match connection.call_host(ask.session, *ask.call) {
+            Ok(id) => drop(self.replies.insert(id, ask.reply)),
+            Err(error) => drop(ask.reply.send(Err(error))),
+        }
+    }
+
+    /// The client answered.
+    pub(super) fn answered(&mut self, call: HostCallId, answer: Answer) {
+        if let Some(reply) = self.replies.remove(&call) {
+            drop(reply.send(answer)); // a tool that was cancelled does not wait any more
+        }
+    }
+
+    /// The next call that nobody waits for any more.
+    pub(super) async fn given_up(&mut self) -> HostCallId {
+        std::future::poll_fn(|context| {
+            let closed =
+                self.replies.iter_mut().find_map(|(id, reply)| reply.poll_closed(context).is_ready().then_some(*id));
+            match closed {
+                Some(id) => {
+                    self.replies.remove(&id);
+                    std::task::Poll::Ready(id)
+                }
+                None => std::task::Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// The client is gone: whoever still waits is told by the dropped reply.
+    pub(super) fn clear(&mut self) {
+        self.replies.clear();
+    }
+}
+
+impl EditorHost {
+    /// The editor, if it lends anything.
+    pub(super) fn offered(
+        abilities: Abilities,
+        session: SessionId,
+        calls: mpsc::Sender<HostAsk>,
+    ) -> Option<Arc<dyn Host>> {
+        let offers = Offers { read: abilities.read_file, write: abilities.write_file, terminal: abilities.terminal };
+        (offers != Offers::default()).then(|| Arc::new(Self { offers, session, calls }) as Arc<dyn Host>)
+    }
+
+    async fn call(&self, call: HostCall) -> Result<HostAnswer, HostError> {
+        tokio::time::timeout(PATIENCE, self.call_patiently(call))
+            .await
+            .unwrap_or_else(|_| Err(failed("the editor did not answer within 60 seconds")))
+    }
+
+    async fn call_patiently(&self, call: HostCall) -> Result<HostAnswer, HostError> {
+        let (reply, answer) = oneshot::channel();
+        let ask = HostAsk { session: self.session, call: Box::new(call), reply };
+        self.calls.send(ask).await.map_err(|_| failed("the editor is gone"))?;
+        let answer = answer.await.map_err(|_| failed("the editor is gone"))?;
+        answer.map_err(|error| failed(&error.to_string()))
+    }
+
+    /// Waits for a command's end, or brings it about.
+    async fn watch(&self, terminal: &str, command: &CommandLine, live: &Live) -> Result<Exit, HostError> {
+        let wait = self.call_patiently(HostCall::WaitForExit { terminal: terminal.to_owned() });
+        let kill = HostCall::Kill { terminal: terminal.to_owned() };
+        tokio::select! {
+            ended = wait => match ended? {
+                HostAnswer::Exit(exit) => Ok(own_exit(&exit)),
+                HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. } => {
+                    Err(failed("the editor answered something else"))
+                }
+            },
+            () = live.cancel.cancelled() => self.call(kill).await.map(|_| Exit::Cancelled),
+            () = tokio::time::sleep(command.timeout) => self.call(kill).await.map(|_| Exit::TimedOut),
+        }
+    }
+
+    async fn output(&self, terminal: &str) -> Result<String, HostError> {
+        match self.call(HostCall::Output { terminal: terminal.to_owned() }).await? {
+            HostAnswer::Output { text, .. } => Ok(text),
+            HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Exit(_) => {
+                Err(failed("the editor answered something else"))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Host for EditorHost {
+    /// A client that left lends nothing any more: the tools go on with this machine's disk.
+    fn offers(&self) -> Offers {
+        if self.calls.is_closed() { Offers::default() } else { self.offers }
+    }
+
+    async fn read_text(&self, path: &Path) -> Result<String, HostError> {
+        let path = path.to_string_lossy().into_owned();
+        match self.call(HostCall::ReadFile { path, line: None, limit: None }).await? {
+            HostAnswer::Text(text) => Ok(text),
+            HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. } | HostAnswer::Exit(_) => {
+                Err(failed("the editor answered something else"))
+            }
+        }
+    }
+
+    async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
+        let path = path.to_string_lossy().into_owned();
+        self.call(HostCall::WriteFile { path, content: content.to_owned() }).await.map(drop)
+    }
+
+    async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
+        let create = HostCall::CreateTerminal {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), command.line.clone()],
+            env: Vec::new(),
+            cwd: Some(command.cwd.to_string_lossy().into_owned()),
+            output_limit: Some(command.output as u64),
+        };
+        let HostAnswer::Terminal(terminal) = self.call(create).await? else {
+            return Err(failed("the editor gave no terminal"));
+        };
+        let shown = Signal::Shown(vec![ToolContent::Terminal { id: terminal.clone() }]);
+        drop(live.signals.try_send(shown)); // shown at the end in any case
+        let ended = self.watch(&terminal, command, live).await;
+        let output = self.output(&terminal).await;
+        let released = self.call(HostCall::Release { terminal: terminal.clone() }).await;
+        if let Err(error) = released {
+            tracing::debug!(%error, "terminal was not released");
+        }
+        Ok(CommandEnd { output: output?, exit: ended?, terminal: Some(terminal) })
+    }
+}
+
+fn own_exit(exit: &WireExit) -> Exit {
+    match exit.code {
+        Some(code) => Exit::Code(i32::try_from(code).unwrap_or(i32::MAX)),
+        None => Exit::Signal(0),
+    }
+}
+
+fn failed(why: &str) -> HostError {
+    HostError::Failed(why.to_owned())
+}

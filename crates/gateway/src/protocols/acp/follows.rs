@@ -1,0 +1,128 @@
+//! The sessions that a client watches: whichever has something new is told next.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::future::{AbortHandle, Abortable, BoxFuture};
+use futures::stream::FuturesUnordered;
+use gander_domain::SessionId;
+use gander_runtime::hub::{Batch, Follower};
+use gander_services::clients::{Clients, Presence};
+use gander_store::StoreError;
+
+type Watch = Abortable<BoxFuture<'static, News>>;
+
+/// What a watched session has to tell.
+pub(super) struct News {
+    pub(super) session: SessionId,
+    pub(super) follower: Follower,
+    pub(super) batch: Result<Option<Batch>, StoreError>,
+}
+
+/// The sessions that a client watches.
+pub(super) struct Follows {
+    clients: Arc<Clients>,
+    watches: FuturesUnordered<Watch>,
+    present: HashMap<SessionId, (AbortHandle, Option<Presence>)>,
+}
+
+/// Whether a client counts as attached to what it watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attendance {
+    Here,
+    /// It is only remembered.
+    Away,
+}
+
+impl Follows {
+    pub(super) fn new(clients: Arc<Clients>) -> Self {
+        Self { clients, watches: FuturesUnordered::new(), present: HashMap::new() }
+    }
+
+    /// Watches a session from where the follower stands, in place of an older watch.
+    pub(super) fn add(&mut self, session: SessionId, follower: Follower) {
+        self.remove(session);
+        let handle = self.watch(session, follower);
+        let presence = self.clients.enter(session);
+        self.present.insert(session, (handle, Some(presence)));
+    }
+
+    /// Counts the client as attached to a session that it watches, or not.
+    pub(super) fn attend(&mut self, session: SessionId, attendance: Attendance) {
+        let Some((_, presence)) = self.present.get_mut(&session) else { return };
+        match attendance {
+            Attendance::Here => {
+                presence.get_or_insert_with(|| self.clients.enter(session));
+            }
+            Attendance::Away => *presence = None,
+        }
+    }
+
+    pub(super) fn remove(&mut self, session: SessionId) {
+        if let Some((watch, _)) = self.present.remove(&session) {
+            watch.abort();
+        }
+    }
+
+    /// All of them.
+    pub(super) fn sessions(&self) -> Vec<SessionId> {
+        self.present.keys().copied().collect()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.watches.clear();
+        self.present.clear();
+    }
+
+    /// The next news of any session. Safe to drop: what is not taken stays in the log.
+    pub(super) async fn next(&mut self) -> Option<News> {
+        loop {
+            match self.watches.next().await {
+                Some(Ok(news)) => return Some(news),
+                Some(Err(_aborted)) => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// Goes on watching a session, unless it was let go.
+    pub(super) fn go_on(&mut self, session: SessionId, follower: Follower) {
+        if self.present.contains_key(&session) {
+            let handle = self.watch(session, follower);
+            if let Some((watch, _)) = self.present.get_mut(&session) {
+                *watch = handle;
+            }
+        }
+    }
+
+    fn watch(&mut self, session: SessionId, mut follower: Follower) -> AbortHandle {
+        let (handle, registration) = AbortHandle::new_pair();
+        let watch: BoxFuture<'static, News> = Box::pin(async move {
+            let batch = follower.next().await;
+            News { session, follower, batch }
+        });
+        self.watches.push(Abortable::new(watch, registration));
+        handle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_away_watches_on_and_does_not_count() {
+        let (clients, session) = (Arc::new(Clients::default()), SessionId::new(uuid::Uuid::from_u128(1)));
+        let mut follows = Follows::new(Arc::clone(&clients));
+        follows.attend(session, Attendance::Here);
+        assert_eq!(clients.at(session), 0, "nobody watches");
+        let (handle, _) = AbortHandle::new_pair();
+        follows.present.insert(session, (handle, Some(clients.enter(session))));
+        let counts = [Attendance::Here, Attendance::Away, Attendance::Away, Attendance::Here].map(|attendance| {
+            follows.attend(session, attendance);
+            clients.at(session)
+        });
+        assert_eq!(counts, [1, 0, 0, 1]);
+    }
+}

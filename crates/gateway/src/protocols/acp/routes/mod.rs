@@ -1,0 +1,164 @@
+//! `/acp`: the Agent Client Protocol over WebSocket and streamable HTTP.
+
+mod events;
+mod post;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::on;
+use bytes::Bytes;
+use gander_domain::SessionId;
+use gander_domain::caller::{Caller, Scope};
+use gander_wire::acp::AcpOptions;
+use http::header::{HeaderMap, HeaderName};
+use http::{HeaderValue, StatusCode, Uri};
+use uuid::Uuid;
+
+use super::{Addressed, Closed, Ending, Pace};
+use crate::http::error::problem;
+use crate::http::routes::{Access, Payload, Route, Size, Verb};
+use crate::http::site::Site;
+use crate::http::sse::Opening;
+use crate::http::websocket::{self, Handshake};
+
+/// Which connection a request belongs to.
+const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
+/// Which session it is about.
+const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
+
+/// One endpoint.
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/acp", PROMPT, |verb| on(verb, get)),
+    Route::post("/acp", PROMPT, Payload::Json(Size::Prompt), |verb| on(verb, post)),
+    Route { verb: Verb::Delete, ..Route::get("/acp", PROMPT, |verb| on(verb, delete)) },
+];
+
+const PROMPT: Access = Access::Token(Scope::Prompt);
+
+/// Opens a WebSocket or a stream of events.
+async fn get(State(site): State<Arc<Site>>, Extension(identity): Extension<Caller>, request: Request) -> Response {
+    let opening = match Opening::new(&site, &identity, request.extensions()) {
+        Ok(opening) => opening,
+        Err(refusal) => return *refusal,
+    };
+    if websocket::is_wanted(request.headers()) {
+        return match manner(request.uri()) {
+            Ok(manner) => socket(&site, identity, opening, manner, request),
+            Err(refusal) => *refusal,
+        };
+    }
+    let (parts, _) = request.into_parts();
+    events::open(&site, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
+}
+
+/// Answers the handshake of a WebSocket.
+fn socket(site: &Arc<Site>, identity: Caller, opening: Opening, manner: AcpOptions, request: Request) -> Response {
+    let options = manner.or(site.acp.defaults());
+    let handshake = match Handshake::read(opening, request) {
+        Ok(handshake) => handshake,
+        Err(refusal) => return *refusal,
+    };
+    let ending = Ending { soon: site.ending.clone(), now: handshake.stop() };
+    let desk = Arc::clone(&site.services);
+    let (counted, who) = (Arc::clone(site), identity.clone());
+    let pace: Pace = Arc::new(move || counted.quotas.charge(&who, Instant::now()));
+    let mut response = handshake.open(move |stream| async move {
+        super::serve_websocket(desk, stream, &identity, options, pace, ending).await
+    });
+    with_id(&mut response, CONNECTION_ID, &Uuid::now_v7());
+    response
+}
+
+/// Takes in a message.
+async fn post(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    post::take(&site, &identity, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
+}
+
+/// Ends a connection. Its runs go on.
+async fn delete(State(site): State<Arc<Site>>, Extension(identity): Extension<Caller>, headers: HeaderMap) -> Response {
+    let id = match addressed(&headers) {
+        Ok(Some((id, _))) => id,
+        Ok(None) => return no_connection(),
+        Err(refusal) => return *refusal,
+    };
+    match site.acp.close(id, &identity).await {
+        Closed::Over => empty(StatusCode::ACCEPTED),
+        Closed::Unknown => unknown_connection(),
+    }
+}
+
+/// The connection that a request names. An id that we cannot have made is the id of none.
+fn connection(headers: &HeaderMap) -> Result<Option<Uuid>, Box<Response>> {
+    let Some(value) = one(headers, &CONNECTION_ID)? else { return Ok(None) };
+    value.parse().map(Some).map_err(|_| Box::new(unknown_connection()))
+}
+
+/// The connection that a request names, or that of the session which it names alone.
+fn addressed(headers: &HeaderMap) -> Result<Option<(Uuid, Addressed)>, Box<Response>> {
+    if let Some(id) = connection(headers)? {
+        return Ok(Some((id, Addressed::Connection)));
+    }
+    Ok(session(headers)?.map(|session| (session.uuid(), Addressed::Session)))
+}
+
+/// How the client wants to be spoken to, as the address says: `?dialect=`.
+fn manner(uri: &Uri) -> Result<AcpOptions, Box<Response>> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let named = pairs.into_iter().find(|(name, _)| *name == "dialect").map(|(_, value)| value.parse());
+    let dialect = named.transpose().map_err(|error: String| problem(StatusCode::BAD_REQUEST, "bad_dialect", &error))?;
+    Ok(AcpOptions::speaking(dialect))
+}
+
+/// The session that a request names.
+fn session(headers: &HeaderMap) -> Result<Option<SessionId>, Box<Response>> {
+    let Some(value) = one(headers, &SESSION_ID)? else { return Ok(None) };
+    value.parse().map(Some).map_err(|_| Box::new(unknown_session()))
+}
+
+/// A header that may be there once.
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Box<Response>> {
+    let mut values = headers.get_all(name).iter();
+    let (value, more) = (values.next(), values.next());
+    match value.map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(value)) if more.is_none() => Ok(Some(value.trim())),
+        Some(Ok(_) | Err(_)) => {
+            Err(Box::new(problem(StatusCode::BAD_REQUEST, "bad_header", "a header is there twice, or is no text")))
+        }
+    }
+}
+
+fn with_id(response: &mut Response, name: HeaderName, id: &impl ToString) {
+    if let Ok(value) = HeaderValue::try_from(id.to_string()) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn no_connection() -> Response {
+    problem(StatusCode::BAD_REQUEST, "no_connection", "Acp-Connection-Id is missing: begin with initialize")
+}
+
+fn unknown_connection() -> Response {
+    problem(StatusCode::NOT_FOUND, "unknown_connection", "no such connection: begin with initialize")
+}
+
+fn unknown_session() -> Response {
+    problem(StatusCode::NOT_FOUND, "unknown_session", "no such session")
+}

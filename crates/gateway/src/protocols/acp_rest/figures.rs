@@ -1,0 +1,104 @@
+//! How agents did lately: averages over the latest runs of whoever asks, from the log.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gander_domain::caller::Caller;
+use gander_domain::roster::spelled;
+use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, Timestamp};
+use gander_store::{Form, Limit, SessionQuery, sessions_of};
+use gander_wire::acp_rest::{Figures, Refusal, manifest};
+use serde_json::Value;
+
+use super::{AcpRest, failed};
+
+/// Sessions that are looked at.
+const SESSIONS: u32 = 50;
+
+/// How long figures are good enough.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// Figures that were worked out lately.
+#[derive(Default)]
+pub(super) struct Recent(Mutex<HashMap<Principal, (Instant, Sums)>>);
+
+type Sums = HashMap<String, Sum>;
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    runs: u32,
+    completed: u32,
+    tokens: u64,
+    micros: i64,
+}
+
+impl AcpRest {
+    /// Agents as this protocol shows them; all, or from the `offset`th at most `limit`.
+    pub async fn agents(&self, identity: &Caller, offset: usize, limit: usize) -> Result<Vec<Value>, Refusal> {
+        let sums = self.sums(&identity.principal).await?;
+        let manifests = self.desk.agents.roster().flat();
+        let page = manifests.iter().skip(offset).take(limit);
+        Ok(page.map(|agent| manifest(agent, figures(&sums, agent))).collect())
+    }
+
+    /// One of them.
+    pub async fn agent(&self, identity: &Caller, name: &str) -> Result<Value, Refusal> {
+        let unknown = || Refusal::not_found(format!("no such agent: {name}"));
+        let agent = self.desk.agents.manifest(name).ok_or_else(unknown)?;
+        let mut shown = manifest(&agent, figures(&self.sums(&identity.principal).await?, &agent));
+        shown["name"] = spelled(&agent.name, name).into();
+        Ok(shown)
+    }
+
+    async fn sums(&self, principal: &Principal) -> Result<Sums, Refusal> {
+        if let Some((at, sums)) = self.figures.lock().get(principal).filter(|(at, _)| at.elapsed() < FRESH) {
+            tracing::trace!(?at, "figures are fresh");
+            return Ok(sums.clone());
+        }
+        let mut sums = Sums::new();
+        let query = SessionQuery { limit: SESSIONS, ..sessions_of(principal.clone()) };
+        let store = self.desk.hub.store();
+        for card in store.sessions(query).await.map_err(failed)?.cards {
+            let page = store.read(card.session, Seq::ZERO, Limit::default(), Form::Joined).await.map_err(failed)?;
+            sums.entry(card.agent).or_default().add(&page);
+        }
+        self.figures.lock().insert(principal.clone(), (Instant::now(), sums.clone()));
+        Ok(sums)
+    }
+}
+
+impl Recent {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, (Instant, Sums)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sum {
+    fn add(&mut self, entries: &[Entry]) {
+        let mut active: Option<(RunId, Timestamp)> = None;
+        for entry in entries {
+            if let (Event::RunStarted { .. }, Some(run)) = (&entry.event, entry.run) {
+                active = Some((run, entry.at));
+            } else if let Event::UsageAdded { usage } = &entry.event {
+                self.tokens += usage.input + usage.output;
+            } else if let Event::RunEnded { outcome } = &entry.event
+                && let Some((_, began)) = active.take_if(|(run, _)| entry.run == Some(*run))
+            {
+                self.runs += 1;
+                self.completed += u32::from(matches!(outcome, Outcome::Completed { stop } if stop.limit().is_none()));
+                self.micros += entry.at.micros() - began.micros();
+            }
+        }
+    }
+}
+
+fn figures(sums: &Sums, agent: &AgentManifest) -> Option<Figures> {
+    let sum = sums.get(&agent.name).filter(|sum| sum.runs > 0)?;
+    let runs = f64::from(sum.runs);
+    Some(Figures {
+        avg_run_tokens: sum.tokens as f64 / runs,
+        avg_run_time_seconds: sum.micros as f64 / 1e6 / runs,
+        success_rate: f64::from(sum.completed) * 100.0 / runs,
+    })
+}

@@ -1,0 +1,195 @@
+//! The Agent Communication Protocol: runs begun, found, answered, cancelled and followed.
+
+mod figures;
+mod import;
+pub(crate) mod routes;
+mod runs;
+mod sessions;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use gander_domain::caller::Caller;
+use gander_domain::{CommandError, QuestionId, RunId, RunOrigin, Seq, SessionId};
+use gander_runtime::hub::{Follower, HubError};
+use gander_services::Services;
+use gander_store::{Form, Limit, Store, StoreError};
+use gander_tools::Guard;
+use gander_wire::acp_rest::{DOOR, Error, Refusal, RunReading};
+
+use crate::sse::{Frames, Reading};
+
+pub use sessions::{Resources, UnknownResource};
+
+/// This door.
+pub struct AcpRest {
+    desk: Arc<Services>,
+    resources: Resources,
+    guard: Guard,
+    figures: figures::Recent,
+}
+
+/// Where the caller found us: addresses of ours begin with this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base(pub String);
+
+impl Base {
+    /// Where the caller reads what a session keeps.
+    fn shelf(&self, session: SessionId) -> String {
+        format!("{}/acp-rest/sessions/{session}/artifacts", self.0)
+    }
+}
+
+/// A run that is being followed.
+pub struct Watched {
+    /// What was read of it so far.
+    pub reading: RunReading,
+    /// The rest.
+    pub follower: Follower,
+    /// The question that was just answered: until the log says so, the run only seems to await.
+    answered: Option<QuestionId>,
+    session: SessionId,
+    begin: Begin,
+}
+
+/// Where a run begins, for who must read it again.
+#[derive(Clone, Debug)]
+struct Begin {
+    unread: RunReading,
+    after: Seq,
+}
+
+impl AcpRest {
+    /// This door to these sessions.
+    pub fn new(desk: Arc<Services>, resources: Resources, guard: Guard) -> Self {
+        Self { desk, resources, guard, figures: figures::Recent::default() }
+    }
+}
+
+impl fmt::Debug for AcpRest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcpRest").finish_non_exhaustive()
+    }
+}
+
+impl Watched {
+    /// Which run.
+    pub fn run(&self) -> RunId {
+        self.reading.run().run_id
+    }
+
+    /// Its session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    fn is_settled(&self) -> bool {
+        self.answered.is_none() && self.reading.is_settled()
+    }
+
+    /// The answer's own entry ends the pretence.
+    fn notice_answer(&mut self) {
+        let open = self.reading.question().map(|question| question.id);
+        if self.answered.is_some() && open != self.answered {
+            self.answered = None;
+        }
+    }
+}
+
+/// A run as a stream of events, until it ends or awaits.
+pub struct RunEvents {
+    reading: RunReading,
+    answered: Option<QuestionId>,
+    over: bool,
+    begin: Begin,
+    session: SessionId,
+    store: Arc<dyn Store>,
+}
+
+impl RunEvents {
+    /// The events of this run that were not read yet, and where they come from.
+    pub fn of(watched: Watched) -> (Self, Follower) {
+        let Watched { reading, follower, answered, session, begin } = watched;
+        let (reading, store) = (reading.sparing(), Arc::clone(follower.store()));
+        (Self { reading, answered, over: false, begin, session, store }, follower)
+    }
+}
+
+impl Reading for RunEvents {
+    fn read(&mut self, entry: &gander_domain::Entry, frames: &mut Frames) {
+        self.reading.tell(entry, &mut |event| frames.event(event));
+        let open = self.reading.question().map(|question| question.id);
+        if open != self.answered {
+            self.answered = None;
+        }
+        self.over = self.answered.is_none() && self.reading.is_settled();
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn lacks(&self, entry: &gander_domain::Entry) -> bool {
+        self.reading.lacks(entry)
+    }
+
+    fn restore(&mut self, upto: Seq) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let Begin { unread: mut reading, after: mut place } = self.begin.clone();
+            while place < upto {
+                let page = self.store.read(self.session, place, Limit::default(), Form::Joined).await?;
+                let Some(last) = page.last() else { break };
+                place = last.seq;
+                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| reading.take(entry));
+            }
+            self.reading = reading.sparing();
+            Ok(())
+        })
+    }
+
+    fn lost(&mut self, frames: &mut Frames) {
+        let error = Error::server("the log can be read no further");
+        frames.aside(&gander_wire::acp_rest::Event::Error { error: &error });
+    }
+}
+
+fn origin(identity: &Caller) -> RunOrigin {
+    RunOrigin { by: identity.principal.clone(), door: DOOR.to_owned() }
+}
+
+/// What a client is told of a refusal inside.
+fn refusal(error: &HubError) -> Refusal {
+    let server = |status, error: Error| Refusal { status, error };
+    match error {
+        HubError::Refused(CommandError::QueueFull(_)) => server(429, Error::server(error.to_string())),
+        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_) | CommandError::StateFull(_)) => {
+            Refusal::unreadable(error.to_string())
+        }
+        HubError::Refused(
+            CommandError::RunActive(_)
+            | CommandError::RunAwaiting(_)
+            | CommandError::NotRunning
+            | CommandError::NoSuchRun(_)
+            | CommandError::NoSuchQuestion(_)
+            | CommandError::NoSuchPlace(_),
+        ) => Refusal::wrong_state(error.to_string()),
+        HubError::Store(StoreError::NotFound(session) | StoreError::Deleted(session)) => {
+            Refusal::not_found(format!("no such session: {session}"))
+        }
+        HubError::Store(StoreError::Truncated { .. }) => {
+            server(409, Error::invalid("the log does not have this place").because("log_truncated"))
+        }
+        HubError::Denied(_) => Refusal::wrong_state(error.to_string()),
+        HubError::Draining => server(503, Error::server(error.to_string())),
+        HubError::Store(inside) => {
+            tracing::error!(error = %inside, "a run could not be served");
+            server(if inside.is_outage() { 503 } else { 500 }, Error::server("the store failed, see the server's log"))
+        }
+        HubError::Gone(_) => server(500, Error::server(error.to_string())),
+    }
+}
+
+fn failed(error: StoreError) -> Refusal {
+    refusal(&HubError::Store(error))
+}

@@ -1,0 +1,45 @@
+//! Which agents there are.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use gander_domain::caller::Caller;
+use gander_wire::acp_rest::{AgentList, Refusal};
+use serde::Deserialize;
+
+use super::Answer;
+use crate::http::site::Site;
+
+/// The most that can be asked for at once.
+const MOST: usize = 1_000;
+
+#[derive(Deserialize)]
+pub(crate) struct Page {
+    limit: Option<usize>,
+    offset: Option<usize>,
+}
+
+/// All of them, unless a page is asked for: the SDKs never turn pages.
+pub(crate) async fn list(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
+) -> Answer {
+    let Query(Page { limit, offset }) = page.map_err(|error| Refusal::unreadable(error.body_text()))?;
+    if limit.is_some_and(|limit| !(1..=MOST).contains(&limit)) {
+        return Err(Refusal::unreadable(format!("limit must be from 1 to {MOST}")).into());
+    }
+    let agents = site.acp_rest.agents(&identity, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
+    Ok(Json(AgentList { agents }).into_response())
+}
+
+/// One of them.
+pub(crate) async fn find(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer {
+    Ok(Json(site.acp_rest.agent(&identity, &name).await?).into_response())
+}

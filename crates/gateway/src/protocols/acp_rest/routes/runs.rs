@@ -1,0 +1,199 @@
+//! Runs over HTTP: in one answer, later, or as a stream.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use bytes::Bytes;
+use gander_domain::caller::Caller;
+use gander_domain::{RunId, Seq};
+use gander_store::Cursor;
+use gander_wire::acp_rest::input::check_cancel;
+use gander_wire::acp_rest::{Error, NewRun, Refusal, Resume, RunMode};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Extensions, StatusCode};
+
+use super::{Answer, Called, No, refuse};
+use crate::http::body;
+use crate::http::site::Site;
+use crate::http::sse::{Opening, accepts_events, last_event_id};
+use crate::protocols::acp_rest::{RunEvents, Watched};
+use crate::sse::{Follow, Position};
+
+const RUN_ID: HeaderName = HeaderName::from_static("run-id");
+
+/// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
+pub(crate) async fn create(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Called(base): Called,
+    request: Request,
+) -> Answer {
+    let (headers, extensions, body) = parts(request).await?;
+    let mut new = NewRun::read(&body)?;
+    if let Some(id) = run_header(&headers)? {
+        if new.run.is_some_and(|run| run != id) {
+            return Err(Refusal::disagreement("Run-ID and run_id differ").into());
+        }
+        new.run = Some(id);
+    }
+    let mode = new.mode;
+    let opening = opening(mode, &site, &identity, &headers, &extensions)?;
+    let watched = site.acp_rest.begin(&identity, base, new).await?;
+    let run = watched.run();
+    let mut response = answer(&site, watched, mode, opening, &headers).await?;
+    if let Ok(id) = HeaderValue::try_from(run.to_string()) {
+        response.headers_mut().insert(RUN_ID, id);
+    }
+    Ok(response)
+}
+
+/// `POST /runs/{id}`.
+pub(crate) async fn resume(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Called(base): Called,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let run = run_id(&id)?;
+    let (headers, extensions, body) = parts(request).await?;
+    check_run_header(run, &headers)?;
+    let resume = Resume::read(run, &body)?;
+    let opening = opening(resume.mode, &site, &identity, &headers, &extensions)?;
+    let watched = site.acp_rest.resume(&identity, &base, run, &resume).await?;
+    answer(&site, watched, resume.mode, opening, &HeaderMap::new()).await
+}
+
+/// `GET /runs/{id}`.
+pub(crate) async fn find(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Called(base): Called,
+    Path(id): Path<String>,
+) -> Answer {
+    let _whole = site.whole().await;
+    let found = site.acp_rest.find(&identity, &base, run_id(&id)?).await?;
+    Ok(Json(found.run()).into_response())
+}
+
+/// `POST /runs/{id}/cancel`.
+pub(crate) async fn cancel(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Called(base): Called,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let run = run_id(&id)?;
+    let (headers, _, body) = parts(request).await?;
+    check_run_header(run, &headers)?;
+    check_cancel(run, &body)?;
+    let run = site.acp_rest.cancel(&identity, &base, run).await?;
+    Ok((StatusCode::ACCEPTED, Json(run)).into_response())
+}
+
+/// `GET /runs/{id}/events`: all so far; or, for a client that wants a stream, from the beginning or its place on.
+pub(crate) async fn events(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Called(base): Called,
+    Path(id): Path<String>,
+    request: Request,
+) -> Answer {
+    let run = run_id(&id)?;
+    let opening = Opening::new(&site, &identity, request.extensions())?;
+    if !wants_stream(request.headers()) {
+        let (watched, end) = site.acp_rest.events(&identity, &base, run).await?;
+        let (reading, follower) = RunEvents::of(watched);
+        let (seen, incarnation, stop) = (Position::default(), site.services.hub.store().incarnation(), opening.stop());
+        let follow = Follow { follower, reading, seen, incarnation, stop };
+        return Ok(opening.list(follow.list(end, "{\"events\":[", "]}")));
+    }
+    let watched = site.acp_rest.open(&identity, &base, run).await?;
+    stream(&site, watched, opening, request.headers()).await
+}
+
+async fn answer(site: &Site, watched: Watched, mode: RunMode, opening: Option<Opening>, headers: &HeaderMap) -> Answer {
+    match (mode, opening) {
+        (RunMode::Stream, Some(opening)) => stream(site, watched, opening, headers).await,
+        (RunMode::Async, _) => Ok((StatusCode::ACCEPTED, Json(watched.accepted().await?)).into_response()),
+        (RunMode::Sync | RunMode::Stream, _) => Ok(Json(watched.settled().await?).into_response()),
+    }
+}
+
+async fn stream(site: &Site, watched: Watched, opening: Opening, headers: &HeaderMap) -> Answer {
+    let bad = |_| refuse(StatusCode::BAD_REQUEST, Error::invalid("Last-Event-ID is no id of this stream"));
+    let store = site.services.hub.store();
+    let seen = match last_event_id(headers).map_err(bad)? {
+        None => Position::default(),
+        Some(id) => {
+            let cursor = Cursor { incarnation: id.incarnation, seq: Seq(id.position.seq) };
+            let gone = |_| {
+                let error = Error::invalid("the log does not have this place: read the run's events anew");
+                refuse(StatusCode::CONFLICT, error.because("log_truncated"))
+            };
+            store.honour(watched.session(), cursor).await.map_err(gone)?;
+            id.position
+        }
+    };
+    let (incarnation, stop) = (store.incarnation(), opening.stop());
+    let (reading, follower) = RunEvents::of(watched);
+    Ok(opening.response(Follow { follower, reading, seen, incarnation, stop }.events()))
+}
+
+/// The place of a stream, if this is to be one.
+fn opening(
+    mode: RunMode,
+    site: &Site,
+    identity: &Caller,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<Option<Opening>, No> {
+    if mode != RunMode::Stream {
+        return Ok(None);
+    }
+    if !accepts_events(headers) {
+        return Err(refuse(StatusCode::NOT_ACCEPTABLE, Error::invalid("this is a stream of text/event-stream")));
+    }
+    Ok(Some(Opening::new(site, identity, extensions)?))
+}
+
+/// A body of any type or none, but in UTF-8.
+async fn parts(request: Request) -> Result<(HeaderMap, Extensions, Bytes), No> {
+    let (parts, body) = request.into_parts();
+    if body::is_foreign(&parts.headers) {
+        let error = Error::invalid("the body must be UTF-8").because("unsupported_media_type");
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+    }
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    let body = body.map_err(|_| Refusal::unreadable("the body is broken"))?;
+    Ok((parts.headers, parts.extensions, body))
+}
+
+/// The run that a header names.
+fn run_header(headers: &HeaderMap) -> Result<Option<RunId>, Refusal> {
+    let Some(id) = headers.get(RUN_ID) else { return Ok(None) };
+    let id = id.to_str().ok().and_then(|id| id.parse().ok());
+    id.map(Some).ok_or_else(|| Refusal::unreadable("Run-ID must be a UUID"))
+}
+
+/// A header that names a run names that of the address.
+fn check_run_header(run: RunId, headers: &HeaderMap) -> Result<(), Refusal> {
+    match run_header(headers)? {
+        Some(named) if named != run => {
+            Err(Refusal::disagreement(format!("Run-ID and the run of the address differ: {named}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn run_id(id: &str) -> Result<RunId, Refusal> {
+    id.parse().map_err(|_| Refusal::unreadable("a run's id is a UUID"))
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/event-stream"))
+}

@@ -1,0 +1,171 @@
+//! Google's Agent Development Kit over REST: sessions of apps and users, runs, values, artifacts.
+//!
+//! An app is an agent or one of its modes. A user is a namespace inside whoever the token names. A session that another door made is
+//! seen under its agent and the user that the settings name.
+
+mod artifacts;
+pub(crate) mod routes;
+mod runs;
+mod sessions;
+mod traces;
+
+use std::fmt;
+use std::sync::Arc;
+
+use gander_domain::roster::Way;
+use gander_domain::{AgentManifest, Command, CommandError, RunOrigin, SettingsPatch};
+use gander_wire::adk::{DOOR, Refusal};
+use serde_json::Value;
+
+pub use artifacts::Numbered;
+pub use runs::{Begun, Watched};
+pub use sessions::{Asked, Located};
+
+use crate::settings::AdkSection;
+use gander_domain::caller::Caller;
+use gander_runtime::hub::HubError;
+use gander_services::Services;
+use gander_services::state::{Room, StateError};
+use gander_store::StoreError;
+
+/// This door.
+pub struct Adk {
+    desk: Arc<Services>,
+    settings: AdkSection,
+}
+
+/// Whose sessions: an agent's, of one user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The agent.
+    pub app: String,
+    /// The user.
+    pub user: String,
+}
+
+impl Adk {
+    /// This door to these sessions.
+    pub fn new(desk: Arc<Services>, settings: AdkSection) -> Self {
+        Self { desk, settings }
+    }
+
+    /// How this door is set.
+    pub fn settings(&self) -> &AdkSection {
+        &self.settings
+    }
+
+    /// The agents and their modes, by name.
+    pub fn apps(&self) -> Vec<Arc<AgentManifest>> {
+        let mut apps = self.desk.agents.roster().flat();
+        apps.sort_by(|one, other| one.name.cmp(&other.name));
+        apps
+    }
+
+    /// The agent or mode of this name, in either spelling.
+    pub fn app(&self, name: &str) -> Result<Arc<AgentManifest>, Refusal> {
+        if name.starts_with("__") {
+            return Err(Refusal::new(403, "there are no internal agents here"));
+        }
+        self.desk.agents.manifest(name).ok_or_else(|| Refusal::no_app(name))
+    }
+
+    /// The ways in which an agent works that have names of their own.
+    pub fn ways(&self, agent: &AgentManifest) -> Vec<Arc<AgentManifest>> {
+        let roster = self.desk.agents.roster();
+        let own = |way: &&Way| way.agent.name == agent.name && way.name != agent.name;
+        roster.ways().iter().filter(own).map(|way| Arc::new(way.manifest())).collect()
+    }
+
+    /// A place by the one name that its agent or mode has here.
+    fn placed(&self, place: Place) -> Place {
+        match self.desk.agents.roster().named(&place.app) {
+            Some(known) => Place { app: known.name.clone(), ..place },
+            None => place, // an agent that answers to every name
+        }
+    }
+
+    /// True if sessions of this agent can be asked for under this name: its own, or that of its family.
+    fn may_serve(&self, app: &str, agent: &str) -> bool {
+        let roster = self.desk.agents.roster();
+        match (roster.named(app), roster.agent(agent)) {
+            (Some(app), Some(agent)) => app.name == agent.name || (app.family.is_some() && app.family == agent.family),
+            (Some(_), None) => false,
+            (None, _) => app == agent,
+        }
+    }
+
+    /// Tools of an agent that give their last result later.
+    fn long_running(&self, agent: &str) -> Vec<String> {
+        self.desk.agents.manifest(agent).map(|agent| agent.long_running.clone()).unwrap_or_default()
+    }
+
+    /// The session works as the app that is asked for: a mode's name sets its mode, its own agent's name leaves it.
+    async fn select(&self, identity: &Caller, located: &Located) -> Result<(), Refusal> {
+        let view = self.view(located.session).await?;
+        let patch = self.desk.agents.roster().choose(&located.place.app, &view.settings).unwrap_or_default();
+        if patch == SettingsPatch::default() {
+            return Ok(());
+        }
+        match view.run.as_ref().filter(|run| !run.is_awaiting()) {
+            Some(run) => {
+                Err(Refusal::new(409, format!("the session is busy as another app, invocation: e-{}", run.id)))
+            }
+            None => self.carry_out(identity, located.session, Command::Configure { patch }).await,
+        }
+    }
+
+    /// What this caller shares under this agent and user.
+    fn room(identity: &Caller, place: &Place) -> Room {
+        Room { principal: identity.principal.clone(), app: place.app.clone(), user: place.user.clone() }
+    }
+}
+
+impl fmt::Debug for Adk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adk").finish_non_exhaustive()
+    }
+}
+
+fn origin(identity: &Caller) -> RunOrigin {
+    RunOrigin { by: identity.principal.clone(), door: DOOR.to_owned() }
+}
+
+/// What a client is told of a refusal inside.
+fn refusal(error: &HubError) -> Refusal {
+    match error {
+        HubError::Refused(CommandError::QueueFull(_)) => Refusal::new(429, error.to_string()),
+        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_)) => {
+            Refusal::invalid(&["newMessage"], format!("Value error, {error}"), Value::Null)
+        }
+        HubError::Refused(CommandError::StateFull(_)) => {
+            Refusal::invalid(&["stateDelta"], format!("Value error, {error}"), Value::Null)
+        }
+        HubError::Refused(
+            CommandError::RunActive(_)
+            | CommandError::RunAwaiting(_)
+            | CommandError::NotRunning
+            | CommandError::NoSuchRun(_)
+            | CommandError::NoSuchQuestion(_)
+            | CommandError::NoSuchPlace(_),
+        ) => Refusal::new(409, error.to_string()),
+        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => Refusal::no_session(),
+        HubError::Denied(_) => Refusal::new(403, error.to_string()),
+        HubError::Draining => Refusal::new(503, error.to_string()),
+        HubError::Store(inside) => {
+            tracing::error!(error = %inside, "a request could not be served");
+            Refusal::new(if inside.is_outage() { 503 } else { 500 }, "the store failed, see the server's log")
+        }
+        HubError::Gone(_) => Refusal::new(500, error.to_string()),
+    }
+}
+
+fn failed(error: StoreError) -> Refusal {
+    refusal(&HubError::Store(error))
+}
+
+fn not_kept(error: StateError) -> Refusal {
+    match error {
+        StateError::Full(_) => Refusal::invalid(&["stateDelta"], format!("Value error, {error}"), Value::Null),
+        StateError::Store(error) => failed(error),
+    }
+}

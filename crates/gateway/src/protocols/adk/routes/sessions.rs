@@ -1,0 +1,125 @@
+//! Sessions over HTTP.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, Request, State};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use gander_domain::caller::Caller;
+use gander_wire::adk::{NewSession, Refusal, input};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::at::At;
+use super::{Answer, whole};
+use crate::http::site::Site;
+use crate::http::sse::Opening;
+use crate::http::written::{Style, Written};
+use crate::protocols::adk::{Asked, Place};
+
+/// Which part of a list. The names are those of the JavaScript kit's session service.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct PageQuery {
+    limit: Option<String>,
+    offset: Option<String>,
+    page: Option<String>,
+    order: Option<String>,
+}
+
+impl PageQuery {
+    /// A limit larger than the list is no limit.
+    fn asked(&self) -> Result<Asked, Refusal> {
+        let limit = number("limit", self.limit.as_deref(), 1)?;
+        let (offset, page) = (number("offset", self.offset.as_deref(), 0)?, number("page", self.page.as_deref(), 0)?);
+        let skipped = page.map(|page| page.saturating_sub(1).saturating_mul(limit.unwrap_or(0)));
+        let newest_first = match self.order.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            None | Some("asc") => false,
+            Some("desc") => true,
+            Some(other) => {
+                return Err(Refusal::invalid_query("order", "enum", "Input should be 'asc' or 'desc'", other));
+            }
+        };
+        Ok(Asked { offset: offset.or(skipped).unwrap_or(0), limit, newest_first })
+    }
+}
+
+fn number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>, Refusal> {
+    let Some(said) = said else { return Ok(None) };
+    match said.parse::<usize>() {
+        Ok(number) if number >= least => Ok(Some(number)),
+        Ok(_) => {
+            let message = format!("Input should be greater than or equal to {least}");
+            Err(Refusal::invalid_query(name, "greater_than_equal", message, said))
+        }
+        Err(_) => {
+            let message = "Input should be a valid integer, unable to parse string as an integer";
+            Err(Refusal::invalid_query(name, "int_parsing", message, said))
+        }
+    }
+}
+
+/// `GET {S}`.
+pub(crate) async fn list(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Path((app, user)): Path<(String, String)>,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> Answer {
+    let query = query.map(|Query(query)| query);
+    let asked = query.map_err(|error| Refusal::new(400, error.body_text()))?.asked()?;
+    Ok(Json(site.adk.list(&identity, &Place { app, user }, asked).await?).into_response())
+}
+
+/// `POST {S}`.
+pub(crate) async fn create(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Path((app, user)): Path<(String, String)>,
+    request: Request,
+) -> Answer {
+    let (_, _, body) = whole(request).await?;
+    let new = NewSession::read(&body)?;
+    Ok(Json(site.adk.create(&identity, Place { app, user }, new).await?).into_response())
+}
+
+/// `POST {S}/{id}`.
+pub(crate) async fn create_named(at: At, request: Request) -> Answer {
+    let (_, _, body) = whole(request).await?;
+    let new = NewSession::named(&at.id, &body)?;
+    Ok(Json(at.site.adk.create(&at.identity, at.place, new).await?).into_response())
+}
+
+/// `GET {S}/{id}`.
+pub(crate) async fn get(at: At, request: Request) -> Answer {
+    let opening = Opening::new(&at.site, &at.identity, request.extensions())?;
+    let (session, events) = at.site.adk.get(&at.identity, at.place, &at.id).await?;
+    let object = json!(session).as_object().cloned().unwrap_or_default();
+    Ok(opening.list(Written::new(Style::Plain, &object, vec![("events", events)], None).stream()))
+}
+
+/// `PATCH {S}/{id}`.
+pub(crate) async fn patch(at: At, request: Request) -> Answer {
+    let (_, _, body) = whole(request).await?;
+    let delta = input::state_delta(&body)?;
+    Ok(Json(at.site.adk.patch(&at.identity, at.place, &at.id, delta).await?).into_response())
+}
+
+/// `DELETE {S}/{id}`. Clients in JavaScript read the body as JSON.
+pub(crate) async fn delete(at: At) -> Answer {
+    at.site.adk.delete(&at.identity, at.place, &at.id).await?;
+    Ok(Json(Value::Null).into_response())
+}
+
+/// `PATCH /apps/{app}/users/{user}/memory`: every session is remembered anyway.
+pub(crate) async fn memory(
+    State(site): State<Arc<Site>>,
+    Extension(identity): Extension<Caller>,
+    Path((app, user)): Path<(String, String)>,
+    request: Request,
+) -> Answer {
+    let (_, _, body) = whole(request).await?;
+    let session = input::session_id(&body)?;
+    site.adk.find(&identity, Place { app, user }, &session).await?;
+    Ok(Json(Value::Null).into_response())
+}

@@ -1,0 +1,72 @@
+//! An installed adk web page, served from the folder that `--adk-ui` names, with a configuration of ours.
+
+use std::path::{Component, Path as FilePath};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use gander_wire::adk::Refusal;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde_json::json;
+
+use super::Answer;
+use crate::http::site::Site;
+
+/// A larger file is no part of a page.
+const LARGEST: u64 = 64 << 20;
+
+/// `GET /dev-ui`.
+pub(crate) async fn redirect() -> Response {
+    Redirect::temporary("/dev-ui/").into_response()
+}
+
+/// `GET /dev-ui/`.
+pub(crate) async fn index(State(site): State<Arc<Site>>) -> Answer {
+    read(&site, "index.html").await
+}
+
+/// `GET /dev-ui/…`.
+pub(crate) async fn file(State(site): State<Arc<Site>>, Path(path): Path<String>) -> Answer {
+    match path.as_str() {
+        "assets/config/runtime-config.json" => {
+            let body = json!({ "backendUrl": "", "telemetry": false });
+            Ok(([(CACHE_CONTROL, "no-store")], Json(body)).into_response())
+        }
+        "config" => Ok(Json(json!({ "logo_text": null, "logo_image_url": null })).into_response()),
+        path => read(&site, path).await,
+    }
+}
+
+/// A file inside the folder: no way leads out of it, links included.
+async fn read(site: &Site, path: &str) -> Answer {
+    let missing = || Refusal::new(404, "Not Found");
+    let folder = site.adk.settings().ui.as_ref().ok_or_else(|| Refusal::new(404, "no page: gander serve --adk-ui"))?;
+    let inside = |path: &FilePath| path.components().all(|step| matches!(step, Component::Normal(_)));
+    if path.contains('\0') || !inside(FilePath::new(path)) {
+        return Err(missing().into());
+    }
+    let (files, folder, name) = (site.services.files.clone(), FilePath::new(folder).to_owned(), path.to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        files.open(&folder, &[]).ok().and_then(|page| page.read_plain(&name, LARGEST).ok())
+    });
+    let bytes = read.await.ok().flatten().ok_or_else(missing)?;
+    Ok(([(CONTENT_TYPE, kind(path))], bytes).into_response())
+}
+
+fn kind(path: &str) -> &'static str {
+    match path.rsplit('.').next().unwrap_or_default() {
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" | "map" => "application/json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "ico" => "image/x-icon",
+        "jpg" | "jpeg" => "image/jpeg",
+        "woff2" => "font/woff2",
+        "woff" => "font/woff",
+        "wasm" => "application/wasm",
+        _ => "application/octet-stream",
+    }
+}

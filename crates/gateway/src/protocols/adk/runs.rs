@@ -1,0 +1,439 @@
+//! Runs: begun with words or with answers, followed until they end or ask.
+
+use std::sync::Arc;
+
+use gander_domain::caller::Caller;
+use gander_domain::{
+    Ask, ChoiceKind, Command, Entry, Event as Fact, IfBusy, Part, Question, QuestionId, Reply, RunId, Seq, SessionId,
+    SessionView, ToolCallId,
+};
+use gander_runtime::hub::{Ack, Batch, Follower, HubError};
+use gander_services::Services;
+use gander_store::clock::SystemIds;
+use gander_store::{Form, Limit, RunState, StoreError};
+use gander_wire::adk::input::checked_id;
+use gander_wire::adk::part::FunctionResponse;
+use gander_wire::adk::{DOOR, Event, NewSession, Problem, Refusal, RunRequest, Said, Stage, Telling, Tone};
+use gander_wire::check::{self, BadMedia};
+use serde_json::{Map, Value, json};
+
+use super::{Adk, Located, Place, failed, origin, refusal};
+use crate::settings::OnLeave;
+
+/// What became of a request to run.
+pub enum Begun {
+    /// A run that can be followed.
+    Watching(Box<Watched>),
+    /// The answer was given before: there is nothing to tell.
+    Nothing,
+    /// An answer to what nobody asked.
+    Unknown(String),
+}
+
+/// A run that is being followed. Dropping it is leaving.
+pub struct Watched {
+    telling: Telling,
+    follower: Follower,
+    /// Just answered: until the log says so, the run only seems to ask.
+    answered: Vec<QuestionId>,
+    leaving: Leaving,
+}
+
+/// What answers mean.
+enum Meant {
+    Answer(QuestionId, Box<Command>),
+    /// It was answered before.
+    Late,
+    /// A call that this run made, long over, goes on with this.
+    Result(Option<RunId>, FunctionResponse),
+    Unknown(String),
+}
+
+impl Adk {
+    /// Begins a run, or goes on with the one that asked.
+    pub async fn begin(&self, identity: &Caller, request: RunRequest) -> Result<Begun, Refusal> {
+        let place = Place { app: request.address.app.clone(), user: request.address.user.clone() };
+        let app = self.app(&place.app)?;
+        if let Said::Parts(parts) = &request.said {
+            check_media(parts, &app.takes)?;
+        }
+        let name = request.address.session.clone();
+        let located = match self.find(identity, place.clone(), &name).await {
+            Err(error) if error.status == 404 && self.settings.like_adk2goose => {
+                let new = NewSession { id: Some(checked_id(&name)?), ..NewSession::default() };
+                self.create(identity, place.clone(), new).await?;
+                self.find(identity, place, &name).await?
+            }
+            Err(error) if error.status == 404 => {
+                return Err(Refusal::new(404, format!("Session not found: {name}")));
+            }
+            found => found?,
+        };
+        self.check_invocation(identity, &located, &request).await?;
+        match request.said.clone() {
+            Said::Parts(parts) => self.prompt(identity, &located, request, parts, None).await,
+            Said::Nothing => self.prompt(identity, &located, request, Vec::new(), None).await,
+            Said::Responses(responses) => self.respond(identity, &located, request, responses).await,
+        }
+    }
+
+    /// A client that names an invocation means that one: an answer must be to what it asks, and one that is over is not
+    /// run again. With words beside it the name is not heeded, as an app without resumability does.
+    async fn check_invocation(
+        &self,
+        identity: &Caller,
+        located: &Located,
+        request: &RunRequest,
+    ) -> Result<(), Refusal> {
+        let Some(name) = request.invocation.as_deref().filter(|_| !matches!(request.said, Said::Parts(_))) else {
+            return Ok(());
+        };
+        let unknown = || Refusal::new(404, format!("Invocation not found: {name}"));
+        let run: RunId = name.strip_prefix("e-").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
+        let row = self.desk.hub.store().run_of(run, &identity.principal).await.map_err(failed)?;
+        let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
+        match (&request.said, row.state) {
+            (Said::Responses(responses), _) => self.same_invocation(located, responses, run).await,
+            (_, RunState::Ended(..)) => {
+                Err(Refusal::new(400, format!("Invocation is finished and has nothing to resume: {name}")))
+            }
+            (_, RunState::Awaiting) => Err(Refusal::new(409, format!("Invocation waits for an answer: {name}"))),
+            (_, RunState::Queued | RunState::Running) => {
+                Err(Refusal::new(409, format!("Invocation is under way: {name}")))
+            }
+        }
+    }
+
+    /// Questions of the session that are known are those of this run. Another session's are as unknown as none.
+    async fn same_invocation(
+        &self,
+        located: &Located,
+        responses: &[FunctionResponse],
+        run: RunId,
+    ) -> Result<(), Refusal> {
+        for response in responses {
+            let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
+                continue;
+            };
+            let row = self.desk.hub.store().question(id).await.map_err(failed)?;
+            let here = row.filter(|row| row.session == located.session);
+            if here.is_some_and(|row| row.run.is_some_and(|asked| asked != run)) {
+                return Err(Refusal::new(400, format!("the invocation e-{run} did not ask this: {}", response.id)));
+            }
+        }
+        Ok(())
+    }
+
+    async fn prompt(
+        &self,
+        identity: &Caller,
+        located: &Located,
+        request: RunRequest,
+        parts: Vec<Part>,
+        continues: Option<RunId>,
+    ) -> Result<Begun, Refusal> {
+        self.select(identity, located).await?;
+        let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
+        let run = RunId::make(&mut SystemIds);
+        let mut note = Map::new();
+        match content.filter(|_| parts.is_empty() || worth_keeping(&parts)) {
+            Some(content) => drop(note.insert("content".to_owned(), content)),
+            None if parts.is_empty() => drop(note.insert("silent".to_owned(), json!(true))),
+            None => {}
+        }
+        if !state_delta.is_empty() {
+            note.insert("stateDelta".to_owned(), Value::Object(state_delta.clone()));
+            self.keep(identity, located, state_delta, Some(json!({ DOOR: { "run": run } }))).await?;
+        }
+        if !custom_metadata.is_empty() {
+            note.insert("customMetadata".to_owned(), Value::Object(custom_metadata));
+        }
+        if live {
+            note.insert("live".to_owned(), json!(true));
+        }
+        if let Some(run) = continues {
+            note.insert("continues".to_owned(), json!(run));
+        }
+        note.extend(for_others(run_config, &said));
+        // Without a message the agent goes on with what was said.
+        let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
+        let meta = Some(json!({ DOOR: note }));
+        let view = self.view(located.session).await?;
+        let follower = self.desk.hub.follow_live(located.session, view.head);
+        let command = Command::Prompt { run, origin: origin(identity), parts, if_busy: IfBusy::QueueOrSupersede, meta };
+        let leaving = self.leaving(identity, located.session, run);
+        self.desk
+            .hub
+            .command(identity, located.session, command, Ack::Committed)
+            .await
+            .map_err(|error| refusal(&error))?;
+        let telling = self.telling(run, &view, streaming);
+        Ok(Begun::Watching(Box::new(Watched { telling, follower, answered: Vec::new(), leaving })))
+    }
+
+    /// All answers are understood before the first one counts.
+    async fn respond(
+        &self,
+        identity: &Caller,
+        located: &Located,
+        request: RunRequest,
+        responses: Vec<FunctionResponse>,
+    ) -> Result<Begun, Refusal> {
+        // Results of long-running calls too: whoever sends them speaks for a tool.
+        identity.may_answer().map_err(|denied| refusal(&denied.into()))?;
+        let view = self.view(located.session).await?;
+        let (mut answers, mut results, mut continues) = (Vec::new(), Vec::new(), None);
+        for response in responses {
+            match self.meaning(identity, &view, response).await? {
+                Meant::Answer(question, command) => answers.push((question, *command)),
+                Meant::Late => {}
+                Meant::Result(run, response) => {
+                    continues = continues.or(run);
+                    results.push(response);
+                }
+                Meant::Unknown(id) => return Ok(Begun::Unknown(id)),
+            }
+        }
+        match (&view.run, answers.is_empty(), results.is_empty()) {
+            (Some(_), false, _) => self.answer(identity, &view, answers, request.streaming).await,
+            (_, _, false) => {
+                let text = |result: &FunctionResponse| {
+                    let FunctionResponse { name, response, id } = result;
+                    Part::text(format!("The call {id} of {name} gave this in the end: {response}"))
+                };
+                let parts = results.iter().map(text).collect();
+                self.prompt(identity, located, request, parts, continues).await
+            }
+            (_, _, true) => Ok(Begun::Nothing),
+        }
+    }
+
+    async fn meaning(
+        &self,
+        identity: &Caller,
+        view: &SessionView,
+        response: FunctionResponse,
+    ) -> Result<Meant, Refusal> {
+        let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
+            return Ok(Meant::Unknown(response.id));
+        };
+        if let Some(question) = view.run.as_ref().and_then(|run| run.question(id)) {
+            let meta = json!({ DOOR: { "response": response.response, "name": response.name } });
+            let reply = reply(question, &response.response)?;
+            let (origin, meta) = (origin(identity), Some(Box::new(meta)));
+            return Ok(Meant::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
+        }
+        let row = self.desk.hub.store().question(id).await.map_err(failed)?;
+        if row.is_some_and(|row| row.session == view.session) {
+            return Ok(Meant::Late);
+        }
+        let called = self.was_called(view.session, ToolCallId::new(id.uuid())).await?;
+        Ok(match called {
+            Some(run) => Meant::Result(run, response),
+            None => Meant::Unknown(response.id),
+        })
+    }
+
+    async fn answer(
+        &self,
+        identity: &Caller,
+        view: &SessionView,
+        answers: Vec<(QuestionId, Command)>,
+        streaming: bool,
+    ) -> Result<Begun, Refusal> {
+        let Some(active) = &view.run else { return Ok(Begun::Nothing) };
+        let mut telling = self.telling(active.id, view, streaming);
+        let mut place = Seq(active.from.0.saturating_sub(1));
+        while place < view.head {
+            let page = self.desk.hub.store().read(view.session, place, Limit::default(), Form::Joined).await;
+            let page = page.map_err(failed)?;
+            let Some(last) = page.last() else { break };
+            place = last.seq;
+            page.iter().for_each(|entry| telling.tell(entry, &mut Vec::new()));
+        }
+        let follower = self.desk.hub.follow_live(view.session, place);
+        let leaving = self.leaving(identity, view.session, active.id);
+        let mut answered = Vec::new();
+        for (question, command) in answers {
+            match self.desk.hub.command(identity, view.session, command, Ack::Committed).await {
+                Ok(_) => answered.push(question),
+                Err(HubError::Refused(gander_domain::CommandError::NoSuchQuestion(_))) => {} // somebody was faster
+                Err(error) => return Err(refusal(&error)),
+            }
+        }
+        if answered.is_empty() {
+            return Ok(Begun::Nothing);
+        }
+        Ok(Begun::Watching(Box::new(Watched { telling, follower, answered, leaving })))
+    }
+
+    /// The run of a call, if there was such a call.
+    async fn was_called(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, Refusal> {
+        let mut place = Seq::ZERO;
+        loop {
+            let page = self.desk.hub.store().read(session, place, Limit::default(), Form::Joined).await;
+            let page = page.map_err(failed)?;
+            let Some(last) = page.last() else { return Ok(None) };
+            place = last.seq;
+            let is_it = |entry: &&Entry| matches!(&entry.event, Fact::ToolCalled { call } if call.id == id);
+            if let Some(entry) = page.iter().find(is_it) {
+                return Ok(Some(entry.run));
+            }
+        }
+    }
+
+    fn telling(&self, run: RunId, view: &SessionView, streaming: bool) -> Telling {
+        let telling = Telling::new(run, &view.settings.agent, tone(streaming));
+        telling.with_long_running(&self.long_running(&view.settings.agent))
+    }
+
+    fn leaving(&self, identity: &Caller, session: SessionId, run: RunId) -> Leaving {
+        let cancels = self.settings.on_leave == OnLeave::Cancel;
+        Leaving { desk: Arc::clone(&self.desk), identity: identity.clone(), session, run, cancels, over: false }
+    }
+}
+
+impl Watched {
+    /// What happens next; an empty list is no end. `None` once everything is told.
+    pub async fn next(&mut self) -> Result<Option<Vec<Event>>, Refusal> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let gone = || refusal(&HubError::Gone(self.leaving.session));
+        let batch = self.follower.next().await;
+        let batch: Batch = batch.map_err(|error: StoreError| failed(error))?.ok_or_else(gone)?;
+        let mut events = Vec::new();
+        for entry in batch.iter() {
+            self.telling.tell(entry, &mut events);
+            if self.is_over() {
+                break;
+            }
+        }
+        self.leaving.over = self.is_over();
+        Ok(Some(events))
+    }
+
+    /// How far the run is.
+    pub fn stage(&self) -> &Stage {
+        self.telling.stage()
+    }
+
+    /// True if everything is told: the run ended, or it asks.
+    pub fn is_over(&self) -> bool {
+        match self.telling.stage() {
+            Stage::Ended(_) => true,
+            Stage::Asking => !self.answered.iter().any(|question| self.telling.asks(*question)),
+            Stage::Waiting | Stage::Running => false,
+        }
+    }
+}
+
+/// What only an agent that others run makes use of: which model, and what functions gave under which ids.
+fn for_others(run_config: Map<String, Value>, said: &Said) -> Map<String, Value> {
+    let mut note = Map::new();
+    if !run_config.is_empty() {
+        note.insert("runConfig".to_owned(), Value::Object(run_config));
+    }
+    if let Said::Responses(responses) = said {
+        let given = |given: &FunctionResponse| {
+            let id = given.id.strip_prefix("adk-").unwrap_or(&given.id);
+            json!({ "functionResponse": { "id": id, "name": given.name, "response": given.response } })
+        };
+        note.insert("responses".to_owned(), responses.iter().map(given).collect());
+    }
+    note
+}
+
+/// A client that goes before the end, where that is set to stop the run.
+struct Leaving {
+    desk: Arc<Services>,
+    identity: Caller,
+    session: SessionId,
+    run: RunId,
+    cancels: bool,
+    over: bool,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.over || !self.cancels || self.desk.hub.is_draining() {
+            return;
+        }
+        let (desk, identity, session) = (Arc::clone(&self.desk), self.identity.clone(), self.session);
+        let command = Command::Cancel { run: Some(self.run), origin: origin(&self.identity) };
+        runtime.spawn(async move {
+            if let Err(error) = desk.hub.command(&identity, session, command, Ack::Committed).await {
+                tracing::debug!(%error, "nothing to cancel");
+            }
+        });
+    }
+}
+
+fn tone(streaming: bool) -> Tone {
+    if streaming { Tone::Pieces } else { Tone::Whole }
+}
+
+/// What our own parts cannot show again as it was sent.
+fn worth_keeping(parts: &[Part]) -> bool {
+    parts.iter().any(|part| !matches!(part, Part::Text { .. } | Part::Image { .. } | Part::Audio { .. }))
+        || parts.iter().any(|part| matches!(part, Part::Text { text } if text.starts_with("The call adk-")))
+}
+
+/// Refuses what the agent has no use for.
+fn check_media(parts: &[Part], takes: &[String]) -> Result<(), Refusal> {
+    let problem = |(index, error): (usize, BadMedia)| {
+        let place = vec![json!("body"), json!("newMessage"), json!("parts"), json!(index)];
+        Problem { kind: "value_error", place, message: error.to_string(), input: Value::Null }
+    };
+    let bad = |(index, part)| check::media_for(part, takes).err().map(|error| problem((index, error)));
+    let problems: Vec<Problem> = parts.iter().enumerate().filter_map(bad).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Refusal::unreadable(&problems)) }
+}
+
+/// What an answer means to a question. Some clients wrap it into a text.
+fn reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
+    let unwrapped = response.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+    let response: &Value = unwrapped.as_ref().unwrap_or(response);
+    let confirmed = response.get("confirmed").and_then(Value::as_bool);
+    if let (Some(plan), Some(true)) = (changed(question, response), confirmed) {
+        return Ok(Reply::Filled { content: plan.clone() });
+    }
+    match &question.ask {
+        // Only what was chosen is an answer: anything else leaves the question open.
+        Ask::Choose { .. } if confirmed.is_none() && !response["choice"].is_string() => {
+            Err(Refusal::new(400, "the answer is {\"confirmed\": true} or {\"confirmed\": false}"))
+        }
+        Ask::Choose { choices } => {
+            let named = response.get("choice").and_then(Value::as_str);
+            let yes = confirmed == Some(true);
+            let wanted = if yes { ChoiceKind::AllowOnce } else { ChoiceKind::RejectOnce };
+            let choice = choices.iter().find(|choice| match named {
+                Some(id) => choice.id == id,
+                None => choice.kind == wanted,
+            });
+            match choice {
+                Some(choice) => Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind }),
+                None if !yes && named.is_none() => Ok(Reply::Declined),
+                None => {
+                    let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
+                    Err(Refusal::new(
+                        400,
+                        format!("the question offers no such answer, choose one of: {}", ids.join(", ")),
+                    ))
+                }
+            }
+        }
+        Ask::Form { .. } | Ask::Visit { .. } if confirmed == Some(false) => Ok(Reply::Declined),
+        Ask::Form { .. } | Ask::Visit { .. } => {
+            let content = response.get("payload").filter(|payload| !payload.is_null()).unwrap_or(response);
+            Ok(Reply::Filled { content: content.clone() })
+        }
+    }
+}
+
+/// The plan that was sent back in place of a proposed one.
+fn changed<'a>(question: &Question, response: &'a Value) -> Option<&'a Value> {
+    question.plan.as_ref()?;
+    response.get("payload").filter(|payload| payload.get("items").is_some())
+}

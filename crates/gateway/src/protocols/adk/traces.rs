@@ -1,0 +1,84 @@
+//! What pages show of a session as traces: read from its log, kept nowhere else.
+
+use gander_domain::SessionId;
+use gander_domain::caller::Caller;
+use gander_store::{Card, Form, SessionQuery, StoreError, read_all, sessions_of};
+use gander_wire::adk::trace::{of_event, spans};
+use gander_wire::adk::{DOOR, Refusal};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Adk, Located, Place, failed};
+
+/// Sessions that changed last, among which that of an event is looked for.
+const RECENT: u32 = 100;
+
+/// So many of them are read for one event.
+const READ: usize = 8;
+
+/// Ids and entries take their times apart, in microseconds.
+const SLACK: i64 = 1_000_000;
+
+impl Adk {
+    /// All spans of a session; none if there is no such session. The page names no user.
+    pub async fn traces(&self, identity: &Caller, app: &str, name: &str) -> Result<Vec<Value>, Refusal> {
+        let user = identity.adk_user.clone().unwrap_or_else(|| self.settings.user.clone());
+        let located = match self.find(identity, Place { app: app.to_owned(), user }, name).await {
+            Err(error) if error.status == 404 => match name.parse() {
+                Ok(session) => self.known(identity, session).await?,
+                Err(_) => None,
+            },
+            found => Some(found?),
+        };
+        match located {
+            Some(located) => self.spans(&located).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What is known of one event. Its id says when it was: only sessions that were there then are read.
+    pub async fn trace(&self, identity: &Caller, event: &str) -> Result<Option<Value>, Refusal> {
+        let Some(at) = Uuid::parse_str(event).ok().and_then(time_of) else { return Ok(None) };
+        let query = SessionQuery { limit: RECENT, ..sessions_of(identity.principal.clone()) };
+        let cards = self.desk.hub.store().sessions(query).await.map_err(failed)?.cards;
+        let near = |card: &&Card| (card.created_at.micros() - SLACK..=card.updated_at.micros() + SLACK).contains(&at);
+        let then = cards.iter().filter(near);
+        for card in then.take(READ) {
+            let Some(located) = self.known(identity, card.session).await? else { continue };
+            if let Some(known) = of_event(&self.spans(&located).await?, event) {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn spans(&self, located: &Located) -> Result<Vec<Value>, Refusal> {
+        let entries = read_all(&**self.desk.hub.store(), located.session, Form::Joined).await.map_err(failed)?;
+        Ok(spans(&entries, &located.name))
+    }
+
+    /// A session of this caller by its id, as the ADK door names it.
+    async fn known(&self, identity: &Caller, session: SessionId) -> Result<Option<Located>, Refusal> {
+        let store = self.desk.hub.store();
+        let card = match store.card(session).await {
+            Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Ok(None),
+            card => card.map_err(failed)?,
+        };
+        let names = store.aliases(session).await.map_err(failed)?;
+        let named = names.iter().find(|alias| alias.door == DOOR);
+        let place = match named.and_then(|alias| alias.namespace.split_once('/')) {
+            Some((app, user)) => Place { app: app.to_owned(), user: user.to_owned() },
+            None => Place { app: card.agent, user: self.settings.user.clone() },
+        };
+        let name = named.map_or_else(|| session.to_string(), |alias| alias.text.clone());
+        let theirs = card.owner == identity.principal && self.check(identity, &place).is_ok();
+        Ok(theirs.then_some(Located { session, place, name }))
+    }
+}
+
+/// When an id was made, in microseconds.
+fn time_of(id: Uuid) -> Option<i64> {
+    let (seconds, nanos) = id.get_timestamp()?.to_unix();
+    let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+    micros.checked_add(i64::from(nanos / 1_000))
+}

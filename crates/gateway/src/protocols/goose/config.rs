@@ -1,0 +1,105 @@
+//! Settings as goose clients know them: what is in force here, and over it what they saved.
+
+use std::collections::BTreeMap;
+
+use gander_domain::{ServiceError, Settings};
+use gander_services::Services;
+use gander_services::errors::{denied, unavailable};
+use gander_services::user_store::{Book, Shelf};
+use gander_wire::goose::mode;
+use serde_json::{Value, json};
+
+use crate::Peer;
+
+const PROVIDER: &str = "GOOSE_PROVIDER";
+const MODEL: &str = "GOOSE_MODEL";
+const MODE: &str = "GOOSE_MODE";
+
+/// Longer keys name nothing.
+const LONGEST_KEY: usize = 256;
+
+/// Sets a new session as this client's saved settings say.
+pub async fn preset(desk: &Services, peer: &Peer, settings: &mut Settings) -> Result<(), ServiceError> {
+    let saved = saved(desk, peer, Shelf::Config).await?;
+    let text = |key: &str| saved.get(key).and_then(Value::as_str);
+    if let Some(model) = text(PROVIDER).and_then(|provider| desk.models.named(provider, text(MODEL)))
+        && peer.model.is_none()
+    {
+        settings.model = Some(model);
+    }
+    if let Some(policy) = text(MODE).and_then(mode::policy) {
+        settings.policy = peer.caller.allowed_policy(desk.settings.policy, policy);
+    }
+    Ok(())
+}
+
+/// What was saved of one kind.
+pub async fn saved(desk: &Services, peer: &Peer, shelf: Shelf) -> Result<BTreeMap<String, Value>, ServiceError> {
+    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+    book.shelf(shelf).await.map_err(|error| unavailable(&error))
+}
+
+/// Every setting that is in force.
+pub async fn all(desk: &Services, peer: &Peer) -> Result<BTreeMap<String, Value>, ServiceError> {
+    let mut values = BTreeMap::from([(MODE.to_owned(), json!(mode::name(desk.settings.policy)))]);
+    let model = desk.settings.model.clone().or_else(|| desk.models.known_default());
+    if let Some((provider, model)) = model.as_deref().and_then(|model| model.split_once('/')) {
+        values.insert(PROVIDER.to_owned(), json!(provider));
+        values.insert(MODEL.to_owned(), json!(model));
+    }
+    values.extend(saved(desk, peer, Shelf::Config).await?);
+    Ok(values)
+}
+
+/// Saves a setting.
+pub async fn save(desk: &Services, peer: &Peer, shelf: Shelf, key: &str, value: Value) -> Result<(), ServiceError> {
+    if key.is_empty() || key.len() > LONGEST_KEY {
+        return Err(ServiceError::BadParams(format!("key must have 1 to {LONGEST_KEY} bytes")));
+    }
+    if is_secret(desk, key) {
+        return Err(ServiceError::BadParams(format!(
+            "keys of providers come from the environment or the settings file, not over the network: {key}"
+        )));
+    }
+    if let (Shelf::Config, MODE, Some(policy)) = (shelf, key, value.as_str().and_then(mode::policy)) {
+        let allowed = peer.caller.may_loosen_policy(desk.settings.policy, policy);
+        allowed.map_err(denied)?;
+    }
+    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+    book.put(shelf, key, value).await.map_err(|error| unavailable(&error))
+}
+
+/// Forgets a setting; false if there was none.
+pub async fn forget(desk: &Services, peer: &Peer, shelf: Shelf, key: &str) -> Result<bool, ServiceError> {
+    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+    book.remove(shelf, key).await.map_err(|error| unavailable(&error))
+}
+
+/// True for what is never shown nor stored.
+pub fn is_secret(desk: &Services, key: &str) -> bool {
+    let endings = ["_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY", "_PASSWORD"];
+    let upper = key.to_ascii_uppercase();
+    let mut variables = desk.models.providers().into_iter().flat_map(|provider| provider.variables);
+    endings.iter().any(|ending| upper.ends_with(ending))
+        || variables.any(|variable| variable.secret && variable.name == upper)
+}
+
+/// The provider and model of new sessions.
+pub async fn defaults(desk: &Services, peer: &Peer) -> Result<Value, ServiceError> {
+    let values = all(desk, peer).await?;
+    Ok(json!({ "providerId": values.get(PROVIDER), "modelId": values.get(MODEL) }))
+}
+
+/// Saves the provider and model of new sessions.
+pub async fn save_defaults(
+    desk: &Services,
+    peer: &Peer,
+    provider: &str,
+    model: Option<&str>,
+) -> Result<(), ServiceError> {
+    let chosen = desk.models.named(provider, model);
+    let chosen = chosen.ok_or_else(|| ServiceError::BadParams(format!("no such provider: {provider}")))?;
+    let model = chosen.split_once('/').map_or("", |(_, model)| model);
+    save(desk, peer, Shelf::Config, PROVIDER, json!(provider)).await?;
+    save(desk, peer, Shelf::Config, MODEL, json!(model)).await
+}

@@ -1,0 +1,197 @@
+//! MCP servers as goose clients write them down (`ExtensionConfig`), and what we make of them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gander_domain::caller::Caller;
+use gander_domain::{Principal, ServiceError, SessionId, SessionView};
+use gander_mcp::{Spec, Transport};
+use gander_services::extensions::Entry;
+use gander_services::units::Span;
+use gander_services::{Services, extension_changes};
+use gander_tools::BuiltIn;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::sessions;
+use crate::Peer;
+
+pub use gander_services::extension_changes::{remove, switch};
+
+/// The fields of a configuration that mean something here.
+#[derive(Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Config {
+    #[serde(rename = "type")]
+    kind: String,
+    name: String,
+    cmd: String,
+    args: Vec<String>,
+    envs: BTreeMap<String, String>,
+    env_keys: Vec<String>,
+    uri: String,
+    headers: BTreeMap<String, String>,
+    timeout: Option<u64>,
+}
+
+/// Adds one to a session, or to all. What comes back as it was shown, or changed, was shown without its secrets and
+/// keeps them.
+pub async fn add(desk: &Services, peer: &Peer, session: Option<SessionId>, config: &Value) -> Result<(), ServiceError> {
+    let (name, entry) = entry(config).map_err(ServiceError::BadParams)?;
+    match is_as_shown(desk, peer, session, config).await? {
+        true => extension_changes::restore(desk, &peer.caller, session, &name).await,
+        false => {
+            let entry = extension_changes::keeping(desk, &peer.caller, session, &name, entry).await?;
+            extension_changes::add(desk, &peer.caller, session, &name, entry).await
+        }
+    }
+}
+
+/// True if this is what we show of one that is known there.
+async fn is_as_shown(
+    desk: &Services,
+    peer: &Peer,
+    session: Option<SessionId>,
+    given: &Value,
+) -> Result<bool, ServiceError> {
+    let known = extension_changes::known(desk, &peer.caller, session).await?;
+    let Some(spec) = known.iter().find(|spec| spec.name == name(given)) else { return Ok(false) };
+    let shown = match session {
+        Some(session) => in_session(desk, &sessions::own(desk, peer, session).await?, spec),
+        None => everywhere_to(&peer.caller, spec),
+    };
+    Ok(is_same(given, &shown))
+}
+
+fn is_same(given: &Value, shown: &Value) -> bool {
+    let read = |config: &Value| serde_json::from_value::<Config>(config.clone());
+    matches!((read(given), read(shown)), (Ok(given), Ok(shown)) if given == shown)
+}
+
+/// Those that are known for every session, each with whether it is used; our own tools first.
+pub fn known(desk: &Services, caller: &Caller) -> Vec<(Value, bool)> {
+    let servers = desk.extensions.switches().into_iter().map(|(spec, on)| (everywhere_to(caller, &spec), on));
+    let ours = desk.extensions.built_in_switches().into_iter().map(|(known, on)| (built_in(known), on));
+    ours.chain(servers).collect()
+}
+
+/// Those of a session, without secrets; our own tools first.
+pub fn of_session(desk: &Services, view: &SessionView) -> Vec<Value> {
+    let ours = desk.extensions.built_ins(view);
+    let servers = desk.extensions.specs(view);
+    ours.iter().map(built_in).chain(servers.iter().map(|spec| in_session(desk, view, spec))).collect()
+}
+
+/// Those of every session, in the same form.
+pub fn everywhere(desk: &Services, caller: &Caller) -> Vec<Value> {
+    let ours = desk.extensions.built_ins_everywhere();
+    let servers = desk.extensions.everywhere();
+    ours.iter().map(built_in).chain(servers.iter().map(|spec| everywhere_to(caller, spec))).collect()
+}
+
+/// How a server of every session is shown to this caller.
+fn everywhere_to(caller: &Caller, spec: &Spec) -> Value {
+    if caller.is_owner() { config(spec) } else { lent(spec) }
+}
+
+/// How a session's server is shown to the session's principal.
+fn in_session(desk: &Services, view: &SessionView, spec: &Spec) -> Value {
+    let own = view.owner == Principal::owner() || desk.extensions.is_own(view, &spec.name);
+    if own { config(spec) } else { lent(spec) }
+}
+
+/// A server that the owner lends to everybody's sessions: which program or address it is, with which arguments and
+/// which keys, is the owner's business. The name alone brings it back where it was taken away.
+fn lent(spec: &Spec) -> Value {
+    json!({
+        "type": "platform", "name": spec.name, "display_name": spec.name, "bundled": true,
+        "description": "configured by the owner of this server",
+    })
+}
+
+/// Its name in a list of configurations.
+pub fn name(config: &Value) -> &str {
+    config["name"].as_str().unwrap_or_default()
+}
+
+/// A configuration that can be written down.
+pub fn without_secrets(mut config: Value) -> Value {
+    for field in ["envs", "headers"] {
+        if config.get(field).is_some() {
+            config[field] = json!({});
+        }
+    }
+    config
+}
+
+fn entry(config: &Value) -> Result<(String, Entry), String> {
+    let config: Config = serde_json::from_value(config.clone()).map_err(|error| error.to_string())?;
+    if config.name.is_empty() {
+        return Err("missing field `name`".to_owned());
+    }
+    let timeout = config.timeout.map(|seconds| Span(Duration::from_secs(seconds)));
+    let common = Entry { timeout, env_keys: config.env_keys, ..Entry::default() };
+    let entry = match config.kind.as_str() {
+        "stdio" => Entry { command: Some(config.cmd.into()), args: config.args, env: config.envs, ..common },
+        "streamable_http" => Entry { url: Some(config.uri), headers: config.headers, ..common },
+        // Only a name: one of our own, or one that the settings file has.
+        "" | "builtin" | "platform" => Entry::default(),
+        other => return Err(format!("extensions of this type are not supported: {other}")),
+    };
+    Ok((config.name, entry))
+}
+
+/// Tools of our own, as goose shows its own.
+fn built_in(built_in: BuiltIn) -> Value {
+    let kind = match built_in {
+        BuiltIn::Developer | BuiltIn::Memory => "builtin",
+        BuiltIn::Todo | BuiltIn::Skills | BuiltIn::Apps | BuiltIn::Summon => "platform",
+    };
+    let mut title = built_in.name().to_owned();
+    title[..1].make_ascii_uppercase();
+    json!({
+        "type": kind, "name": built_in.name(), "display_name": title, "bundled": true,
+        "description": built_in.description(),
+    })
+}
+
+fn config(spec: &Spec) -> Value {
+    let timeout = spec.patience.as_secs();
+    match &spec.transport {
+        Transport::Stdio { command, args, env } => json!({
+            "type": "stdio", "name": spec.name, "description": "", "cmd": command, "args": args, "envs": {},
+            "env_keys": env.iter().map(|(name, _)| name).collect::<Vec<_>>(), "timeout": timeout, "bundled": false,
+        }),
+        Transport::Http { .. } => json!({
+            "type": "streamable_http", "name": spec.name, "description": "", "uri": spec.place(), "headers": {},
+            "envs": {}, "env_keys": [], "timeout": timeout, "bundled": false,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn configurations_are_read_and_shown_without_their_secrets() {
+        let given = json!({
+            "type": "stdio", "name": "files", "description": "x", "cmd": "npx", "args": ["-y"],
+            "envs": {"KEY": "hush"}, "timeout": 5, "available_tools": [], "bundled": null,
+        });
+        let (name, entry) = entry(&given).unwrap();
+        let spec = entry.spec(&name, &gander_models::Keys::default(), gander_mcp::Reach::Anywhere).unwrap();
+        let shown = config(&spec);
+        assert_eq!((&shown["cmd"], &shown["env_keys"], &shown["timeout"]), (&json!("npx"), &json!(["KEY"]), &json!(5)));
+        assert!(!shown.to_string().contains("hush"));
+    }
+
+    #[test]
+    fn other_types_are_refused_with_a_reason() {
+        let refused = |config: Value| entry(&config).map(|_| ()).unwrap_err();
+        assert!(refused(json!({"type": "sse", "name": "old", "uri": "http://x"})).contains("sse"));
+        assert!(refused(json!({"type": "inline_python", "name": "code", "code": "1"})).contains("inline_python"));
+        assert_eq!(refused(json!({"type": "stdio", "cmd": "x"})), "missing field `name`");
+    }
+}

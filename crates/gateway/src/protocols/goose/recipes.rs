@@ -1,0 +1,158 @@
+//! Recipes as goose's clients keep them: saved under an id, listed, given a slash command, made from a conversation.
+
+use gander_agent::recipe::{self, Recipe, Values};
+use gander_domain::{ServiceError, SessionView};
+use gander_services::Services;
+use gander_services::errors::unavailable;
+use gander_services::recipes::apply::flawed;
+use gander_services::user_store::{Book, Shelf};
+use gander_store::clock;
+use serde_json::{Value, json};
+
+use super::{config, sessions};
+use crate::Peer;
+
+/// Longer ids name nothing.
+const LONGEST_ID: usize = 128;
+
+/// Commands that are ours.
+const OWN: [&str; 3] = ["clear", "title", "compact"];
+
+/// A recipe that can be used.
+pub fn check(value: &Value) -> Result<Recipe, ServiceError> {
+    recipe::from_value(value.clone()).map_err(|flaw| flawed(&flaw))
+}
+
+/// The recipe in a text, as it was written.
+pub fn parse(content: &str) -> Result<Value, ServiceError> {
+    recipe::parse_whole(content).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
+}
+
+/// The recipe in a link, as it was written.
+pub fn decode(link: &str) -> Result<Value, ServiceError> {
+    recipe::decode(link).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
+}
+
+/// A recipe as the text of a file.
+pub fn yaml(value: &Value) -> Result<String, ServiceError> {
+    check(value)?;
+    recipe::yaml(value).map_err(|flaw| flawed(&flaw))
+}
+
+/// Everything that somebody saved, by id.
+pub async fn manifests(desk: &Services, peer: &Peer) -> Result<Vec<Value>, ServiceError> {
+    let saved = config::saved(desk, peer, Shelf::Recipe).await?;
+    let slashes = config::saved(desk, peer, Shelf::Slash).await?;
+    let cron = |id: &str| desk.schedules.get(&peer.caller.principal, id).map(|state| state.job.cron);
+    let manifest = |(id, saved): (&String, &Value)| {
+        json!({
+            "id": id, "recipe": saved["recipe"], "file_path": format!("{id}.json"),
+            "last_modified": saved["last_modified"], "schedule_cron": cron(id), "slash_command": slashes.get(id),
+        })
+    };
+    Ok(saved.iter().map(manifest).collect())
+}
+
+/// The saved recipe of this id.
+pub async fn saved(desk: &Services, peer: &Peer, id: &str) -> Result<Option<Value>, ServiceError> {
+    let saved = config::saved(desk, peer, Shelf::Recipe).await?.remove(id);
+    Ok(saved.map(|saved| saved["recipe"].clone()))
+}
+
+/// Saves a recipe; gives its id.
+pub async fn save(desk: &Services, peer: &Peer, recipe: Value, id: Option<String>) -> Result<String, ServiceError> {
+    let title = check(&recipe)?.title;
+    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| slug(&title));
+    if id.len() > LONGEST_ID || id.contains(['/', '\\', '\0']) || id.starts_with('.') {
+        return Err(ServiceError::BadParams(format!("id must be a plain name of at most {LONGEST_ID} bytes")));
+    }
+    let at = gander_wire::goose::session::time(clock::now());
+    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+    let kept = json!({ "recipe": recipe, "last_modified": at });
+    book.put(Shelf::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
+    desk.recipes.changed(&peer.caller.principal);
+    Ok(id)
+}
+
+/// Forgets a recipe and its slash command; false if there is none.
+pub async fn delete(desk: &Services, peer: &Peer, id: &str) -> Result<bool, ServiceError> {
+    config::forget(desk, peer, Shelf::Slash, id).await?;
+    let forgotten = config::forget(desk, peer, Shelf::Recipe, id).await?;
+    desk.recipes.changed(&peer.caller.principal);
+    Ok(forgotten)
+}
+
+/// Gives a recipe a slash command, or takes it away; false if there is no such recipe.
+pub async fn set_slash(desk: &Services, peer: &Peer, id: &str, name: Option<&str>) -> Result<bool, ServiceError> {
+    if saved(desk, peer, id).await?.is_none() {
+        return Ok(false);
+    }
+    match name.map(|name| name.trim().trim_start_matches('/')).filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+            if OWN.contains(&name) || name.len() > 64 || !name.chars().all(plain) {
+                return Err(ServiceError::BadParams(format!("not a name for a slash command: {name:?}")));
+            }
+            config::save(desk, peer, Shelf::Slash, id, json!(name)).await?;
+        }
+        None => drop(config::forget(desk, peer, Shelf::Slash, id).await?),
+    }
+    desk.recipes.changed(&peer.caller.principal);
+    Ok(true)
+}
+
+/// Values that a client gives as JSON.
+pub fn values(given: &serde_json::Map<String, Value>) -> Values {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    given.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// The text with `{{ key }}` replaced by values, for prompts that somebody kept.
+pub fn filled(text: &Value, values: &Value) -> Value {
+    let (Some(text), Some(values)) = (text.as_str(), values.as_object()) else { return text.clone() };
+    Value::String(values.iter().fold(text.to_owned(), |text, (key, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.replace(&format!("{{{{ {key} }}}}"), &value).replace(&format!("{{{{{key}}}}}"), &value)
+    }))
+}
+
+/// A recipe that begins as a session did; none if nothing was said in it.
+pub async fn of_session(
+    desk: &Services,
+    view: &SessionView,
+    author: Option<&Value>,
+) -> Result<Option<Value>, ServiceError> {
+    let messages = sessions::transcript(desk, view.session).await?.messages();
+    Ok(from_conversation(view.title.as_deref().unwrap_or("Untitled"), &messages, author))
+}
+
+fn from_conversation(name: &str, messages: &[Value], author: Option<&Value>) -> Option<Value> {
+    let said = |message: &Value| -> Option<String> {
+        let texts: Vec<&str> =
+            message["content"].as_array()?.iter().filter_map(|piece| piece["text"].as_str()).collect();
+        (message["role"] == "user" && !texts.is_empty()).then(|| texts.join("\n"))
+    };
+    // What people said is no template.
+    let plain = |text: &String| text.replace("{{", "{ {").replace("{%", "{ %").replace("{#", "{ #");
+    let prompts: Vec<String> = messages.iter().filter_map(said).map(|text| plain(&text)).collect();
+    let first = prompts.first()?;
+    let mut recipe = json!({
+        "version": "1.0.0", "title": plain(&name.to_owned()), "prompt": first,
+        "description": first.lines().next().filter(|line| !line.trim().is_empty()).unwrap_or(name),
+        "activities": prompts.iter().skip(1).take(8).collect::<Vec<_>>(), "extensions": [],
+    });
+    if let Some(author) = author.filter(|author| author.is_object()) {
+        recipe["author"] = author.clone();
+    }
+    Some(recipe)
+}
+
+/// A name that can stand in an address.
+fn slug(title: &str) -> String {
+    let letters =
+        title.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' });
+    let words: Vec<String> =
+        letters.collect::<String>().split('-').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    let slug = words.join("-");
+    if slug.is_empty() { "recipe".to_owned() } else { slug.chars().take(60).collect() }
+}

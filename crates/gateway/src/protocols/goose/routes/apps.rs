@@ -1,0 +1,65 @@
+//! Apps as goose's clients keep them.
+
+use axum::extract::Path;
+use axum::response::{Html, IntoResponse};
+use bytes::Bytes;
+use gander_services::apps::AppError;
+use gander_services::artifacts::ArtifactError;
+use gander_services::errors::unavailable;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Caller, Fault, bad, json_answer, read};
+
+/// `GET /agent/list_apps`: each with its page.
+pub(crate) async fn list(caller: Caller) -> Answer {
+    let (desk, principal) = (caller.desk(), &caller.peer.caller.principal);
+    let mut apps: Vec<Value> = Vec::new();
+    for app in desk.apps.list(principal).await? {
+        let mut shown = app.shown();
+        shown["text"] = json!(desk.apps.read(principal, &app.name, None).await?.1);
+        apps.push(shown);
+    }
+    json_answer(json!({ "apps": apps }))
+}
+
+/// `GET /agent/export_app/{name}`.
+pub(crate) async fn export(caller: Caller, Path(name): Path<String>) -> Answer {
+    let (_, html) = caller.desk().apps.read(&caller.peer.caller.principal, &name, None).await?;
+    // The page is somebody's program: it must not run as one of ours.
+    let mut response = Html(html).into_response();
+    let policy = http::HeaderValue::from_static("sandbox");
+    response.headers_mut().insert(http::header::CONTENT_SECURITY_POLICY, policy);
+    Ok(response)
+}
+
+/// `POST /agent/import_app`.
+pub(crate) async fn import(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Import {
+        html: String,
+    }
+    let Import { html } = read(&body)?;
+    let name = caller.desk().apps.import(&caller.peer.caller.principal, html).await?;
+    let message = format!("App '{name}' imported");
+    Ok((StatusCode::CREATED, axum::Json(json!({ "name": name, "message": message }))).into_response())
+}
+
+impl From<AppError> for Fault {
+    fn from(error: AppError) -> Self {
+        match error {
+            AppError::Missing(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
+            AppError::Taken(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
+            AppError::BadName(_) | AppError::BadPage(_) => bad(error.to_string()),
+            AppError::Kept(ArtifactError::Store(error)) => unavailable(&error).into(),
+            AppError::Kept(error @ ArtifactError::TooLarge(_)) => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())
+            }
+            AppError::Kept(error @ ArtifactError::BadName(..)) => bad(error.to_string()),
+            AppError::Kept(error @ ArtifactError::Full) => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string())
+            }
+        }
+    }
+}

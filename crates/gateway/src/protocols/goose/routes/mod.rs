@@ -1,0 +1,300 @@
+//! goose's REST as of 1.35, with the forms of 1.8 to 1.39 and what a branch of it added.
+
+mod absent;
+mod agent;
+mod apps;
+mod chat;
+mod config;
+mod recipes;
+mod schedule;
+mod sessions;
+mod stream;
+mod tools;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Path};
+use axum::response::{IntoResponse, Response};
+use axum::routing::on;
+use bytes::Bytes;
+use gander_domain::caller::Scope;
+use gander_domain::{CommandError, ServiceError, SessionId, show};
+use gander_services::Services;
+use gander_wire::check::holds_nul;
+use http::StatusCode;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::chat::Wrong;
+use crate::Peer;
+use crate::http::body;
+use crate::http::error::problem;
+use crate::http::routes::{Access, Payload, Route, Size, Verb};
+use crate::http::site::Site;
+
+const READ: Access = Access::Token(Scope::Read);
+const PROMPT: Access = Access::Token(Scope::Prompt);
+const APPROVE: Access = Access::Token(Scope::Approve);
+const SMALL: Payload = Payload::Json(Size::Small);
+const LARGE: Payload = Payload::Json(Size::Prompt);
+
+const ABSENT: crate::http::Serve = |verb| on(verb, absent::not_here);
+
+/// goose's table.
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/reply", PROMPT, LARGE, |verb| on(verb, chat::reply)),
+    Route::post("/sessions/{id}/reply", PROMPT, LARGE, |verb| on(verb, chat::session_reply)),
+    Route::get("/sessions/{id}/events", READ, |verb| on(verb, chat::events)),
+    Route::post("/sessions/{id}/cancel", PROMPT, SMALL, |verb| on(verb, chat::cancel)),
+    Route::post("/action-required/tool-confirmation", APPROVE, SMALL, |verb| on(verb, chat::confirm)),
+    Route::post("/confirm", APPROVE, SMALL, |verb| on(verb, chat::confirm)),
+    Route::get("/sessions", READ, |verb| on(verb, sessions::list)),
+    Route::get("/sessions/search", READ, |verb| on(verb, sessions::search)),
+    Route::get("/sessions/insights", READ, |verb| on(verb, sessions::insights)),
+    Route::post("/sessions/import", PROMPT, LARGE, |verb| on(verb, sessions::import)),
+    delete("/sessions/{id}", PROMPT, |verb| on(verb, sessions::delete)),
+    put("/sessions/{id}/name", PROMPT, |verb| on(verb, sessions::rename)),
+    put("/sessions/{id}/user_recipe_values", PROMPT, |verb| on(verb, sessions::recipe_values)),
+    Route::get("/sessions/{id}/export", READ, |verb| on(verb, sessions::export)),
+    Route::get("/sessions/{id}/extensions", READ, |verb| on(verb, sessions::extensions)),
+    Route::post("/sessions/{id}/fork", PROMPT, SMALL, |verb| on(verb, sessions::fork)),
+    Route::post("/sessions/{id}/clear", PROMPT, Payload::None, |verb| on(verb, sessions::clear)),
+    Route::post("/sessions/{id}/messages", PROMPT, LARGE, |verb| on(verb, sessions::add_message)),
+    Route::post("/sessions/{id}/recipe", PROMPT, Payload::None, |verb| on(verb, sessions::recipe)),
+    Route::post("/agent/start", PROMPT, SMALL, |verb| on(verb, agent::start)),
+    Route::post("/agent/resume", PROMPT, SMALL, |verb| on(verb, agent::resume)),
+    Route::post("/agent/restart", PROMPT, SMALL, |verb| on(verb, agent::restart)),
+    Route::post("/agent/stop", PROMPT, SMALL, |verb| on(verb, agent::stop)),
+    Route::post("/agent/update_provider", PROMPT, SMALL, |verb| on(verb, agent::update_provider)),
+    Route::post("/agent/update_session", PROMPT, SMALL, |verb| on(verb, agent::update_session)),
+    Route::post("/agent/update_from_session", PROMPT, SMALL, |verb| on(verb, agent::update_from_session)),
+    Route::post("/agent/update_working_dir", PROMPT, SMALL, |verb| on(verb, agent::update_working_dir)),
+    Route::get("/agent/tools", READ, |verb| on(verb, agent::tools)),
+    Route::post("/agent/add_extension", PROMPT, SMALL, |verb| on(verb, agent::add_extension)),
+    Route::post("/agent/extensions", PROMPT, SMALL, |verb| on(verb, agent::add_extension)),
+    Route::post("/agent/remove_extension", PROMPT, SMALL, |verb| on(verb, agent::remove_extension)),
+    Route::get("/agent/list_apps", READ, |verb| on(verb, apps::list)),
+    Route::get("/agent/export_app/{name}", READ, |verb| on(verb, apps::export)),
+    Route::post("/agent/import_app", PROMPT, LARGE, |verb| on(verb, apps::import)),
+    Route::get("/agent/prompts", READ, |verb| on(verb, config::prompts)),
+    Route::post("/agent/prompts", PROMPT, SMALL, |verb| on(verb, config::use_prompt)),
+    Route::get("/config", READ, |verb| on(verb, config::all)),
+    Route::post("/config/read", READ, SMALL, |verb| on(verb, config::read_key)),
+    Route::post("/config/upsert", PROMPT, SMALL, |verb| on(verb, config::upsert)),
+    Route::post("/config/remove", PROMPT, SMALL, |verb| on(verb, config::remove)),
+    Route::get("/config/extensions", READ, |verb| on(verb, config::extensions)),
+    Route::get("/config/providers", READ, |verb| on(verb, config::providers)),
+    Route::get("/config/providers/{name}/models", READ, |verb| on(verb, config::models)),
+    Route::post("/config/providers/{name}/model-info", READ, SMALL, |verb| on(verb, config::model_info)),
+    Route::post("/config/canonical-model-info", READ, SMALL, |verb| on(verb, config::canonical_model_info)),
+    Route::get("/config/provider-catalog", READ, |verb| on(verb, config::catalog)),
+    Route::get("/config/provider-catalog/{id}", READ, |verb| on(verb, config::catalog_entry)),
+    Route::post("/config/set_provider", PROMPT, SMALL, |verb| on(verb, config::set_provider)),
+    Route::post("/config/check_provider", READ, SMALL, |verb| on(verb, config::check_provider)),
+    Route::get("/config/prompts", READ, |verb| on(verb, config::templates)),
+    Route::get("/config/slash_commands", READ, |verb| on(verb, config::slash_commands)),
+    Route::get("/config/validate", READ, |verb| on(verb, config::validate)),
+    Route::get("/system_info", READ, |verb| on(verb, config::system_info)),
+    Route::post("/telemetry/event", READ, SMALL, |verb| on(verb, config::telemetry)),
+    Route::post("/recipes/create", PROMPT, SMALL, |verb| on(verb, recipes::create)),
+    Route::post("/recipes/encode", READ, SMALL, |verb| on(verb, recipes::encode)),
+    Route::post("/recipes/decode", READ, SMALL, |verb| on(verb, recipes::decode)),
+    Route::post("/recipes/scan", READ, SMALL, |verb| on(verb, recipes::scan)),
+    Route::get("/recipes/list", READ, |verb| on(verb, recipes::list)),
+    Route::post("/recipes/save", PROMPT, SMALL, |verb| on(verb, recipes::save)),
+    Route::post("/recipes/delete", PROMPT, SMALL, |verb| on(verb, recipes::delete)),
+    Route::post("/recipes/parse", READ, SMALL, |verb| on(verb, recipes::parse)),
+    Route::post("/recipes/slash-command", PROMPT, SMALL, |verb| on(verb, recipes::slash_command)),
+    Route::post("/recipes/schedule", PROMPT, SMALL, |verb| on(verb, recipes::schedule)),
+    Route::post("/recipes/to-yaml", READ, SMALL, |verb| on(verb, recipes::to_yaml)),
+    Route::get("/schedule/list", READ, |verb| on(verb, schedule::list)),
+    Route::post("/schedule/create", PROMPT, SMALL, |verb| on(verb, schedule::create)),
+    put("/schedule/{id}", PROMPT, |verb| on(verb, schedule::update)),
+    delete("/schedule/delete/{id}", PROMPT, |verb| on(verb, schedule::delete)),
+    Route::post("/schedule/{id}/run_now", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::run_now)),
+    Route::post("/schedule/{id}/pause", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::pause)),
+    Route::post("/schedule/{id}/unpause", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::unpause)),
+    Route::post("/schedule/{id}/kill", PROMPT, Payload::Any(Size::Small), |verb| on(verb, schedule::kill)),
+    Route::get("/schedule/{id}/inspect", READ, |verb| on(verb, schedule::inspect)),
+    Route::get("/schedule/{id}/sessions", READ, |verb| on(verb, schedule::sessions)),
+    Route::post("/agent/call_tool", APPROVE, SMALL, |verb| on(verb, tools::call_tool)),
+    Route::post("/agent/read_resource", READ, SMALL, |verb| on(verb, tools::read_resource)),
+    Route::post("/agent/set_container", PROMPT, SMALL, ABSENT),
+    Route::post("/config/permissions", PROMPT, SMALL, ABSENT),
+    Route::post("/config/extensions", PROMPT, SMALL, |verb| on(verb, config::add_extension)),
+    delete("/config/extensions/{name}", PROMPT, |verb| on(verb, config::remove_extension)),
+    Route::post("/config/custom-providers", PROMPT, SMALL, ABSENT),
+    Route::post("/sessions/import/nostr", PROMPT, SMALL, ABSENT),
+    Route::post("/sessions/{id}/share/nostr", PROMPT, SMALL, ABSENT),
+    Route::post("/sessions/{id}/sampling/message", PROMPT, SMALL, ABSENT),
+    Route::get("/diagnostics/{id}", READ, ABSENT),
+    Route::get("/tunnel/status", READ, ABSENT),
+    Route::post("/tunnel/start", PROMPT, Payload::None, ABSENT),
+    Route::post("/tunnel/stop", PROMPT, Payload::None, ABSENT),
+    Route::get("/dictation/config", READ, ABSENT),
+    Route::get("/dictation/models", READ, ABSENT),
+    Route::post("/dictation/transcribe", PROMPT, LARGE, ABSENT),
+    Route::get("/local-inference/models", READ, ABSENT),
+    Route::get("/local-inference/search", READ, ABSENT),
+];
+
+const fn delete(path: &'static str, access: Access, serve: crate::http::Serve) -> Route {
+    Route { verb: Verb::Delete, ..Route::get(path, access, serve) }
+}
+
+const fn put(path: &'static str, access: Access, serve: crate::http::Serve) -> Route {
+    Route { verb: Verb::Put, ..Route::post(path, access, SMALL, serve) }
+}
+
+/// Who calls, and what stands behind the door.
+pub(crate) struct Caller {
+    pub(crate) site: Arc<Site>,
+    pub(crate) identity: gander_domain::caller::Caller,
+    pub(crate) peer: Peer,
+}
+
+impl Caller {
+    fn desk(&self) -> &Arc<Services> {
+        &self.site.services
+    }
+}
+
+impl FromRequestParts<Arc<Site>> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Response> {
+        let Some(identity) = parts.extensions.get::<gander_domain::caller::Caller>().cloned() else {
+            return Err(problem(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed"));
+        };
+        if body::is_foreign(&parts.headers) {
+            return Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be UTF-8").into_response());
+        }
+        let peer = Peer::new(identity.clone());
+        Ok(Self { site: Arc::clone(site), identity, peer })
+    }
+}
+
+/// The session in an address. An id that we cannot have made is the id of none.
+pub(crate) struct Named(SessionId);
+
+impl FromRequestParts<Arc<Site>> for Named {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Fault> {
+        let path = Path::<String>::from_request_parts(parts, site).await;
+        let id = path.ok().and_then(|Path(text)| text.parse().ok());
+        id.map(Self).ok_or_else(no_session)
+    }
+}
+
+/// What is answered, or why not.
+pub(crate) type Answer = Result<Response, Fault>;
+
+/// A refusal as goose words it.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    status: StatusCode,
+    message: String,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: show::visible(&message.into()) }
+    }
+}
+
+impl IntoResponse for Fault {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "message": self.message }))).into_response()
+    }
+}
+
+impl From<ServiceError> for Fault {
+    fn from(refusal: ServiceError) -> Self {
+        let status = match &refusal {
+            ServiceError::UnknownSession(_) => return no_session(),
+            ServiceError::Command(CommandError::QueueFull(_)) => StatusCode::TOO_MANY_REQUESTS,
+            ServiceError::Command(CommandError::RunActive(_) | CommandError::RunAwaiting(_)) => StatusCode::CONFLICT,
+            ServiceError::Command(CommandError::NoSuchRun(_) | CommandError::NoSuchQuestion(_)) => {
+                StatusCode::NOT_FOUND
+            }
+            ServiceError::Command(_) | ServiceError::BadWorkspace(_) | ServiceError::BadParams(_) => {
+                StatusCode::BAD_REQUEST
+            }
+            ServiceError::UnknownMethod(_) => StatusCode::NOT_IMPLEMENTED,
+            ServiceError::AuthRequired => StatusCode::UNAUTHORIZED,
+            ServiceError::Forbidden(_) | ServiceError::Denied(_) => StatusCode::FORBIDDEN,
+            ServiceError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ServiceError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, refusal.to_string())
+    }
+}
+
+impl From<Wrong> for Fault {
+    fn from(wrong: Wrong) -> Self {
+        let text = wrong.to_string();
+        match wrong {
+            Wrong::Refused(refusal) => refusal.into(),
+            Wrong::Message(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
+            Wrong::BadAction(_) => bad(text),
+            Wrong::NoQuestion(_) => Self::new(StatusCode::NOT_FOUND, text),
+            Wrong::KeyReused(_) => Self::new(StatusCode::CONFLICT, text),
+        }
+    }
+}
+
+fn no_session() -> Fault {
+    Fault::new(StatusCode::NOT_FOUND, "Session not found")
+}
+
+fn bad(message: impl Into<String>) -> Fault {
+    Fault::new(StatusCode::BAD_REQUEST, message)
+}
+
+fn json_answer(value: Value) -> Answer {
+    Ok(Json(value).into_response())
+}
+
+fn empty() -> Answer {
+    Ok(StatusCode::OK.into_response())
+}
+
+/// Reads a body: what is no JSON is a bad request, what has another form or no store can hold cannot be processed.
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Fault> {
+    let unprocessable = |text: String| Fault::new(StatusCode::UNPROCESSABLE_ENTITY, text);
+    let value: Value = serde_json::from_slice(body).map_err(|error| match error.to_string() {
+        text if text.starts_with("number out of range") => unprocessable(text),
+        text => bad(format!("not JSON: {text}")),
+    })?;
+    if holds_nul(&value) {
+        return Err(unprocessable("NUL in a text".to_owned()));
+    }
+    serde_json::from_value(value).map_err(|error| unprocessable(error.to_string()))
+}
+
+/// Reads a body that is sent to the address of a session: if it names a session, then this one.
+fn read_for<T: DeserializeOwned>(session: SessionId, body: &Bytes) -> Result<T, Fault> {
+    let value: Value = read(body)?;
+    let named = ["session_id", "sessionId"].iter().filter_map(|name| value.get(name)).find(|named| !named.is_null());
+    if named.is_some_and(|named| named.as_str().and_then(|id| id.parse().ok()) != Some(session)) {
+        return Err(bad("session_id of the body and the session of the address differ"));
+    }
+    serde_json::from_value(value).map_err(|error| Fault::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))
+}
+
+/// How many of a list are wanted: a number from 1 on. More than `most` are never given at once.
+fn limit(said: Option<&str>, most: usize) -> Result<Option<usize>, Fault> {
+    let Some(said) = said else { return Ok(None) };
+    match said.parse::<u32>() {
+        Ok(0) | Err(_) => Err(bad(format!("limit must be a number from 1 to {most}"))),
+        Ok(limit) => Ok(Some((limit as usize).min(most))),
+    }
+}
+
+/// Reads an answer to a question: what has another form is as bad a request as what is no JSON.
+fn read_answer<T: DeserializeOwned>(body: &Bytes) -> Result<T, Fault> {
+    read(body).map_err(|fault| bad(fault.message))
+}

@@ -1,0 +1,114 @@
+//! Tools and resources of a session's MCP servers, used by a person's client without the agent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gander_domain::{Part, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult};
+use gander_mcp::Servers;
+use gander_store::clock::SystemIds;
+use gander_wire::goose::output;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Caller, Fault, json_answer, no_session, read};
+use crate::protocols::goose::sessions;
+
+/// How long a server that sleeps may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Progress that nobody reads.
+const SIGNALS: usize = 16;
+
+/// `POST /agent/call_tool`: the caller decides, so nobody is asked. The built-in tools are the agent's own.
+pub(crate) async fn call_tool(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Call {
+        session_id: String,
+        name: String,
+        #[serde(default)]
+        arguments: Value,
+    }
+    caller.identity.may_call_tool().map_err(|denied| Fault::new(StatusCode::FORBIDDEN, denied.to_string()))?;
+    let Call { session_id, name, arguments } = read(&body)?;
+    let servers = servers(&caller, &session_id).await?;
+    let arguments = if arguments.is_null() { json!({}) } else { arguments };
+    let call = servers.describe(ToolCallId::make(&mut SystemIds), &name, &arguments);
+    let call = call.ok_or_else(|| match caller.desk().tools.iter().any(|tool| tool.name == name) {
+        true => Fault::new(StatusCode::FORBIDDEN, format!("only the agent uses this tool: {name}")),
+        false => Fault::new(StatusCode::NOT_FOUND, format!("no such tool: {name}")),
+    })?;
+    let result = match call {
+        Ok(call) => run(&servers, &call).await?,
+        Err(misfit) => misfit,
+    };
+    json_answer(output::tool_result(&result))
+}
+
+/// `POST /agent/read_resource`.
+pub(crate) async fn read_resource(caller: Caller, body: Bytes) -> Answer {
+    #[derive(Deserialize)]
+    struct Wanted {
+        session_id: String,
+        extension_name: String,
+        uri: String,
+    }
+    let Wanted { session_id, extension_name, uri } = read(&body)?;
+    let servers = servers(&caller, &session_id).await?;
+    let missing = || Fault::new(StatusCode::NOT_FOUND, format!("no such resource: {uri}"));
+    let arguments = json!({ "server": extension_name, "uri": uri });
+    let result = run(&servers, &reading(arguments)).await.map_err(|_| missing())?;
+    let text = result.content.iter().find_map(|content| match content {
+        ToolContent::Part { part: Part::Resource { mime, text: Some(text), .. } } => Some((mime.clone(), text.clone())),
+        ToolContent::Part { part: Part::Text { text } } => Some((None, text.clone())),
+        ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
+    });
+    match (result.end, text) {
+        (ToolEnd::Completed, Some((mime, text))) => {
+            let mut answer = json!({ "uri": uri, "text": text });
+            if let Some(mime) = mime {
+                answer["mimeType"] = json!(mime);
+            }
+            json_answer(answer)
+        }
+        (ToolEnd::Completed, None) => Err(Fault::new(StatusCode::FAILED_DEPENDENCY, "the resource is no text")),
+        (ToolEnd::Failed | ToolEnd::Rejected | ToolEnd::Cancelled | ToolEnd::Interrupted, _) => Err(missing()),
+    }
+}
+
+/// Reading is itself a tool, under a name that no server's tool can have.
+fn reading(arguments: Value) -> ToolCall {
+    ToolCall {
+        id: ToolCallId::make(&mut SystemIds),
+        name: "read_resource".to_owned(),
+        title: "read_resource".to_owned(),
+        kind: ToolKind::Read,
+        arguments,
+        locations: Vec::new(),
+        idempotent: true,
+    }
+}
+
+/// A caller who hangs up stops what it called.
+async fn run(servers: &Servers, call: &ToolCall) -> Result<ToolResult, Fault> {
+    let (signals, mut heard) = mpsc::channel(SIGNALS);
+    let cancel = CancellationToken::new();
+    let _stop = cancel.clone().drop_guard();
+    let deaf = async { while heard.recv().await.is_some() {} };
+    let gone = || Fault::new(StatusCode::FAILED_DEPENDENCY, "the extension is gone");
+    let (result, ()) = tokio::join!(servers.run(call, signals, cancel), deaf);
+    result.ok_or_else(gone)
+}
+
+async fn servers(caller: &Caller, session: &str) -> Result<Arc<Servers>, Fault> {
+    let session = session.parse().map_err(|_| no_session())?;
+    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
+    let servers = caller.desk().extensions.of(&view);
+    servers.wake();
+    let ready = tokio::time::timeout(PATIENCE, servers.started()).await;
+    ready.map_err(|_| Fault::new(StatusCode::FAILED_DEPENDENCY, "an extension is not ready"))?;
+    Ok(servers)
+}

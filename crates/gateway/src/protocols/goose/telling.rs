@@ -1,0 +1,108 @@
+//! What the streams of goose's clients tell of a log.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use gander_domain::{Entry, Event, ResetReason, RunId, Seq, SessionView};
+use gander_store::{Form, Limit, Store, StoreError};
+use gander_wire::goose::{Transcript, output};
+use serde_json::{Value, json};
+
+use crate::sse::{Frames, Reading};
+
+/// One run, as the answer to its prompt.
+pub struct Reply {
+    view: SessionView,
+    run: RunId,
+    over: bool,
+}
+
+impl Reply {
+    /// The run as told by what follows this view.
+    pub fn new(view: SessionView, run: RunId) -> Self {
+        Self { view, run, over: false }
+    }
+
+    /// What an entry says to who asked.
+    pub fn read(&mut self, entry: &Entry) -> Vec<Value> {
+        let own = entry.run == Some(self.run) && !self.over;
+        let mut events = Vec::new();
+        if own || (entry.run.is_none() && self.is_active()) {
+            events.extend(output::project(&self.view, entry));
+            events.extend(output::extras(&self.view, entry));
+        }
+        self.over |= own && matches!(entry.event, Event::RunEnded { .. });
+        self.view.apply(entry);
+        events
+    }
+
+    /// True if the run has ended.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    fn is_active(&self) -> bool {
+        self.view.run.as_ref().is_some_and(|active| active.id == self.run)
+    }
+}
+
+/// A whole session, for clients that listen before and after they ask.
+pub struct Bus {
+    /// The run that is under way, for who comes in the middle of it.
+    pub active: Option<RunId>,
+    /// The session before the next entry.
+    pub view: SessionView,
+    /// Where it is read again when its history begins anew.
+    pub store: Arc<dyn Store>,
+    /// What people see of it, while that is told.
+    pub transcript: Option<Transcript>,
+}
+
+impl Reading for Bus {
+    fn begin(&mut self, frames: &mut Frames) {
+        if let Some(run) = self.active {
+            frames.aside(&output::active_requests(&[run.to_string()]));
+        }
+    }
+
+    fn read(&mut self, entry: &Entry, frames: &mut Frames) {
+        let anew = self.transcript.take().map(|mut transcript| {
+            transcript.apply(entry);
+            output::update_conversation(transcript.messages())
+        });
+        for mut event in output::project(&self.view, entry).into_iter().chain(anew) {
+            if let Some(run) = entry.run {
+                event["chat_request_id"] = json!(run);
+                event["request_id"] = json!(run);
+            }
+            frames.event(&event);
+        }
+        self.view.apply(entry);
+    }
+
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn lacks(&self, entry: &Entry) -> bool {
+        matches!(&entry.event, Event::HistoryReset { reason, .. } if *reason != ResetReason::Compacted)
+    }
+
+    fn restore(&mut self, upto: Seq) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (mut transcript, mut place) = (Transcript::default(), Seq::ZERO);
+            while place < upto {
+                let page = self.store.read(self.view.session, place, Limit::default(), Form::Joined).await?;
+                let Some(last) = page.last() else { break };
+                place = last.seq;
+                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| transcript.apply(entry));
+            }
+            self.transcript = Some(transcript);
+            Ok(())
+        })
+    }
+
+    fn lost(&mut self, frames: &mut Frames) {
+        frames.aside(&output::error("the session is no more, reload the conversation"));
+    }
+}

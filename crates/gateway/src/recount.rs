@@ -1,0 +1,71 @@
+//! What was said in a session as one list, read from its log while the list is taken.
+
+use std::sync::Arc;
+
+use gander_domain::spoken::Hidden;
+use gander_domain::{Entry, Seq, SessionId};
+use gander_store::{Form, Limit, Store, StoreError};
+use serde_json::Value;
+
+/// What one look into the log takes.
+const PIECE: Limit = Limit { entries: 256, bytes: 32 * 1024 };
+
+/// What a protocol makes of a log, item by item.
+pub trait Recount: Send + 'static {
+    /// What an entry says, whether or not it was taken back later.
+    fn tell(&mut self, entry: &Entry) -> Vec<Value>;
+
+    /// What is said after the last entry.
+    fn end(&mut self) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+/// A list that is made while it is taken.
+pub struct Items<R> {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    recount: R,
+    hidden: Hidden,
+    place: Seq,
+    end: Seq,
+    over: bool,
+}
+
+impl<R: Recount> Items<R> {
+    /// Looks through the log once for what was taken back: that is not said.
+    pub async fn of(store: &Arc<dyn Store>, session: SessionId, recount: R) -> Result<Self, StoreError> {
+        let (mut hidden, mut end) = (Hidden::default(), Seq::ZERO);
+        loop {
+            let page = store.read(session, end, PIECE, Form::Joined).await?;
+            let Some(last) = page.last() else { break };
+            end = last.seq;
+            page.iter().for_each(|entry| hidden.note(entry));
+        }
+        Ok(Self { store: Arc::clone(store), session, recount, hidden, place: Seq::ZERO, end, over: false })
+    }
+
+    /// Some more of it; nothing once it is over.
+    pub async fn next(&mut self) -> Result<Option<Vec<Value>>, StoreError> {
+        if self.over {
+            return Ok(None);
+        }
+        let page = match self.place < self.end {
+            true => self.store.read(self.session, self.place, PIECE, Form::Joined).await?,
+            false => Vec::new(),
+        };
+        let Some(last) = page.last() else {
+            self.over = true;
+            return Ok(Some(self.recount.end()));
+        };
+        self.place = last.seq;
+        let mut items = Vec::new();
+        for entry in page.iter().take_while(|entry| entry.seq <= self.end) {
+            let told = self.recount.tell(entry);
+            if !self.hidden.hides(entry.seq) {
+                items.extend(told);
+            }
+        }
+        Ok(Some(items))
+    }
+}

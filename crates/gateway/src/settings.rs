@@ -1,0 +1,147 @@
+//! The settings of the network: where it listens, what each protocol does, how much is too much.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use gander_services::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+/// The network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSection {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Further names in the Host header.
+    pub allowed_hosts: Vec<String>,
+    /// Further web origins.
+    pub allowed_origins: Vec<String>,
+    /// Below which folders others than the owner on this machine may choose where a session works.
+    pub roots: Vec<PathBuf>,
+    /// How long a reply that nobody reads goes on.
+    pub reply_grace: Span,
+    /// May the network name programs to start?
+    pub allow_remote_commands: bool,
+    /// Doors that need no token on this machine.
+    pub open: Vec<Door>,
+    /// May they also answer questions there?
+    pub open_approve: bool,
+    /// Can messages of sessions be read by their address alone?
+    pub forward_resources: bool,
+    /// Where histories of sessions may be fetched, besides public addresses.
+    pub resource_peers: Vec<String>,
+    /// Are there agents for checking clients?
+    pub conformance_agents: bool,
+}
+
+/// The A2A door.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct A2aSection {
+    /// The agent behind `/a2a`; absent: the first.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The address that cards name; absent: the one that the caller used.
+    #[serde(default)]
+    pub public_url: Option<String>,
+    /// Do cards speak to clients of 0.3 too?
+    pub v03: bool,
+    /// Is gRPC spoken, and on the cards?
+    pub grpc: bool,
+    /// Receivers of push notifications in private networks.
+    pub push_allow: Vec<String>,
+    /// Are cards signed?
+    pub sign: bool,
+    /// The file of the key that signs them; absent: one of our own making.
+    #[serde(default)]
+    pub signing_key: Option<String>,
+}
+
+/// The ADK door.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdkSection {
+    /// Under which user sessions of other doors are seen.
+    pub user: String,
+    /// What happens to a run whose client leaves.
+    pub on_leave: OnLeave,
+    /// Pieces that come within this time are sent as one.
+    pub join: Span,
+    /// The folder of an installed web page.
+    #[serde(default)]
+    pub ui: Option<PathBuf>,
+    /// As adk2goose did: a first run makes its session, and a turn's last event says that it is over. No setting.
+    #[serde(skip)]
+    pub like_adk2goose: bool,
+}
+
+/// What happens to a run whose client leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLeave {
+    /// It goes on.
+    Continue,
+    /// It is cancelled.
+    Cancel,
+}
+
+/// A protocol whose clients may be unable to send a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Door {
+    /// The Agent Communication Protocol.
+    AcpRest,
+    /// Agent to Agent.
+    A2a,
+    /// The Agent Development Kit.
+    Adk,
+}
+
+impl fmt::Display for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AcpRest => "acp-rest",
+            Self::A2a => "a2a",
+            Self::Adk => "adk",
+        })
+    }
+}
+
+/// How much is too much.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Body of a request.
+    pub body: Bytes,
+    /// Body of a request with a prompt.
+    pub prompt_body: Bytes,
+    /// Header, all lines.
+    pub header_size: Bytes,
+    /// Header lines.
+    pub header_lines: usize,
+    /// Address of a request.
+    pub uri: Bytes,
+    /// Line of a line-delimited protocol.
+    pub line: Bytes,
+    /// Time for a header.
+    pub header_time: Span,
+    /// Time for a body.
+    pub body_time: Span,
+    /// How long an answer waits for a reader that takes nothing of it.
+    pub stalled_reader: Span,
+    /// Requests per token from elsewhere, in the long run.
+    pub requests_per_second: u32,
+    /// Requests per token from elsewhere, at once.
+    pub request_burst: u32,
+    /// Requests per token from this machine, in the long run.
+    pub local_requests_per_second: u32,
+    /// Requests per token from this machine, at once.
+    pub local_request_burst: u32,
+    /// Wrong tokens per address.
+    pub bad_tokens_per_minute: u32,
+    /// Connections at once.
+    pub connections: usize,
+    /// Streams and WebSockets per token from elsewhere, at once.
+    pub streams: usize,
+    /// Streams and WebSockets per token from this machine, at once.
+    pub local_streams: usize,
+    /// Idle sessions in memory, all together.
+    pub idle_sessions: Bytes,
+}

@@ -1,0 +1,195 @@
+//! What a server may ask of us: news, questions to people, a model's answer, the session's folders.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use gander_domain::{Ask, Reply, Severity};
+use gander_tools::Redactor;
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    InputRequest, InputRequests, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+    ProgressNotificationParam, Root, RootsCapabilities, SamplingCapability, UrlElicitationCapability,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::audience::Seat;
+use super::calls::Calls;
+use super::sampling;
+use super::seats::Seats;
+
+/// Complaints of one connection that people are shown.
+const MOST_NOTICES: u32 = 20;
+
+/// Our end of one connection.
+#[derive(Clone)]
+pub(super) struct Handler {
+    /// The server's name.
+    pub name: String,
+    pub seats: Seats,
+    /// Several sessions use the server.
+    pub shared: bool,
+    pub calls: Arc<Calls>,
+    /// The session's folders, as addresses.
+    pub roots: Arc<[String]>,
+    pub redactor: Redactor,
+    /// Rung when the server's lists changed.
+    pub changed: Arc<Notify>,
+    /// The connection is over: nobody waits for answers any more.
+    pub gone: CancellationToken,
+    pub notices: Arc<AtomicU32>,
+}
+
+impl Handler {
+    /// Answers to what a server wants to know before it goes on with a call of this session.
+    pub(super) async fn answers(&self, seat: &Seat, requests: InputRequests) -> BTreeMap<String, Value> {
+        let mut answers = BTreeMap::new();
+        for (key, request) in requests {
+            let answer = match request {
+                InputRequest::Elicitation(request) => json!(self.elicit(Some(seat), request.params).await),
+                InputRequest::CreateMessage(request) => match self.sample(Some(seat), request.params).await {
+                    Ok(result) => json!(result),
+                    Err(error) => json!({ "error": error }),
+                },
+                InputRequest::ListRoots(_) => json!(self.folders()),
+                _ => Value::Null,
+            };
+            answers.insert(key, answer);
+        }
+        answers
+    }
+
+    /// Whom a question is put to that names no call: the session whose calls are under way. A server that several
+    /// use while none or more than one of them calls it gets no answer, for it could be the wrong one's.
+    fn asked(&self) -> Option<Seat> {
+        if self.shared { self.calls.caller() } else { self.seats.first() }
+    }
+
+    async fn elicit(&self, seat: Option<&Seat>, params: ElicitRequestParams) -> ElicitResult {
+        let Some(seat) = seat else { return ElicitResult::new(ElicitationAction::Cancel) };
+        let (message, ask) = match params {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                (message, Ask::Form { schema: json!(requested_schema) })
+            }
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } if is_web(&url) => {
+                (message, Ask::Visit { url })
+            }
+            ElicitRequestParams::UrlElicitationParams { .. } | _ => {
+                return ElicitResult::new(ElicitationAction::Decline);
+            }
+        };
+        let _thinking = self.calls.question();
+        match seat.ask(&format!("{} asks: {message}", self.name), ask, self.calls.asker()).await {
+            Reply::Filled { content } => ElicitResult::new(ElicitationAction::Accept).with_content(content),
+            Reply::Declined => ElicitResult::new(ElicitationAction::Decline),
+            Reply::Chosen { .. } | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
+                ElicitResult::new(ElicitationAction::Cancel)
+            }
+        }
+    }
+
+    async fn sample(
+        &self,
+        seat: Option<&Seat>,
+        params: CreateMessageRequestParams,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let nobody = || ErrorData::invalid_request("it is not clear which session's model is wanted", None);
+        let _thinking = self.calls.question();
+        sampling::sample(&self.name, seat.ok_or_else(nobody)?, params, self.calls.asker()).await
+    }
+
+    fn folders(&self) -> ListRootsResult {
+        ListRootsResult::new(self.roots.iter().map(Root::new).collect())
+    }
+
+    fn complaint(&self, severity: Severity, params: &LoggingMessageNotificationParam) {
+        if self.notices.fetch_add(1, Ordering::SeqCst) >= MOST_NOTICES {
+            return;
+        }
+        let text = params.data.as_str().map_or_else(|| params.data.to_string(), str::to_owned);
+        let text = self.redactor.text(&text);
+        self.seats.notice(severity, &format!("{} says: {text}", self.name));
+    }
+
+    /// What comes first: the answer, or the end of whoever asked.
+    async fn unless_gone<T>(&self, context: &RequestContext<RoleClient>, answer: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.gone.cancelled() => None,
+            () = context.ct.cancelled() => None,
+            answer = answer => Some(answer),
+        }
+    }
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::new());
+        elicitation.url = Some(UrlElicitationCapability::new());
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(elicitation);
+        capabilities.sampling = Some(SamplingCapability::default());
+        capabilities.roots = Some(RootsCapabilities::default());
+        ClientConfig::new(capabilities, Implementation::new("gander", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let seat = self.asked();
+        let answer = self.unless_gone(&context, self.sample(seat.as_ref(), params)).await;
+        answer.unwrap_or_else(|| Err(ErrorData::internal_error("nobody waits for it any more", None)))
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(self.folders())
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let seat = self.asked();
+        let answer = self.unless_gone(&context, self.elicit(seat.as_ref(), params)).await;
+        Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.calls.progress(&params);
+    }
+
+    async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+        match params.level {
+            LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => {}
+            LoggingLevel::Warning => self.complaint(Severity::Warning, &params),
+            LoggingLevel::Error | LoggingLevel::Critical | LoggingLevel::Alert | LoggingLevel::Emergency => {
+                self.complaint(Severity::Error, &params);
+            }
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+}
+
+/// People are sent to nothing but web pages.
+fn is_web(url: &str) -> bool {
+    reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+}

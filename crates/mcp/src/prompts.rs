@@ -1,0 +1,81 @@
+//! Prompts of servers, as a person calls them: `/server:prompt and what it wants to know`.
+
+use std::sync::Arc;
+
+use gander_domain::Part;
+use gander_tools::Limits;
+use rmcp::model::{GetPromptRequestParams, GetPromptResponse};
+use serde_json::{Map, Value};
+
+use super::catalogue::PromptSpec;
+use super::content;
+use super::server::Server;
+
+impl PromptSpec {
+    /// What people type after a slash.
+    pub fn command(&self) -> String {
+        format!("{}:{}", self.server, self.name)
+    }
+}
+
+/// What a prompt says, filled in with the words after its name.
+pub(super) async fn fill(
+    servers: &[Arc<Server>],
+    prompt: &PromptSpec,
+    words: &str,
+    limits: &Limits,
+) -> Result<Vec<Part>, String> {
+    let server = servers.iter().find(|server| server.name == prompt.server).ok_or("the server is gone")?;
+    let arguments = arguments(prompt, words)?;
+    let line = server.line().await?;
+    let params = GetPromptRequestParams::new(prompt.name.clone()).with_arguments(arguments);
+    let answer = line.peer.get_prompt_once(params).await.map_err(|error| line.noted(error).to_string())?;
+    let GetPromptResponse::Complete(result) = answer else {
+        return Err("the server wants to know more first, which a prompt cannot tell it".to_owned());
+    };
+    Ok(content::parts(result.messages.into_iter().map(|message| message.content), limits))
+}
+
+/// `name=value` for each, or one word for each in order; the last takes the rest.
+fn arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value>, String> {
+    let known = |word: &str| {
+        let (name, value) = word.split_once('=')?;
+        prompt.arguments.iter().any(|argument| argument.name == name).then(|| (name.to_owned(), Value::from(value)))
+    };
+    let named: Option<Map<String, Value>> = words.split_whitespace().map(known).collect();
+    let given = match named {
+        Some(named) if !named.is_empty() => named,
+        Some(_) | None => {
+            let words = words.trim().splitn(prompt.arguments.len().max(1), char::is_whitespace).map(str::trim);
+            let pairs = prompt.arguments.iter().zip(words.filter(|word| !word.is_empty()));
+            pairs.map(|(argument, word)| (argument.name.clone(), Value::from(word))).collect()
+        }
+    };
+    match prompt.arguments.iter().find(|argument| argument.required && !given.contains_key(&argument.name)) {
+        Some(missing) => Err(format!("the prompt {} wants to know: {}", prompt.command(), missing.name)),
+        None => Ok(given),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::catalogue::PromptArgument;
+    use super::*;
+
+    fn prompt() -> PromptSpec {
+        let argument = |name: &str, required| PromptArgument { name: name.to_owned(), description: None, required };
+        let arguments = vec![argument("city", true), argument("state", false)];
+        PromptSpec { server: "s".to_owned(), name: "p".to_owned(), description: String::new(), arguments }
+    }
+
+    #[test]
+    fn words_fill_in_a_prompt() {
+        let filled = |words: &str| arguments(&prompt(), words).map(Value::Object);
+        assert_eq!(filled("Bern"), Ok(json!({"city": "Bern"})));
+        assert_eq!(filled(" Bern  the old town "), Ok(json!({"city": "Bern", "state": "the old town"})));
+        assert_eq!(filled("state=BE city=Bern"), Ok(json!({"state": "BE", "city": "Bern"})));
+        assert_eq!(filled(""), Err("the prompt s:p wants to know: city".to_owned()));
+    }
+}

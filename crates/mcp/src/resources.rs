@@ -1,0 +1,119 @@
+//! Resources of servers, as two tools: one lists them, one reads one.
+
+use std::sync::Arc;
+
+use gander_domain::{Part, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use gander_tools::Limits;
+use gander_tools::output::{clip, limited};
+use rmcp::model::{ReadResourceRequestParams, ReadResourceResponse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::audience::line;
+use super::content;
+use super::server::Server;
+
+const LIST: &str = "list_resources";
+const READ: &str = "read_resource";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    server: String,
+    uri: String,
+}
+
+/// The two tools, if any server has resources.
+pub(super) fn specs(servers: &[Arc<Server>]) -> Vec<ToolSpec> {
+    if !servers.iter().any(|server| has_any(server)) {
+        return Vec::new();
+    }
+    let spec = |name: &str, description: &str, schema| ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        schema,
+    };
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let read = json!({
+        "type": "object",
+        "properties": {"server": text("The server's name, from the list"), "uri": text("The resource's address, from the list or made from a template")},
+        "required": ["server", "uri"],
+    });
+    vec![
+        spec(
+            LIST,
+            "Lists the resources that MCP servers offer, and templates of further ones.",
+            json!({"type": "object", "properties": {}}),
+        ),
+        spec(READ, "Reads one resource of an MCP server.", read),
+    ]
+}
+
+/// Describes a call of one of the two; `None` if it is neither.
+pub(super) fn describe(id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+    let title = match name {
+        LIST => "List the resources of MCP servers".to_owned(),
+        READ => match Wanted::deserialize(arguments) {
+            Ok(Wanted { server, uri }) => line(&format!("Read {uri} of {server}")),
+            Err(error) => return Some(Err(failed(format!("arguments do not fit the tool: {error}")))),
+        },
+        _ => return None,
+    };
+    let kind = ToolKind::Read;
+    let (name, arguments) = (name.to_owned(), arguments.clone());
+    Some(Ok(ToolCall { id, name, title, kind, arguments, locations: Vec::new(), idempotent: true }))
+}
+
+/// Runs a call of one of the two; `None` if it is neither.
+pub(super) async fn run(servers: &[Arc<Server>], call: &ToolCall, limits: &Limits) -> Option<ToolResult> {
+    match call.name.as_str() {
+        LIST => Some(list(servers, limits)),
+        READ => Some(read(servers, &call.arguments, limits).await.unwrap_or_else(failed)),
+        _ => None,
+    }
+}
+
+fn list(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
+    let lines = servers.iter().flat_map(|server| {
+        let catalogue = server.view().catalogue;
+        let resources = catalogue
+            .resources
+            .iter()
+            .map(|resource| (resource.uri.clone(), resource.name.clone(), resource.description.clone()));
+        let templates = catalogue.templates.iter().map(|template| {
+            (template.uri_template.clone(), format!("{} (template)", template.name), template.description.clone())
+        });
+        let row = |(uri, name, description): (String, String, Option<String>)| {
+            format!("{}\t{uri}\t{name}\t{}", server.name, description.unwrap_or_default())
+        };
+        resources.chain(templates).map(row).collect::<Vec<_>>()
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    ToolResult::text(ToolEnd::Completed, clip(format!("server\turi\tname\tdescription\n{text}"), limits.result))
+}
+
+async fn read(servers: &[Arc<Server>], arguments: &Value, limits: &Limits) -> Result<ToolResult, String> {
+    let Wanted { server, uri } = Wanted::deserialize(arguments).map_err(|error| error.to_string())?;
+    let server =
+        servers.iter().find(|known| known.name == server).ok_or_else(|| format!("no such server: {server}"))?;
+    let line = server.line().await?;
+    let answer = line.peer.read_resource_once(ReadResourceRequestParams::new(uri)).await;
+    let ReadResourceResponse::Complete(result) = answer.map_err(|error| line.noted(error).to_string())? else {
+        return Err("the server wants to know more first, which reading cannot tell it".to_owned());
+    };
+    let parts = limited(result.contents.into_iter().map(content::resource), limits);
+    Ok(ToolResult { end: ToolEnd::Completed, content: parts.into_iter().map(shown).collect(), raw: None })
+}
+
+fn shown(part: Part) -> ToolContent {
+    ToolContent::Part { part }
+}
+
+fn has_any(server: &Server) -> bool {
+    let catalogue = server.view().catalogue;
+    !catalogue.resources.is_empty() || !catalogue.templates.is_empty()
+}
+
+fn failed(text: impl Into<String>) -> ToolResult {
+    ToolResult::text(ToolEnd::Failed, text)
+}

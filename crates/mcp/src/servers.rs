@@ -1,0 +1,481 @@
+//! A session's servers, as its runs use them.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gander_domain::{
+    Ask, Choice, ChoiceKind, Part, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind,
+    ToolResult, ToolSpec,
+};
+use gander_tools::permission::show;
+use gander_tools::sandbox::{Network, Sandbox};
+use gander_tools::{BuiltIns, Environment, Limits, Redactor, Signal};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::audience::{Attendance, Audience, News, Seat, line};
+use super::calls::{CallError, ToolUse};
+use super::catalogue::{Offered, PromptSpec};
+use super::link::Ground;
+use super::login::Keyring;
+use super::network::{self, NetworkBook, Networks};
+use super::pins::{self, PinBook, Pins};
+use super::pool::{Lease, Sharing};
+use super::server::{Phase, Server, Times};
+use super::spec::Spec;
+use super::{again, content, invite, names, prompts, resources};
+
+/// A session's servers. Dropping it ends them all.
+pub struct Servers {
+    servers: Mutex<Vec<Lease>>,
+    sharing: Sharing,
+    ground: Ground,
+    limits: Limits,
+    pins: Arc<dyn PinBook>,
+    times: Times,
+    /// Changed tools that the run under way was asked about.
+    asked: Mutex<HashSet<String>>,
+    /// Which of our own tools are on beside theirs.
+    built_ins: Mutex<BuiltIns>,
+}
+
+/// What surrounds a session's servers: the server knows, they must not look.
+pub struct Circumstances {
+    /// Where programs are started.
+    pub workspace: PathBuf,
+    /// Further folders of the session.
+    pub folders: Vec<PathBuf>,
+    /// What programs find around them.
+    pub environment: Environment,
+    /// Puts fences around programs.
+    pub sandbox: Sandbox,
+    /// Whether programs find the network without a word in their entry.
+    pub network: Network,
+    /// Which of them a person gave it to.
+    pub networks: Arc<dyn NetworkBook>,
+    /// How much a result may hold.
+    pub limits: Limits,
+    /// Hides secrets in everything that is shown.
+    pub redactor: Redactor,
+    /// What tools were when they were first seen.
+    pub pins: Arc<dyn PinBook>,
+    /// Tokens of the session's owner.
+    pub keyring: Keyring,
+    /// With whom servers are shared whose entries say so.
+    pub sharing: Sharing,
+    /// How long a server may take from its start to its lists.
+    pub start: Duration,
+    /// A server that nobody needs for so long sleeps.
+    pub idle: Duration,
+}
+
+/// How one server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name before its tools.
+    pub name: String,
+    /// Where it is, without secrets.
+    pub place: String,
+    /// How it is.
+    pub condition: Condition,
+    /// Its tools on offer, by our names.
+    pub tools: Vec<String>,
+    /// Its tools that changed and that nobody approved of, by its own names.
+    pub changed: Vec<String>,
+}
+
+/// How a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// It starts when it is needed.
+    Asleep,
+    /// It is being started.
+    Starting,
+    /// It works.
+    Ready,
+    /// It wants a login first.
+    Locked,
+    /// It does not, for this reason.
+    Failed(String),
+}
+
+impl Default for Servers {
+    /// None.
+    fn default() -> Self {
+        Self::new(
+            Vec::new(),
+            Circumstances {
+                workspace: PathBuf::from("/"),
+                folders: Vec::new(),
+                environment: Environment::default(),
+                sandbox: Sandbox::default(),
+                network: Network::Closed,
+                networks: Arc::new(Networks::default()),
+                limits: Limits::default(),
+                redactor: Redactor::default(),
+                pins: Arc::new(Pins::default()),
+                keyring: Keyring::default(),
+                sharing: Sharing::default(),
+                start: Duration::from_secs(30),
+                idle: Duration::from_secs(600),
+            },
+        )
+    }
+}
+
+impl Servers {
+    /// These servers, all asleep.
+    pub fn new(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
+        let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
+        let Circumstances { sandbox, network, networks, keyring, sharing, .. } = circumstances;
+        let roots =
+            std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
+        let roots = roots.map(String::from).collect();
+        let seat = Seat::default();
+        let cwd = workspace;
+        let ground = Ground { seat, environment, cwd, folders, sandbox, network, networks, roots, redactor, keyring };
+        let servers = Self {
+            servers: Mutex::default(),
+            sharing,
+            ground,
+            limits,
+            pins,
+            times: Times { start, idle },
+            asked: Mutex::default(),
+            built_ins: Mutex::default(),
+        };
+        servers.set(specs);
+        servers
+    }
+
+    /// From now on these. One that is named as it was goes on as it is.
+    pub fn set(&self, specs: Vec<Spec>) {
+        let names = names::servers(specs.iter().map(|spec| spec.name.as_str()));
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut old = std::mem::take(&mut *servers);
+        *servers = specs.into_iter().zip(names).map(|(spec, name)| self.kept_or_new(&mut old, name, spec)).collect();
+    }
+
+    fn kept_or_new(&self, old: &mut Vec<Lease>, name: String, spec: Spec) -> Lease {
+        let same = |lease: &Lease| {
+            let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience, spec.client_id(), spec.shared);
+            let server = &lease.server;
+            server.name == name && likes(&server.spec) == likes(&spec) && server.spec.secrets() == spec.secrets()
+        };
+        match old.iter().position(same) {
+            Some(place) => old.swap_remove(place),
+            None if spec.shared => Lease::shared(name, spec, &self.ground, self.times, &self.sharing),
+            None => Lease::own(name, spec, &self.ground, self.times),
+        }
+    }
+
+    /// From now on these of our own tools are on. A run that is under way hears of it.
+    pub fn lend(&self, built_ins: BuiltIns) {
+        let before = std::mem::replace(&mut *self.lent(), built_ins.clone());
+        if before != built_ins {
+            self.ground.seat.tell(News::Tools);
+        }
+    }
+
+    /// Which of our own tools are on.
+    pub fn built_ins(&self) -> BuiltIns {
+        self.lent().clone()
+    }
+
+    fn lent(&self) -> MutexGuard<'_, BuiltIns> {
+        self.built_ins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    /// True if none of them runs.
+    pub fn are_asleep(&self) -> bool {
+        self.all().iter().all(|server| matches!(server.view().phase, Phase::Asleep | Phase::Locked | Phase::Failed(_)))
+    }
+
+    /// Starts all of them, in the background.
+    pub fn wake(&self) {
+        self.all().iter().for_each(|server| server.want());
+    }
+
+    /// Somebody logged in at this server: where it waits for that, it goes on.
+    pub fn unlocked(&self, spec: &Spec) {
+        let waits =
+            |server: &&Arc<Server>| server.view().phase == Phase::Locked && server.spec.identity() == spec.identity();
+        self.all().iter().filter(waits).for_each(|server| server.want());
+    }
+
+    /// Until each is ready or has failed. They are wanted by this.
+    pub async fn settled(&self) {
+        let all = self.all();
+        futures::future::join_all(all.iter().map(|server| server.settled())).await;
+    }
+
+    /// Until each was tried once. They are wanted by this; those that are down are tried again beside.
+    pub async fn started(&self) {
+        let all = self.all();
+        futures::future::join_all(all.iter().map(|server| server.started())).await;
+    }
+
+    /// From now on this run hears what they say; first, which of them do not work, unless the session knows.
+    pub fn attend(&self, audience: Audience) -> Attendance {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let attendance = self.ground.seat.take(audience);
+        for server in self.all() {
+            if let Some(outage) = server.view().outage {
+                self.ground.seat.tell_outage(&server.name, &outage);
+            }
+        }
+        self.review();
+        attendance
+    }
+
+    /// Asks the people behind the run that listens; with nobody there the answer is `Cancelled`.
+    pub async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply {
+        self.ground.seat.ask(title, ask, origin).await
+    }
+
+    /// Asks about tools that are not what they were, for logins and for the network. Each is asked about once in a run.
+    pub fn review(&self) {
+        for server in self.all().into_iter().filter(|server| server.view().offline) {
+            if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("network {}", server.name)) {
+                tokio::spawn(network::offer(self.ground.clone(), server));
+            }
+        }
+        for server in self.all().into_iter().filter(|server| server.view().phase == Phase::Locked) {
+            if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("login {}", server.name)) {
+                tokio::spawn(invite::invite(self.ground.clone(), server));
+            }
+        }
+        for (server, offered) in self.offered().into_iter().filter(|(server, offered)| !self.holds(server, offered)) {
+            let fresh = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(offered.definition.clone());
+            if fresh {
+                tokio::spawn(approve(self.ground.seat.clone(), Arc::clone(&self.pins), server, offered));
+            }
+        }
+    }
+
+    /// The tools on offer, as a model sees them.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let tools = self.usable().into_iter().map(|(_, offered)| offered.spec);
+        tools.chain(resources::specs(&self.all())).collect()
+    }
+
+    /// What the servers say about themselves, by name.
+    pub fn instructions(&self) -> Vec<(String, String)> {
+        let said = |server: Arc<Server>| Some((server.name.clone(), server.view().catalogue.instructions.clone()?));
+        self.all().into_iter().filter_map(said).collect()
+    }
+
+    /// The prompts on offer.
+    pub fn prompts(&self) -> Vec<PromptSpec> {
+        self.all().iter().flat_map(|server| server.view().catalogue.prompts.clone()).collect()
+    }
+
+    /// What a person's prompt becomes: `/server:prompt words` is what that prompt says, anything else stays.
+    pub async fn expanded(&self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
+        let [Part::Text { text }] = parts.as_slice() else { return Ok(parts) };
+        let Some(typed) = text.trim().strip_prefix('/') else { return Ok(parts) };
+        let (name, words) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
+        match self.prompts().into_iter().find(|prompt| prompt.command() == name) {
+            Some(prompt) => prompts::fill(&self.all(), &prompt, words, &self.limits).await,
+            None => Ok(parts),
+        }
+    }
+
+    /// How each of them is.
+    pub fn standing(&self) -> Vec<Standing> {
+        self.all().iter().map(|server| self.stands(server)).collect()
+    }
+
+    /// Describes a call of one of their tools; `None` if it is none of theirs.
+    pub fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+        let Some((server, offered)) = self.tool(name) else {
+            return resources::describe(id, name, arguments).filter(|_| self.has_resources());
+        };
+        let Some(given) = fields(arguments) else {
+            return Some(Err(ToolResult::text(ToolEnd::Failed, "arguments do not fit the tool: an object is wanted")));
+        };
+        let size = arguments.to_string().len();
+        if size > self.limits.arguments {
+            let text = format!("arguments are longer than {} bytes: {size}", self.limits.arguments);
+            return Some(Err(ToolResult::text(ToolEnd::Failed, text)));
+        }
+        Some(Ok(ToolCall {
+            id,
+            name: name.to_owned(),
+            title: title(&server.name, &offered, &given),
+            // What a server says about its tools is a hint and opens no door, here or at a client.
+            kind: ToolKind::Other,
+            arguments: arguments.clone(),
+            locations: Vec::new(),
+            idempotent: false,
+        }))
+    }
+
+    /// Runs a call that was described before and may run now; `None` if it is none of theirs.
+    pub async fn run(
+        &self,
+        call: &ToolCall,
+        signals: mpsc::Sender<Signal>,
+        cancel: CancellationToken,
+    ) -> Option<ToolResult> {
+        let Some((server, offered)) = self.tool(&call.name) else { return self.resource(call, &cancel).await };
+        let arguments = fields(&call.arguments).unwrap_or_default();
+        let patience = server.spec.patience;
+        let Offered { tool, definition, repeatable, .. } = offered;
+        let seat = self.ground.seat.clone();
+        let wanted = ToolUse { seat, tool, arguments, definition, repeatable, patience, signals, cancel };
+        let mut result = match again::call(&server, &wanted).await {
+            Ok(result) => content::result(result, &self.limits),
+            Err(error) => ToolResult::text(end(&error), error.to_string()),
+        };
+        if result.end == ToolEnd::Failed
+            && let Some(advice) = self.ground.advice(&server.spec, &said(&result))
+        {
+            result.content.push(ToolContent::Part { part: Part::text(format!("[{advice}]")) });
+        }
+        self.ground.redactor_for(&server.spec).result(&mut result);
+        Some(result)
+    }
+
+    /// Asks whether the program behind a call that failed for want of the network may have it; true if it has it now.
+    /// A yes is remembered.
+    pub async fn opened_network(&self, call: &ToolCall, result: &ToolResult, cancel: &CancellationToken) -> bool {
+        let Some((server, _)) = self.tool(&call.name) else { return false };
+        let missed = result.end == ToolEnd::Failed && self.ground.advice(&server.spec, &said(result)).is_some();
+        if !missed {
+            return false;
+        }
+        let title = network::title(&server.spec);
+        let yes = tokio::select! {
+            biased;
+            () = cancel.cancelled() => false,
+            reply = self.ask(&title, network::question(), QuestionOrigin::Held) => reply.allows(),
+        };
+        if yes {
+            network::grant(&self.ground, &server.spec);
+            server.renew().await;
+        }
+        yes
+    }
+
+    async fn resource(&self, call: &ToolCall, cancel: &CancellationToken) -> Option<ToolResult> {
+        let all = self.all();
+        let mut result = tokio::select! {
+            biased;
+            () = cancel.cancelled() => ToolResult::text(ToolEnd::Cancelled, "cancelled"),
+            result = resources::run(&all, call, &self.limits) => result?,
+        };
+        all.iter().for_each(|server| self.ground.redactor_for(&server.spec).result(&mut result));
+        Some(result)
+    }
+
+    fn has_resources(&self) -> bool {
+        !resources::specs(&self.all()).is_empty()
+    }
+
+    fn all(&self) -> Vec<Arc<Server>> {
+        let leases = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        leases.iter().map(|lease| Arc::clone(&lease.server)).collect()
+    }
+
+    fn offered(&self) -> Vec<(Arc<Server>, Offered)> {
+        let of = |server: Arc<Server>| {
+            let tools = server.view().catalogue.tools.clone();
+            tools.into_iter().map(move |offered| (Arc::clone(&server), offered))
+        };
+        self.all().into_iter().flat_map(of).collect()
+    }
+
+    fn usable(&self) -> Vec<(Arc<Server>, Offered)> {
+        self.offered().into_iter().filter(|(server, offered)| self.holds(server, offered)).collect()
+    }
+
+    fn tool(&self, name: &str) -> Option<(Arc<Server>, Offered)> {
+        self.usable().into_iter().find(|(_, offered)| offered.spec.name == name)
+    }
+
+    fn holds(&self, server: &Server, offered: &Offered) -> bool {
+        pins::holds(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
+    }
+
+    fn stands(&self, server: &Arc<Server>) -> Standing {
+        let view = server.view();
+        let (tools, changed): (Vec<_>, Vec<_>) =
+            view.catalogue.tools.iter().partition(|offered| self.holds(server, offered));
+        Standing {
+            name: server.name.clone(),
+            place: server.spec.place(),
+            condition: match view.phase {
+                Phase::Asleep => Condition::Asleep,
+                Phase::Starting => Condition::Starting,
+                Phase::Ready => Condition::Ready,
+                Phase::Locked => Condition::Locked,
+                Phase::Failed(reason) => Condition::Failed(reason),
+            },
+            tools: tools.into_iter().map(|offered| offered.spec.name.clone()).collect(),
+            changed: changed.into_iter().map(|offered| offered.tool.clone()).collect(),
+        }
+    }
+}
+
+/// Asks a person whether a changed tool may be used as it is now.
+async fn approve(seat: Seat, pins: Arc<dyn PinBook>, server: Arc<Server>, offered: Offered) {
+    let title = format!(
+        "{} changed its tool {} since it was first used. Use it as it is now? It says: {}",
+        server.name, offered.tool, offered.spec.description
+    );
+    let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
+    let choices = vec![
+        choice("allow_always", "Use the changed tool", ChoiceKind::AllowAlways),
+        choice("reject_once", "Leave it off", ChoiceKind::RejectOnce),
+    ];
+    if seat.ask(&title, Ask::Choose { choices }, QuestionOrigin::Aside).await.allows() {
+        pins.pin(&server.spec.identity(), &offered.tool, &offered.definition);
+        seat.tell(News::Tools);
+    }
+}
+
+/// The texts of a result.
+fn said(result: &ToolResult) -> String {
+    let texts = result.content.iter().filter_map(|content| match content {
+        ToolContent::Part { part: Part::Text { text } } => Some(text.as_str()),
+        ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// What will run, in one line.
+///
+/// The tool's own name and its arguments come first: a title that its server gives it says what the server likes.
+fn title(server: &str, offered: &Offered, arguments: &Map<String, Value>) -> String {
+    let given = if arguments.is_empty() { String::new() } else { format!(" {}", Value::Object(arguments.clone())) };
+    let what = line(&format!("{server}: {}{given}", offered.tool));
+    match offered.title == offered.tool {
+        true => what,
+        false => format!("{what} ({})", show::clipped(&show::line(&offered.title), 120)),
+    }
+}
+
+fn fields(arguments: &Value) -> Option<Map<String, Value>> {
+    match arguments {
+        Value::Object(fields) => Some(fields.clone()),
+        Value::Null => Some(Map::new()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+    }
+}
+
+fn end(error: &CallError) -> ToolEnd {
+    match error {
+        CallError::Cancelled => ToolEnd::Cancelled,
+        CallError::Gone => ToolEnd::Interrupted,
+        CallError::Silent(_) | CallError::Refused(_) | CallError::Unsent => ToolEnd::Failed,
+    }
+}

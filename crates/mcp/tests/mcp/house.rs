@@ -1,0 +1,165 @@
+//! A session's surroundings with scripted servers in it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use gander_domain::{Delta, Growth, Part, ToolCall, ToolCallId, ToolContent, ToolResult};
+use gander_mcp::{
+    Attendance, Audience, Circumstances, Keyring, Networks, News, PinBook, Pins, Servers, Sharing, Spec, Transport,
+};
+use gander_models::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
+use gander_testkit::mcp::command;
+use gander_tools::sandbox::{Network, Sandbox};
+use gander_tools::{Environment, Limits, Redactor, Signal};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// A session with servers, and a run that listens to them.
+pub struct House {
+    pub servers: Servers,
+    pub news: mpsc::Receiver<News>,
+    pub folder: tempfile::TempDir,
+    pub _attendance: Attendance,
+}
+
+/// A scripted server of this temper.
+pub fn spec(name: &str, temper: &str) -> Spec {
+    let (program, args, mut env) = command("server", temper);
+    env.push(("SECRET".to_owned(), "hush-hush-hush".to_owned()));
+    let transport = Transport::Stdio { command: program.into(), args, env };
+    Spec::new(name.to_owned(), transport)
+}
+
+pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
+    Circumstances {
+        workspace: folder.to_owned(),
+        folders: Vec::new(),
+        environment: Environment::default(),
+        sandbox: Sandbox::default(),
+        network: Network::Closed,
+        networks: Arc::new(Networks::default()),
+        limits: Limits::default(),
+        redactor: Redactor::default(),
+        pins,
+        keyring: Keyring::default(),
+        sharing: Sharing::default(),
+        start: Duration::from_secs(30),
+        idle: Duration::from_secs(600),
+    }
+}
+
+/// A run that listens here.
+pub fn audience(news: mpsc::Sender<News>) -> Audience {
+    Audience { news, model: Arc::new(Parrot { info: info() }) }
+}
+
+impl House {
+    pub async fn with(specs: Vec<Spec>) -> Self {
+        Self::pinned(specs, Arc::new(Pins::default())).await
+    }
+
+    pub async fn pinned(specs: Vec<Spec>, pins: Arc<dyn PinBook>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let circumstances = circumstances(folder.path(), pins);
+        Self { folder, ..Self::within(specs, circumstances).await }
+    }
+
+    /// A session in these circumstances.
+    pub async fn within(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let servers = Servers::new(specs, circumstances);
+        servers.settled().await;
+        let (tell, news) = mpsc::channel(64);
+        let attendance = servers.attend(audience(tell));
+        Self { servers, news, folder, _attendance: attendance }
+    }
+
+    pub async fn good() -> Self {
+        Self::with(vec![spec("script", "good")]).await
+    }
+
+    pub fn described(&self, name: &str, arguments: Value) -> ToolCall {
+        let id = ToolCallId::new(Uuid::from_u128(1));
+        self.servers.describe(id, name, &arguments).expect("there is such a tool").expect("its arguments fit")
+    }
+
+    /// Calls a tool, and tells what it showed meanwhile.
+    pub async fn call(&self, name: &str, arguments: Value) -> (ToolResult, Vec<Signal>) {
+        let call = self.described(name, arguments);
+        let (signals, mut heard) = mpsc::channel(64);
+        let result = self.servers.run(&call, signals, CancellationToken::new()).await.expect("there is such a tool");
+        let mut shown = Vec::new();
+        while let Ok(signal) = heard.try_recv() {
+            shown.push(signal);
+        }
+        (result, shown)
+    }
+
+    pub async fn text(&self, name: &str, arguments: Value) -> String {
+        text(&self.call(name, arguments).await.0)
+    }
+
+    pub fn tools(&self) -> Vec<String> {
+        self.servers.specs().into_iter().map(|spec| spec.name).collect()
+    }
+
+    /// The next news that are no change of tools.
+    pub async fn said(&mut self) -> News {
+        loop {
+            match self.news.recv().await.expect("the servers live") {
+                News::Tools => {}
+                other @ (News::Notice(_) | News::Asked { .. } | News::Spent(_)) => return other,
+            }
+        }
+    }
+
+    /// Until the tools changed.
+    pub async fn tools_changed(&mut self) {
+        while !matches!(self.news.recv().await.expect("the servers live"), News::Tools) {}
+    }
+}
+
+pub fn text(result: &ToolResult) -> String {
+    let parts = result.content.iter().map(|content| {
+        let ToolContent::Part { part: Part::Text { text } } = content else { return format!("{content:?}") };
+        text.clone()
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// A model that says one word.
+struct Parrot {
+    info: ModelInfo,
+}
+
+#[async_trait::async_trait]
+impl Model for Parrot {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
+        assert_eq!(request.messages.last().map(|message| message.plain_text()).as_deref(), Some("Say a word"));
+        let usage = Tokens { input: 3, output: 1, ..Tokens::default() };
+        let said = ModelEvent::Delta(Delta { growth: Growth::Text, text: "Polly".into() });
+        let done = ModelEvent::Done(Finish { stop: ModelStop::EndTurn, usage, native: None });
+        Ok(ModelStream::new(futures::stream::iter([Ok(vec![said, done])]).boxed()))
+    }
+}
+
+fn info() -> ModelInfo {
+    ModelInfo {
+        provider: "test".into(),
+        model: "parrot".into(),
+        window: None,
+        max_output: None,
+        images: false,
+        thinking: false,
+        price: None,
+        scripted: false,
+    }
+}

@@ -1,0 +1,125 @@
+//! What servers say and ask by themselves.
+
+use std::sync::Arc;
+
+use gander_domain::{Ask, ChoiceKind, Notice, QuestionOrigin, Reply, Severity, Usage};
+use gander_mcp::{News, Pins};
+use serde_json::{Value, json};
+
+use crate::house::{House, spec};
+
+#[tokio::test]
+async fn a_form_is_filled_in_by_a_person() {
+    let mut house = House::good().await;
+    let call = house.described("script__ask", json!({}));
+    let (signals, _heard) = tokio::sync::mpsc::channel(8);
+    let answer = async {
+        let News::Asked { title, ask, origin, reply } = house.news.recv().await.unwrap() else { panic!("a question") };
+        assert_eq!((title.as_str(), origin), ("script asks: How old?", QuestionOrigin::Held));
+        let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
+        assert_eq!(ask, Ask::Form { schema });
+        reply.send(Reply::Filled { content: json!({"age": 42}) }).unwrap();
+    };
+    let (result, ()) = tokio::join!(house.servers.run(&call, signals, Default::default()), answer);
+    let said: Value = serde_json::from_str(&crate::house::text(&result.unwrap())).unwrap();
+    assert_eq!(said, json!({"action": "accept", "content": {"age": 42}}));
+}
+
+#[tokio::test]
+async fn with_nobody_there_a_form_is_cancelled() {
+    let house = House::good().await;
+    let House { servers, news, _attendance: attendance, .. } = house;
+    drop((news, attendance));
+    let call = servers.describe(gander_domain::ToolCallId::new(uuid::Uuid::nil()), "script__ask", &json!({}));
+    let (signals, _heard) = tokio::sync::mpsc::channel(8);
+    let result = servers.run(&call.unwrap().unwrap(), signals, Default::default()).await.unwrap();
+    assert_eq!(crate::house::text(&result), r#"{"action":"cancel"}"#);
+}
+
+#[tokio::test]
+async fn a_model_is_asked_only_after_a_person_said_yes() {
+    for (kind, expected) in [(ChoiceKind::AllowOnce, "Polly"), (ChoiceKind::RejectOnce, "the user said no")] {
+        let mut house = House::good().await;
+        let call = house.described("script__sample", json!({}));
+        let (signals, _heard) = tokio::sync::mpsc::channel(8);
+        let answer = async {
+            let News::Asked { title, reply, .. } = house.news.recv().await.unwrap() else { panic!("a question") };
+            assert_eq!(title, "script wants to ask the model: Say a word");
+            reply.send(Reply::Chosen { choice: "x".into(), kind }).unwrap();
+        };
+        let (result, ()) = tokio::join!(house.servers.run(&call, signals, Default::default()), answer);
+        let said = crate::house::text(&result.unwrap());
+        assert!(said.contains(expected), "{said}");
+        if kind == ChoiceKind::AllowOnce {
+            let News::Spent(usage) = house.said().await else { panic!("it was paid for") };
+            assert_eq!((usage.input, usage.output), (3, 1));
+            assert_ne!(usage, Usage::default());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_sessions_folders_are_its_roots() {
+    let house = House::good().await;
+    let said: Value = serde_json::from_str(&house.text("script__roots", json!({})).await).unwrap();
+    let folder = format!("file://{}", house.folder.path().display());
+    assert_eq!(said, json!({"roots": [{"uri": folder}]}));
+}
+
+#[tokio::test]
+async fn complaints_reach_people() {
+    let mut house = House::good().await;
+    house.text("script__complain", json!({})).await;
+    let News::Notice(notice) = house.said().await else { panic!("a notice") };
+    let title = "script says: disk is nearly full".to_owned();
+    assert_eq!(notice, Notice { severity: Severity::Error, title, detail: None });
+}
+
+#[tokio::test]
+async fn new_tools_are_there_at_once() {
+    let mut house = House::good().await;
+    house.text("script__grow", json!({})).await;
+    house.tools_changed().await;
+    assert_eq!(house.text("script__grown", json!({})).await, "here");
+}
+
+#[tokio::test]
+async fn a_changed_tool_is_off_until_a_person_approves() {
+    let pins = Arc::new(Pins::default());
+    let mut house = House::pinned(vec![spec("script", "good")], pins).await;
+    assert!(house.tools().contains(&"script__echo".to_owned()));
+    house.text("script__mutate", json!({})).await;
+    house.tools_changed().await;
+    assert!(!house.tools().contains(&"script__echo".to_owned()));
+    assert_eq!(house.servers.standing()[0].changed, ["echo"]);
+    house.servers.review();
+    let News::Asked { title, origin, reply, .. } = house.said().await else { panic!("a question") };
+    assert_eq!(origin, QuestionOrigin::Aside, "the run goes on without it");
+    assert!(title.starts_with("script changed its tool echo since it was first used."), "{title}");
+    reply.send(Reply::Chosen { choice: "allow_always".into(), kind: ChoiceKind::AllowAlways }).unwrap();
+    house.tools_changed().await;
+    assert_eq!(house.text("script__echo", json!({"text": "again"})).await, "again");
+}
+
+#[tokio::test]
+async fn a_prompt_is_a_command() {
+    use gander_domain::Part;
+    let house = House::good().await;
+    assert_eq!(house.servers.prompts()[0].command(), "script:greet");
+    let said = |text: &str| house.servers.expanded(vec![Part::text(text)]);
+    assert_eq!(said("/script:greet Ada").await, Ok(vec![Part::text("Greet Ada warmly.")]));
+    assert_eq!(said("/script:greet").await, Err("the prompt script:greet wants to know: who".to_owned()));
+    assert_eq!(said("/unknown thing").await, Ok(vec![Part::text("/unknown thing")]));
+}
+
+#[tokio::test]
+async fn resources_are_listed_and_read() {
+    let house = House::good().await;
+    let listed = house.text("list_resources", json!({})).await;
+    assert_eq!(listed, "server\turi\tname\tdescription\nscript\tnote://one\tone\t");
+    let (read, _) = house.call("read_resource", json!({"server": "script", "uri": "note://one"})).await;
+    let text = Some("the first note".to_owned());
+    let part = gander_domain::Part::Resource { uri: "note://one".to_owned(), mime: None, text, blob: None };
+    assert_eq!(read.content, [gander_domain::ToolContent::Part { part }]);
+    assert_eq!(house.text("read_resource", json!({"server": "nobody", "uri": "x"})).await, "no such server: nobody");
+}

@@ -1,0 +1,287 @@
+//! A request as a Messages call.
+
+use std::sync::Arc;
+
+use gander_domain::{self as domain, Effort, Part, ToolSpec};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::WIRE;
+use crate::Request;
+use crate::history::{AgentTurn, Piece, Reader, Returned, Turn, long_id, seam};
+use crate::wire::{EffortStyle, Profile};
+use crate::written::items;
+
+/// What an answer may take when nobody knows the model's limit. The wire demands a number.
+const USUAL_OUTPUT: u64 = 16_000;
+/// What is left to speak after the thinking budget.
+const ROOM_TO_SPEAK: u64 = 4_096;
+/// The wire's smallest thinking budget.
+const LEAST_BUDGET: u64 = 1_024;
+
+/// The body of the HTTP request without its conversation, whose list is the end of it.
+pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
+    let info = &profile.info;
+    let end = &request.messages[seam(&request.messages)..];
+    let turns = reader(profile).turns(end);
+    let mut tools: Vec<Tool<'_>> = request.tools.iter().map(Tool::from).collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(CACHE);
+    }
+    let system = (!request.system.is_empty())
+        .then(|| Block { body: Body::Text { text: &request.system }, cache_control: Some(CACHE) });
+    let max_tokens = max_tokens(request, profile);
+    let thinking = thinking(request, profile, max_tokens).filter(|_| !is_amid_thoughtless_tools(&turns));
+    let call = Call {
+        model: &info.model,
+        max_tokens,
+        // A model that thinks takes no temperature, and this wire counts from 0 to 1.
+        temperature: request.temperature.filter(|_| thinking.is_none()).map(|given| given.min(1.0)),
+        system: system.into_iter().collect(),
+        tools,
+        stream: true,
+        thinking,
+        output_config: output_config(request, profile),
+        messages: [],
+    };
+    serde_json::to_vec(&call).expect("strings and JSON values always serialise")
+}
+
+/// The items of a piece of the conversation. The last piece is marked: the next call begins with everything up to it.
+pub fn conversation(
+    pieces: &[Arc<domain::Message>],
+    profile: &Profile,
+    last: Option<&Arc<domain::Message>>,
+    list: &mut Vec<u8>,
+) {
+    let turns = reader(profile).turns(pieces);
+    let mut messages = messages(&turns);
+    if pieces.last().zip(last).is_some_and(|(end, last)| Arc::ptr_eq(end, last)) {
+        mark_last(&mut messages);
+    }
+    items(list, messages);
+}
+
+fn reader(profile: &Profile) -> Reader<'_> {
+    Reader { wire: WIRE, info: &profile.info, native_ids, make_id: long_id }
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    messages: [(); 0],
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Native(&'a Value),
+    Ours(Block<'a>),
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(flatten)]
+    body: Body<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Body<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: &'a Value,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: Vec<Block<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const CACHE: CacheControl = CacheControl { r#type: "ephemeral" };
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Enabled { budget_tokens: u64 },
+    Adaptive { display: &'static str },
+    Disabled,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+impl<'a> From<&'a ToolSpec> for Tool<'a> {
+    fn from(ToolSpec { name, description, schema }: &'a ToolSpec) -> Self {
+        Self { name, description, input_schema: schema, cache_control: None }
+    }
+}
+
+impl<'a> From<Body<'a>> for Item<'a> {
+    fn from(body: Body<'a>) -> Self {
+        Self::Ours(Block { body, cache_control: None })
+    }
+}
+
+/// Tool results and what a person says after them are one message of the user.
+fn messages<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
+    let mut messages: Vec<Message<'a>> = Vec::with_capacity(turns.len());
+    for turn in turns {
+        let (role, content): (_, Vec<Item<'a>>) = match turn {
+            Turn::User(pieces) => ("user", pieces.iter().map(|piece| body(piece).into()).collect()),
+            Turn::Agent(turn) => ("assistant", agent(turn)),
+            Turn::Tool(returned) => ("user", returned.iter().map(|returned| tool_result(returned).into()).collect()),
+        };
+        match messages.last_mut() {
+            Some(last) if last.role == role => last.content.extend(content),
+            Some(_) | None => messages.push(Message { role, content }),
+        }
+    }
+    messages
+}
+
+fn mark_last(messages: &mut [Message<'_>]) {
+    if let Some(Item::Ours(block)) = messages.last_mut().and_then(|message| message.content.last_mut()) {
+        block.cache_control = Some(CACHE);
+    }
+}
+
+fn agent<'a>(turn: &'a AgentTurn<'a>) -> Vec<Item<'a>> {
+    if let Some(items) = turn.native {
+        return items.iter().map(Item::Native).collect();
+    }
+    let mut ids = turn.ids.iter();
+    let blocks = turn.parts.iter().filter_map(|part| match part {
+        Part::Text { text } if !text.trim().is_empty() => Some(Body::Text { text }.into()),
+        Part::ToolUse { name, arguments, .. } => {
+            let id = ids.next().map_or("", String::as_str);
+            Some(Body::ToolUse { id, name, input: arguments }.into())
+        }
+        Part::Text { .. }
+        | Part::Thought { .. }
+        | Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::ToolResult { .. }
+        | Part::Unknown(_) => None,
+    });
+    blocks.collect()
+}
+
+fn tool_result<'a>(returned: &'a Returned<'a>) -> Body<'a> {
+    let Returned { id, failed, pieces } = returned;
+    let content = pieces.iter().map(|piece| Block { body: body(piece), cache_control: None }).collect();
+    Body::ToolResult { tool_use_id: id, content, is_error: *failed }
+}
+
+fn body<'a>(piece: &'a Piece<'a>) -> Body<'a> {
+    match piece {
+        Piece::Text(text) => Body::Text { text },
+        Piece::Image { mime, data } => Body::Image { source: Source { r#type: "base64", media_type: mime, data } },
+    }
+}
+
+fn max_tokens(request: &Request, profile: &Profile) -> u64 {
+    let wanted = request.max_output.map(u64::from);
+    match (wanted, profile.info.max_output) {
+        (Some(wanted), Some(most)) => wanted.min(most),
+        (Some(wanted), None) => wanted,
+        (None, Some(most)) => most.min(USUAL_OUTPUT * 2),
+        (None, None) => USUAL_OUTPUT,
+    }
+}
+
+fn thinking(request: &Request, profile: &Profile, max_tokens: u64) -> Option<Thinking> {
+    let effort = request.effort.filter(|_| profile.info.thinking)?;
+    let budget = match (profile.quirks.effort, effort) {
+        (EffortStyle::None | EffortStyle::Word | EffortStyle::Object, _) | (EffortStyle::Budget, Effort::Off) => {
+            return None;
+        }
+        (EffortStyle::Adaptive, Effort::Off) => return Some(Thinking::Disabled),
+        (EffortStyle::Adaptive, Effort::Low | Effort::Medium | Effort::High) => {
+            return Some(Thinking::Adaptive { display: "summarized" });
+        }
+        (EffortStyle::Budget, Effort::Low) => 4_096,
+        (EffortStyle::Budget, Effort::Medium) => 10_240,
+        (EffortStyle::Budget, Effort::High) => 24_576,
+    };
+    let budget_tokens = budget.min(max_tokens.saturating_sub(ROOM_TO_SPEAK));
+    (budget_tokens >= LEAST_BUDGET).then_some(Thinking::Enabled { budget_tokens })
+}
+
+/// The wire refuses to think on behind a tool use that began without thinking.
+fn is_amid_thoughtless_tools(turns: &[Turn<'_>]) -> bool {
+    let [.., Turn::Agent(AgentTurn { native, .. }), Turn::Tool(_)] = turns else { return false };
+    let is_thought = |item: &Value| item["type"] == "thinking" || item["type"] == "redacted_thinking";
+    !native.is_some_and(|items| items.first().is_some_and(is_thought))
+}
+
+fn output_config(request: &Request, profile: &Profile) -> Option<OutputConfig> {
+    if !profile.info.thinking || profile.quirks.effort != EffortStyle::Adaptive {
+        return None;
+    }
+    match request.effort? {
+        Effort::Off => None,
+        Effort::Low => Some(OutputConfig { effort: "low" }),
+        Effort::Medium => Some(OutputConfig { effort: "medium" }),
+        Effort::High => Some(OutputConfig { effort: "high" }),
+    }
+}
+
+fn native_ids(items: &[Value]) -> Vec<String> {
+    let calls = items.iter().filter(|item| item["type"] == "tool_use");
+    calls.map(|call| call["id"].as_str().unwrap_or_default().to_owned()).collect()
+}

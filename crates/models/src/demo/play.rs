@@ -1,0 +1,156 @@
+//! Playing a script: steps in, paced batches of events out.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use futures::stream;
+use gander_domain::{Delta, Growth, Part};
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+use super::script::{Call, Spent, Step};
+use crate::{Finish, ModelError, ModelEvent, ModelStop, ModelStream, Tokens};
+
+const PICTURE: &[u8] = include_bytes!("gander.png");
+
+/// No batch is larger, so that a script without delays still comes in pieces.
+const LARGEST_BATCH: usize = 64;
+
+/// Events that come together after a wait.
+#[derive(Debug, PartialEq)]
+pub struct Beat {
+    /// How long nothing happens before.
+    pub wait: Duration,
+    /// What happens.
+    pub events: Result<Vec<ModelEvent>, ModelError>,
+}
+
+/// Everything one call will say, with its pace. `results` is said where the script tells of its tools' results.
+pub fn score(call: &Call, input: u64, results: &str) -> Vec<Beat> {
+    let mut score = Score::default();
+    for step in call {
+        score.step(step, results);
+    }
+    score.end(input);
+    score.beats
+}
+
+/// Plays a score in real time. What fails before its first event fails at once.
+pub fn perform(beats: Vec<Beat>) -> Result<ModelStream, ModelError> {
+    if let Some(Beat { events: Err(error), .. }) = beats.first() {
+        return Err(error.clone());
+    }
+    Ok(ModelStream::new(stream::unfold(beats.into_iter(), |mut beats| async move {
+        let Beat { wait, events } = beats.next()?;
+        if wait.is_zero() {
+            yield_now().await
+        } else {
+            sleep(wait).await
+        }
+        Some((events, beats))
+    })))
+}
+
+#[derive(Default)]
+struct Score {
+    beats: Vec<Beat>,
+    calls: u32,
+    said: usize,
+    thought: usize,
+    spent: Option<Spent>,
+    stop: Option<ModelStop>,
+    failed: bool,
+}
+
+impl Score {
+    fn step(&mut self, step: &Step, results: &str) {
+        if let Some(text) = &step.thought {
+            self.thought += text.len() * step.repeat.unwrap_or(1);
+            self.grow(step, Growth::Thought, text);
+        }
+        if let Some(text) = &step.text {
+            self.grow(step, Growth::Text, text);
+        }
+        if step.results {
+            self.grow(&Step { chunks: Some(4), ..step.clone() }, Growth::Text, results);
+        }
+        if let Some(name) = &step.tool {
+            self.call(step, name);
+        }
+        if step.image {
+            let data = BASE64_STANDARD.encode(PICTURE);
+            self.push(step, ModelEvent::Part(Part::Image { mime: "image/png".into(), data, uri: None }));
+        }
+        self.spent = step.usage.or(self.spent);
+        self.stop = step.stop.map(ModelStop::from).or(self.stop);
+        if let Some(failure) = step.error.filter(|_| !self.failed) {
+            self.failed = true;
+            self.beats.push(Beat { wait: Duration::from_millis(step.delay_ms), events: Err(failure.into()) });
+        }
+    }
+
+    fn grow(&mut self, step: &Step, growth: Growth, text: &str) {
+        for _ in 0..step.repeat.unwrap_or(1) {
+            for piece in pieces(text, step.chunks.unwrap_or(1)) {
+                self.said += piece.len();
+                self.push(step, ModelEvent::Delta(Delta { growth, text: piece.to_owned() }));
+            }
+        }
+    }
+
+    fn call(&mut self, step: &Step, name: &str) {
+        let index = self.calls;
+        self.calls += 1;
+        self.push(step, ModelEvent::ToolStarted { index, name: name.to_owned() });
+        let arguments = step.args.as_ref().map_or("{}".into(), ToString::to_string);
+        for piece in pieces(&arguments, step.chunks.unwrap_or(1)) {
+            self.said += piece.len();
+            self.push(step, ModelEvent::ToolArguments { index, text: piece.to_owned() });
+        }
+    }
+
+    fn end(&mut self, input: u64) {
+        let tokens = |bytes: usize| bytes as u64 / 4 + 1;
+        let usage = match self.spent {
+            Some(Spent { input, output, cached, thinking }) => {
+                Tokens { input, output, cached, cache_write: 0, thinking }
+            }
+            None => Tokens {
+                input,
+                output: tokens(self.said),
+                thinking: tokens(self.thought) * u64::from(self.thought > 0),
+                ..Tokens::default()
+            },
+        };
+        let natural = if self.calls > 0 { ModelStop::ToolUse } else { ModelStop::EndTurn };
+        let stop = self.stop.unwrap_or(natural);
+        self.push(&Step::default(), ModelEvent::Done(Finish { stop, usage, native: None }));
+    }
+
+    /// What needs no wait joins the batch before it; nothing follows a failure.
+    fn push(&mut self, step: &Step, event: ModelEvent) {
+        if self.failed {
+            return;
+        }
+        let wait = Duration::from_millis(step.delay_ms);
+        match self.beats.last_mut() {
+            Some(Beat { events: Ok(events), .. }) if wait.is_zero() && events.len() < LARGEST_BATCH => {
+                events.push(event);
+            }
+            Some(_) | None => self.beats.push(Beat { wait, events: Ok(vec![event]) }),
+        }
+    }
+}
+
+/// The text in so many pieces of about equal length, none empty, cut between characters.
+fn pieces(text: &str, count: usize) -> impl Iterator<Item = &str> {
+    let size = text.len().div_ceil(count.max(1)).max(1);
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = (size.min(rest.len())..=rest.len()).find(|at| rest.is_char_boundary(*at))?;
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}

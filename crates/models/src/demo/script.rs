@@ -1,0 +1,153 @@
+//! Scripts of the demo: what to say in each call, as data.
+//!
+//! A message may carry its own: `[[script:[{"text":"hi"}]]]`, or a list of lists for several calls.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{ModelError, ModelStop};
+
+const MARK: &str = "[[script:";
+const SCENES: &str = include_str!("scenes.json");
+
+/// The steps of one call.
+pub type Call = Vec<Step>;
+
+/// Something to try, by a word.
+#[derive(Debug, Deserialize)]
+pub struct Scene {
+    /// The word that asks for it.
+    pub word: String,
+    /// What it shows.
+    pub about: String,
+    /// Its calls, in order.
+    pub calls: Vec<Call>,
+}
+
+/// One step of a call. What is named is played, in the order of these fields.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Step {
+    /// Thinks this.
+    pub thought: Option<String>,
+    /// Says this.
+    pub text: Option<String>,
+    /// Calls this tool.
+    pub tool: Option<String>,
+    /// With these arguments.
+    pub args: Option<Value>,
+    /// Shows a small picture.
+    pub image: bool,
+    /// Tells what the tools gave.
+    pub results: bool,
+    /// Claims this usage.
+    pub usage: Option<Spent>,
+    /// Stops for this reason.
+    pub stop: Option<Stop>,
+    /// Fails for this reason.
+    pub error: Option<Failure>,
+    /// In how many pieces; absent: one.
+    pub chunks: Option<usize>,
+    /// How often; absent: once.
+    pub repeat: Option<usize>,
+    /// How long to wait before each piece.
+    pub delay_ms: u64,
+}
+
+/// A claimed usage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Spent {
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+    pub thinking: u64,
+}
+
+/// A reason to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    EndTurn,
+    ToolUse,
+    MaxTokens,
+    Refusal,
+}
+
+/// A reason to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    Unauthorized,
+    NoCredit,
+    RateLimited,
+    Overloaded,
+    ContextTooLong,
+    NotFound,
+    BadRequest,
+    Refused,
+    Network,
+    TimedOut,
+    Idle,
+    BadStream,
+    BadArguments,
+}
+
+/// Everything there is to try.
+pub fn scenes() -> Vec<Scene> {
+    serde_json::from_str(SCENES).expect("a test reads the built-in scenes")
+}
+
+/// The script that a message carries, if it carries one.
+pub fn parse(text: &str) -> Option<Result<Vec<Call>, ModelError>> {
+    let (_, rest) = text.split_once(MARK)?;
+    let bad = |error: &dyn std::fmt::Display| ModelError::BadRequest(format!("the script cannot be read: {error}"));
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+    let script = match values.next() {
+        Some(Ok(script)) => script,
+        Some(Err(error)) => return Some(Err(bad(&error))),
+        None => return Some(Err(bad(&"nothing follows"))),
+    };
+    if !rest[values.byte_offset()..].trim_start().starts_with("]]") {
+        return Some(Err(bad(&"it does not end with ]]")));
+    }
+    let is_list_of_lists = script.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_array));
+    let calls = if is_list_of_lists {
+        serde_json::from_value(script)
+    } else {
+        serde_json::from_value(script).map(|call| vec![call])
+    };
+    Some(calls.map_err(|error| bad(&error)))
+}
+
+impl From<Stop> for ModelStop {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::EndTurn => Self::EndTurn,
+            Stop::ToolUse => Self::ToolUse,
+            Stop::MaxTokens => Self::MaxTokens,
+            Stop::Refusal => Self::Refusal,
+        }
+    }
+}
+
+impl From<Failure> for ModelError {
+    fn from(failure: Failure) -> Self {
+        let message = "the scripted demo failed on purpose".to_owned();
+        match failure {
+            Failure::Unauthorized => Self::Unauthorized(message),
+            Failure::NoCredit => Self::NoCredit(message),
+            Failure::RateLimited => Self::RateLimited { message, retry_after: None },
+            Failure::Overloaded => Self::Overloaded { message, retry_after: None },
+            Failure::ContextTooLong => Self::ContextTooLong(message),
+            Failure::NotFound => Self::NotFound(message),
+            Failure::BadRequest => Self::BadRequest(message),
+            Failure::Refused => Self::Refused(message),
+            Failure::Network => Self::Network(message),
+            Failure::TimedOut => Self::TimedOut(message),
+            Failure::Idle => Self::Idle(message),
+            Failure::BadStream => Self::BadStream(message),
+            Failure::BadArguments => Self::BadArguments(message),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Chunks of a chat completion.
+
+use std::borrow::Cow;
+
+use gander_domain::{Delta, Growth, Part};
+use serde_json::{Map, Value, json};
+
+use super::WIRE;
+use super::chunk::{CallDelta, Choices, Chunk, Content, DeltaBody, UsageBody};
+use crate::wire::{self, Codec};
+use crate::{Finish, ModelError, ModelEvent, ModelInfo, ModelStop, Tokens, failure};
+
+/// One answer of a chat completion.
+pub struct Chat {
+    info: ModelInfo,
+    text: String,
+    reasoning: Map<String, Value>,
+    calls: Vec<Call>,
+    stop: Option<ModelStop>,
+    refused: bool,
+    usage: Tokens,
+}
+
+struct Call {
+    /// The server's number for it.
+    slot: u32,
+    id: String,
+    name: String,
+    arguments: String,
+    /// What else came with it, such as Gemini's thought signatures.
+    extra: Option<Value>,
+}
+
+impl Chat {
+    /// For an answer of this model.
+    pub fn new(info: &ModelInfo) -> Self {
+        Self {
+            info: info.clone(),
+            text: String::new(),
+            reasoning: Map::new(),
+            calls: Vec::new(),
+            stop: None,
+            refused: false,
+            usage: Tokens::default(),
+        }
+    }
+
+    fn delta(&mut self, delta: DeltaBody<'_>, out: &mut Vec<ModelEvent>) {
+        match delta.content {
+            Some(Content::Text(text)) => self.say(text, out),
+            Some(Content::Parts(parts)) => parts.iter().for_each(|part| self.part(part, out)),
+            None => {}
+        }
+        if let Some(text) = delta.reasoning_content {
+            self.think("reasoning_content", text.0, out);
+        } else if let Some(text) = delta.reasoning {
+            self.think("reasoning", text.0, out);
+        }
+        if let Some(text) = delta.refusal {
+            self.refused = true;
+            self.say(text.0, out);
+        }
+        if let Some(Value::Array(details)) = delta.reasoning_details {
+            let kept = self.reasoning.entry("reasoning_details").or_insert_with(|| json!([]));
+            details.into_iter().for_each(|detail| merge_detail(kept, detail));
+        }
+        out.extend(delta.images.iter().flatten().filter_map(image));
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.call(call, out);
+        }
+    }
+
+    fn say(&mut self, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
+        if !text.is_empty() {
+            self.text.push_str(&text);
+            out.push(ModelEvent::Delta(Delta { growth: Growth::Text, text: text.into_owned() }));
+        }
+    }
+
+    fn think(&mut self, field: &str, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(Value::String(kept)) = self.reasoning.get_mut(field) {
+            kept.push_str(&text);
+        } else {
+            self.reasoning.insert(field.to_owned(), text.as_ref().into());
+        }
+        out.push(ModelEvent::Delta(Delta { growth: Growth::Thought, text: text.into_owned() }));
+    }
+
+    /// Mistral's reasoning models send their content in typed parts.
+    fn part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
+        let text = |value: &Value| value.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+        match part.get("type").and_then(Value::as_str) {
+            Some("thinking") => {
+                let thoughts: String = part["thinking"].as_array().into_iter().flatten().map(text).collect();
+                self.think("reasoning", thoughts.into(), out);
+            }
+            Some(_) | None => self.say(text(part).into(), out),
+        }
+    }
+
+    fn call(&mut self, delta: CallDelta<'_>, out: &mut Vec<ModelEvent>) {
+        let function = delta.function.unwrap_or_default();
+        let id = delta.id.map(|id| id.0).unwrap_or_default();
+        let name = function.name.map(|name| name.0).unwrap_or_default();
+        let slot = delta.index.unwrap_or_else(|| self.calls.last().map_or(0, |call| call.slot));
+        let known = self.calls.iter().rposition(|call| call.slot == slot);
+        // Some servers number every call 0: another id with a name is another call.
+        let known = known.filter(|at| id.is_empty() || name.is_empty() || self.calls[*at].id == id);
+        let at = known.unwrap_or_else(|| {
+            let index = self.calls.len();
+            out.push(ModelEvent::ToolStarted { index: index as u32, name: name.clone().into_owned() });
+            let (id, name) = (id.into_owned(), name.into_owned());
+            self.calls.push(Call { slot, id, name, arguments: String::new(), extra: None });
+            index
+        });
+        let call = &mut self.calls[at];
+        call.extra = delta.extra_content.or(call.extra.take());
+        if let Some(text) = function.arguments.map(|text| text.0).filter(|text| !text.is_empty()) {
+            call.arguments.push_str(&text);
+            out.push(ModelEvent::ToolArguments { index: at as u32, text: text.into_owned() });
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let stop = self.stop();
+        let mut whole = true;
+        for (index, call) in self.calls.iter_mut().enumerate() {
+            if call.arguments.is_empty() {
+                call.arguments.push_str("{}");
+                out.push(ModelEvent::ToolArguments { index: index as u32, text: "{}".into() });
+            }
+            if let Err(error) = wire::arguments(&self.info, &call.name, &call.arguments) {
+                if stop != ModelStop::MaxTokens {
+                    return Err(error);
+                }
+                whole = false;
+            }
+        }
+        let needs_native = !self.calls.is_empty() || self.reasoning.contains_key("reasoning_details");
+        let message = (whole && needs_native).then(|| self.message());
+        let native = message.map(|message| wire::native(WIRE, &self.info, vec![message]));
+        out.push(ModelEvent::Done(Finish { stop, usage: self.usage, native }));
+        Ok(())
+    }
+
+    fn stop(&self) -> ModelStop {
+        match self.stop {
+            _ if self.refused => ModelStop::Refusal,
+            // Several servers say `stop` even when tools are wanted, some say `tool_calls` without any.
+            Some(ModelStop::EndTurn | ModelStop::ToolUse) | None if !self.calls.is_empty() => ModelStop::ToolUse,
+            Some(ModelStop::ToolUse) | None => ModelStop::EndTurn,
+            Some(stop) => stop,
+        }
+    }
+
+    fn message(&mut self) -> Value {
+        let calls = self.calls.drain(..).map(|call| {
+            let Call { id, name, arguments, extra, .. } = call;
+            let mut call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+            if let Some(extra) = extra {
+                call["extra_content"] = extra;
+            }
+            call
+        });
+        let calls: Vec<Value> = calls.collect();
+        let content = if self.text.is_empty() { Value::Null } else { std::mem::take(&mut self.text).into() };
+        let mut message = json!({"role": "assistant", "content": content});
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        for (field, value) in std::mem::take(&mut self.reasoning) {
+            message[field] = value;
+        }
+        message
+    }
+}
+
+impl Codec for Chat {
+    fn frame(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if data.trim_ascii() == b"[DONE]" {
+            return self.close(out);
+        }
+        let chunk: Chunk<'_> =
+            serde_json::from_slice(data).map_err(|error| wire::bad_event(&self.info, &error, data))?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(failure::in_stream(&self.info.provider, &error));
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = tokens(&usage);
+        }
+        let Choices(Some(choice)) = chunk.choices else { return Ok(()) };
+        if let Some(delta) = choice.delta {
+            self.delta(delta, out);
+        }
+        if let Some(reason) = choice.finish_reason {
+            self.stop = Some(stop(&reason.0));
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.stop.is_none() { Err(wire::cut(&self.info)) } else { self.end(out) }
+    }
+}
+
+fn stop(reason: &str) -> ModelStop {
+    match reason {
+        "length" | "max_tokens" | "model_length" => ModelStop::MaxTokens,
+        "content_filter" | "refusal" => ModelStop::Refusal,
+        "tool_calls" | "function_call" => ModelStop::ToolUse,
+        _ => ModelStop::EndTurn,
+    }
+}
+
+fn tokens(usage: &UsageBody) -> Tokens {
+    let (prompt, completion) = (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
+    // xAI and Gemini leave thinking out of the completion but not out of the total.
+    let output = completion.max(usage.total_tokens.unwrap_or(0).saturating_sub(prompt));
+    let details = |details: &Option<Map<String, Value>>, field: &str| {
+        details.as_ref().and_then(|details| details.get(field)).and_then(Value::as_u64)
+    };
+    let cached = details(&usage.prompt_tokens_details, "cached_tokens").or(usage.prompt_cache_hit_tokens);
+    let thinking = details(&usage.completion_tokens_details, "reasoning_tokens");
+    Tokens { input: prompt, output, cached: cached.unwrap_or(0), cache_write: 0, thinking: thinking.unwrap_or(0) }
+}
+
+/// OpenRouter streams each detail of the reasoning in fragments of the same type and index.
+fn merge_detail(kept: &mut Value, detail: Value) {
+    let Some(list) = kept.as_array_mut() else { return };
+    let same = |other: &&mut Value| other["type"] == detail["type"] && other["index"] == detail["index"];
+    let Some(before) = list.iter_mut().find(same) else { return list.push(detail) };
+    let Value::Object(detail) = detail else { return };
+    for (field, value) in detail {
+        match (&mut before[field.as_str()], value) {
+            (Value::String(text), Value::String(more)) if ["text", "summary", "data"].contains(&field.as_str()) => {
+                text.push_str(&more);
+            }
+            (_, Value::Null) => {}
+            (place, value) => *place = value,
+        }
+    }
+}
+
+fn image(image: &Value) -> Option<ModelEvent> {
+    let url = image.get("image_url")?.get("url")?.as_str()?;
+    let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(ModelEvent::Part(Part::Image { mime: mime.into(), data: data.into(), uri: None }))
+}

@@ -1,0 +1,316 @@
+//! The native agent as a back-end: gives the driver its model, tools and surroundings.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_agent::AgentSettings;
+use gander_agent::delegate::MaybeOffice;
+use gander_agent::driver::{Equipment, Orders, Surroundings, drive};
+use gander_agent::modes::{Library, Shelf};
+use gander_agent::notes::{Notes, Own};
+use gander_agent::recipe::{ReadFile, Sub, SubRecipes};
+use gander_agent::route::Adviser;
+use gander_agent::turn::overdrawn;
+use gander_domain::{Context, Notice, Outcome, Report, Route, Routing, SessionView, Severity, Usage};
+use gander_mcp::Servers;
+use gander_runtime::backend::{Backend, Beginning, Lent, Stay};
+use gander_runtime::hub::WeakHub;
+use gander_services::apps::{AppTools, Apps};
+use gander_services::artifacts::{ArtifactTools, Artifacts};
+use gander_services::extensions::Extensions;
+use gander_services::grants::Grants;
+use gander_services::memory::{Memories, MemoryTools};
+use gander_services::models::Models;
+use gander_services::recipes::{Followed, Recipes};
+use gander_services::toolset::Offered;
+use gander_services::trust::Trust;
+use gander_services::workspaces::Workspaces;
+use gander_store::clock::SystemIds;
+use gander_tools::permission::Rule;
+use gander_tools::{BuiltIn, FileAccess, Host, Limits, LocalHost, Offers, Toolbox, Workspace};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{routing, subagents};
+
+/// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The native agent.
+pub struct Native {
+    /// The agents and their modes.
+    pub shelf: Arc<Shelf>,
+    /// Who answers.
+    pub models: Arc<Models>,
+    /// Limits and pauses.
+    pub settings: AgentSettings,
+    /// Limits of its tools.
+    pub limits: Limits,
+    /// How files are read for sessions.
+    pub files: FileAccess,
+    /// Which folders sessions work in.
+    pub workspaces: Workspaces,
+    /// Its tools.
+    pub toolbox: Arc<Toolbox>,
+    /// What the owner decided beforehand.
+    pub rules: Arc<[Rule]>,
+    /// What people decided for good.
+    pub grants: Grants,
+    /// Whose own settings count.
+    pub trust: Trust,
+    /// The MCP servers of sessions.
+    pub extensions: Arc<Extensions>,
+    /// Where the person keeps notes and skills of their own.
+    pub own: Own,
+    /// Which sessions follow which recipe.
+    pub recipes: Arc<Recipes>,
+    /// Everybody's apps.
+    pub apps: Apps,
+    /// What was put away under a name.
+    pub artifacts: Artifacts,
+    /// What agents were asked to remember.
+    pub memories: Memories,
+    /// Where sub-agents are begun, once there is such a place.
+    pub hub: Arc<OnceLock<WeakHub>>,
+}
+
+/// Who answers a prompt, and the sub-tasks that are handed out first.
+struct Course {
+    route: Route,
+    parts: Option<Value>,
+    /// What it took to find out.
+    used: Vec<Usage>,
+}
+
+/// What was written down for a run before it began.
+struct Prepared {
+    notes: Notes,
+    followed: Option<Followed>,
+    apps: AppTools,
+    subs: Vec<Sub>,
+    parts: Option<Value>,
+}
+
+#[async_trait]
+impl Backend for Native {
+    async fn drive(&self, stay: Stay) {
+        if stay.lent.host.as_ref().is_some_and(|host| host.offers() == Offers::default()) {
+            drop(stay.reports.send(Report::Noticed(left_alone())).await);
+        }
+        if let Some(notice) = self.trust.notice(stay.view.session, Path::new(&stay.view.workspace)) {
+            drop(stay.reports.send(Report::Noticed(notice)).await);
+        }
+        let servers = self.extensions.of(&stay.view);
+        let first = stay.beginning == Beginning::Fresh && stay.view.ended.is_empty();
+        let session = stay.view.session;
+        let apps = AppTools { apps: self.apps.clone(), principal: stay.view.owner.clone() };
+        let Stay { mut context, mut view, beginning, lent, orders, reports, stop, .. } = stay;
+        let mut orders = Orders::from(orders);
+        let mut parts = None;
+        if beginning == Beginning::Fresh
+            && let Some(course) = self.course(&context, &view, &lent).await
+        {
+            context.settings.follow(&course.route);
+            drop(reports.send(Report::Routed(course.route)).await);
+            for usage in course.used {
+                view.spent.add(&usage);
+                drop(reports.send(Report::UsageAdded(usage)).await);
+            }
+            parts = course.parts;
+        }
+        settle(&servers, &mut orders, &stop).await;
+        let followed = match self.recipes.of(session).await {
+            Ok(followed) => followed,
+            Err(error) => {
+                tracing::error!(%error, "a session's recipe could not be read");
+                let outcome = Outcome::failed("recipe", "the session's recipe could not be read");
+                return drop(reports.send(Report::Ended(outcome)).await);
+            }
+        };
+        let mut notes = self.notes(&context).await;
+        if servers.built_ins().has(BuiltIn::Memory) {
+            notes.hints.push_str(&self.remembered(&view).await);
+        }
+        let (subs, left_out) = used(&self.recipes, followed.clone()).await;
+        if first {
+            tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
+        }
+        match self.equip(&context, &view, &lent, servers, Prepared { notes, followed, apps, subs, parts }).await {
+            Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
+            Err(outcome) => {
+                // Nobody hears it only if the session is gone.
+                drop(reports.send(Report::Ended(outcome)).await);
+            }
+        }
+    }
+}
+
+impl Native {
+    /// The agents and modes of a session's folder.
+    fn library(&self, view: &SessionView) -> Arc<Library> {
+        self.shelf.library_in(Path::new(&view.workspace))
+    }
+
+    /// What people wrote for agents, as it is now. Files may be slow: no task waits for them.
+    async fn notes(&self, context: &Context) -> Notes {
+        let (own, names) = (self.own.clone(), self.settings.context_files.clone());
+        let files = self.files.clone();
+        let workspace = PathBuf::from(&context.workspace);
+        let read = tokio::task::spawn_blocking(move || Notes::read(&files, &own, &workspace, &names)).await;
+        read.unwrap_or_default()
+    }
+
+    /// What agents were asked to remember, for this folder and everywhere.
+    async fn remembered(&self, view: &SessionView) -> String {
+        match self.memories.told(&view.owner, &view.workspace).await {
+            Ok(told) if told.is_empty() => told,
+            Ok(told) => format!("\n\n## What you were asked to remember\n{told}"),
+            Err(error) => {
+                tracing::warn!(%error, "a run begins without what it should remember");
+                String::new()
+            }
+        }
+    }
+
+    /// A sub-agent has none of its own.
+    fn office(&self, view: &SessionView, lent: &Lent) -> MaybeOffice {
+        let is_sub = view.run.as_ref().is_some_and(|run| run.origin.door == subagents::DOOR);
+        let hub = self.hub.get().filter(|_| !is_sub)?.clone();
+        let (shelf, recipes) = (Arc::clone(&self.shelf), Arc::clone(&self.recipes));
+        let extensions = Arc::clone(&self.extensions);
+        let (parent, lent) = (view.clone(), lent.clone());
+        Some(Arc::new(subagents::Desk { hub, shelf, recipes, extensions, parent, lent }))
+    }
+
+    /// Who answers the prompt, if the session leaves that open.
+    async fn course(&self, context: &Context, view: &SessionView, lent: &Lent) -> Option<Course> {
+        let judge = match context.settings.routing {
+            Routing::Off => return None,
+            Routing::Rules => None,
+            // Without money nobody is asked.
+            Routing::Model if overdrawn(context.settings.budget, view.spent).is_some() => None,
+            Routing::Model => {
+                let named = context.settings.model.as_deref();
+                self.models.of_mode(named, Some("fast"), lent.keys.as_ref()).await.ok()
+            }
+        };
+        let (library, mut judge) = (self.library(view), judge.as_deref().map(Adviser::new));
+        let alone = !self.settings.split || self.recipes.is_followed(view.session) || self.office(view, lent).is_none();
+        let split = if alone { None } else { routing::split(&library, context, judge.as_mut()).await };
+        let joined = split.and_then(|split| Some((split.route(&library, &context.settings)?, split.arguments())));
+        let (route, parts) = match joined {
+            Some((route, parts)) => (route, Some(parts)),
+            None => (routing::route(&library, context, judge.as_mut()).await?, None),
+        };
+        Some(Course { route, parts, used: judge.map(Adviser::used).unwrap_or_default() })
+    }
+
+    /// The folders of a session, if they may be worked in still.
+    async fn open(&self, view: &SessionView, context: &Context) -> Result<Workspace, Outcome> {
+        let (workspaces, files, owner) = (self.workspaces.clone(), self.files.clone(), view.owner.clone());
+        let (folder, extra) = (context.workspace.clone(), context.folders.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            for named in std::iter::once(&folder).chain(&extra) {
+                workspaces.check(&owner, named).map_err(|error| format!("the session's folder {error}"))?;
+            }
+            let extra: Vec<PathBuf> = extra.iter().map(PathBuf::from).collect();
+            let closed = |error| format!("the session's folder cannot be entered: {folder}: {error}");
+            files.open(Path::new(&folder), &extra).map_err(closed)
+        });
+        let opened = opened.await.unwrap_or_else(|error| Err(format!("file work broke off: {error}")));
+        opened.map_err(|error| Outcome::failed("workspace", error))
+    }
+
+    async fn equip(
+        &self,
+        context: &Context,
+        view: &SessionView,
+        lent: &Lent,
+        servers: Arc<Servers>,
+        prepared: Prepared,
+    ) -> Result<Equipment, Outcome> {
+        let mode = self.library(view).mode(&context.settings);
+        let model = self.models.of_mode(context.settings.model.as_deref(), mode.model.as_deref(), lent.keys.as_ref());
+        let model = model.await.map_err(|error| Outcome::failed("model", error.to_string()))?;
+        let workspace = Arc::new(self.open(view, context).await?);
+        let host = lent.host.clone();
+        let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
+        let Prepared { notes, followed, apps, subs, parts } = prepared;
+        let office = self.office(view, lent);
+        let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
+        task.guests.push(Arc::new(Offered(apps)));
+        let page = self.limits.result / 2; // the rest is for where it goes on, and for masks of secrets
+        let artifacts = ArtifactTools { artifacts: self.artifacts.clone(), session: view.session, page };
+        task.guests.push(Arc::new(Offered(artifacts)));
+        let (principal, folder) = (view.owner.clone(), view.workspace.clone());
+        task.guests.push(Arc::new(Offered(MemoryTools { memories: self.memories.clone(), principal, folder })));
+        task.parts = parts;
+        if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
+            let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());
+            let recipes = Arc::clone(&self.recipes);
+            let read: ReadFile = Box::new(move |path| recipes.file(&folder, path));
+            task.guests.push(Arc::new(SubRecipes { subs, office, people, read }));
+        }
+        let surroundings = Surroundings {
+            shelf: self.shelf.section(&view.workspace),
+            spent: view.spent,
+            plan: view.plan.clone(),
+            office,
+            toolbox: Arc::clone(&self.toolbox),
+            servers,
+            host: host.unwrap_or_else(local),
+            workspace: Arc::clone(&workspace),
+            rules: Arc::clone(&self.rules),
+            grants: self.grants.of(&view.owner),
+            today: jiff::Timestamp::now().strftime("%F").to_string(),
+            notes,
+            task,
+        };
+        let ids = Box::new(SystemIds);
+        Ok(Equipment::new(self.settings.clone(), model, surroundings, context, ids))
+    }
+}
+
+/// Gives servers that start for the first time a moment; one that is down costs a run nothing. A run that is cancelled or stopped meanwhile does not wait.
+async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken) {
+    if servers.is_empty() {
+        return;
+    }
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = orders.cancelled() => {}
+        settled = tokio::time::timeout(PATIENCE, servers.started()) => {
+            if settled.is_err() {
+                tracing::debug!("a run begins before all of its MCP servers");
+            }
+        }
+    }
+}
+
+/// The recipes that a session's recipe uses, and what was left out.
+async fn used(recipes: &Arc<Recipes>, followed: Option<Followed>) -> (Vec<Sub>, Vec<String>) {
+    let Some(followed) = followed.filter(|followed| !followed.recipe.sub_recipes.is_empty()) else {
+        return Default::default();
+    };
+    let recipes = Arc::clone(recipes);
+    tokio::task::spawn_blocking(move || recipes.subs(&followed)).await.unwrap_or_default()
+}
+
+/// Says once per session what was left out of its notes.
+async fn tell(reports: &mpsc::Sender<Report>, warnings: &[String]) {
+    for title in warnings {
+        let notice = Notice { severity: Severity::Warning, title: title.clone(), detail: None };
+        // Nobody hears it only if the session is gone.
+        drop(reports.send(Report::Noticed(notice)).await);
+    }
+}
+
+/// Whoever prompted lent files or terminals, and is gone.
+fn left_alone() -> Notice {
+    let title = "The editor that asked is gone: its files and terminals are now those of the server".to_owned();
+    Notice { severity: Severity::Info, title, detail: None }
+}

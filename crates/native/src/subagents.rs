@@ -1,0 +1,349 @@
+//! Sub-agents as sessions of their own: begun, followed, asked for, cancelled with the run that wants them.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_agent::delegate::{Office, Parent, SubEnd, SubResult, SubTask};
+use gander_agent::modes::Shelf;
+use gander_agent::turn::OUTPUT;
+use gander_domain::caller::Caller;
+use gander_domain::{
+    Ask, Birth, Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId,
+    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId,
+    ToolEnd, ToolResult, Usage,
+};
+use gander_mcp::{Reach, Spec};
+use gander_runtime::backend::Lent;
+use gander_runtime::hub::{Ack, Follower, Hub, HubError, WeakHub};
+use gander_services::extensions::{Entry, Extensions, Range, Rights};
+use gander_services::recipes::{Followed, Recipes, wanted};
+use gander_store::{Form, Limit, StoreError};
+use gander_tools::permission::show;
+use gander_tools::{Guard, Signal};
+use sha2::{Digest as _, Sha256};
+
+/// The door that sub-agents are prompted by. They have no sub-agents themselves.
+pub const DOOR: &str = "delegate";
+
+/// How long a sub-agent that was cancelled has to say so.
+const GRACE: Duration = Duration::from_secs(4);
+
+/// Whoever starts sub-agents for one session.
+pub struct Desk {
+    pub hub: WeakHub,
+    pub shelf: Arc<Shelf>,
+    pub recipes: Arc<Recipes>,
+    pub extensions: Arc<Extensions>,
+    pub parent: SessionView,
+    /// What the run's own client lends is lent on.
+    pub lent: Lent,
+}
+
+/// A sub-agent at work.
+struct Sub<'a> {
+    hub: &'a Hub,
+    session: SessionId,
+    run: RunId,
+    origin: RunOrigin,
+    parent: Parent<'a>,
+}
+
+/// A sub-agent's log from its beginning, and how many of its model calls its parent has paid for already.
+struct Watched {
+    follower: Follower,
+    paid: usize,
+}
+
+/// A question of a sub-agent that its parent's people were asked.
+struct Asking<'a> {
+    question: QuestionId,
+    reply: Pin<Box<dyn Future<Output = Reply> + Send + 'a>>,
+}
+
+#[async_trait]
+impl Office for Desk {
+    fn check(&self, task: &SubTask) -> Result<(), String> {
+        self.settings(task).map(drop).ok_or_else(|| format!("no such agent or mode: {}", mode(task)))
+    }
+
+    async fn run(&self, call: ToolCallId, task: &SubTask, parent: Parent<'_>) -> SubResult {
+        let session = SessionId::new(derived(call, &task.name, "session"));
+        let failed = |why: String| SubResult { end: SubEnd::Failed, text: why, session: session.to_string() };
+        let (Some(hub), Some(settings)) = (self.hub.upgrade(), self.settings(task)) else {
+            return failed("the server is stopping".to_owned());
+        };
+        let run = RunId::new(derived(call, &task.name, "run"));
+        let origin = RunOrigin { by: self.parent.owner.clone(), door: DOOR.to_owned() };
+        let sub = Sub { hub: &hub, session, run, origin, parent };
+        let brought = match self.equip(&sub, task).await {
+            Ok(brought) => brought,
+            Err(why) => return failed(why),
+        };
+        let result = match self.begin(&sub, task, settings).await {
+            Ok(watched) => sub.follow(watched).await.unwrap_or_else(|error| failed(error.to_string())),
+            Err(error) => failed(error.to_string()),
+        };
+        if brought {
+            self.extensions.close(session);
+        }
+        result
+    }
+}
+
+impl Desk {
+    /// Lends it what its recipe names; true if servers are among that. No program starts unless somebody agrees.
+    async fn equip(&self, sub: &Sub<'_>, task: &SubTask) -> Result<bool, String> {
+        let Some(recipe) = &task.recipe else { return Ok(false) };
+        let wanted = wanted(&self.extensions, recipe, &Reach::Guarded(Guard::default()));
+        for program in &wanted.programs {
+            self.agreed(sub, &task.name, program).await?;
+        }
+        let view = SessionView { session: sub.session, ..self.parent.clone() };
+        let there = self.extensions.built_ins(&view);
+        for built_in in wanted.built_ins.into_iter().filter(|built_in| !there.has(*built_in)) {
+            let range = Range::Session(sub.session);
+            let added = self.extensions.add(range, built_in.name(), Entry::built_in(), Rights::Addresses).await;
+            added.map_err(|error| error.to_string())?;
+        }
+        let servers = [wanted.programs, wanted.addresses].concat();
+        let brings = !servers.is_empty();
+        if brings {
+            self.extensions.bring(&view, servers);
+        }
+        Ok(brings)
+    }
+
+    /// Asks where its parent's people are; with nobody there it is a no.
+    async fn agreed(&self, sub: &Sub<'_>, recipe: &str, program: &Spec) -> Result<(), String> {
+        let title = format!(
+            "The recipe {} starts a program, {}: {}",
+            show::line(recipe),
+            show::line(&program.name),
+            show::line(&program.place())
+        );
+        let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
+        let choices = vec![
+            choice("allow_once", "Start it", ChoiceKind::AllowOnce),
+            choice("reject_once", "No", ChoiceKind::RejectOnce),
+        ];
+        let reply = tokio::select! {
+            biased;
+            () = sub.parent.cancel.cancelled() => Reply::Cancelled,
+            reply = sub.parent.people.ask(&title, Ask::Choose { choices }, QuestionOrigin::Held) => reply,
+        };
+        match reply.allows() {
+            true => Ok(()),
+            false => Err(format!("a recipe starts no program unasked, and nobody agreed: {}", program.name)),
+        }
+    }
+
+    /// Begins it, or finds what was begun before the process died.
+    async fn begin(&self, sub: &Sub<'_>, task: &SubTask, settings: Settings) -> Result<Watched, HubError> {
+        match sub.hub.view(sub.session).await {
+            Ok(_) => {
+                let paid = self.paid(sub).await?;
+                return Ok(Watched { follower: sub.hub.follow(sub.session, Seq::ZERO, Form::Joined), paid });
+            }
+            Err(HubError::Store(StoreError::NotFound(_))) => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(recipe) = &task.recipe {
+            // Before it begins: its first run already works towards what the recipe wants.
+            let followed = Followed { recipe: (**recipe).clone(), folder: None };
+            self.recipes.follow(sub.session, &followed).await?;
+        }
+        let SessionView { session: parent, owner, workspace, folders, .. } = self.parent.clone();
+        let birth =
+            Birth { session: sub.session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
+        let (run, origin, parts) = (sub.run, sub.origin.clone(), vec![Part::text(task.prompt.clone())]);
+        let prompt = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
+        let lent = self.lent.clone();
+        let begun = sub.hub.begin(&sub.caller(), birth, Vec::new(), prompt, Ack::Committed, lent).await;
+        begun.accepted.await?;
+        Ok(Watched { follower: begun.follower, paid: 0 })
+    }
+
+    /// How many of its model calls are in the parent's log: after a crash none is paid for twice.
+    async fn paid(&self, sub: &Sub<'_>) -> Result<usize, HubError> {
+        let (mut paid, mut after) = (0, Seq::ZERO);
+        loop {
+            let page = sub.hub.store().read(self.parent.session, after, Limit::default(), Form::Joined).await?;
+            let Some(last) = page.last() else { return Ok(paid) };
+            after = last.seq;
+            let of_this = |usage: &Usage| usage.child == Some(sub.session);
+            let is_paid = |event: &Event| matches!(event, Event::UsageAdded { usage } if of_this(usage));
+            paid += page.iter().filter(|entry| is_paid(&entry.event)).count();
+        }
+    }
+
+    /// What the sub-agent is set to: never more than its parent may, nor more than is left.
+    fn settings(&self, task: &SubTask) -> Option<Settings> {
+        let parent = &self.parent.settings;
+        let library = self.shelf.library_in(Path::new(&self.parent.workspace));
+        let roster = Roster::new(library.manifests().map(Arc::new).collect());
+        let way = roster.find(mode(task))?;
+        let mut settings = Settings { routing: Routing::Off, ..parent.clone() };
+        (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone());
+        settings.model = task.model.clone().or(settings.model);
+        settings.max_turns = task.max_turns.or(settings.max_turns);
+        let wanted = task.recipe.as_ref().and_then(|recipe| recipe.settings.as_ref()?.temperature);
+        // From 0 to 2: the check of the recipe saw to that.
+        settings.temperature = wanted.map(|degrees| (degrees * 100.0).round() as u16).or(settings.temperature);
+        let spent = &self.parent.spent;
+        let left = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
+        let tokens = left(parent.budget.tokens, spent.input + spent.output);
+        settings.budget = Budget {
+            tokens: task.max_tokens.into_iter().chain(tokens).min(),
+            cost: left(parent.budget.cost, spent.cost),
+        };
+        Some(settings)
+    }
+}
+
+impl Sub<'_> {
+    /// Until its run has ended. Its questions are asked where its parent's people are.
+    async fn follow(&self, watched: Watched) -> Result<SubResult, HubError> {
+        let Watched { mut follower, mut paid } = watched;
+        let (mut said, mut open): (String, Vec<Question>) = (String::new(), Vec::new());
+        // The call that hands over a result of a given form, and what it gave.
+        let (mut output, mut given): (Option<ToolCallId>, Option<String>) = (None, None);
+        let mut asking: Option<Asking<'_>> = None;
+        loop {
+            // Whoever is asked stays asked as long as the question is open: dropping it withdraws it.
+            // One at a time: what holds the sub-agent up goes before what does not.
+            let next = open.iter().min_by_key(|question| question.is_aside());
+            asking = asking.filter(|asking| next.is_some_and(|question| question.id == asking.question));
+            asking = asking.or_else(|| next.map(|question| self.ask(question.clone())));
+            let asked = async {
+                match &mut asking {
+                    Some(asking) => (asking.question, (&mut asking.reply).await),
+                    None => std::future::pending().await,
+                }
+            };
+            let batch = tokio::select! {
+                biased;
+                () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
+                batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
+                (question, reply) = asked => {
+                    open.retain(|known| known.id != question);
+                    self.answer(question, reply).await;
+                    continue;
+                }
+            };
+            let (mut due, mut outcome) = (Vec::new(), None);
+            for entry in batch.iter().filter(|entry| entry.run == Some(self.run)) {
+                // The rest is for whoever reads its session.
+                if let Event::MessageDone { message } = &entry.event {
+                    said = if message.role == Role::Agent { message.plain_text() } else { said };
+                } else if let Event::ToolCalled { call } = &entry.event {
+                    output = (call.name == OUTPUT).then_some(call.id).or(output);
+                } else if let Event::ToolDone { call, result } = &entry.event {
+                    given = delivered(result).filter(|_| output == Some(*call)).or(given);
+                } else if let Event::QuestionAsked { question } = &entry.event {
+                    open.push(question.clone());
+                } else if let Event::QuestionAnswered { question, .. } = &entry.event {
+                    open.retain(|known| known.id != *question);
+                } else if let Event::UsageAdded { usage } = &entry.event {
+                    match paid.checked_sub(1) {
+                        Some(fewer) => paid = fewer,
+                        None => due.push(usage.clone()),
+                    }
+                } else if let Event::RunEnded { outcome: how } = &entry.event {
+                    outcome = Some(how.clone());
+                }
+            }
+            for usage in due {
+                self.pay(usage).await;
+            }
+            if let Some(outcome) = outcome {
+                return Ok(self.ended(&outcome, given.unwrap_or(said)));
+            }
+        }
+    }
+
+    /// Asks its parent's people.
+    fn ask(&self, question: Question) -> Asking<'_> {
+        let origin = if question.is_aside() { QuestionOrigin::Aside } else { QuestionOrigin::Held };
+        let Question { id, title, ask, .. } = question;
+        Asking { question: id, reply: Box::pin(async move { self.parent.people.ask(&title, ask, origin).await }) }
+    }
+
+    /// Whatever the parent's people answer was authorised there.
+    fn caller(&self) -> Caller {
+        Caller::internal(self.origin.by.clone())
+    }
+
+    /// Its parent pays.
+    async fn pay(&self, usage: Usage) {
+        let usage = Usage { child: Some(self.session), ..usage };
+        if self.parent.signals.send(Signal::Spent(usage)).await.is_err() {
+            tracing::debug!(session = %self.session, "a sub-agent paid for a model call after its parent's end");
+        }
+    }
+
+    /// Somebody may have answered in the sub-agent's own session meanwhile: the first answer counts.
+    async fn answer(&self, question: QuestionId, reply: Reply) {
+        let command = Command::Answer { question, reply, origin: self.origin.clone(), meta: None };
+        if let Err(error) = self.hub.command(&self.caller(), self.session, command, Ack::Committed).await {
+            tracing::debug!(%error, "a sub-agent's question was answered elsewhere");
+        }
+    }
+
+    async fn cancel(&self, mut follower: Follower) -> Result<SubResult, HubError> {
+        let command = Command::Cancel { run: Some(self.run), origin: self.origin.clone() };
+        if let Err(error) = self.hub.command(&self.caller(), self.session, command, Ack::Committed).await {
+            tracing::debug!(%error, "a sub-agent was over before it was cancelled");
+        }
+        let ended = async {
+            while let Ok(Some(batch)) = follower.next().await {
+                if batch.iter().any(|entry| matches!(entry.event, Event::RunEnded { .. })) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
+            tracing::warn!(session = %self.session, "a sub-agent takes long to end");
+        }
+        Ok(self.result(SubEnd::Cancelled, "cancelled".to_owned()))
+    }
+
+    fn ended(&self, outcome: &Outcome, said: String) -> SubResult {
+        match outcome {
+            Outcome::Completed { stop } => match stop.limit() {
+                Some(limit) => self.result(SubEnd::Failed, format!("{said}\n[{limit}]").trim_start().to_owned()),
+                None => self.result(SubEnd::Completed, said),
+            },
+            Outcome::Cancelled => self.result(SubEnd::Cancelled, said),
+            Outcome::Failed { message, .. } => self.result(SubEnd::Failed, message.clone()),
+        }
+    }
+
+    fn result(&self, end: SubEnd, text: String) -> SubResult {
+        SubResult { end, text, session: self.session.to_string() }
+    }
+}
+
+/// A result of the form that was asked for.
+fn delivered(result: &ToolResult) -> Option<String> {
+    let raw = result.raw.as_ref().filter(|_| result.end == ToolEnd::Completed)?;
+    Some(raw.to_string())
+}
+
+fn mode(task: &SubTask) -> &str {
+    task.mode.as_deref().unwrap_or("specialist")
+}
+
+/// The same call and task are the same sub-agent, also after a crash.
+fn derived(call: ToolCallId, task: &str, what: &str) -> uuid::Uuid {
+    let mut hash = Sha256::new();
+    for piece in [call.uuid().as_bytes(), task.as_bytes(), what.as_bytes()] {
+        hash.update((piece.len() as u64).to_be_bytes());
+        hash.update(piece);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}

@@ -1,0 +1,256 @@
+//! A running goosed as a back-end: its sessions are ours, its turns are told as reports.
+//!
+//! Goose had REST until 1.39 and has ACP since 1.35: which of them a server speaks is found out, unless it is said.
+
+mod acp;
+mod calls;
+mod holdings;
+mod mapping;
+mod rest;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_client::Pin;
+use gander_domain::{AgentManifest, Outcome, Report, SessionId, SessionView};
+use gander_store::Store;
+use gander_wire::goose::client::request::Provider;
+use gander_wire::goose::client::{Trouble, request};
+use secrecy::SecretString;
+use serde_json::Value;
+
+use self::calls::Calls;
+use self::mapping::Mapping;
+use super::{Backend, Beginning, Holding, Stay};
+
+/// How long a goosed may take to hear of a session's begin or end: whoever makes or deletes it waits.
+const COURTESY: Duration = Duration::from_secs(10);
+
+/// Sessions that are known to be awake. Of more, all are asked anew.
+const REMEMBERED: usize = 10_000;
+
+/// Where a goosed is, and how it is spoken to.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Its address, such as `http://127.0.0.1:3000`.
+    pub url: String,
+    /// The key that it wants as `X-Secret-Key`.
+    pub key: Option<SecretString>,
+    /// The one certificate that it may show; absent: one that somebody known vouches for.
+    pub pin: Option<Pin>,
+    /// How long it may be silent.
+    pub timeout: Duration,
+    /// The folder of new sessions, as goose sees it; absent: that of our session.
+    pub folder: Option<String>,
+    /// What may run unasked there, in goose's words; absent: as it is set.
+    pub mode: Option<String>,
+    /// What it speaks; absent: found out.
+    pub protocol: Option<Protocol>,
+    /// The first pause before a request is sent again.
+    pub pause: Duration,
+}
+
+/// What a goose speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// goosed until 1.39, and another server of our kind.
+    Rest,
+    /// `goose serve`.
+    Acp,
+}
+
+/// An agent that a goosed runs.
+pub struct Goosed {
+    name: String,
+    remote: Remote,
+    calls: Calls,
+    store: Arc<dyn Store>,
+    speaks: OnceLock<Protocol>,
+    awake: Mutex<HashMap<SessionId, Awake>>,
+}
+
+/// What is known of a session that goose has ready.
+#[derive(Clone, Debug, Default)]
+struct Awake {
+    /// Who answers there.
+    provider: Option<String>,
+    /// What it was told last about that.
+    told: Provider,
+}
+
+impl Remote {
+    /// A goosed at this address, with the usual patience.
+    pub fn new(url: impl Into<String>) -> Self {
+        let (timeout, pause) = (Duration::from_secs(300), Duration::from_secs(1));
+        Self { url: url.into(), key: None, pin: None, timeout, folder: None, mode: None, protocol: None, pause }
+    }
+
+    /// What the agent behind it is called and offers.
+    pub fn manifest(&self, name: &str) -> AgentManifest {
+        let mut manifest = AgentManifest::new(name, "goose", format!("The goose at {}", self.url));
+        manifest.takes.push("image/*".to_owned());
+        manifest.tags.push("goose".to_owned());
+        manifest
+    }
+}
+
+impl Goosed {
+    /// The agent of this name, at that goosed. Nothing is sent yet.
+    pub fn new(name: &str, remote: Remote, store: Arc<dyn Store>) -> Result<Self, Trouble> {
+        let calls = Calls::new(&remote)?;
+        Ok(Self { name: name.to_owned(), remote, calls, store, speaks: OnceLock::new(), awake: Mutex::default() })
+    }
+
+    fn mapping<'a>(&'a self, view: &'a SessionView) -> Mapping<'a> {
+        Mapping { store: &*self.store, agent: &self.name, view }
+    }
+
+    /// What goose speaks. One that has no list of sessions has no REST.
+    async fn protocol(&self) -> Result<Protocol, Trouble> {
+        if let Some(protocol) = self.remote.protocol.or_else(|| self.speaks.get().copied()) {
+            return Ok(protocol);
+        }
+        let protocol = match self.calls.get("/sessions").await {
+            Ok(_) => Protocol::Rest,
+            Err(Trouble::NotFound) => Protocol::Acp,
+            Err(trouble) => return Err(trouble),
+        };
+        Ok(*self.speaks.get_or_init(|| protocol))
+    }
+
+    /// Begins the goose session behind ours.
+    async fn begin(&self, view: &SessionView) -> Result<String, Trouble> {
+        match self.protocol().await? {
+            Protocol::Rest => self.start(view).await,
+            Protocol::Acp => acp::start(self, view).await,
+        }
+    }
+
+    /// Ends the goose session behind ours.
+    async fn end(&self, theirs: &str) -> Result<(), Trouble> {
+        match self.protocol().await? {
+            Protocol::Rest => self.calls.post("/agent/stop", &request::stop(theirs)).await.map(drop),
+            Protocol::Acp => acp::close(self, theirs).await,
+        }
+    }
+
+    /// The goose session behind ours, ready for a prompt: started if there is none, else resumed once.
+    async fn ready(&self, view: &SessionView) -> Result<String, Trouble> {
+        let Some(theirs) = self.mapping(view).find().await? else { return self.start(view).await };
+        if self.awake().contains_key(&view.session) {
+            return Ok(theirs);
+        }
+        match self.calls.post("/agent/resume", &request::resume(&theirs)).await {
+            Ok(answer) => self.remember(view.session, &answer["session"]),
+            Err(trouble) => return Err(self.heed(view, trouble).await),
+        }
+        Ok(theirs)
+    }
+
+    async fn start(&self, view: &SessionView) -> Result<String, Trouble> {
+        let folder = self.remote.folder.as_deref().unwrap_or(&view.workspace);
+        let answer = self.calls.post("/agent/start", &request::start(folder)).await?;
+        let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
+        let theirs = theirs.ok_or_else(|| Trouble::Unreadable("a session without an id".to_owned()))?;
+        self.mapping(view).keep(theirs).await?;
+        self.remember(view.session, &answer);
+        if let Some(mode) = &self.remote.mode {
+            self.calls.post("/agent/update_session", &request::update_session(theirs, mode)).await?;
+        }
+        Ok(theirs.to_owned())
+    }
+
+    /// Tells goose which model answers, if that is new.
+    async fn tell_provider(&self, view: &SessionView, theirs: &str) -> Result<(), Trouble> {
+        let wanted = rest::provider(view);
+        let Awake { provider, told } = self.awake().get(&view.session).cloned().unwrap_or_default();
+        let Some(body) = request::update_provider(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
+        else {
+            return Ok(());
+        };
+        self.calls.post("/agent/update_provider", &body).await?;
+        let provider = body["provider"].as_str().map(str::to_owned);
+        self.awake().insert(view.session, Awake { provider, told: wanted });
+        Ok(())
+    }
+
+    /// A session that goose does not know is no longer ours: the next prompt begins another one.
+    async fn heed(&self, view: &SessionView, trouble: Trouble) -> Trouble {
+        if trouble == Trouble::NotFound
+            && let Err(error) = self.forget(view).await
+        {
+            tracing::warn!(%error, "a lost goose session is still remembered");
+        }
+        trouble
+    }
+
+    async fn forget(&self, view: &SessionView) -> Result<(), Trouble> {
+        self.awake().remove(&view.session);
+        self.mapping(view).clear().await
+    }
+
+    fn remember(&self, session: SessionId, answer: &Value) {
+        let mut awake = self.awake();
+        if awake.len() >= REMEMBERED {
+            awake.clear();
+        }
+        let provider = answer["provider_name"].as_str().map(str::to_owned);
+        awake.insert(session, Awake { provider, told: Provider::default() });
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn awake(&self) -> MutexGuard<'_, HashMap<SessionId, Awake>> {
+        self.awake.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Backend for Goosed {
+    async fn drive(&self, stay: Stay) {
+        if stay.beginning == Beginning::Resumed {
+            // Goose heard the prompt before, and stopped its turn when we went away.
+            let why = "the way to goose broke while this server was stopped";
+            drop(stay.reports.send(Report::Ended(Outcome::failed("interrupted", why))).await);
+            return;
+        }
+        match self.protocol().await {
+            Ok(Protocol::Rest) => rest::drive(self, stay).await,
+            Ok(Protocol::Acp) => acp::drive(self, stay).await,
+            Err(trouble) => {
+                let outcome = Outcome::failed(trouble.reason(), trouble.to_string());
+                drop(stay.reports.send(Report::Ended(outcome)).await);
+            }
+        }
+    }
+
+    /// A goosed that is not there now may be at the first prompt.
+    async fn opened(&self, view: &SessionView) {
+        match tokio::time::timeout(COURTESY, self.begin(view)).await {
+            Ok(Ok(theirs)) => tracing::debug!(session = %view.session, theirs, "goose session started"),
+            Ok(Err(error)) => tracing::warn!(%error, "goose session not started yet"),
+            Err(_) => tracing::warn!("goose session not started yet: no answer"),
+        }
+    }
+
+    async fn holdings(&self, view: &SessionView) -> Vec<String> {
+        self.names(view).await
+    }
+
+    async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
+        holdings::readable(self.read(view, name).await)
+    }
+
+    async fn closing(&self, view: &SessionView) {
+        let Ok(Some(theirs)) = self.mapping(view).find().await else { return };
+        match tokio::time::timeout(COURTESY, self.end(&theirs)).await {
+            Ok(Ok(()) | Err(Trouble::NotFound)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "goose session not stopped"),
+            Err(_) => tracing::warn!("goose session not stopped: no answer"),
+        }
+        if let Err(error) = self.forget(view).await {
+            tracing::warn!(%error, "a deleted goose session is still remembered");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One run over goose's REST: a prompt, its stream, and answers to what goose asks.
+
+use gander_domain::{Answer, Context, Notice, Order, Outcome, Part, QuestionId, Report, Role, SessionView, Severity};
+use gander_store::clock::{SystemIds, now};
+use gander_wire::goose::client::request::{self, Provider};
+use gander_wire::goose::client::{Tell, Trouble, Turn};
+use gander_wire::sse::Events;
+use reqwest::Response;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use super::{Goosed, calls};
+use crate::backend::Stay;
+use crate::backend::handler::cancelled;
+
+/// The longest event: a whole conversation that was replaced.
+const LONGEST: usize = 64 << 20;
+
+/// A turn under way.
+struct Run<'a> {
+    goosed: &'a Goosed,
+    view: SessionView,
+    theirs: String,
+    turn: Turn,
+    reports: mpsc::Sender<Report>,
+}
+
+/// What the stream said next.
+enum Next {
+    Piece(Result<Option<bytes::Bytes>, Trouble>),
+    Order(Option<Order>),
+}
+
+/// Drives a run from its prompt to its end.
+pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
+    let Stay { view, context, mut orders, reports, stop, .. } = stay;
+    let opened = tokio::select! {
+        biased;
+        () = stop.cancelled() => return,
+        () = cancelled(&mut orders) => Err(Outcome::Cancelled),
+        opened = open(goosed, &view, &context) => {
+            opened.map_err(|trouble| Outcome::failed(trouble.reason(), trouble.to_string()))
+        }
+    };
+    let (theirs, response) = match opened {
+        Ok(opened) => opened,
+        Err(outcome) => {
+            // Nobody hears it only if the session is gone.
+            drop(reports.send(Report::Ended(outcome)).await);
+            return;
+        }
+    };
+    let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
+    let run = Run { goosed, view, theirs, turn: Turn::new(model), reports };
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = run.listen(response, orders) => {}
+    }
+}
+
+/// Which model the session or this very prompt wants, and how.
+pub(super) fn provider(view: &SessionView) -> Provider {
+    let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
+    let said = meta.and_then(|meta| meta.pointer("/adk/runConfig")).and_then(Value::as_object);
+    let text = |key: &str| said.and_then(|said| said.get(key)?.as_str()).map(str::to_owned);
+    let parameters: Map<String, Value> =
+        said.and_then(|said| said.get("generationConfig")?.as_object()).cloned().unwrap_or_default();
+    Provider { model: text("model").or_else(|| view.settings.model.clone()), parameters }
+}
+
+/// What functions gave, where the prompt is nothing but that.
+fn responses(view: &SessionView) -> Vec<Part> {
+    let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
+    let given = meta.and_then(|meta| meta.pointer("/adk/responses")).and_then(Value::as_array);
+    given.into_iter().flatten().cloned().map(Part::Unknown).collect()
+}
+
+async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<(String, Response), Trouble> {
+    let theirs = goosed.ready(view).await?;
+    let sent = async {
+        goosed.tell_provider(view, &theirs).await?;
+        let own = &context.messages[context.run_from()..];
+        let prompt = own.iter().find(|message| message.role == Role::User);
+        let given = responses(view);
+        let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
+        let parts = if given.is_empty() { said } else { &given };
+        let message = request::prompt(parts, &context.messages, now());
+        goosed.calls.stream(&request::reply(&theirs, message)).await
+    };
+    match sent.await {
+        Ok(response) => Ok((theirs, response)),
+        Err(trouble) => Err(goosed.heed(view, trouble).await),
+    }
+}
+
+impl Run<'_> {
+    /// Reads the stream to its end. Dropping it is how goose is told to stop.
+    async fn listen(mut self, mut response: Response, mut orders: mpsc::Receiver<Order>) {
+        let (mut events, patience) = (Events::with_limit(LONGEST), self.goosed.calls.patience());
+        while !self.turn.is_over() {
+            let next = tokio::select! {
+                biased;
+                order = orders.recv() => Next::Order(order),
+                piece = tokio::time::timeout(patience, response.chunk()) => Next::Piece(match piece {
+                    Ok(piece) => piece.map_err(|error| calls::unreachable(&error)),
+                    Err(_) => Err(Trouble::Unavailable("not a word, not even a sign of life".to_owned())),
+                }),
+            };
+            let going = match next {
+                Next::Order(order) => self.order(order).await,
+                Next::Piece(piece) => self.piece(&mut events, piece).await,
+            };
+            if !going {
+                return;
+            }
+        }
+    }
+
+    /// Takes in a piece of the stream; false if nobody hears any more.
+    async fn piece(&mut self, events: &mut Events, piece: Result<Option<bytes::Bytes>, Trouble>) -> bool {
+        let reports = match piece {
+            Ok(Some(bytes)) => match events.push(&bytes) {
+                Ok(arrived) => arrived.iter().flat_map(|event| self.event(&event.data)).collect(),
+                Err(error) => self.turn.cut(&error.to_string()),
+            },
+            Ok(None) => self.turn.cut("it ended before the turn did"),
+            Err(trouble) => self.turn.cut(&trouble.to_string()),
+        };
+        if let Some(trouble) = self.turn.failure().cloned() {
+            self.goosed.heed(&self.view, trouble).await;
+        }
+        self.report(joined(reports)).await
+    }
+
+    fn event(&mut self, data: &[u8]) -> Vec<Report> {
+        match serde_json::from_slice::<Value>(data) {
+            Ok(event) => self.turn.event(&event, &mut SystemIds),
+            Err(error) => self.turn.cut(&format!("an event is no JSON: {error}")),
+        }
+    }
+
+    async fn order(&mut self, order: Option<Order>) -> bool {
+        match order {
+            Some(Order::Cancel) => {
+                self.report(vec![Report::Ended(Outcome::Cancelled)]).await;
+                false
+            }
+            Some(Order::Answered { question, answer }) => self.answered(question, &answer).await,
+            Some(
+                Order::Begin { .. }
+                | Order::Resume { .. }
+                | Order::RunTool { .. }
+                | Order::Steer { .. }
+                | Order::Configured { .. },
+            ) => true,
+            None => false,
+        }
+    }
+
+    /// Passes an answer on to goose, which goes on with it.
+    async fn answered(&mut self, question: QuestionId, answer: &Answer) -> bool {
+        let Some((tell, ready)) = self.turn.answered(question, answer) else { return true };
+        if !self.report(ready.into_iter().collect()).await {
+            return false;
+        }
+        match self.goosed.tell(&self.theirs, &tell).await {
+            Ok(()) => true,
+            Err(trouble) => {
+                let title = format!("Goose did not take the answer: {trouble}");
+                self.report(vec![Report::Noticed(Notice { severity: Severity::Error, title, detail: None })]).await
+            }
+        }
+    }
+
+    async fn report(&self, reports: Vec<Report>) -> bool {
+        for report in reports {
+            if self.reports.send(report).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Goosed {
+    async fn tell(&self, theirs: &str, tell: &Tell) -> Result<(), Trouble> {
+        match tell {
+            Tell::Confirm { id, action } => {
+                let body = request::confirmation(theirs, id, action);
+                match self.calls.post("/action-required/tool-confirmation", &body).await {
+                    // Before 1.16 it was called so.
+                    Err(Trouble::NotFound | Trouble::Refused(405, _)) => {
+                        self.calls.post("/confirm", &body).await.map(drop)
+                    }
+                    told => told.map(drop),
+                }
+            }
+            Tell::Elicited { id, data } => {
+                let message = request::elicited(id, data, now());
+                // What it answers is told by the stream that is open.
+                self.calls.stream(&request::reply(theirs, message)).await.map(drop)
+            }
+        }
+    }
+}
+
+/// Words that came together are reported together.
+fn joined(reports: Vec<Report>) -> Vec<Report> {
+    let mut joined: Vec<Report> = Vec::with_capacity(reports.len());
+    for report in reports {
+        match (joined.last_mut(), report) {
+            (Some(Report::Deltas(grown)), Report::Deltas(mut more)) => grown.append(&mut more),
+            (_, report) => joined.push(report),
+        }
+    }
+    joined
+}

@@ -1,0 +1,164 @@
+//! An agent written as one function, behind the same orders and reports as any other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_domain::{
+    Delta, Growth, Message, MessageId, Order, Outcome, Part, Question, Reply, Report, Role, RunId, SessionView,
+    StopReason,
+};
+use gander_store::clock::SystemIds;
+use tokio::sync::mpsc;
+
+use super::{Backend, Stay};
+
+/// An agent written as one function.
+#[async_trait]
+pub trait Handler: Send + Sync + 'static {
+    /// Serves one run. After a question was answered it is called again from its beginning: what it said before
+    /// is not said twice, and [`Turn::ask`] gives the answer.
+    async fn handle(&self, turn: &mut Turn) -> Result<(), Stop>;
+}
+
+/// Why a handler does not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It waits for an answer.
+    Asked,
+    /// It cannot go on: a word for programs, a sentence for people.
+    Failed(String, String),
+    /// Nobody listens any more.
+    Gone,
+}
+
+/// A back-end that runs a handler.
+pub struct Handled<H>(pub H);
+
+/// One run, as a handler sees it.
+pub struct Turn {
+    /// Which run.
+    pub run: RunId,
+    /// The session it belongs to.
+    pub view: SessionView,
+    prompt: Vec<Part>,
+    history: Vec<Arc<Message>>,
+    answers: Vec<Reply>,
+    /// How many of them were given to the handler.
+    given: usize,
+    reports: mpsc::Sender<Report>,
+}
+
+#[async_trait]
+impl<H: Handler> Backend for Handled<H> {
+    async fn drive(&self, stay: Stay) {
+        let (mut turn, mut orders, stop) = Turn::new(stay);
+        let reports = turn.reports.clone();
+        let last = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = cancelled(&mut orders) => Report::Ended(Outcome::Cancelled),
+            handled = self.0.handle(&mut turn) => match handled {
+                Ok(()) => Report::Ended(Outcome::Completed { stop: StopReason::EndTurn }),
+                Err(Stop::Asked) => Report::Parked,
+                Err(Stop::Failed(reason, message)) => Report::Ended(Outcome::failed(reason, message)),
+                Err(Stop::Gone) => return,
+            },
+        };
+        // Nobody hears it only if the session is gone.
+        drop(reports.send(last).await);
+    }
+}
+
+impl Turn {
+    fn new(stay: Stay) -> (Self, mpsc::Receiver<Order>, tokio_util::sync::CancellationToken) {
+        let Stay { run, view, mut context, orders, reports, stop, .. } = stay;
+        let own = context.messages.split_off(context.run_from());
+        let prompt = own.into_iter().find(|message| message.role == Role::User);
+        let answers = context.asked.into_iter().map_while(|asked| asked.answer).map(|answer| answer.reply).collect();
+        let turn = Self {
+            run,
+            view,
+            prompt: prompt.map(|message| message.parts.clone()).unwrap_or_default(),
+            history: context.messages,
+            answers,
+            given: 0,
+            reports,
+        };
+        (turn, orders, stop)
+    }
+
+    /// What is asked.
+    pub fn prompt(&self) -> &[Part] {
+        &self.prompt
+    }
+
+    /// What was said before, by anybody.
+    pub fn history(&self) -> &[Arc<Message>] {
+        &self.history
+    }
+
+    /// Says something: the open message grows.
+    pub async fn say(&self, text: impl Into<String>) -> Result<(), Stop> {
+        self.report(Report::Deltas(vec![Delta { growth: Growth::Text, text: text.into() }])).await
+    }
+
+    /// Thinks aloud: the open message grows.
+    pub async fn think(&self, text: impl Into<String>) -> Result<(), Stop> {
+        self.report(Report::Deltas(vec![Delta { growth: Growth::Thought, text: text.into() }])).await
+    }
+
+    /// Closes the open message, with parts that do not grow.
+    pub async fn finish(&self, tail: Vec<Part>) -> Result<(), Stop> {
+        self.report(Report::MessageDone { tail, native: None, interrupted: false }).await
+    }
+
+    /// Says a whole message.
+    pub async fn send(&self, parts: Vec<Part>) -> Result<(), Stop> {
+        self.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
+        self.finish(parts).await
+    }
+
+    /// Tells anything else, unless it was told before an answer.
+    pub async fn report(&self, report: Report) -> Result<(), Stop> {
+        if self.given < self.answers.len() {
+            return Ok(());
+        }
+        self.reports.send(report).await.map_err(|_| Stop::Gone)
+    }
+
+    /// Asks a person. The answer may come much later: until then the run costs nothing.
+    pub async fn ask(&mut self, question: Question) -> Result<Reply, Stop> {
+        if let Some(reply) = self.answers.get(self.given).cloned() {
+            self.given += 1;
+            return Ok(reply);
+        }
+        self.report(Report::Asked(question)).await?;
+        Err(Stop::Asked)
+    }
+
+    /// Waits. A cancelled run does not wait on.
+    pub async fn pause(&self, time: Duration) {
+        if self.given >= self.answers.len() {
+            tokio::time::sleep(time).await;
+        }
+    }
+}
+
+/// Waits for the order to stop. A session that is gone gives none: its token says so.
+pub(super) async fn cancelled(orders: &mut mpsc::Receiver<Order>) {
+    loop {
+        match orders.recv().await {
+            Some(Order::Cancel) => return,
+            Some(
+                Order::Begin { .. }
+                | Order::Resume { .. }
+                | Order::RunTool { .. }
+                | Order::Answered { .. }
+                | Order::Steer { .. }
+                | Order::Configured { .. },
+            ) => {}
+            None => return std::future::pending().await,
+        }
+    }
+}

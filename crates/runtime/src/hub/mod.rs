@@ -1,0 +1,399 @@
+//! The hub: finds or starts the one task of a session, and lets readers follow its log.
+
+mod commit;
+mod error;
+mod follow;
+mod load;
+mod rest;
+mod stay;
+mod task;
+mod upkeep;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use gander_domain::{
+    Accepted, Birth, Command, Effect, Policy, Principal, Recovery, RunId, Seq, Session, SessionId, SessionView,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use error::HubError;
+pub use follow::{Batch, Follower};
+pub use rest::CacheStats;
+
+use crate::backend::{Backend, Lent};
+use gander_domain::authorize;
+use gander_domain::caller::Caller;
+use gander_store::clock;
+use gander_store::{Alias, Append, Durability, Epoch, Form, Store, StoreError};
+use rest::Rest;
+use task::{Ask, Live, Newborn, Task};
+
+/// Commands that may wait for one session's task.
+const INBOX: usize = 64;
+
+/// Bytes of idle sessions that are kept in memory unless somebody says otherwise.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// Finds or starts the one task of a session. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+/// A hub that may be gone: for those whom the hub itself keeps.
+#[derive(Clone)]
+pub struct WeakHub(Weak<Inner>);
+
+impl WeakHub {
+    /// The hub, if it is still there.
+    pub fn upgrade(&self) -> Option<Hub> {
+        self.0.upgrade().map(|inner| Hub { inner })
+    }
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    backend: Arc<dyn Backend>,
+    recovery: Recovery,
+    /// What new sessions may do unasked, unless somebody who may loosens it.
+    default_policy: Policy,
+    tasks: Mutex<Tasks>,
+    /// Sessions without a task, kept so that their next turn need not read the log.
+    rest: Mutex<Rest>,
+    /// What clients lend to runs that have not ended.
+    lent: Mutex<HashMap<RunId, Lent>>,
+    tracker: TaskTracker,
+    draining: AtomicBool,
+    stop: CancellationToken,
+    on_deleted: OnDeleted,
+}
+
+/// Removes what others keep for a session, once the session itself is gone.
+///
+/// A function and not a call to the services: they are built on the hub.
+pub type OnDeleted = Arc<dyn Fn(SessionId) -> BoxFuture<'static, ()> + Send + Sync>;
+
+type Tasks = HashMap<SessionId, mpsc::Sender<Ask>>;
+
+/// A session that just began with its first prompt.
+pub struct Begun {
+    /// As it was before the prompt.
+    pub view: SessionView,
+    /// Its log, from its first entry.
+    pub follower: Follower,
+    /// What became of the prompt, once it is stored.
+    pub accepted: BoxFuture<'static, Result<Accepted, HubError>>,
+}
+
+/// When a command is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// After its commit: the caller's own answer waits for a later sync, as that of a prompt does for its end.
+    Committed,
+    /// After it would survive a power cut.
+    Synced,
+}
+
+impl Hub {
+    /// A hub over a store, with one back-end for all sessions.
+    pub fn new(store: Arc<dyn Store>, backend: Arc<dyn Backend>, recovery: Recovery) -> Self {
+        Self::with_cache(store, backend, recovery, CACHE_BYTES)
+    }
+
+    /// The same, with so many bytes for idle sessions in memory.
+    pub fn with_cache(
+        store: Arc<dyn Store>,
+        backend: Arc<dyn Backend>,
+        recovery: Recovery,
+        cache_bytes: usize,
+    ) -> Self {
+        let inner = Inner {
+            store,
+            backend,
+            recovery,
+            default_policy: Policy::Ask,
+            tasks: Mutex::default(),
+            rest: Mutex::new(Rest::new(cache_bytes)),
+            lent: Mutex::default(),
+            tracker: TaskTracker::new(),
+            draining: AtomicBool::new(false),
+            stop: CancellationToken::new(),
+            on_deleted: Arc::new(|_| Box::pin(std::future::ready(()))),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The same, where new sessions have this policy. Before anybody else has the hub.
+    #[must_use]
+    pub fn with_default_policy(mut self, policy: Policy) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.default_policy = policy;
+        }
+        self
+    }
+
+    /// The same, telling somebody of every session that was deleted. Before anybody else has the hub.
+    #[must_use]
+    pub fn with_on_deleted(mut self, on_deleted: OnDeleted) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.on_deleted = on_deleted;
+        }
+        self
+    }
+
+    /// For those whom it keeps itself.
+    pub fn weak(&self) -> WeakHub {
+        WeakHub(Arc::downgrade(&self.inner))
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// What runs the agents.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.inner.backend
+    }
+
+    /// Begins a session; it is stored when this returns.
+    pub async fn create(&self, caller: &Caller, birth: Birth, aliases: Vec<Alias>) -> Result<SessionView, HubError> {
+        authorize::creation(caller, &birth, self.inner.default_policy)?;
+        self.inner.refuse_new_work()?;
+        let id = birth.session;
+        let mut session = Session::create(clock::now(), birth);
+        let Some(Effect::Append(entry)) = session.poll() else { return Err(HubError::Gone(id)) };
+        let mut context = load::empty_context(session.view());
+        context.apply(&entry);
+        let append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
+        self.inner.store.create(append, aliases).await?;
+        let view = session.view().clone();
+        let evicted = lock(&self.inner.rest).put(rest::Warm::new(session, Epoch::FIRST, Some(context)));
+        drop(evicted);
+        self.inner.backend.opened(&view).await;
+        Ok(view)
+    }
+
+    /// Begins a session with its first prompt: both go into one append, and what comes of them is followed from there.
+    pub async fn begin(
+        &self,
+        caller: &Caller,
+        birth: Birth,
+        aliases: Vec<Alias>,
+        prompt: Command,
+        ack: Ack,
+        lent: Lent,
+    ) -> Begun {
+        let id = birth.session;
+        let allowed = authorize::creation(caller, &birth, self.inner.default_policy);
+        let session = Session::create(clock::now(), birth);
+        let view = session.view().clone();
+        let follower = Follower::of_newborn(Arc::clone(&self.inner.store), id);
+        let (reply, answer) = oneshot::channel();
+        match allowed.map_err(HubError::from).and_then(|()| self.lend(caller, &prompt, lent)) {
+            Ok(()) => {
+                let first = Ask::Command { caller: Box::new(caller.clone()), command: prompt, ack, reply };
+                self.inner.start(&mut lock(&self.inner.tasks), id, Some((Box::new(session), aliases)), first);
+            }
+            Err(refused) => drop(reply.send(Err(refused))),
+        }
+        let accepted = async move { answer.await.unwrap_or(Err(HubError::Gone(id))) };
+        Begun { view, follower, accepted: accepted.boxed() }
+    }
+
+    /// Carries out a command; it is stored when this returns.
+    pub async fn command(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        command: Command,
+        ack: Ack,
+    ) -> Result<Accepted, HubError> {
+        self.submit(caller, session, command, ack, Lent::default()).await.await
+    }
+
+    /// Hands a command to its session, with what the caller lends to the run that it begins.
+    ///
+    /// Commands of one caller reach the session in the order in which these calls return; what became of each is
+    /// told by the future that is given back. Whether the caller may is decided by the session's task, which has the
+    /// settings that the command changes: nobody can change them in between.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        command: Command,
+        ack: Ack,
+        lent: Lent,
+    ) -> impl Future<Output = Result<Accepted, HubError>> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        match self.lend(caller, &command, lent) {
+            Ok(()) => {
+                self.inner
+                    .deliver(session, Ask::Command { caller: Box::new(caller.clone()), command, ack, reply })
+                    .await
+            }
+            Err(refused) => drop(reply.send(Err(refused))),
+        }
+        async move { answer.await.unwrap_or(Err(HubError::Gone(session))) }
+    }
+
+    /// A prompt that the caller may not give must not leave its keys behind.
+    fn lend(&self, caller: &Caller, command: &Command, lent: Lent) -> Result<(), HubError> {
+        authorize::any_command(caller, command)?;
+        let Command::Prompt { run, .. } = command else { return Ok(()) };
+        self.inner.refuse_new_work()?;
+        if lent.host.is_some() || lent.keys.is_some() {
+            // Who sends the same run again does not take it over.
+            lock(&self.inner.lent).entry(*run).or_insert(lent);
+        }
+        Ok(())
+    }
+
+    /// What the session is now.
+    pub async fn view(&self, session: SessionId) -> Result<SessionView, HubError> {
+        if let Some(view) = lock(&self.inner.rest).view(session) {
+            return Ok(view);
+        }
+        if !lock(&self.inner.tasks).contains_key(&session) {
+            return Ok(load::view(&*self.inner.store, session, Seq(u64::MAX)).await?);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.inner.deliver(session, Ask::View(reply)).await;
+        answer.await.unwrap_or(Err(HubError::Gone(session)))
+    }
+
+    /// What the session's log says: nothing that waits for its commit is in it, so that live begins at its head.
+    pub async fn stored_view(&self, session: SessionId) -> Result<SessionView, HubError> {
+        if let Some(view) = lock(&self.inner.rest).view(session) {
+            return Ok(view);
+        }
+        let head = self.inner.store.head(session).await?;
+        self.view_at(session, head).await
+    }
+
+    /// The session, if this principal may see it. Another's is as unknown as none, also after it was deleted.
+    pub async fn view_for(&self, session: SessionId, principal: &Principal) -> Result<SessionView, HubError> {
+        let unknown = HubError::from(StoreError::NotFound(session));
+        match self.view(session).await {
+            Ok(view) if view.owner == *principal => Ok(view),
+            Ok(_) => Err(unknown),
+            Err(deleted @ HubError::Store(StoreError::Deleted(_))) => {
+                let owner = self.inner.store.deleted_owner(session).await?;
+                Err(if owner.as_ref() == Some(principal) { deleted } else { unknown })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Follows a session's log after a place.
+    pub fn follow(&self, session: SessionId, after: Seq, form: Form) -> Follower {
+        Follower::new(Arc::clone(&self.inner.store), session, after, form)
+    }
+
+    /// Follows what is added to a session's log after a place that its view has reached. Nothing is read before
+    /// something is added.
+    pub fn follow_live(&self, session: SessionId, after: Seq) -> Follower {
+        Follower::live(Arc::clone(&self.inner.store), session, after)
+    }
+
+    /// The view right after a place, for a reader who begins there.
+    pub async fn view_at(&self, session: SessionId, place: Seq) -> Result<SessionView, HubError> {
+        Ok(load::view(&*self.inner.store, session, place).await?)
+    }
+
+    /// Cancels what runs, then removes the session.
+    pub async fn delete(&self, caller: &Caller, session: SessionId) -> Result<(), HubError> {
+        caller.may_prompt()?;
+        let view = self.view_for(session, &caller.principal).await?;
+        self.inner.backend.closing(&view).await;
+        let (reply, answer) = oneshot::channel();
+        self.inner.deliver(session, Ask::Delete(reply)).await;
+        answer.await.unwrap_or(Err(HubError::Gone(session)))?;
+        (self.inner.on_deleted)(session).await;
+        Ok(())
+    }
+
+    /// True if no new work is taken.
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::Acquire)
+    }
+
+    /// How many sessions have a task: those that run, and those that were just spoken to.
+    pub fn active(&self) -> usize {
+        lock(&self.inner.tasks).len()
+    }
+
+    /// How full the cache of idle sessions is.
+    pub fn cache(&self) -> CacheStats {
+        lock(&self.inner.rest).stats()
+    }
+
+    /// True if this run was accepted before, however long ago. For ids that callers choose.
+    pub async fn knows_run(&self, session: SessionId, run: RunId) -> Result<bool, HubError> {
+        let row = self.inner.store.run(run).await?;
+        Ok(row.is_some_and(|row| row.session == session))
+    }
+}
+
+impl Inner {
+    fn refuse_new_work(&self) -> Result<(), HubError> {
+        if self.draining.load(Ordering::Acquire) { Err(HubError::Draining) } else { Ok(()) }
+    }
+
+    /// Hands something to the session's task, which is started if there is none.
+    async fn deliver(self: &Arc<Self>, session: SessionId, mut ask: Ask) {
+        while let Some((back, full)) = self.offer(session, ask) {
+            ask = back;
+            drop(full.reserve().await); // there is room, or the task is over: either way it is worth another try
+        }
+    }
+
+    /// Gives it back with the full inbox if there is no room.
+    ///
+    /// Under the lock that [`Inner::retire`] holds: no task leaves between being found and being asked.
+    fn offer(self: &Arc<Self>, session: SessionId, ask: Ask) -> Option<(Ask, mpsc::Sender<Ask>)> {
+        let mut tasks = lock(&self.tasks);
+        let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) else {
+            self.start(&mut tasks, session, None, ask);
+            return None;
+        };
+        let refused = inbox.try_send(ask).err()?;
+        Some((refused.into_inner(), inbox.clone()))
+    }
+
+    /// Starts a task that finds this in its inbox.
+    fn start(self: &Arc<Self>, tasks: &mut Tasks, session: SessionId, newborn: Option<Newborn>, first: Ask) {
+        let (sender, inbox) = mpsc::channel(INBOX);
+        let sent = sender.try_send(first);
+        debug_assert!(sent.is_ok(), "a new inbox has room");
+        tasks.insert(session, sender);
+        self.tracker.spawn(Task::new(Arc::clone(self), session, newborn, inbox).run());
+    }
+
+    /// Takes the task off the list and keeps its session warm, unless something waits for it.
+    ///
+    /// Both under one lock: whoever starts the next task finds either this one or its warm session.
+    fn retire(&self, live: Live, inbox: &mut mpsc::Receiver<Ask>) -> Option<Live> {
+        let mut tasks = lock(&self.tasks);
+        if !inbox.is_empty() {
+            return Some(live);
+        }
+        inbox.close();
+        tasks.remove(&live.id());
+        let evicted = lock(&self.rest).put(live.into_warm());
+        drop(tasks);
+        drop(evicted);
+        None
+    }
+}
+
+/// A panic while the lock was held leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

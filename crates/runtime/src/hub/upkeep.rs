@@ -1,0 +1,78 @@
+//! What a hub does by itself: picks up open runs at start, tidies the store, comes to an end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use gander_store::{RunState, Store, StoreError, clock};
+
+use super::Hub;
+use super::task::Ask;
+
+/// How often the store is tidied.
+const TIDY_EVERY: Duration = Duration::from_secs(30);
+
+/// Open runs read in one go at start.
+const PAGE: u32 = 256;
+
+/// How long a stopping hub waits for tasks that it told to stop.
+const LAST_WAIT: Duration = Duration::from_secs(3);
+
+impl Hub {
+    /// Picks up every run that was open when the last process died. Those that await people cost nothing.
+    pub async fn recover(&self) -> Result<usize, StoreError> {
+        let (mut after, mut woken) = (None, 0);
+        loop {
+            let page = self.inner.store.open_runs(after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(woken) };
+            after = Some((last.run, last.session));
+            for row in page.iter().filter(|row| row.state != RunState::Awaiting) {
+                self.inner.deliver(row.session, Ask::Wake).await;
+                woken += 1;
+            }
+        }
+    }
+
+    /// Tidies the store now and then, until the hub ends.
+    pub fn tidy(&self) {
+        let inner = Arc::clone(&self.inner);
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(TIDY_EVERY) => {}
+                    () = inner.stop.cancelled() => return,
+                }
+                tidy_up(&*inner.store).await;
+            }
+        });
+    }
+
+    /// Takes no new work from now on.
+    pub fn refuse_new_work(&self) {
+        self.inner.draining.store(true, Ordering::Release);
+    }
+
+    /// Lets runs come to an end for so long, then leaves the rest to the next start.
+    pub async fn drain(&self, grace: Duration) {
+        self.refuse_new_work();
+        self.inner.tracker.close();
+        if tokio::time::timeout(grace, self.inner.tracker.wait()).await.is_err() {
+            tracing::info!(sessions = self.active(), "runs still under way will be picked up at the next start");
+        }
+        self.inner.stop.cancel();
+        if tokio::time::timeout(LAST_WAIT, self.inner.tracker.wait()).await.is_err() {
+            tracing::warn!(sessions = self.active(), "sessions did not stop in time");
+        }
+    }
+}
+
+/// In small pieces, so that nobody waits long for the writer.
+async fn tidy_up(store: &dyn Store) {
+    loop {
+        match store.maintain(clock::now()).await {
+            Ok(done) if done.more => tokio::task::yield_now().await,
+            Ok(_) | Err(StoreError::Closed) => return,
+            Err(error) => return tracing::warn!(%error, "the log was not tidied"),
+        }
+    }
+}

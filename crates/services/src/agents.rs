@@ -1,0 +1,247 @@
+//! Agents by name: what each is, and the back-end that runs it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_agent::modes::{Library, Shelf};
+use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings};
+use gander_runtime::backend::{Backend, Holding, Stay};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// All agents: those of the native loop, as their files are now, then the others. The first serves whoever names none.
+pub struct Agents {
+    native: Option<Native>,
+    others: Vec<Agent>,
+    /// The first answers to every name.
+    any_name: bool,
+    /// The roster of the library it was made from.
+    roster: Mutex<Option<Made>>,
+    /// The same by folder, for sessions that somebody asked about.
+    rosters: Mutex<HashMap<String, Made>>,
+    /// Told when it is another.
+    changed: watch::Sender<()>,
+}
+
+/// How often files are looked at while somebody would be told of a change.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Folders whose rosters are kept in mind.
+const MOST_FOLDERS: usize = 256;
+
+/// A roster, and the library that it was made from.
+type Made = (Option<Arc<Library>>, Arc<Roster>);
+
+struct Native {
+    shelf: Arc<Shelf>,
+    backend: Arc<dyn Backend>,
+}
+
+/// One agent.
+#[derive(Clone)]
+pub struct Agent {
+    /// What it is and offers.
+    pub manifest: Arc<AgentManifest>,
+    /// What runs it.
+    pub backend: Arc<dyn Backend>,
+}
+
+/// There is one of this name already.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are two agents of this name: {0}")]
+pub struct NameTaken(pub String);
+
+impl Agent {
+    /// An agent that this back-end runs.
+    pub fn new(manifest: AgentManifest, backend: Arc<dyn Backend>) -> Self {
+        Self { manifest: Arc::new(manifest), backend }
+    }
+}
+
+impl Agents {
+    /// With one agent, the default.
+    pub fn new(first: Agent) -> Self {
+        Self { others: vec![first], ..Self::none() }
+    }
+
+    /// One agent that answers to every name.
+    pub fn only(agent: Agent) -> Self {
+        Self { any_name: true, ..Self::new(agent) }
+    }
+
+    /// With the agents of this shelf, which this back-end runs.
+    pub fn native(shelf: Arc<Shelf>, backend: Arc<dyn Backend>) -> Self {
+        Self { native: Some(Native { shelf, backend }), ..Self::none() }
+    }
+
+    fn none() -> Self {
+        let (roster, rosters, changed) = (Mutex::default(), Mutex::default(), watch::Sender::new(()));
+        Self { native: None, others: Vec::new(), any_name: false, roster, rosters, changed }
+    }
+
+    /// One more.
+    pub fn add(&mut self, agent: Agent) -> Result<(), NameTaken> {
+        if self.roster().agents().iter().any(|known| known.name == agent.manifest.name) {
+            return Err(NameTaken(agent.manifest.name.clone()));
+        }
+        self.others.push(agent);
+        *self.roster.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
+    /// All agents and the names of their modes.
+    pub fn roster(&self) -> Arc<Roster> {
+        let library = self.native.as_ref().map(|native| native.shelf.library());
+        let mut kept = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((from, roster)) = &*kept
+            && from.as_ref().map(Arc::as_ptr) == library.as_ref().map(Arc::as_ptr)
+        {
+            return Arc::clone(roster);
+        }
+        let roster = self.made(library.as_deref());
+        let before = kept.replace((library, Arc::clone(&roster)));
+        if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
+            self.changed.send_replace(());
+        }
+        roster
+    }
+
+    /// The same for a session in this folder, whose project may bring along some of its own.
+    pub fn roster_in(&self, folder: &str) -> Arc<Roster> {
+        let all = self.roster();
+        let Some(native) = &self.native else { return all };
+        let library = native.shelf.library_in(Path::new(folder));
+        let mut kept = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((Some(from), roster)) = kept.get(folder)
+            && Arc::ptr_eq(from, &library)
+        {
+            return Arc::clone(roster);
+        }
+        let same = Arc::ptr_eq(&library, &native.shelf.library());
+        let roster = if same { all } else { self.made(Some(&library)) };
+        if kept.len() >= MOST_FOLDERS && !kept.contains_key(folder) {
+            kept.clear();
+        }
+        let before = kept.insert(folder.to_owned(), (Some(library), Arc::clone(&roster)));
+        if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
+            self.changed.send_replace(());
+        }
+        roster
+    }
+
+    /// The agents of this library and the others. Names of these are taken.
+    fn made(&self, library: Option<&Library>) -> Arc<Roster> {
+        let free = |manifest: &AgentManifest| self.others.iter().all(|agent| agent.manifest.name != manifest.name);
+        let native = library.into_iter().flat_map(Library::manifests).filter(free).map(Arc::new);
+        let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
+        Arc::new(Roster::new(native.chain(others).collect()))
+    }
+
+    /// Looks at all files that somebody asked about.
+    fn look(&self) {
+        self.roster();
+        let folders: Vec<String> =
+            self.rosters.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        folders.iter().for_each(|folder| drop(self.roster_in(folder)));
+    }
+
+    /// Says when agents or modes come, go or are described anew.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Looks at the files of agents while anybody is there who would be told of a change.
+    pub async fn look_after(self: Arc<Self>, stop: CancellationToken) {
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                _ = looks.tick() => {}
+            }
+            let agents = Arc::clone(&self);
+            let looked = tokio::task::spawn_blocking(move || {
+                if agents.changed.receiver_count() > 0 {
+                    agents.look();
+                }
+            });
+            if let Err(error) = looked.await {
+                tracing::error!(%error, "the files of agents cannot be looked at");
+            }
+        }
+    }
+
+    /// The agent of whoever names none.
+    pub fn default_manifest(&self) -> Arc<AgentManifest> {
+        let first = self.manifests().into_iter().next();
+        first.unwrap_or_else(|| Arc::new(AgentManifest::new("none", "None", "There is no agent here")))
+    }
+
+    /// What this name means, be it an agent or one of its modes.
+    pub fn manifest(&self, name: &str) -> Option<Arc<AgentManifest>> {
+        let any = || self.any_name.then(|| self.default_manifest());
+        self.roster().named(name).or_else(any)
+    }
+
+    /// What all of them are, the default first.
+    pub fn manifests(&self) -> Vec<Arc<AgentManifest>> {
+        self.roster().agents().to_vec()
+    }
+
+    /// These settings, for what this name means: an agent in its default mode, or one of its modes.
+    pub fn settings(&self, name: &str, base: &Settings) -> Option<Settings> {
+        let roster = self.roster();
+        let any = || roster.settings(&roster.agents().first().filter(|_| self.any_name)?.name, base);
+        roster.settings(name, base).or_else(any)
+    }
+
+    fn backend(&self, view: &SessionView) -> Option<Arc<dyn Backend>> {
+        let name = &view.settings.agent;
+        if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == *name) {
+            return Some(Arc::clone(&agent.backend));
+        }
+        let native = self.native.as_ref()?;
+        let library = native.shelf.library_in(Path::new(&view.workspace));
+        library.agents().iter().any(|agent| agent.name == *name).then(|| Arc::clone(&native.backend))
+    }
+}
+
+#[async_trait]
+impl Backend for Agents {
+    async fn drive(&self, stay: Stay) {
+        match self.backend(&stay.view) {
+            Some(backend) => backend.drive(stay).await,
+            None => {
+                let message = format!("no such agent here: {}", stay.view.settings.agent);
+                // Nobody hears it only if the session is gone.
+                drop(stay.reports.send(Report::Ended(Outcome::failed("agent", message))).await);
+            }
+        }
+    }
+
+    async fn opened(&self, view: &SessionView) {
+        if let Some(backend) = self.backend(view) {
+            backend.opened(view).await;
+        }
+    }
+
+    async fn closing(&self, view: &SessionView) {
+        if let Some(backend) = self.backend(view) {
+            backend.closing(view).await;
+        }
+    }
+
+    async fn holdings(&self, view: &SessionView) -> Vec<String> {
+        match self.backend(view) {
+            Some(backend) => backend.holdings(view).await,
+            None => Vec::new(),
+        }
+    }
+
+    async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
+        self.backend(view)?.holding(view, name).await
+    }
+}

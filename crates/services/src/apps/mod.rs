@@ -1,0 +1,164 @@
+//! Apps: small web pages that agents make and people keep, in versions.
+
+mod tools;
+
+use gander_domain::{Principal, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::artifacts::{ArtifactError, Artifacts, Content, NewVersion, Shelf, Version};
+
+pub use tools::{AppTools, specs};
+
+/// What apps are, on the shelf.
+const MIME: &str = "text/html";
+
+/// Bytes of a page.
+const LARGEST: usize = 2 << 20;
+
+/// Letters of a name.
+const LONGEST: usize = 100;
+
+/// Everybody's apps.
+#[derive(Clone)]
+pub struct Apps {
+    artifacts: Artifacts,
+}
+
+/// What is known of an app without its page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its latest version, from 0.
+    pub version: u64,
+    /// When that was made.
+    pub at: Timestamp,
+}
+
+/// Why an app is not kept or found.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The name.
+    #[error("an app's name has 1 to {LONGEST} letters, digits, blanks, dots, _ and -: {0:?}")]
+    BadName(String),
+    /// The page.
+    #[error("not a page that can be kept, {0}")]
+    BadPage(String),
+    /// There is none.
+    #[error("no such app: {0}")]
+    Missing(String),
+    /// There is one.
+    #[error("there is an app of this name: {0}")]
+    Taken(String),
+    /// The store says no.
+    #[error(transparent)]
+    Kept(#[from] ArtifactError),
+}
+
+impl Apps {
+    /// Those among these artifacts.
+    pub fn new(artifacts: Artifacts) -> Self {
+        Self { artifacts }
+    }
+
+    /// Somebody's apps, by name.
+    pub async fn list(&self, principal: &Principal) -> Result<Vec<Summary>, AppError> {
+        let kept = self.artifacts.list(&shelf(principal)).await?;
+        Ok(kept.iter().filter_map(|kept| Some(summary(&kept.name, kept.versions.last()?))).collect())
+    }
+
+    /// A page, in this version or the latest.
+    pub async fn read(
+        &self,
+        principal: &Principal,
+        name: &str,
+        version: Option<u64>,
+    ) -> Result<(Summary, String), AppError> {
+        let missing = || AppError::Missing(name.to_owned());
+        let (version, content) = self.artifacts.load(&shelf(principal), name, version).await?.ok_or_else(missing)?;
+        match content {
+            Content::Text { text } => Ok((summary(name, &version), text)),
+            Content::Bytes { .. } => Err(missing()),
+        }
+    }
+
+    /// Keeps a new version of an app, or a new app; gives the version.
+    pub async fn save(
+        &self,
+        principal: &Principal,
+        name: &str,
+        description: Option<&str>,
+        html: String,
+    ) -> Result<u64, AppError> {
+        named(name)?;
+        page(&html)?;
+        let mut metadata = Map::new();
+        metadata.extend(description.map(|text| ("description".to_owned(), Value::from(text))));
+        let new = NewVersion {
+            name: name.to_owned(),
+            mime: Some(MIME.to_owned()),
+            metadata,
+            content: Content::Text { text: html },
+        };
+        Ok(self.artifacts.save(&shelf(principal), new).await?.number)
+    }
+
+    /// Keeps a page that came from elsewhere under its title; gives the name.
+    pub async fn import(&self, principal: &Principal, html: String) -> Result<String, AppError> {
+        let between = |open: &str, close: &str| Some(html.split_once(open)?.1.split_once(close)?.0.trim().to_owned());
+        let title = between("<title>", "</title>").filter(|title| !title.is_empty());
+        let name = title.ok_or_else(|| AppError::BadPage("it has no title to name it by".to_owned()))?;
+        self.save(principal, &name, None, html).await?;
+        Ok(name)
+    }
+
+    /// Takes an app away with all its versions.
+    pub async fn delete(&self, principal: &Principal, name: &str) -> Result<(), AppError> {
+        match self.artifacts.delete(&shelf(principal), name).await? {
+            true => Ok(()),
+            false => Err(AppError::Missing(name.to_owned())),
+        }
+    }
+}
+
+impl Summary {
+    /// As goose's clients know it.
+    pub fn shown(&self) -> Value {
+        json!({
+            "uri": format!("ui://apps/{}", self.name), "name": self.name, "description": self.description,
+            "mimeType": "text/html;profile=mcp-app", "mcpServers": ["apps"], "version": self.version,
+            "updatedAt": crate::times::time(self.at),
+        })
+    }
+}
+
+fn shelf(principal: &Principal) -> Shelf {
+    Shelf::person(principal, "apps")
+}
+
+fn summary(name: &str, version: &Version) -> Summary {
+    let description = version.metadata.get("description").and_then(Value::as_str).map(str::to_owned);
+    Summary { name: name.to_owned(), description, version: version.number, at: version.saved_at() }
+}
+
+fn named(name: &str) -> Result<(), AppError> {
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, ' ' | '.' | '_' | '-');
+    let edges = name.starts_with(['.', ' ']) || name.ends_with(' ');
+    match name.is_empty() || name.chars().count() > LONGEST || !name.chars().all(plain) || edges {
+        true => Err(AppError::BadName(name.chars().take(LONGEST).collect())),
+        false => Ok(()),
+    }
+}
+
+fn page(html: &str) -> Result<(), AppError> {
+    let start = html.trim_start();
+    if html.len() > LARGEST {
+        return Err(AppError::BadPage(format!("it is larger than {LARGEST} bytes: {}", html.len())));
+    }
+    match start.starts_with('<') && !html.contains('\0') {
+        true => Ok(()),
+        false => Err(AppError::BadPage("it is no HTML".to_owned())),
+    }
+}

@@ -1,0 +1,167 @@
+//! `artifact_save`, `artifact_list` and `artifact_read`: an agent's way to its session's artifacts.
+
+use async_trait::async_trait;
+use gander_domain::{SessionId, ToolKind, ToolSpec};
+use gander_tools::Signal;
+use gander_tools::permission::show;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::page::page;
+use super::{ArtifactError, Artifacts, Content, Kept, NewVersion, Shelf};
+use crate::toolset::{Toolset, arguments as of, spec};
+
+/// The artifacts of one session, for its runs.
+pub struct ArtifactTools {
+    /// Everybody's.
+    pub artifacts: Artifacts,
+    /// Which session.
+    pub session: SessionId,
+    /// So many bytes of a text are read at once.
+    pub page: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Save {
+    name: String,
+    text: String,
+    #[serde(default)]
+    media_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    name: String,
+    #[serde(default)]
+    version: Option<u64>,
+    #[serde(default)]
+    offset: usize,
+}
+
+/// A call, read.
+pub enum Wanted {
+    Save(Save),
+    List,
+    Read(Read),
+}
+
+/// Why nothing came of a call, in words for the model.
+#[derive(Debug, thiserror::Error)]
+enum Unable {
+    /// The part of the name before the colon belongs to others.
+    #[error("names that begin with user: are for what people keep, take another: {0}")]
+    Theirs(String),
+    /// No such artifact, or no such version of it.
+    #[error("no such artifact: {0}")]
+    Missing(String),
+    /// It is a picture or the like.
+    #[error("this artifact is no text: {0}")]
+    NoText(String),
+    /// Nothing is left of it there.
+    #[error("this artifact has fewer lines than that: {0}")]
+    Past(usize),
+    #[error(transparent)]
+    Kept(#[from] ArtifactError),
+}
+
+/// What they are.
+pub fn specs() -> Vec<ToolSpec> {
+    let text = || json!({"type": "string"});
+    let from_0 = || json!({"type": "integer", "minimum": 0});
+    vec![
+        spec(
+            "artifact_save",
+            "Puts a text away under a name, for whoever asked: a report, a table, a page. The same name again is a new version.",
+            &json!({"name": text(), "text": text(), "media_type": text()}),
+            &["name", "text"],
+        ),
+        spec("artifact_list", "Lists what was put away in this session.", &json!({}), &[]),
+        spec(
+            "artifact_read",
+            "Gives a text that was put away, in its latest version or an older one. A long one comes in parts: offset \
+             says how many lines to leave out before.",
+            &json!({"name": text(), "version": from_0(), "offset": from_0()}),
+            &["name"],
+        ),
+    ]
+}
+
+#[async_trait]
+impl Toolset for ArtifactTools {
+    type Wanted = Wanted;
+
+    fn specs(&self) -> Vec<ToolSpec> {
+        specs()
+    }
+
+    fn read(&self, name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
+        Some(match name {
+            "artifact_save" => of(arguments).map(Wanted::Save),
+            "artifact_list" => of(arguments).map(|List {}| Wanted::List),
+            "artifact_read" => of(arguments).map(Wanted::Read),
+            _ => return None,
+        })
+    }
+
+    fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
+        match wanted {
+            Wanted::Save(save) => (format!("Put away {}", show::line(&save.name)), ToolKind::Edit),
+            Wanted::List => ("List what was put away".to_owned(), ToolKind::Read),
+            Wanted::Read(read) => (format!("Read the artifact {}", show::line(&read.name)), ToolKind::Read),
+        }
+    }
+
+    async fn carry_out(&self, wanted: Wanted, signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+        let done = match wanted {
+            Wanted::Save(save) => self.save(save, signals).await,
+            Wanted::List => self.list().await,
+            Wanted::Read(read) => self.load(read).await,
+        };
+        done.map_err(|error| error.to_string())
+    }
+}
+
+impl ArtifactTools {
+    async fn save(&self, save: Save, signals: &mpsc::Sender<Signal>) -> Result<String, Unable> {
+        let Save { name, text, media_type } = save;
+        if name.starts_with("user:") {
+            return Err(Unable::Theirs(name));
+        }
+        let mime = Some(media_type.unwrap_or_else(|| "text/plain".to_owned()));
+        let (metadata, content) = (Map::new(), Content::Text { text });
+        let told = content.told();
+        let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
+        let version = self.artifacts.save(&self.shelf(), new).await?.number;
+        if signals.send(Signal::Saved { name: name.clone(), version, mime, content: told }).await.is_err() {
+            tracing::debug!(name, "an artifact was saved after its run");
+        }
+        Ok(format!("{name} is put away in version {version}"))
+    }
+
+    async fn list(&self) -> Result<String, Unable> {
+        let kept = self.artifacts.list(&self.shelf()).await?;
+        let line = |kept: &Kept| format!("- {} ({} versions)", kept.name, kept.versions.len());
+        let lines: Vec<String> = kept.iter().map(line).collect();
+        Ok(if lines.is_empty() { "nothing was put away yet".to_owned() } else { lines.join("\n") })
+    }
+
+    async fn load(&self, read: Read) -> Result<String, Unable> {
+        let found = self.artifacts.load(&self.shelf(), &read.name, read.version).await?;
+        match found {
+            Some((_, Content::Text { text })) => page(&text, read.offset, self.page).ok_or(Unable::Past(read.offset)),
+            Some((_, Content::Bytes { .. })) => Err(Unable::NoText(read.name)),
+            None => Err(Unable::Missing(read.name)),
+        }
+    }
+
+    fn shelf(&self) -> Shelf {
+        Shelf::session(self.session)
+    }
+}

@@ -1,0 +1,180 @@
+//! Who is attached where: counted, so that the last one to leave can be told apart.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gander_domain::SessionId;
+use tokio::sync::watch;
+
+/// How many clients are attached to each session.
+#[derive(Debug, Default)]
+pub struct Clients {
+    sessions: Mutex<HashMap<SessionId, Attached>>,
+}
+
+/// One client at one session. Dropping it is leaving.
+#[derive(Debug)]
+pub struct Presence {
+    clients: Arc<Clients>,
+    session: SessionId,
+}
+
+/// Who waits for the clients of a session to leave. The session is listed meanwhile.
+struct Watcher {
+    clients: Arc<Clients>,
+    session: SessionId,
+    changed: watch::Receiver<()>,
+}
+
+/// The clients of one session, and whoever waits for the last of them to leave.
+#[derive(Debug, Default)]
+struct Attached {
+    count: usize,
+    watchers: usize,
+    /// Told with every arrival and every leaving: an arrival that is over before anybody looks is seen too.
+    changed: watch::Sender<()>,
+}
+
+impl Attached {
+    fn tell(&self) {
+        self.changed.send_replace(());
+    }
+
+    fn is_unused(&self) -> bool {
+        self.count == 0 && self.watchers == 0
+    }
+}
+
+impl Clients {
+    /// A client comes.
+    pub fn enter(self: &Arc<Self>, session: SessionId) -> Presence {
+        let mut sessions = self.lock();
+        let attached = sessions.entry(session).or_default();
+        attached.count += 1;
+        attached.tell();
+        Presence { clients: Arc::clone(self), session }
+    }
+
+    /// How many are attached to this session.
+    pub fn at(&self, session: SessionId) -> usize {
+        self.lock().get(&session).map_or(0, |attached| attached.count)
+    }
+
+    /// How many are attached at all.
+    pub fn total(&self) -> usize {
+        self.lock().values().map(|attached| attached.count).sum()
+    }
+
+    /// Waits until nobody has been attached to this session for so long. Safe to drop at any time.
+    ///
+    /// Whoever comes stops the clock, however soon it leaves again, and whoever is there when the time is over is waited
+    /// for: that somebody was there once does not mean that somebody stays.
+    pub async fn deserted(self: &Arc<Self>, session: SessionId, time: Duration) {
+        let mut watcher = Watcher::new(self, session);
+        loop {
+            watcher.changed.mark_unchanged();
+            let nobody = self.at(session) == 0;
+            tokio::select! {
+                biased;
+                told = watcher.changed.changed() => told.expect("the session is listed while somebody watches it"),
+                () = tokio::time::sleep(time), if nobody => return,
+            }
+        }
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Attached>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        let mut sessions = self.clients.lock();
+        if let Some(attached) = sessions.get_mut(&self.session) {
+            attached.count -= 1;
+            attached.tell();
+            if attached.is_unused() {
+                sessions.remove(&self.session);
+            }
+        }
+    }
+}
+
+impl Watcher {
+    fn new(clients: &Arc<Clients>, session: SessionId) -> Self {
+        let mut sessions = clients.lock();
+        let attached = sessions.entry(session).or_default();
+        attached.watchers += 1;
+        let changed = attached.changed.subscribe();
+        Self { clients: Arc::clone(clients), session, changed }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let mut sessions = self.clients.lock();
+        if let Some(attached) = sessions.get_mut(&self.session) {
+            attached.watchers -= 1;
+            if attached.is_unused() {
+                sessions.remove(&self.session);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::pin::pin;
+
+    use gander_domain::SessionId;
+    use tokio::time::{Instant, advance};
+    use uuid::Uuid;
+
+    use super::*;
+
+    const TIME: Duration = Duration::from_secs(10);
+
+    fn session() -> SessionId {
+        SessionId::new(Uuid::now_v7())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_is_deserted_once_nobody_came_for_the_whole_time() {
+        let (clients, session, begin) = (Arc::<Clients>::default(), session(), Instant::now());
+        let mut deserted = pin!(clients.deserted(session, TIME));
+        assert!(futures::poll!(deserted.as_mut()).is_pending());
+        advance(TIME - Duration::from_secs(1)).await;
+        drop(clients.enter(session)); // gone before anybody looks
+        deserted.await;
+        assert_eq!(begin.elapsed(), 2 * TIME - Duration::from_secs(1));
+    }
+
+    /// Whoever listens just when the time is over does not keep the session for good.
+    #[tokio::test(start_paused = true)]
+    async fn who_is_there_when_the_time_is_over_is_waited_for() {
+        let (clients, session) = (Arc::<Clients>::default(), session());
+        let present = clients.enter(session);
+        let mut deserted = pin!(clients.deserted(session, TIME));
+        assert!(futures::poll!(deserted.as_mut()).is_pending());
+        advance(3 * TIME).await;
+        assert!(futures::poll!(deserted.as_mut()).is_pending());
+        let left = Instant::now();
+        drop(present);
+        deserted.await;
+        assert_eq!(left.elapsed(), TIME);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_left_of_those_who_are_gone() {
+        let (clients, one, other) = (Arc::<Clients>::default(), session(), session());
+        let present = clients.enter(one);
+        assert!(tokio::time::timeout(TIME, clients.deserted(one, TIME)).await.is_err());
+        clients.deserted(other, TIME).await;
+        assert_eq!((clients.at(one), clients.total(), clients.lock().len()), (1, 1, 1));
+        drop(present);
+        assert!(clients.lock().is_empty());
+    }
+}

@@ -1,0 +1,45 @@
+//! What the hub and the store refuse, as the one error that protocols word.
+
+use gander_domain::authorize::Denied;
+use gander_domain::{ServiceError, SessionId};
+use gander_runtime::hub::HubError;
+use gander_store::StoreError;
+
+/// What a client is told, and what only the log is.
+pub fn refusal(session: SessionId, error: &HubError) -> ServiceError {
+    match error {
+        HubError::Refused(command) => ServiceError::Command(command.clone()),
+        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => ServiceError::UnknownSession(session),
+        HubError::Denied(why) => denied(why.clone()),
+        HubError::Draining => ServiceError::Unavailable("the server is stopping, try again in a moment".to_owned()),
+        HubError::Store(store) => unavailable(store),
+        HubError::Gone(_) => ServiceError::Internal("the session stopped before it could answer".to_owned()),
+    }
+}
+
+/// What a client is told that lacks the authority.
+pub fn denied(denied: Denied) -> ServiceError {
+    ServiceError::Denied(denied.to_string())
+}
+
+/// What a client is told when the store does not work; the log gets the cause.
+pub fn unavailable(error: &StoreError) -> ServiceError {
+    tracing::error!(%error, "store failed");
+    match error {
+        StoreError::ReadOnly(_) => ServiceError::Unavailable("the store is read-only, see `gander doctor`".to_owned()),
+        StoreError::Busy(_) => ServiceError::Unavailable("the store is busy, try again in a moment".to_owned()),
+        StoreError::NotFound(_)
+        | StoreError::Deleted(_)
+        | StoreError::Exists(_)
+        | StoreError::Fenced { .. }
+        | StoreError::Gap { .. }
+        | StoreError::Truncated { .. }
+        | StoreError::AliasTaken(_)
+        | StoreError::Invalid(_)
+        | StoreError::Failed(_)
+        | StoreError::Corrupt(_)
+        | StoreError::Locked(_)
+        | StoreError::Newer { .. }
+        | StoreError::Closed => ServiceError::Internal("the store failed, see the server's log".to_owned()),
+    }
+}

@@ -1,0 +1,78 @@
+//! Logins at MCP servers that somebody asked for outside of a run, and where their tokens are kept.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gander_domain::Principal;
+use gander_mcp::{Keyring, Login, Purse, Spec, logout};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{ExtensionError, Extensions};
+use crate::vault::Vault;
+
+/// Tokens in the file for secrets.
+pub struct VaultPurse(pub Vault);
+
+/// Logins under way, by who asked and for which server.
+#[derive(Default)]
+pub(super) struct Logins(Mutex<HashMap<(Principal, String), End>>);
+
+/// How one ends.
+type End = watch::Receiver<Option<Result<(), String>>>;
+
+impl Extensions {
+    /// Begins a login; the answer is the address that its person opens. It goes on without whoever asked.
+    pub async fn login(self: &Arc<Self>, who: &Principal, spec: &Spec) -> Result<String, ExtensionError> {
+        let login = Login::begin(spec, &self.keyring(who)).await.map_err(ExtensionError::Refused)?;
+        let (url, (tell, end)) = (login.url.clone(), watch::channel(None));
+        self.logins.lock().insert((who.clone(), spec.name.clone()), end);
+        let (extensions, who, spec) = (Arc::downgrade(self), who.clone(), spec.clone());
+        tokio::spawn(async move {
+            let end = login.done().await;
+            if let Some(extensions) = extensions.upgrade().filter(|_| end.is_ok()) {
+                extensions.unlocked(&who, &spec);
+            }
+            tell.send_replace(Some(end));
+        });
+        Ok(url)
+    }
+
+    /// Until the login is over.
+    pub async fn logged_in(&self, who: &Principal, name: &str) -> Result<(), ExtensionError> {
+        let known = self.logins.lock().get(&(who.clone(), name.to_owned())).cloned();
+        let mut end = known.ok_or_else(|| ExtensionError::Refused(format!("nobody logs in there: {name}")))?;
+        let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
+        end.unwrap_or_else(|| Err("the login was given up".to_owned())).map_err(ExtensionError::Refused)
+    }
+
+    /// Forgets the tokens for this server.
+    pub fn log_out(&self, who: &Principal, spec: &Spec) -> Result<(), ExtensionError> {
+        logout(spec, &self.keyring(who)).map_err(ExtensionError::Refused)
+    }
+
+    pub(super) fn keyring(&self, who: &Principal) -> Keyring {
+        self.ground.keyring.of(who.as_str())
+    }
+}
+
+impl Logins {
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Principal, String), End>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Purse for VaultPurse {
+    fn load(&self, name: &str) -> Option<Value> {
+        self.0.get(name)
+    }
+
+    fn save(&self, name: &str, tokens: &Value) -> Result<(), String> {
+        self.0.put(name, tokens).map_err(|error| error.to_string())
+    }
+
+    fn clear(&self, name: &str) -> Result<(), String> {
+        self.0.remove(name).map_err(|error| error.to_string())
+    }
+}

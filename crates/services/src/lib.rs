@@ -1,0 +1,37 @@
+//! What every protocol asks for, once each: sessions and their folders, artifacts, memory, grants, trust, extensions,
+//! recipes, schedules, apps, agents and models.
+//!
+//! Services know callers and their scopes; they know no protocol. [`Services`] is the one handle to all of them.
+
+pub mod agents;
+pub mod apps;
+pub mod artifacts;
+pub mod clients;
+mod control;
+pub mod errors;
+pub mod exchange;
+pub mod extension_changes;
+pub mod extensions;
+pub mod grants;
+pub mod idempotency;
+pub mod memory;
+pub mod models;
+pub mod paths;
+pub mod recipes;
+pub mod schedules;
+mod services;
+pub mod state;
+mod times;
+pub mod token;
+pub mod toolset;
+pub mod trust;
+pub mod units;
+pub mod user_store;
+pub mod vault;
+pub mod workspaces;
+
+pub use control::{Control, ListenSecurity};
+pub use services::{CatalogOf, Services};
+
+/// The version of this build.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,254 @@
+//! What agents were asked to remember: facts of no session, one log per principal, each for everywhere or for one project.
+
+mod tools;
+
+use std::sync::Arc;
+
+use gander_domain::Principal;
+use gander_store::{self, Saying, Store, StoreError, append_fact, read_on, shorten};
+use gander_tools::permission::show;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use tools::{MemoryTools, specs};
+
+/// Logs of memories begin like this.
+const SCOPE: &str = "memory/";
+
+/// So much does one principal keep.
+const MOST: usize = 1_000;
+
+/// Bytes of one memory.
+const LONGEST: usize = 8 << 10;
+
+/// Letters of a category or a tag.
+const LONGEST_NAME: usize = 64;
+
+/// Tags of one memory.
+const MOST_TAGS: usize = 16;
+
+/// How much of them a run is told unasked.
+const TOLD: usize = 8 << 10;
+
+/// Where a memory counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In every session.
+    Everywhere,
+    /// In sessions of this folder.
+    Project(String),
+}
+
+/// One memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Where it counts.
+    pub place: Place,
+    /// What it is about.
+    pub category: String,
+    /// What it says.
+    pub text: String,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+/// Why nothing was remembered or forgotten, in words for the model.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// A category or tag that is none.
+    #[error("a category or tag has 1 to {LONGEST_NAME} letters on one line: {0}")]
+    BadName(String),
+    /// Nothing to remember, or too much of it.
+    #[error("a memory has 1 to {LONGEST} bytes and at most {MOST_TAGS} tags")]
+    BadText,
+    /// There are too many already.
+    #[error("there are {MOST} memories already: remove some first")]
+    Full,
+    /// Nothing is kept there.
+    #[error("nothing is remembered there: {0}")]
+    Missing(String),
+    /// It is not clear which one is meant.
+    #[error("this text is in {0} memories: give all of the one you mean")]
+    Ambiguous(usize),
+    /// The store says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Everybody's memories.
+#[derive(Clone)]
+pub struct Memories {
+    store: Arc<dyn Store>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Fact {
+    Remembered(Memory),
+    Forgotten(Memory),
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+/// What a log of memories says.
+#[derive(Default)]
+struct Folded {
+    kept: Vec<Memory>,
+    /// It holds facts that only another version knows.
+    strange: bool,
+}
+
+impl Memories {
+    /// Those in this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// What somebody's agents remember, the oldest first.
+    pub async fn of(&self, principal: &Principal) -> Result<Vec<Memory>, StoreError> {
+        Ok(self.fold(principal).await?.1.kept)
+    }
+
+    /// Remembers one more; the same one twice is one.
+    pub async fn remember(&self, principal: &Principal, memory: Memory) -> Result<(), MemoryError> {
+        let memory = checked(memory)?;
+        let kept = self.of(principal).await?;
+        match kept.contains(&memory) {
+            true => Ok(()),
+            false if kept.len() >= MOST => Err(MemoryError::Full),
+            false => Ok(append_fact(&*self.store, &scope(principal), &Fact::Remembered(memory)).await?),
+        }
+    }
+
+    /// Forgets a category of a place, or all of them; how many memories that were.
+    pub async fn forget(&self, principal: &Principal, place: &Place, category: &str) -> Result<usize, MemoryError> {
+        let kept = self.of(principal).await?;
+        let gone: Vec<Memory> = kept.into_iter().filter(|memory| memory.is_of(place, category)).collect();
+        if gone.is_empty() {
+            return Err(MemoryError::Missing(category.to_owned()));
+        }
+        let count = gone.len();
+        self.drop_all(principal, gone).await?;
+        Ok(count)
+    }
+
+    /// Forgets the one memory with this text, or with this text in it.
+    pub async fn forget_one(
+        &self,
+        principal: &Principal,
+        place: &Place,
+        category: &str,
+        text: &str,
+    ) -> Result<(), MemoryError> {
+        let kept = self.of(principal).await?;
+        let of_it = kept.into_iter().filter(|memory| memory.is_of(place, category) && memory.text.contains(text));
+        let mut found: Vec<Memory> = of_it.collect();
+        if let Some(exact) = found.iter().position(|memory| memory.text == text) {
+            found = vec![found.swap_remove(exact)];
+        }
+        match (found.pop(), found.len()) {
+            (Some(memory), 0) => Ok(self.drop_all(principal, vec![memory]).await?),
+            (Some(_), more) => Err(MemoryError::Ambiguous(more + 1)),
+            (None, _) => Err(MemoryError::Missing(category.to_owned())),
+        }
+    }
+
+    /// What is forgotten is not only said to be: the log says the rest anew, and the words are gone.
+    async fn drop_all(&self, principal: &Principal, gone: Vec<Memory>) -> Result<(), StoreError> {
+        for memory in gone {
+            append_fact(&*self.store, &scope(principal), &Fact::Forgotten(memory)).await?;
+        }
+        let (place, Folded { kept, strange }) = self.fold(principal).await?;
+        if strange {
+            return Ok(());
+        }
+        let facts = kept.into_iter().map(|memory| serde_json::to_value(Fact::Remembered(memory)));
+        let facts = facts.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::Invalid(error.to_string()))?;
+        shorten(&*self.store, &scope(principal), place, facts).await.map(drop)
+    }
+
+    async fn fold(&self, principal: &Principal) -> Result<(gander_store::Place, Folded), StoreError> {
+        let mut folded = Folded::default();
+        let take = |saying| match saying {
+            Saying::Anew => folded.kept.clear(),
+            Saying::Fact(fact) => match serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null)) {
+                Fact::Remembered(memory) if !folded.kept.contains(&memory) => folded.kept.push(memory),
+                Fact::Forgotten(memory) => folded.kept.retain(|known| *known != memory),
+                Fact::Remembered(_) => {}
+                Fact::Unknown(_) => folded.strange = true,
+            },
+        };
+        let place = read_on(&*self.store, &scope(principal), gander_store::Place::default(), take).await?;
+        Ok((place, folded))
+    }
+
+    /// What a run in this folder is told unasked: the newest first, as far as there is room.
+    pub async fn told(&self, principal: &Principal, folder: &str) -> Result<String, StoreError> {
+        let mut told = String::new();
+        for memory in self.of(principal).await?.iter().rev().filter(|memory| memory.counts_in(folder)) {
+            let line = format!("- {}: {}\n", memory.category, memory.text);
+            if told.len() + line.len() > TOLD {
+                told.push_str("- (there is more: memory__retrieve_memories)\n");
+                break;
+            }
+            told.push_str(&line);
+        }
+        Ok(told)
+    }
+}
+
+impl Memory {
+    fn is_of(&self, place: &Place, category: &str) -> bool {
+        self.place == *place && (category == tools::ALL || self.category == category)
+    }
+
+    fn counts_in(&self, folder: &str) -> bool {
+        match &self.place {
+            Place::Everywhere => true,
+            Place::Project(project) => project == folder,
+        }
+    }
+}
+
+/// Memories as a model reads them, by category.
+fn listed(memories: &[Memory]) -> String {
+    let mut categories: Vec<&str> = memories.iter().map(|memory| memory.category.as_str()).collect();
+    categories.sort_unstable();
+    categories.dedup();
+    let mut text = String::new();
+    for category in categories {
+        text.push_str(&format!("## {category}\n"));
+        for memory in memories.iter().filter(|memory| memory.category == category) {
+            let tags = if memory.tags.is_empty() { String::new() } else { format!(" [{}]", memory.tags.join(", ")) };
+            text.push_str(&format!("- {}{tags}\n", memory.text));
+        }
+    }
+    text
+}
+
+/// The same with nothing hidden in it, if it can be kept.
+fn checked(memory: Memory) -> Result<Memory, MemoryError> {
+    let Memory { place, category, text, tags } = memory;
+    let name = |name: &String| match name.trim() {
+        "" | tools::ALL => Err(MemoryError::BadName(show::line(name))),
+        trimmed if trimmed.chars().count() > LONGEST_NAME || trimmed.chars().any(char::is_control) => {
+            Err(MemoryError::BadName(show::line(name)))
+        }
+        trimmed => Ok(show::bare(trimmed)),
+    };
+    let (category, text) = (name(&category)?, show::bare(text.trim()));
+    let tags = tags.iter().map(name).collect::<Result<Vec<String>, _>>()?;
+    match text.is_empty() || text.len() > LONGEST || tags.len() > MOST_TAGS {
+        true => Err(MemoryError::BadText),
+        false => Ok(Memory { place, category, text, tags }),
+    }
+}
+
+fn scope(principal: &Principal) -> String {
+    format!("{SCOPE}{}", principal.as_str())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! The data directory: what lies where, who may read it, and the locks that make it one server's.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// Above this a socket's path may not fit into what the system allows (104 to 108 bytes).
+const LONGEST_SOCKET_PATH: usize = 100;
+
+/// Why there is no data directory.
+#[derive(Debug, thiserror::Error)]
+pub enum PathsError {
+    /// Nothing says where home is.
+    #[error("no place for data: set HOME, GANDER_DATA or --data")]
+    NoHome,
+    /// It cannot be made or read.
+    #[error("cannot use the data directory, {reason}: {path}")]
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+    /// Somebody else's.
+    #[error("directory belongs to another user: {0}")]
+    Foreign(PathBuf),
+}
+
+/// Where things lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    data: PathBuf,
+    /// Holds sockets whose path under the data directory would be too long.
+    short: PathBuf,
+}
+
+/// A lock on a file, given back when dropped or when the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Paths {
+    /// The name of the folder that holds the folders of sessions which were given none.
+    pub const SCRATCH: &str = "scratch";
+
+    /// Paths under this data directory; a relative one is taken from the current directory.
+    pub fn new(data: PathBuf, runtime: Option<&Path>) -> Self {
+        let data = std::path::absolute(&data).unwrap_or(data);
+        let user = rustix::process::getuid().as_raw();
+        let short =
+            runtime.map_or_else(|| PathBuf::from(format!("/tmp/gander-{user}")), |runtime| runtime.join("gander"));
+        Self { data, short }
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The owner's token.
+    pub fn token(&self) -> PathBuf {
+        self.data.join("token")
+    }
+
+    /// Hashes of further tokens.
+    pub fn tokens(&self) -> PathBuf {
+        self.data.join("tokens.json")
+    }
+
+    /// Secrets that must last.
+    pub fn secrets(&self) -> PathBuf {
+        self.data.join("secrets.json")
+    }
+
+    /// Held by the one server of this directory.
+    pub fn server_lock(&self) -> PathBuf {
+        self.data.join("server.lock")
+    }
+
+    /// Held by whoever starts a background server.
+    pub fn start_lock(&self) -> PathBuf {
+        self.data.join("start.lock")
+    }
+
+    /// What a background server says.
+    pub fn server_log(&self) -> PathBuf {
+        self.data.join("server.log")
+    }
+
+    /// Folders of sessions that were given none.
+    pub fn scratch(&self) -> PathBuf {
+        self.data.join(Self::SCRATCH)
+    }
+
+    /// What commands in the sandbox leave behind; made anew with each server.
+    pub fn temporary(&self) -> PathBuf {
+        self.data.join("temporary")
+    }
+
+    /// What protected files held while a command runs, and what was set aside of it.
+    pub fn protected(&self) -> PathBuf {
+        self.data.join("protected")
+    }
+
+    /// Where sockets lie whose path would be too long in the data directory.
+    pub fn sockets(&self) -> &Path {
+        &self.short
+    }
+
+    /// Where the server's socket is: as noted by the server, else where it would be put.
+    pub fn socket(&self) -> PathBuf {
+        std::fs::read_to_string(self.socket_note())
+            .map_or_else(|_| self.socket_to_bind(), |path| path.trim_end().into())
+    }
+
+    /// Where a server puts its socket.
+    pub fn socket_to_bind(&self) -> PathBuf {
+        let plain = self.data.join("gander.sock");
+        if plain.as_os_str().len() <= LONGEST_SOCKET_PATH {
+            return plain;
+        }
+        let digest = Sha256::digest(self.data.as_os_str().as_bytes());
+        self.short.join(format!("{}.sock", hex(&digest[..8])))
+    }
+
+    /// Notes a socket that is not in the data directory, and makes the private directory it lies in.
+    pub fn note_socket(&self, socket: &Path) -> Result<(), PathsError> {
+        let unusable = |path: &Path, reason| PathsError::Unusable { path: path.to_owned(), reason };
+        if socket.starts_with(&self.data) {
+            return remove_if_there(&self.socket_note()).map_err(|reason| unusable(&self.data, reason));
+        }
+        private_directory(&self.short)?;
+        let text = format!("{}\n", socket.display());
+        write_private(&self.socket_note(), text.as_bytes()).map_err(|reason| unusable(&self.data, reason))
+    }
+
+    /// Makes the data directory, for its owner alone.
+    ///
+    /// One that holds other people's files keeps its mode: the secrets in it have their own.
+    pub fn create(&self) -> Result<(), PathsError> {
+        let unusable = |reason| PathsError::Unusable { path: self.data.clone(), reason };
+        if !self.data.exists() {
+            return DirBuilder::new().recursive(true).mode(0o700).create(&self.data).map_err(unusable);
+        }
+        let mut entries = std::fs::read_dir(&self.data).map_err(unusable)?;
+        let metadata = std::fs::metadata(&self.data).map_err(unusable)?;
+        if metadata.mode() & 0o077 != 0 && (self.token().exists() || entries.next().is_none()) {
+            std::fs::set_permissions(&self.data, Permissions::from_mode(0o700)).map_err(unusable)?;
+        }
+        Ok(())
+    }
+
+    fn socket_note(&self) -> PathBuf {
+        self.data.join("socket")
+    }
+}
+
+impl Lock {
+    /// Takes the lock if nobody has it.
+    pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
+        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension(format!("draft-{}", std::process::id()));
+    remove_if_there(&draft)?;
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
+    io::Write::write_all(&mut file, content)?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)
+}
+
+/// The last lines of a file, for error messages.
+pub fn tail(path: &Path, lines: usize) -> String {
+    let mut text = String::new();
+    if File::open(path).and_then(|mut file| file.read_to_string(&mut text)).is_err() {
+        return String::new();
+    }
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Makes a directory that only its owner may enter, and refuses one that somebody else made first.
+fn private_directory(path: &Path) -> Result<(), PathsError> {
+    let unusable = |reason| PathsError::Unusable { path: path.to_owned(), reason };
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(unusable(error)),
+    }
+    let metadata = std::fs::symlink_metadata(path).map_err(unusable)?;
+    if !metadata.is_dir() || metadata.uid() != rustix::process::getuid().as_raw() {
+        return Err(PathsError::Foreign(path.to_owned()));
+    }
+    std::fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(unusable)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_new_data_directory_is_private() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = Paths::new(root.path().join("a/b"), None);
+        paths.create().unwrap();
+        assert_eq!(mode(paths.data()), 0o700);
+    }
+
+    #[test]
+    fn an_empty_directory_is_made_private_a_used_one_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
+        let paths = Paths::new(root.path().to_owned(), None);
+        std::fs::write(root.path().join("somebody's"), "").unwrap();
+        paths.create().unwrap();
+        assert_eq!(mode(root.path()), 0o755);
+        std::fs::remove_file(root.path().join("somebody's")).unwrap();
+        paths.create().unwrap();
+        assert_eq!(mode(root.path()), 0o700);
+    }
+
+    #[test]
+    fn a_long_socket_path_is_put_elsewhere_and_noted() {
+        let root = tempfile::tempdir().unwrap();
+        let long = Paths::new(root.path().join("x".repeat(100)), Some(root.path()));
+        long.create().unwrap();
+        let socket = long.socket_to_bind();
+        assert!(socket.as_os_str().len() <= LONGEST_SOCKET_PATH, "{}", socket.display());
+        long.note_socket(&socket).unwrap();
+        let other_session = Paths::new(long.data().to_owned(), None);
+        assert_eq!(other_session.socket(), socket);
+        assert_eq!(mode(&root.path().join("gander")), 0o700);
+    }
+
+    #[test]
+    fn a_lock_is_held_once_and_given_back() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let held = Lock::try_take(&path).unwrap();
+        assert!(held.is_some());
+        assert!(Lock::try_take(&path).unwrap().is_none());
+        drop(held);
+        assert!(Lock::try_take(&path).unwrap().is_some());
+    }
+}

@@ -1,0 +1,162 @@
+//! Recipes at work: which one a session follows, and which ones people call by a slash.
+
+pub mod apply;
+mod extensions;
+mod ready;
+mod slash;
+mod sub;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gander_agent::recipe::{Flaw, Recipe, Sub, Values};
+use gander_domain::{Principal, Seq, SessionId};
+use gander_store::{Durability, ScopeAppend, Store, StoreError, clock};
+use gander_tools::FileAccess;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use crate::user_store::{Book, Shelf};
+
+pub use apply::{Begun, Wish, apply};
+pub use extensions::{Wanted, wanted};
+pub use ready::ready;
+pub use slash::{Slash, expanded};
+
+/// Logs of what sessions follow begin like this.
+const SCOPE: &str = "recipe/";
+
+/// Recipes filled in at once.
+const MAX_FILLS: usize = 2;
+
+/// Facts read in one go.
+const PAGE: u32 = 1_000;
+
+/// Which recipes are in use.
+pub struct Recipes {
+    store: Arc<dyn Store>,
+    /// How the files that they name are read.
+    files: FileAccess,
+    /// Sessions that follow one: most do not, and their runs need not look.
+    following: Mutex<HashSet<SessionId>>,
+    /// What people call by a slash, as far as somebody asked.
+    slashes: Mutex<HashMap<Principal, Arc<[Slash]>>>,
+    /// Recipes that may be filled in at once.
+    fills: Arc<Semaphore>,
+}
+
+/// A recipe that a session follows, filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Followed {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// Its folder, if it came from a file.
+    pub folder: Option<String>,
+}
+
+impl Recipes {
+    /// Those in this store.
+    pub async fn load(store: Arc<dyn Store>, files: FileAccess) -> Result<Self, StoreError> {
+        let (mut following, mut after) = (HashSet::new(), None::<String>);
+        loop {
+            let page = store.scopes(SCOPE, after.as_deref(), PAGE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
+            following.extend(page.iter().filter_map(|(scope, _)| scope.strip_prefix(SCOPE)?.parse::<SessionId>().ok()));
+        }
+        Ok(Self {
+            store,
+            files,
+            following: Mutex::new(following),
+            slashes: Mutex::default(),
+            fills: Arc::new(Semaphore::new(MAX_FILLS)),
+        })
+    }
+
+    /// Fills a recipe in for a session in this workspace. Templates and files take a while: beside the runtime, and only
+    /// so many at once. Whoever leaves before its turn leaves no work behind.
+    pub async fn ready(
+        &self,
+        recipe: &Recipe,
+        values: &Values,
+        workspace: &str,
+        folder: Option<&str>,
+    ) -> Result<Recipe, Flaw> {
+        let broken = |error: &dyn std::fmt::Display| Flaw {
+            field: "recipe".to_owned(),
+            reason: format!("it was not filled in: {error}"),
+        };
+        let permit = Arc::clone(&self.fills).acquire_owned().await.map_err(|error| broken(&error))?;
+        let (files, recipe, values) = (self.files.clone(), recipe.clone(), values.clone());
+        let (workspace, folder) = (workspace.to_owned(), folder.map(str::to_owned));
+        let filling = tokio::task::spawn_blocking(move || {
+            let filled = ready(&files, &recipe, &values, &workspace, folder.as_deref());
+            // The permit stays with the work, also when nobody waits for it any more.
+            drop(permit);
+            filled
+        });
+        filling.await.unwrap_or_else(|error| Err(broken(&error)))
+    }
+
+    /// The text of a file of the workspace, with nothing hidden in it and no secrets.
+    pub fn file(&self, workspace: &str, path: &str) -> Result<String, String> {
+        ready::file(&self.files, workspace, path)
+    }
+
+    /// The recipes that a recipe uses, and what is said of those that cannot be used.
+    pub fn subs(&self, followed: &Followed) -> (Vec<Sub>, Vec<String>) {
+        sub::subs(&self.files, followed)
+    }
+
+    /// True if the session follows one.
+    pub fn is_followed(&self, session: SessionId) -> bool {
+        lock(&self.following).contains(&session)
+    }
+
+    /// The recipe that a session follows.
+    pub async fn of(&self, session: SessionId) -> Result<Option<Followed>, StoreError> {
+        if !lock(&self.following).contains(&session) {
+            return Ok(None);
+        }
+        let (scope, mut after, mut found) = (format!("{SCOPE}{session}"), Seq::ZERO, None);
+        loop {
+            let page = self.store.read_scope(&scope, after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = last.seq;
+            found = page.into_iter().rev().find_map(|entry| serde_json::from_value(entry.fact).ok()).or(found);
+        }
+    }
+
+    /// From now on the session follows this one.
+    pub async fn follow(&self, session: SessionId, followed: &Followed) -> Result<(), StoreError> {
+        let fact = serde_json::to_value(followed).map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let scope = format!("{SCOPE}{session}");
+        let append = ScopeAppend { scope, at: clock::now(), facts: vec![fact], after: None };
+        self.store.append_scope(append, Durability::Barrier).await?;
+        lock(&self.following).insert(session);
+        Ok(())
+    }
+
+    /// What somebody calls by a slash.
+    pub async fn slashes(&self, principal: &Principal) -> Result<Arc<[Slash]>, StoreError> {
+        if let Some(known) = lock(&self.slashes).get(principal) {
+            return Ok(Arc::clone(known));
+        }
+        let book = Book::of(&*self.store, principal);
+        let (recipes, names) = (book.shelf(Shelf::Recipe).await?, book.shelf(Shelf::Slash).await?);
+        let slashes: Arc<[Slash]> =
+            names.iter().filter_map(|(id, name)| Slash::new(name.as_str()?, &recipes.get(id)?["recipe"])).collect();
+        lock(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
+        Ok(slashes)
+    }
+
+    /// Somebody saved or removed a recipe or its name.
+    pub fn changed(&self, principal: &Principal) {
+        lock(&self.slashes).remove(principal);
+    }
+}
+
+/// A panic while the lock was held leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,28 @@
+//! A recipe filled in for a session: files come from its workspace alone.
+
+use std::path::Path;
+
+use gander_agent::recipe::{Flaw, Recipe, Values, Ways, fill};
+use gander_tools::FileAccess;
+use gander_tools::permission::show;
+
+/// Bytes of a file that is filled in.
+const LARGEST: u64 = 256 << 10;
+
+/// Fills a recipe in for a session in this workspace.
+pub fn ready(
+    files: &FileAccess,
+    recipe: &Recipe,
+    values: &Values,
+    workspace: &str,
+    folder: Option<&str>,
+) -> Result<Recipe, Flaw> {
+    fill(recipe, values, &Ways { folder, read: &|path| file(files, workspace, path) })
+}
+
+/// The text of a file of the workspace, with nothing hidden in it and no secrets.
+pub fn file(files: &FileAccess, workspace: &str, path: &str) -> Result<String, String> {
+    let room = files.open(Path::new(workspace), &[]).map_err(|error| error.to_string())?;
+    let (_, text) = room.read_redacted(path, LARGEST).map_err(|error| show::line(&error.to_string()))?;
+    Ok(show::bare(&text))
+}

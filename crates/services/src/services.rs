@@ -1,0 +1,85 @@
+//! What every protocol works with, behind one handle.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use gander_agent::modes::Shelf;
+use gander_domain::{SessionCatalog, Settings, ToolSpec};
+use gander_runtime::hub::Hub;
+use gander_tools::FileAccess;
+use serde_json::Value;
+
+use crate::agents::Agents;
+use crate::apps::Apps;
+use crate::artifacts::Artifacts;
+use crate::clients::Clients;
+use crate::control::Control;
+use crate::extensions::Extensions;
+use crate::grants::Grants;
+use crate::models::Models;
+use crate::recipes::Recipes;
+use crate::schedules::Schedules;
+use crate::state::Shared;
+use crate::trust::Trust;
+use crate::workspaces::Workspaces;
+
+/// What sessions in a folder can be set to.
+pub type CatalogOf = Arc<dyn Fn(&str) -> Arc<SessionCatalog> + Send + Sync>;
+
+/// What every protocol works with.
+pub struct Services {
+    /// The sessions.
+    pub hub: Hub,
+    /// Who is attached where.
+    pub clients: Arc<Clients>,
+    /// How files are read for sessions and clients.
+    pub files: FileAccess,
+    /// Which folders sessions work in.
+    pub workspaces: Workspaces,
+    /// A longer line or message is refused.
+    pub longest_line: usize,
+    /// What was put away under a name.
+    pub artifacts: Artifacts,
+    /// Values that outlive a session.
+    pub shared: Shared,
+    /// What was allowed for good.
+    pub grants: Grants,
+    /// Whose own settings count.
+    pub trust: Trust,
+    /// The MCP servers of sessions.
+    pub extensions: Arc<Extensions>,
+    /// Everybody's apps.
+    pub apps: Apps,
+    /// Which sessions follow which recipe.
+    pub recipes: Arc<Recipes>,
+    /// What runs by the clock.
+    pub schedules: Arc<Schedules>,
+    /// May clients on the network name programs to start?
+    pub remote_commands: bool,
+    /// Who can serve a session.
+    pub agents: Arc<Agents>,
+    /// What new sessions are set to.
+    pub settings: Settings,
+    /// The built-in agents and their modes.
+    pub shelf: Arc<Shelf>,
+    /// The built-in agents' tools.
+    pub tools: Arc<[ToolSpec]>,
+    /// Who answers.
+    pub models: Arc<Models>,
+    /// How long a reply that nobody reads goes on.
+    pub reply_grace: Duration,
+    /// What sessions in a folder can be set to.
+    pub catalog: CatalogOf,
+    /// Facts about the server, for those who may ask.
+    pub status: Arc<dyn Fn() -> Value + Send + Sync>,
+    /// What the owner tells the server itself.
+    pub control: Arc<dyn Fn(Control) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,154 @@
+//! Values that outlive a session: `user:` and `app:` names, facts of no session in logs of their own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gander_domain::state::{size, within};
+use gander_domain::{Principal, STATE_LIMIT, SessionView, State, StateScope};
+use gander_store::{Durability, Place, Saying, ScopeAppend, Store, StoreError, clock, read_on, shorten};
+use serde_json::{Value, json};
+
+/// So many folds are remembered.
+const REMEMBERED: usize = 1_024;
+
+/// All of them together: one may hold as much as a session's values.
+const MAX_REMEMBERED_BYTES: usize = 8 << 20;
+
+/// Who shares values: the sessions of one user with one agent, and all users of that agent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Room {
+    /// Whose.
+    pub principal: Principal,
+    /// With which agent.
+    pub app: String,
+    /// As which of the principal's users.
+    pub user: String,
+}
+
+/// Why values are not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Too much.
+    #[error("values kept under `user:` or `app:` would take more than {STATE_LIMIT} bytes: {0}")]
+    Full(usize),
+    /// The store says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Values of rooms, folded from their logs. Cheap to clone.
+#[derive(Clone)]
+pub struct Shared {
+    store: Arc<dyn Store>,
+    known: Arc<Mutex<HashMap<String, Folded>>>,
+}
+
+/// What a log says up to a place.
+#[derive(Clone, Default)]
+struct Folded {
+    place: Place,
+    state: State,
+    /// It holds facts that only another version knows.
+    strange: bool,
+    /// The size of its values.
+    bytes: usize,
+}
+
+impl Room {
+    /// The room of a session: where the ADK door sees it.
+    pub async fn of(store: &dyn Store, view: &SessionView, user: &str) -> Result<Self, StoreError> {
+        let names = store.aliases(view.session).await?;
+        let named = names.iter().find(|alias| alias.door == "adk").and_then(|alias| alias.namespace.split_once('/'));
+        let (app, user) = named.unwrap_or((&view.settings.agent, user));
+        Ok(Self { principal: view.owner.clone(), app: app.to_owned(), user: user.to_owned() })
+    }
+
+    fn scopes(&self) -> [(StateScope, String); 2] {
+        let Self { principal, app, user } = self;
+        [
+            (StateScope::App, format!("state/app/{principal}/{app}")),
+            (StateScope::User, format!("state/user/{principal}/{app}/{user}")),
+        ]
+    }
+}
+
+impl Shared {
+    /// Those in this store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, known: Arc::default() }
+    }
+
+    /// What is kept for a room: the agent's names, then the user's.
+    pub async fn get(&self, room: &Room) -> Result<State, StateError> {
+        let mut all = State::new();
+        for (_, scope) in room.scopes() {
+            all.extend(self.fold(&scope).await?.state);
+        }
+        Ok(all)
+    }
+
+    /// Keeps what of a change belongs to a room. It would survive a power cut when this returns.
+    pub async fn set(&self, room: &Room, delta: &State) -> Result<(), StateError> {
+        for (kind, scope) in room.scopes() {
+            let own = within(delta, kind);
+            if own.is_empty() {
+                continue;
+            }
+            let folded = self.fold(&scope).await?;
+            let total = size(&folded.state) + size(&own);
+            if total > STATE_LIMIT {
+                return Err(StateError::Full(total));
+            }
+            self.tidy(&scope, folded).await?;
+            let facts = vec![json!({ "kind": "set", "delta": own })];
+            let append = ScopeAppend { scope, at: clock::now(), facts, after: None };
+            self.store.append_scope(append, Durability::Barrier).await?;
+        }
+        Ok(())
+    }
+
+    /// Only what was added since the last look is read.
+    async fn fold(&self, scope: &str) -> Result<Folded, StoreError> {
+        let mut folded = self.lock().get(scope).cloned().unwrap_or_default();
+        let before = folded.place;
+        let Folded { place, state, strange, .. } = &mut folded;
+        *place = read_on(&*self.store, scope, *place, |saying| match saying {
+            Saying::Anew => state.clear(),
+            Saying::Fact(mut fact) => match fact.get_mut("delta").map(Value::take) {
+                Some(Value::Object(delta)) => state.extend(delta),
+                Some(_) | None => *strange = true,
+            },
+        })
+        .await?;
+        if folded.place != before {
+            folded.bytes = size(&folded.state);
+            self.remember(scope, folded.clone());
+        }
+        Ok(folded)
+    }
+
+    /// A log that is long for what it says says it anew.
+    async fn tidy(&self, scope: &str, folded: Folded) -> Result<(), StoreError> {
+        if folded.strange || !folded.place.is_long(folded.state.len()) {
+            return Ok(());
+        }
+        let facts = vec![json!({ "kind": "set", "delta": folded.state })];
+        let place = shorten(&*self.store, scope, folded.place, facts).await?;
+        self.remember(scope, Folded { place, ..folded });
+        Ok(())
+    }
+
+    fn remember(&self, scope: &str, folded: Folded) {
+        let mut known = self.lock();
+        let bytes: usize = known.values().map(|folded| folded.bytes).sum();
+        if known.len() >= REMEMBERED || bytes + folded.bytes > MAX_REMEMBERED_BYTES {
+            known.clear();
+        }
+        known.insert(scope.to_owned(), folded);
+    }
+
+    /// A panic while the lock was held leaves nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Folded>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,267 @@
+//! Tokens and who they stand for. Only hashes are compared and, but for the owner's own token, only hashes are kept.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use gander_domain::Principal;
+use gander_domain::caller::{Identity, Scope};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+use crate::paths::{Paths, hex, write_private};
+
+/// A token that was given to somebody: its hash, never the token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Whose.
+    pub name: String,
+    /// What for.
+    pub scopes: BTreeSet<Scope>,
+    /// Which ADK user only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adk_user: Option<String>,
+    /// SHA-256 of the token, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// Why a token was not made or taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Names are for programs too.
+    #[error("name must be made of letters, digits, `-` and `_`, at most 64, and not be owner: {0}")]
+    BadName(String),
+    /// One token per name.
+    #[error("there is a token of this name already: {0}")]
+    Exists(String),
+    /// Nothing to take back.
+    #[error("no token of this name: {0}")]
+    Unknown(String),
+    /// The file.
+    #[error("cannot use the token file, {reason}: {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+}
+
+/// Knows every token of a data directory, and notices when their list changes.
+#[derive(Debug)]
+pub struct Tokens {
+    owner: [u8; 32],
+    /// A second one of the owner's own choice.
+    chosen: Option<[u8; 32]>,
+    list: PathBuf,
+    given: Mutex<Given>,
+}
+
+#[derive(Debug, Default)]
+struct Given {
+    seen: Option<(SystemTime, u64)>,
+    grants: Vec<([u8; 32], Identity)>,
+}
+
+impl Tokens {
+    /// Opens the tokens of a data directory; makes the owner's at the first start.
+    pub fn open(paths: &Paths) -> Result<Self, TokenError> {
+        let owner = owner_token(paths)?;
+        Ok(Self { owner: digest(owner.expose_secret()), chosen: None, list: paths.tokens(), given: Mutex::default() })
+    }
+
+    /// Takes one more token for the owner's.
+    #[must_use]
+    pub fn accepting(mut self, chosen: Option<&SecretString>) -> Self {
+        self.chosen = chosen.map(|chosen| digest(chosen.expose_secret()));
+        self
+    }
+
+    /// A key for proving one thing, that only this data directory has.
+    pub fn secret_for(&self, purpose: &str) -> [u8; 32] {
+        Sha256::new().chain_update(self.owner).chain_update(b" for ").chain_update(purpose).finalize().into()
+    }
+
+    /// Who this token stands for. Takes as long for a wrong one as for a right one.
+    pub fn identify(&self, token: &str) -> Option<Identity> {
+        let presented = digest(token);
+        let mut given = self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        given.refresh(&self.list);
+        let mut found: Option<&Identity> = None;
+        for (hash, identity) in &given.grants {
+            if bool::from(hash.ct_eq(&presented)) {
+                found = Some(identity);
+            }
+        }
+        let owner: Choice = self.owner.ct_eq(&presented) | self.chosen.unwrap_or(self.owner).ct_eq(&presented);
+        if owner.into() { Some(Identity::owner()) } else { found.cloned() }
+    }
+}
+
+impl Given {
+    /// Reads the list again if it is another than last time. One that cannot be read grants nothing.
+    fn refresh(&mut self, list: &Path) {
+        let stamp = std::fs::metadata(list).and_then(|file| Ok((file.modified()?, file.len()))).ok();
+        if stamp == self.seen {
+            return;
+        }
+        self.seen = stamp;
+        self.grants = read_grants(list).unwrap_or_default().into_iter().filter_map(known).collect();
+    }
+}
+
+/// The owner's token: read, or made with 32 random bytes at the first start.
+pub fn owner_token(paths: &Paths) -> Result<SecretString, TokenError> {
+    let path = paths.token();
+    let failed = |reason| TokenError::File { path: path.clone(), reason };
+    match std::fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => return Ok(SecretString::from(text.trim().to_owned())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Ok(_) | Err(_) => {}
+    }
+    let token = new_token().map_err(failed)?;
+    write_private(&path, format!("{token}\n").as_bytes()).map_err(failed)?;
+    Ok(SecretString::from(token))
+}
+
+/// The tokens given to others.
+pub fn list(paths: &Paths) -> Result<Vec<Grant>, TokenError> {
+    read_grants(&paths.tokens())
+}
+
+/// Makes a token for somebody. It is shown this once.
+pub fn add(paths: &Paths, name: &str, scopes: &[Scope], adk_user: Option<String>) -> Result<SecretString, TokenError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fine) || name == Principal::owner().as_str() {
+        return Err(TokenError::BadName(name.to_owned()));
+    }
+    let mut grants = list(paths)?;
+    if grants.iter().any(|grant| grant.name == name) {
+        return Err(TokenError::Exists(name.to_owned()));
+    }
+    let token = new_token().map_err(|reason| TokenError::File { path: paths.tokens(), reason })?;
+    let scopes = scopes.iter().copied().chain([Scope::Read]).collect();
+    grants.push(Grant { name: name.to_owned(), scopes, adk_user, sha256: hex(&digest(&token)) });
+    write_grants(&paths.tokens(), &grants)?;
+    Ok(SecretString::from(token))
+}
+
+/// Takes a token back. It stops working at once.
+pub fn revoke(paths: &Paths, name: &str) -> Result<(), TokenError> {
+    let mut grants = list(paths)?;
+    let before = grants.len();
+    grants.retain(|grant| grant.name != name);
+    if grants.len() == before {
+        return Err(TokenError::Unknown(name.to_owned()));
+    }
+    write_grants(&paths.tokens(), &grants)
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn new_token() -> io::Result<String> {
+    let mut random = [0u8; 32];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(format!("gander_{}", hex(&random)))
+}
+
+fn known(grant: Grant) -> Option<([u8; 32], Identity)> {
+    let mut hash = [0u8; 32];
+    if grant.sha256.len() != 64 {
+        return None;
+    }
+    for (byte, digits) in hash.iter_mut().zip(grant.sha256.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    let Grant { name, scopes, adk_user, .. } = grant;
+    Some((hash, Identity { principal: Principal::named(name), scopes, adk_user }))
+}
+
+fn read_grants(path: &Path) -> Result<Vec<Grant>, TokenError> {
+    let failed = |reason| TokenError::File { path: path.to_owned(), reason };
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn write_grants(path: &Path, grants: &[Grant]) -> Result<(), TokenError> {
+    let text = serde_json::to_vec_pretty(grants).expect("grants are plain data");
+    write_private(path, &text).map_err(|reason| TokenError::File { path: path.to_owned(), reason })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn paths(root: &tempfile::TempDir) -> Paths {
+        let paths = Paths::new(root.path().join("data"), None);
+        paths.create().unwrap();
+        paths
+    }
+
+    #[test]
+    fn the_owners_token_is_made_once_of_32_random_bytes_for_its_owner_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(&root);
+        let token = owner_token(&paths).unwrap();
+        assert_eq!(token.expose_secret().len(), "gander_".len() + 64);
+        assert_eq!(owner_token(&paths).unwrap().expose_secret(), token.expose_secret());
+        assert_eq!(std::fs::metadata(paths.token()).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(paths.data()).unwrap().mode() & 0o777, 0o700);
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(owner_token(&self::paths(&other)).unwrap().expose_secret(), token.expose_secret());
+    }
+
+    #[test]
+    fn only_the_whole_token_is_the_owner() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(&root);
+        let token = owner_token(&paths).unwrap().expose_secret().to_owned();
+        let tokens = Tokens::open(&paths).unwrap();
+        assert_eq!(tokens.identify(&token), Some(Identity::owner()));
+        for wrong in ["", &token[1..], &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
+            assert_eq!(tokens.identify(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn others_have_what_they_were_given_until_it_is_taken_back() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(&root);
+        let tokens = Tokens::open(&paths).unwrap();
+        let token = add(&paths, "phone", &[Scope::Approve], Some("ann".into())).unwrap();
+        let identity = Identity {
+            principal: Principal::named("phone"),
+            scopes: [Scope::Read, Scope::Approve].into(),
+            adk_user: Some("ann".into()),
+        };
+        assert_eq!(tokens.identify(token.expose_secret()), Some(identity));
+        assert!(!std::fs::read_to_string(paths.tokens()).unwrap().contains(token.expose_secret()));
+        revoke(&paths, "phone").unwrap();
+        assert_eq!(tokens.identify(token.expose_secret()), None);
+    }
+
+    #[test]
+    fn names_are_checked_and_unique() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = paths(&root);
+        for bad in ["", "owner", "a b", "../x"] {
+            assert!(matches!(add(&paths, bad, &[], None), Err(TokenError::BadName(_))), "{bad}");
+        }
+        add(&paths, "a", &[], None).unwrap();
+        assert!(matches!(add(&paths, "a", &[], None), Err(TokenError::Exists(_))));
+        assert!(matches!(revoke(&paths, "b"), Err(TokenError::Unknown(_))));
+    }
+}

@@ -1,0 +1,261 @@
+//! The one place that decides which folder a session works in: a caller's choice, checked, or a private one.
+//!
+//! The data directory is never a workspace, its `scratch/<session>` folders aside. The owner on the same machine may
+//! choose any other folder. Everybody else, the owner from another machine included, chooses below `server.roots`.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Component, Path, PathBuf};
+
+use gander_domain::caller::{Caller, Protocol};
+use gander_domain::{Principal, SessionId};
+use gander_runtime::hub::Hub;
+use gander_tools::FileAccess;
+
+/// Longer paths are refused: no system opens them.
+const MAX_PATH_BYTES: usize = 4_096;
+
+/// Why a folder cannot be a workspace.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadWorkspace {
+    /// Relative paths mean nothing to a server.
+    #[error("must be an absolute path: {0}")]
+    Relative(String),
+    /// No path at all.
+    #[error("is not a path that can exist")]
+    Impossible,
+    /// Nothing there, or not to be entered.
+    #[error("cannot be entered: {0}")]
+    Closed(String),
+    /// Not a folder.
+    #[error("is not a folder: {0}")]
+    NotAFolder(String),
+    /// The token and every session lie there.
+    #[error("is in the server's data directory, which is never a workspace: {0}")]
+    DataDirectory(String),
+    /// Only the owner on the same machine chooses freely.
+    #[error(
+        "must lie below a folder of server.roots; only the owner on the server's machine may choose others \
+         (leave it out for a private folder): {0}"
+    )]
+    OutsideRoots(String),
+}
+
+/// Finds and makes workspaces.
+#[derive(Clone, Debug)]
+pub struct Workspaces {
+    scratch: PathBuf,
+    roots: Vec<PathBuf>,
+    files: FileAccess,
+}
+
+/// Which folders somebody may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Anywhere,
+    BelowRoots,
+}
+
+/// A folder that may be chosen.
+#[derive(Debug, PartialEq, Eq)]
+enum Chosen {
+    Folder(String),
+    /// It is, or lies in, the private folder of this session.
+    Scratch(String, Option<SessionId>),
+}
+
+impl Workspaces {
+    /// Folders of sessions that name none are made in `scratch`; what `files` hides is never a workspace.
+    pub fn new(scratch: PathBuf, roots: Vec<PathBuf>, files: FileAccess) -> Self {
+        Self { scratch, roots, files }
+    }
+
+    /// The folder that a caller chose, without symbolic links. Nothing is made.
+    pub async fn choose(&self, hub: &Hub, caller: &Caller, path: &str) -> Result<String, BadWorkspace> {
+        let choice = choice_of(caller);
+        let (this, named) = (self.clone(), path.to_owned());
+        // The disk may be slow, or a server far away.
+        let looked = tokio::task::spawn_blocking(move || this.look_up(choice, &named)).await;
+        let chosen = looked.map_err(|error| BadWorkspace::Closed(error.to_string()))??;
+        match (chosen, choice) {
+            (Chosen::Folder(folder), _) | (Chosen::Scratch(folder, _), Choice::Anywhere) => Ok(folder),
+            (Chosen::Scratch(folder, Some(session)), Choice::BelowRoots)
+                if hub.view_for(session, &caller.principal).await.is_ok() =>
+            {
+                Ok(folder)
+            }
+            // Somebody else's private folder looks as if it were not there.
+            (Chosen::Scratch(..), Choice::BelowRoots) => Err(BadWorkspace::OutsideRoots(path.to_owned())),
+        }
+    }
+
+    /// Checks again, when work begins, a folder that was chosen before: roots may be fewer, links may have been turned.
+    pub fn check(&self, owner: &Principal, path: &str) -> Result<(), BadWorkspace> {
+        let choice = if *owner == Principal::owner() { Choice::Anywhere } else { Choice::BelowRoots };
+        self.look_up(choice, path).map(drop)
+    }
+
+    /// True if both name the same folder.
+    pub fn is_same(&self, named: &str, workspace: &str) -> bool {
+        named == workspace || std::fs::canonicalize(named).is_ok_and(|real| real == Path::new(workspace))
+    }
+
+    /// How sessions that work in this folder name it, for lists of sessions.
+    pub fn canonical_name(&self, named: String) -> String {
+        let real = std::fs::canonicalize(&named).ok().and_then(|real| real.into_os_string().into_string().ok());
+        real.unwrap_or(named)
+    }
+
+    /// A private folder for a session that named none.
+    pub fn private(&self, session: SessionId) -> Result<String, BadWorkspace> {
+        let folder = self.scratch.join(session.to_string());
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error: io::Error| BadWorkspace::Closed(error.kind().to_string()))?;
+        folder.into_os_string().into_string().map_err(|_| BadWorkspace::Impossible)
+    }
+
+    fn look_up(&self, choice: Choice, path: &str) -> Result<Chosen, BadWorkspace> {
+        if path.len() > MAX_PATH_BYTES || path.contains('\0') {
+            return Err(BadWorkspace::Impossible);
+        }
+        if !Path::new(path).is_absolute() {
+            return Err(BadWorkspace::Relative(path.to_owned()));
+        }
+        let found = self.real_folder(path);
+        let scratch = found.as_ref().ok().and_then(|real| self.scratch_session(real));
+        match choice {
+            Choice::Anywhere => {}
+            Choice::BelowRoots if scratch.is_some() => {}
+            // One answer for everything else: nobody finds out this way what there is on the disk.
+            Choice::BelowRoots if !self.is_below_roots(path, found.as_deref().ok()) => {
+                return Err(BadWorkspace::OutsideRoots(path.to_owned()));
+            }
+            Choice::BelowRoots => {}
+        }
+        let real = found?;
+        let around = choice == Choice::BelowRoots && self.files.is_around_hidden(&real);
+        if around || self.files.hides(&real) {
+            return Err(BadWorkspace::DataDirectory(path.to_owned()));
+        }
+        let name = real.into_os_string().into_string().map_err(|_| BadWorkspace::Impossible)?;
+        Ok(match scratch {
+            Some(session) => Chosen::Scratch(name, session),
+            None => Chosen::Folder(name),
+        })
+    }
+
+    fn real_folder(&self, path: &str) -> Result<PathBuf, BadWorkspace> {
+        let real = std::fs::canonicalize(path).map_err(|error| BadWorkspace::Closed(error.kind().to_string()))?;
+        if real.is_dir() { Ok(real) } else { Err(BadWorkspace::NotAFolder(path.to_owned())) }
+    }
+
+    /// What really lies below a root, or would by its name if it were there.
+    fn is_below_roots(&self, path: &str, real: Option<&Path>) -> bool {
+        let roots = || self.roots.iter().filter_map(|root| root.canonicalize().ok());
+        match real {
+            Some(real) => roots().any(|root| real.starts_with(root)),
+            None => {
+                let plain = Path::new(path).components().all(|part| !matches!(part, Component::ParentDir));
+                plain && roots().chain(self.roots.clone()).any(|root| Path::new(path).starts_with(root))
+            }
+        }
+    }
+
+    /// The session whose private folder holds this path; the inner value is absent if no session is named so.
+    fn scratch_session(&self, real: &Path) -> Option<Option<SessionId>> {
+        let scratch = self.scratch.canonicalize().ok()?;
+        let below = real.strip_prefix(scratch).ok()?.components().next()?;
+        Some(below.as_os_str().to_str().and_then(|name| name.parse().ok()))
+    }
+}
+
+/// The owner's own schedules and sub-agents go on where the owner began them.
+fn choice_of(caller: &Caller) -> Choice {
+    let at_home = caller.same_machine() || caller.protocol == Protocol::Internal;
+    if caller.is_owner() && at_home { Choice::Anywhere } else { Choice::BelowRoots }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use gander_tools::Redactor;
+
+    use super::*;
+
+    const SESSION: &str = "0190f0f0-0000-7000-8000-000000000001";
+
+    fn workspaces(root: &Path) -> Workspaces {
+        let data = root.join("data");
+        std::fs::create_dir_all(data.join("scratch").join(SESSION)).unwrap();
+        for folder in ["lent/inner", "home"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::fs::write(root.join("lent/file"), "").unwrap();
+        std::os::unix::fs::symlink(root.join("home"), root.join("lent/out")).unwrap();
+        std::os::unix::fs::symlink(&data, root.join("lent/data")).unwrap();
+        std::os::unix::fs::symlink(root.join("lent"), root.join("home/in")).unwrap();
+        let files = FileAccess::new(Redactor::default()).hiding(data.clone(), "scratch");
+        Workspaces::new(data.join("scratch"), vec![root.join("lent")], files)
+    }
+
+    #[test]
+    fn the_data_directory_is_nobodys_choice_and_roots_hold_everybody_but_the_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let workspaces = workspaces(&root);
+        let at =
+            |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", root.display()) };
+        let folder = |path: &str| Ok(Chosen::Folder(at(path)));
+        let scratch = Ok(Chosen::Scratch(at(&format!("data/scratch/{SESSION}")), SESSION.parse().ok()));
+        let data = |path: &str| Err(BadWorkspace::DataDirectory(at(path)));
+        let outside = |path: &str| Err(BadWorkspace::OutsideRoots(at(path)));
+        let missing = || Err(BadWorkspace::Closed("entity not found".to_owned()));
+        let cases = [
+            ("data", data("data"), outside("data")),
+            ("lent/data", data("lent/data"), outside("lent/data")),
+            ("lent/../data", data("lent/../data"), outside("lent/../data")),
+            ("data/scratch", data("data/scratch"), outside("data/scratch")),
+            (
+                &format!("data/scratch/{SESSION}"),
+                scratch,
+                Ok(Chosen::Scratch(at(&format!("data/scratch/{SESSION}")), SESSION.parse().ok())),
+            ),
+            ("home", folder("home"), outside("home")),
+            ("lent/out", folder("home"), outside("lent/out")),
+            ("", folder(""), outside("")),
+            ("missing", missing(), outside("missing")),
+            ("lent", folder("lent"), folder("lent")),
+            ("lent/inner", folder("lent/inner"), folder("lent/inner")),
+            ("home/in/inner", folder("lent/inner"), folder("lent/inner")),
+            ("lent/missing", missing(), missing()),
+            ("lent/../missing", missing(), outside("lent/../missing")),
+            (
+                "lent/file",
+                Err(BadWorkspace::NotAFolder(at("lent/file"))),
+                Err(BadWorkspace::NotAFolder(at("lent/file"))),
+            ),
+            ("/", folder("/"), outside("/")),
+        ];
+        for (path, anywhere, below_roots) in cases {
+            let trimmed = |chosen: Result<Chosen, BadWorkspace>| format!("{chosen:?}").replace("/\")", "\")");
+            assert_eq!(trimmed(workspaces.look_up(Choice::Anywhere, &at(path))), trimmed(anywhere), "owner: {path}");
+            assert_eq!(
+                trimmed(workspaces.look_up(Choice::BelowRoots, &at(path))),
+                trimmed(below_roots),
+                "other: {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_root_around_the_data_directory_lends_what_lies_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let mut workspaces = workspaces(&root);
+        workspaces.roots = vec![root.clone()];
+        let look = |path: &Path| workspaces.look_up(Choice::BelowRoots, path.to_str().unwrap());
+        assert!(matches!(look(&root), Err(BadWorkspace::DataDirectory(_))));
+        assert!(matches!(look(&root.join("data")), Err(BadWorkspace::DataDirectory(_))));
+        assert!(look(&root.join("home")).is_ok());
+    }
+}

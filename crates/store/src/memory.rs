@@ -1,0 +1,226 @@
+//! The store as a plain model in memory: what the others are compared with, and what fast tests use.
+
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use serde_json::Value;
+
+use self::state::State;
+use super::feed::Feeds;
+use super::{
+    Alias, Append, Card, Claim, Committed, Durability, Form, Health, Limit, Maintained, Page, QuestionRow, RunPage,
+    RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, Store, StoreError, Tail,
+};
+
+/// Keeps everything in memory. Clones share it.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    feeds: Arc<Feeds>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opens a closed store again, as a new process would.
+    pub fn reopen(&self) -> Self {
+        self.lock().closed = false;
+        Self { state: Arc::clone(&self.state), feeds: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.lock();
+        if state.closed { Err(StoreError::Closed) } else { Ok(state) }
+    }
+
+    /// Publishing happens under the lock, so that batches cannot overtake each other.
+    fn commit(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
+        let mut state = self.open()?;
+        let Append { session, .. } = append;
+        let entries = append.entries.clone();
+        let head = match aliases {
+            Some(aliases) => state.create(append, aliases)?,
+            None => state.append(append)?,
+        };
+        let bytes = entries.iter().map(|entry| format!("{entry:?}").len()).sum();
+        self.feeds.publish(session, entries, bytes);
+        Ok(Committed { head })
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn create(&self, append: Append, aliases: Vec<Alias>) -> Result<Committed, StoreError> {
+        self.commit(append, Some(aliases))
+    }
+
+    async fn claim(&self, session: SessionId) -> Result<Claim, StoreError> {
+        self.open()?.claim(session)
+    }
+
+    async fn append(&self, append: Append) -> Result<Committed, StoreError> {
+        self.commit(append, None)
+    }
+
+    async fn read(&self, session: SessionId, after: Seq, limit: Limit, form: Form) -> Result<Vec<Entry>, StoreError> {
+        self.open()?.read(session, after, limit, form)
+    }
+
+    async fn head(&self, session: SessionId) -> Result<Seq, StoreError> {
+        self.open()?.head(session)
+    }
+
+    fn incarnation(&self) -> u32 {
+        1
+    }
+
+    fn subscribe(&self, session: SessionId) -> Tail {
+        self.feeds.subscribe(session)
+    }
+
+    async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
+        self.open()?.snapshot(session, version, upto)
+    }
+
+    async fn sessions(&self, query: SessionQuery) -> Result<Page, StoreError> {
+        Ok(self.open()?.sessions(&query))
+    }
+
+    async fn card(&self, session: SessionId) -> Result<Card, StoreError> {
+        self.open()?.card(session)
+    }
+
+    async fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Result<Vec<RunRow>, StoreError> {
+        Ok(self.open()?.open_runs(after, limit))
+    }
+
+    async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
+        Ok(self.open()?.run(run))
+    }
+
+    async fn run_of(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError> {
+        Ok(self.open()?.run_of(run, owner))
+    }
+
+    async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        Ok(self.open()?.runs(&query))
+    }
+
+    async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
+        Ok(self.open()?.question(question))
+    }
+
+    async fn resolve_alias(&self, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
+        Ok(self.open()?.aliases.get(alias).copied())
+    }
+
+    async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError> {
+        let state = self.open()?;
+        let of_session = state.aliases.iter().filter(|(_, target)| **target == session);
+        Ok(of_session.map(|(alias, _)| alias.clone()).collect())
+    }
+
+    async fn named(
+        &self,
+        principal: &Principal,
+        door: &str,
+        namespace: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, SessionId)>, StoreError> {
+        let state = self.open()?;
+        let here = |alias: &Alias| {
+            alias.principal == *principal
+                && alias.door == door
+                && alias.namespace == namespace
+                && after.is_none_or(|after| alias.text.as_str() > after)
+        };
+        let found = state.aliases.iter().filter(|(alias, _)| here(alias));
+        Ok(found.take(limit as usize).map(|(alias, session)| (alias.text.clone(), *session)).collect())
+    }
+
+    async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError> {
+        self.open()?.set_alias(alias, session)
+    }
+
+    async fn free_alias(&self, alias: &Alias) -> Result<bool, StoreError> {
+        Ok(self.open()?.aliases.remove(alias).is_some())
+    }
+
+    async fn delete(&self, session: SessionId, _at: Timestamp) -> Result<(), StoreError> {
+        self.open()?.delete(session)?;
+        self.feeds.end(session);
+        Ok(())
+    }
+
+    async fn deleted_owner(&self, session: SessionId) -> Result<Option<Principal>, StoreError> {
+        Ok(self.open()?.deleted_owner(session))
+    }
+
+    async fn append_scope(&self, append: ScopeAppend, _sync: Durability) -> Result<Seq, StoreError> {
+        let mut state = self.open()?;
+        state.check_scopes(std::slice::from_ref(&append))?;
+        Ok(state.append_scope(append))
+    }
+
+    async fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Result<Vec<ScopeEntry>, StoreError> {
+        Ok(self.open()?.read_scope(scope, after, limit))
+    }
+
+    async fn scopes(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
+        let state = self.open()?;
+        let named = state.scopes.iter().filter(|(name, _)| name.starts_with(prefix));
+        let later = named.filter(|(name, _)| after.is_none_or(|after| name.as_str() > after));
+        let last = later.filter_map(|(name, entries)| Some((name.clone(), entries.last()?.at)));
+        Ok(last.take(limit as usize).collect())
+    }
+
+    async fn shorten_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError> {
+        self.open()?.shorten_scope(scope, upto, at, fact);
+        Ok(())
+    }
+
+    async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
+        self.open()?.scopes.remove(scope);
+        Ok(())
+    }
+
+    async fn maintain(&self, _now: Timestamp) -> Result<Maintained, StoreError> {
+        drop(self.open()?);
+        self.feeds.settle();
+        Ok(Maintained::default())
+    }
+
+    async fn rebuild(&self) -> Result<u64, StoreError> {
+        Ok(self.open()?.rebuild())
+    }
+
+    async fn health(&self) -> Health {
+        if self.lock().closed { Health::Closed } else { Health::Ready }
+    }
+
+    fn stats(&self) -> Stats {
+        self.lock().stats
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.lock().closed = true;
+        self.feeds.end_all();
+        Ok(())
+    }
+}

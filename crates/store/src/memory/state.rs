@@ -1,0 +1,386 @@
+//! The model's data and its rules.
+
+use std::collections::{BTreeMap, HashMap};
+
+use gander_domain::{Entry, Event, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
+use serde_json::Value;
+
+use crate::fold::{self, Birth, Changes, RunStep};
+use crate::row::join;
+use crate::types::{searchable, words};
+use crate::{
+    Alias, Append, Card, CardState, Claim, Durability, Epoch, Form, Limit, Page, PageKey, QuestionRow, RunKey, RunPage,
+    RunQuery, RunRow, RunState, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, StoreError,
+};
+
+#[derive(Default)]
+pub(super) struct State {
+    sessions: BTreeMap<SessionId, Log>,
+    /// Whose each was.
+    deleted: HashMap<SessionId, Principal>,
+    runs: BTreeMap<(RunId, SessionId), RunRow>,
+    questions: BTreeMap<(QuestionId, SessionId), QuestionRow>,
+    pub(super) aliases: BTreeMap<Alias, SessionId>,
+    pub(super) scopes: BTreeMap<String, Vec<ScopeEntry>>,
+    pub(super) stats: Stats,
+    pub(super) closed: bool,
+}
+
+struct Log {
+    epoch: Epoch,
+    entries: Vec<Entry>,
+    snapshots: BTreeMap<Seq, Snapshot>,
+    card: Card,
+}
+
+impl Log {
+    fn head(&self) -> Seq {
+        Seq(self.entries.len() as u64)
+    }
+}
+
+impl State {
+    pub(super) fn create(&mut self, append: Append, aliases: Vec<Alias>) -> Result<Seq, StoreError> {
+        let session = append.session;
+        if self.deleted.contains_key(&session) {
+            return Err(StoreError::Deleted(session));
+        }
+        if self.sessions.contains_key(&session) {
+            return Err(StoreError::Exists(session));
+        }
+        check_order(Seq::ZERO, &append.entries)?;
+        self.check_scopes(&append.scopes)?;
+        if let Some(taken) = aliases.iter().find_map(|alias| self.aliases.get(alias)) {
+            return Err(StoreError::AliasTaken(*taken));
+        }
+        let card = first_card(session, &append.entries)?;
+        let log = Log { epoch: Epoch::FIRST, entries: Vec::new(), snapshots: BTreeMap::new(), card };
+        self.sessions.insert(session, log);
+        self.aliases.extend(aliases.into_iter().map(|alias| (alias, session)));
+        self.append(Append { epoch: Epoch::FIRST, ..append })
+    }
+
+    pub(super) fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
+        let Append { session, epoch, entries, sync, scopes, snapshot, patience: _ } = append;
+        let log = self.log(session)?;
+        if log.epoch != epoch {
+            return Err(StoreError::Fenced { current: log.epoch });
+        }
+        check_order(log.head(), &entries)?;
+        self.check_scopes(&scopes)?;
+        scopes.into_iter().for_each(|scope| {
+            self.append_scope(scope);
+        });
+        self.count(&entries, sync);
+        self.fold(session, &fold::changes(&entries));
+        let log = self.log_mut(session)?;
+        log.entries.extend(entries);
+        log.snapshots.extend(snapshot.map(|snapshot| (snapshot.seq, snapshot)));
+        Ok(log.head())
+    }
+
+    pub(super) fn claim(&mut self, session: SessionId) -> Result<Claim, StoreError> {
+        let log = self.log_mut(session)?;
+        log.epoch = Epoch(log.epoch.0 + 1);
+        Ok(Claim { epoch: log.epoch, head: log.head() })
+    }
+
+    pub(super) fn head(&self, session: SessionId) -> Result<Seq, StoreError> {
+        self.log(session).map(Log::head)
+    }
+
+    pub(super) fn read(
+        &self,
+        session: SessionId,
+        after: Seq,
+        limit: Limit,
+        form: Form,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let log = self.log(session)?;
+        if after > log.head() {
+            return Err(StoreError::Truncated { asked: after, head: log.head() });
+        }
+        let entries = log.entries[after.0 as usize..].iter().take(limit.entries.max(1)).cloned();
+        Ok(match form {
+            Form::Exact => entries.collect(),
+            Form::Joined => join(entries),
+        })
+    }
+
+    pub(super) fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
+        let mut older = self.log(session)?.snapshots.range(..=upto).rev().map(|(_, snapshot)| snapshot);
+        Ok(older.find(|snapshot| snapshot.version == version).cloned())
+    }
+
+    pub(super) fn card(&self, session: SessionId) -> Result<Card, StoreError> {
+        self.log(session).map(|log| log.card.clone())
+    }
+
+    pub(super) fn sessions(&self, query: &SessionQuery) -> Page {
+        let words = query.text.as_deref().map(words).unwrap_or_default();
+        let mut cards: Vec<&Card> = self.sessions.values().map(|log| &log.card).collect();
+        cards.retain(|card| matches(card, query, &words));
+        cards.sort_by_key(|card| std::cmp::Reverse((card.updated_at, card.session)));
+        let limit = query.limit.clamp(1, 1000) as usize;
+        let more = cards.len() > limit;
+        cards.truncate(limit);
+        let next = cards.last().filter(|_| more).map(|card| page_key(card));
+        Page { cards: cards.into_iter().cloned().collect(), next }
+    }
+
+    pub(super) fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Vec<RunRow> {
+        let open = self.runs.iter().filter(|(_, row)| !matches!(row.state, RunState::Ended(..)));
+        let rest = open.filter(|(key, _)| after.is_none_or(|after| **key > after));
+        rest.take(limit as usize).map(|(_, row)| self.parked(row)).collect()
+    }
+
+    pub(super) fn run(&self, run: RunId) -> Option<RunRow> {
+        self.runs.iter().find(|((id, _), _)| *id == run).map(|(_, row)| self.awaiting(row))
+    }
+
+    pub(super) fn run_of(&self, run: RunId, owner: &Principal) -> Option<RunRow> {
+        let owned = |session| self.sessions.get(&session).is_some_and(|log| log.card.owner == *owner);
+        let mut rows = self.runs.iter().filter(|((id, session), _)| *id == run && owned(*session));
+        rows.next().map(|(_, row)| self.awaiting(row))
+    }
+
+    pub(super) fn runs(&self, query: &RunQuery) -> RunPage {
+        let mut all: Vec<(RunKey, RunRow)> = Vec::new();
+        for row in self.runs.values().map(|row| self.awaiting(row)) {
+            let Some(log) = self.sessions.get(&row.session).filter(|log| log.card.owner == query.principal) else {
+                continue;
+            };
+            let at = match &row.state {
+                RunState::Ended(seq, _) => log.entries.get(seq.0 as usize - 1).map_or(row.began_at, |entry| entry.at),
+                RunState::Queued | RunState::Running | RunState::Awaiting => row.began_at,
+            };
+            let fits = query.agent.as_ref().is_none_or(|agent| *agent == log.card.agent)
+                && query.session.is_none_or(|session| session == row.session)
+                && query.state.is_none_or(|state| state == row.state.sort())
+                && query.since.is_none_or(|since| at >= since);
+            if fits {
+                all.push((RunKey { at, run: row.run }, row));
+            }
+        }
+        all.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+        let total = all.len() as u64;
+        all.retain(|(key, _)| query.after.is_none_or(|after| *key < after));
+        let limit = query.limit.clamp(1, 1000) as usize;
+        let more = all.len() > limit;
+        all.truncate(limit);
+        let next = all.last().filter(|_| more).map(|(key, _)| *key);
+        RunPage { rows: all.into_iter().map(|(_, row)| row).collect(), total, next }
+    }
+
+    pub(super) fn question(&self, question: QuestionId) -> Option<QuestionRow> {
+        self.questions.iter().find(|((id, _), _)| *id == question).map(|(_, row)| *row)
+    }
+
+    pub(super) fn set_alias(&mut self, alias: Alias, session: SessionId) -> Result<(), StoreError> {
+        self.log(session)?;
+        match self.aliases.get(&alias) {
+            Some(taken) if *taken != session => Err(StoreError::AliasTaken(*taken)),
+            _ => {
+                self.aliases.insert(alias, session);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn delete(&mut self, session: SessionId) -> Result<(), StoreError> {
+        let owner = self.card(session)?.owner;
+        self.sessions.remove(&session);
+        self.deleted.insert(session, owner);
+        self.runs.retain(|(_, owner), _| *owner != session);
+        self.questions.retain(|(_, owner), _| *owner != session);
+        self.aliases.retain(|_, target| *target != session);
+        Ok(())
+    }
+
+    pub(super) fn deleted_owner(&self, session: SessionId) -> Option<Principal> {
+        self.deleted.get(&session).cloned()
+    }
+
+    pub(super) fn check_scopes(&self, scopes: &[ScopeAppend]) -> Result<(), StoreError> {
+        let mut heads: HashMap<&str, Seq> = HashMap::new();
+        for append in scopes {
+            let stored = || self.scope_end(&append.scope);
+            let head = heads.entry(&append.scope).or_insert_with(stored);
+            if let Some(after) = append.after
+                && after != *head
+            {
+                return Err(StoreError::Gap { expected: head.next(), found: after.next() });
+            }
+            head.0 += append.facts.len() as u64;
+        }
+        Ok(())
+    }
+
+    pub(super) fn append_scope(&mut self, append: ScopeAppend) -> Seq {
+        let mut end = self.scope_end(&append.scope);
+        let log = self.scopes.entry(append.scope).or_default();
+        for fact in append.facts {
+            end = end.next();
+            log.push(ScopeEntry { seq: end, at: append.at, fact });
+        }
+        end
+    }
+
+    pub(super) fn shorten_scope(&mut self, scope: &str, upto: Seq, at: Timestamp, fact: Value) {
+        let Some(log) = self.scopes.get_mut(scope) else { return };
+        let Some(place) = log.iter().position(|entry| entry.seq == upto && entry.at == at) else { return };
+        log[place].fact = fact;
+        log.drain(..place);
+    }
+
+    fn scope_end(&self, scope: &str) -> Seq {
+        self.scopes.get(scope).and_then(|log| log.last()).map_or(Seq::ZERO, |entry| entry.seq)
+    }
+
+    pub(super) fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Vec<ScopeEntry> {
+        let entries = self.scopes.get(scope).map(Vec::as_slice).unwrap_or_default();
+        entries.iter().filter(|entry| entry.seq > after).take(limit as usize).cloned().collect()
+    }
+
+    pub(super) fn rebuild(&mut self) -> u64 {
+        self.runs.clear();
+        self.questions.clear();
+        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for session in &sessions {
+            let Some(log) = self.sessions.get_mut(session) else { continue };
+            log.card.messages = 0;
+            log.card.updated_at = Timestamp::default();
+            let changes = fold::changes(&log.entries);
+            self.fold(*session, &changes);
+        }
+        sessions.len() as u64
+    }
+
+    fn log(&self, session: SessionId) -> Result<&Log, StoreError> {
+        self.sessions.get(&session).ok_or_else(|| self.absent(session))
+    }
+
+    fn log_mut(&mut self, session: SessionId) -> Result<&mut Log, StoreError> {
+        let absent = self.absent(session);
+        self.sessions.get_mut(&session).ok_or(absent)
+    }
+
+    fn absent(&self, session: SessionId) -> StoreError {
+        if self.deleted.contains_key(&session) { StoreError::Deleted(session) } else { StoreError::NotFound(session) }
+    }
+
+    fn count(&mut self, entries: &[Entry], sync: Durability) {
+        self.stats.commits += 1;
+        self.stats.barriers += u64::from(sync == Durability::Barrier);
+        self.stats.rows += entries.len() as u64;
+        self.stats.entries += entries.len() as u64;
+        self.stats.deltas += entries.iter().filter(|entry| entry.event.is_delta()).count() as u64;
+    }
+
+    fn fold(&mut self, session: SessionId, changes: &Changes) {
+        for change in &changes.runs {
+            let (run, first, began_at) = (change.run, change.seq, change.at);
+            let row = RunRow { run, session, state: RunState::Queued, first, began_at };
+            let row = self.runs.entry((run, session)).or_insert(row);
+            match &change.step {
+                RunStep::Queued => {}
+                RunStep::Started => row.state = RunState::Running,
+                RunStep::Ended(outcome) => row.state = RunState::Ended(change.seq, outcome.clone()),
+            }
+        }
+        for change in &changes.questions {
+            let (question, run, asked) = (change.question, change.run, change.asked.unwrap_or_default());
+            let row = QuestionRow { question, session, run, asked, answered: None, held: change.held };
+            let row = self.questions.entry((question, session)).or_insert(row);
+            row.answered = change.answered.or(row.answered);
+        }
+        let state = self.state_of(session);
+        if let (Some(change), Some(log)) = (&changes.card, self.sessions.get_mut(&session)) {
+            let card = &mut log.card;
+            card.title = change.title.clone().unwrap_or_else(|| card.title.clone());
+            card.agent = change.agent.clone().unwrap_or_else(|| card.agent.clone());
+            card.archived = change.archived.unwrap_or(card.archived);
+            card.messages += change.messages;
+            card.updated_at = card.updated_at.max(change.updated_at);
+            card.state = state;
+        }
+    }
+
+    fn state_of(&self, session: SessionId) -> CardState {
+        let asked = |row: &QuestionRow| row.session == session && row.run.is_some() && row.answered.is_none();
+        let asked = self.questions.values().any(asked);
+        let runs = || self.runs.values().any(|row| row.session == session && row.state == RunState::Running);
+        match asked {
+            true => CardState::Awaiting,
+            false if runs() => CardState::Running,
+            false => CardState::Idle,
+        }
+    }
+
+    fn parked(&self, row: &RunRow) -> RunRow {
+        let waits = |question: &QuestionRow| {
+            question.held
+                && question.run == Some(row.run)
+                && question.session == row.session
+                && question.answered.is_none()
+        };
+        if self.questions.values().any(waits) { row.clone() } else { self.awaiting(row) }
+    }
+
+    fn awaiting(&self, row: &RunRow) -> RunRow {
+        let mut row = row.clone();
+        let waits = |question: &QuestionRow| {
+            question.session == row.session && question.run == Some(row.run) && question.answered.is_none()
+        };
+        if row.state == RunState::Running && self.questions.values().any(waits) {
+            row.state = RunState::Awaiting;
+        }
+        row
+    }
+}
+
+fn first_card(session: SessionId, entries: &[Entry]) -> Result<Card, StoreError> {
+    let birth = entries.first().filter(|entry| matches!(entry.event, Event::SessionCreated { .. }));
+    let card = birth.and_then(|entry| fold::changes([entry]).card);
+    let Some(Birth { owner, workspace, parent, at }) = card.and_then(|card| card.birth) else {
+        return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
+    };
+    Ok(Card {
+        session,
+        owner,
+        workspace,
+        agent: String::new(),
+        title: String::new(),
+        created_at: at,
+        updated_at: at,
+        state: CardState::Idle,
+        archived: false,
+        messages: 0,
+        parent,
+    })
+}
+
+fn check_order(head: Seq, entries: &[Entry]) -> Result<(), StoreError> {
+    let mut expected = head.next();
+    for entry in entries {
+        if entry.seq != expected {
+            return Err(StoreError::Gap { expected, found: entry.seq });
+        }
+        expected = expected.next();
+    }
+    Ok(())
+}
+
+fn matches(card: &Card, query: &SessionQuery, words: &[String]) -> bool {
+    let title = searchable(&card.title);
+    card.owner == query.principal
+        && card.archived == query.archived
+        && query.workspace.as_ref().is_none_or(|workspace| card.workspace == *workspace)
+        && query.state.is_none_or(|state| card.state == state)
+        && words.iter().all(|word| title.contains(word.as_str()))
+        && query.after.is_none_or(|after| (card.updated_at, card.session) < (after.updated_at, after.session))
+}
+
+fn page_key(card: &Card) -> PageKey {
+    PageKey { updated_at: card.updated_at, session: card.session }
+}

@@ -1,0 +1,174 @@
+//! Rows to entries, exactly as they were or joined, from any place on.
+
+use gander_domain::{Delta, Entry, Event, Growth, Message, MessageId, Part, RunId, Seq, Timestamp};
+
+use super::{Chunk, Fact, Kind, Row, Span, corrupt};
+use crate::{Form, Limit, StoreError};
+
+/// Joins adjacent deltas of one part; a joined delta carries the last one's place and time.
+pub fn join(entries: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
+    let mut joined = Vec::new();
+    entries.into_iter().for_each(|entry| push_joined(&mut joined, entry));
+    joined
+}
+
+/// Gathers the entries of rows, in order, up to a limit.
+pub(crate) struct Expand {
+    after: Seq,
+    form: Form,
+    limit: Limit,
+    bytes: usize,
+    entries: Vec<Entry>,
+}
+
+/// Adjacent deltas of one part, wherever their text lies.
+struct Deltas<'a> {
+    message: MessageId,
+    part: u32,
+    growth: Growth,
+    run: Option<RunId>,
+    first: Seq,
+    cuts: &'a [u32],
+    text: &'a str,
+}
+
+impl Expand {
+    pub(crate) fn new(after: Seq, form: Form, limit: Limit) -> Self {
+        Self { after, form, limit, bytes: 0, entries: Vec::new() }
+    }
+
+    /// True if the next row would be too much.
+    pub(crate) fn is_full(&self) -> bool {
+        self.entries.len() >= self.limit.entries.max(1) || (self.bytes >= self.limit.bytes && !self.entries.is_empty())
+    }
+
+    /// Adds a row; a span comes with the body of the next one, its message.
+    pub(crate) fn push(&mut self, row: &Row, next: Option<&str>) -> Result<(), StoreError> {
+        match row.kind {
+            Kind::Fact | Kind::Whole => self.fact(row),
+            Kind::Chunk => self.chunk(row),
+            Kind::Span => self.span(row, &whole_message(next.unwrap_or_default())?),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    fn fact(&mut self, row: &Row) -> Result<(), StoreError> {
+        if row.first > self.after {
+            self.bytes += row.body.len();
+            let entry = fact(row)?;
+            self.add(entry);
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, row: &Row) -> Result<(), StoreError> {
+        let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+        let Chunk { message, part, growth, run, times, cuts, text } = &chunk;
+        let (message, part, growth, run) = (*message, *part, *growth, *run);
+        let deltas = Deltas { message, part, growth, run, first: row.first, cuts, text };
+        self.deltas(&deltas, &mut times.iter())
+    }
+
+    fn span(&mut self, row: &Row, message: &Message) -> Result<(), StoreError> {
+        let span: Span = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+        let mut times = span.times.iter();
+        let mut first = row.first;
+        for piece in &span.pieces {
+            let text = grown_text(message, piece.part).ok_or_else(|| bad("span without its part", row.first))?;
+            let (part, growth) = (piece.part, piece.growth);
+            let deltas = Deltas { message: span.message, part, growth, run: span.run, first, cuts: &piece.cuts, text };
+            self.deltas(&deltas, &mut times)?;
+            first = Seq(first.0 + piece.cuts.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn deltas(&mut self, deltas: &Deltas<'_>, times: &mut impl Iterator<Item = Timestamp>) -> Result<(), StoreError> {
+        let Deltas { message, part, growth, run, first, cuts, text } = *deltas;
+        let mut rest = text;
+        for ((seq, cut), at) in (first.0..).map(Seq).zip(cuts).zip(times) {
+            let (delta, more) =
+                rest.split_at_checked(*cut as usize).ok_or_else(|| bad("deltas do not fit their text", seq))?;
+            rest = more;
+            // A joined read may end only where a row does, or it would cost a row per entry.
+            if seq <= self.after || (self.form == Form::Exact && self.is_full()) {
+                continue;
+            }
+            self.bytes += delta.len();
+            let event = Event::PartDelta { message, part, growth, text: delta.to_owned() };
+            self.add(Entry { seq, at, run, event, meta: None });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, entry: Entry) {
+        match self.form {
+            Form::Exact => self.entries.push(entry),
+            Form::Joined => push_joined(&mut self.entries, entry),
+        }
+    }
+}
+
+/// The message in the body of a row of kind [`Kind::Whole`].
+pub(super) fn whole_message(body: &str) -> Result<Message, StoreError> {
+    let fact: Fact = serde_json::from_str(body).map_err(|error| corrupt(&error))?;
+    let Event::MessageDone { message } = fact.event else {
+        return Err(StoreError::Corrupt("row is no whole message".to_owned()));
+    };
+    Ok(message)
+}
+
+/// The text of a part that grew.
+pub(super) fn grown_text(message: &Message, part: u32) -> Option<&str> {
+    match message.parts.get(part as usize)? {
+        Part::Text { text } | Part::Thought { text } => Some(text),
+        Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::ToolUse { .. }
+        | Part::ToolResult { .. }
+        | Part::Unknown(_) => None,
+    }
+}
+
+fn fact(row: &Row) -> Result<Entry, StoreError> {
+    let Fact { at, run, event, meta } = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+    Ok(Entry { seq: row.first, at, run, event, meta })
+}
+
+fn push_joined(joined: &mut Vec<Entry>, entry: Entry) {
+    if let Some(last) = joined.last_mut()
+        && grow(last, &entry)
+    {
+        last.seq = entry.seq;
+        last.at = entry.at;
+    } else {
+        joined.push(entry);
+    }
+}
+
+/// Adds a delta's text to the one before, if they belong together and whoever shows the text needs no cutting.
+fn grow(last: &mut Entry, entry: &Entry) -> bool {
+    if last.run != entry.run || last.meta.is_some() || entry.meta.is_some() {
+        return false;
+    }
+    let Event::PartDelta { message, part, growth, text } = &mut last.event else { return false };
+    let Event::PartDelta { message: next_message, part: next_part, growth: next_growth, text: more } = &entry.event
+    else {
+        return false;
+    };
+    let same = (&*message, &*part, &*growth) == (next_message, next_part, next_growth);
+    let joins = same && text.len() + more.len() <= Delta::MAX_JOINED_BYTES;
+    if joins {
+        text.push_str(more);
+    }
+    joins
+}
+
+fn bad(what: &str, seq: Seq) -> StoreError {
+    StoreError::Corrupt(format!("{what}: {seq}"))
+}

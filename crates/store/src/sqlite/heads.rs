@@ -1,0 +1,164 @@
+//! Where each log ends and who may write to it: the writer's memory of the database, loaded on demand.
+
+use std::collections::HashMap;
+
+use gander_domain::{Entry, Event, Seq, SessionId};
+use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
+
+use super::failure::failed;
+use super::writer::Pending;
+use crate::{Append, Claim, Epoch, ScopeAppend, StoreError};
+
+/// More are forgotten and loaded again.
+const MOST: usize = 65_536;
+
+#[derive(Default)]
+pub(super) struct Heads {
+    sessions: HashMap<SessionId, Claim>,
+    scopes: HashMap<String, Seq>,
+}
+
+impl Heads {
+    /// Lets an append in if it comes from the writer and follows the end, and moves the end.
+    pub(super) async fn admit(
+        &mut self,
+        connection: &mut SqliteConnection,
+        pending: &mut Pending,
+    ) -> Result<(), StoreError> {
+        let Append { session, epoch, entries, .. } = &pending.append;
+        let claim = self.of(connection, *session).await?;
+        check_epoch(claim.epoch, *epoch)?;
+        let head = check_order(claim.head, entries)?;
+        let session = *session;
+        pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
+        pending.head = head;
+        self.set(session, Claim { head, ..claim });
+        Ok(())
+    }
+
+    /// Lets a new session in.
+    pub(super) async fn admit_new(
+        &mut self,
+        connection: &mut SqliteConnection,
+        pending: &mut Pending,
+    ) -> Result<(), StoreError> {
+        let session = pending.append.session;
+        if self.sessions.contains_key(&session) {
+            return Err(StoreError::Exists(session));
+        }
+        pending.append.epoch = Epoch::FIRST;
+        let first = pending.append.entries.first().map(|entry| &entry.event);
+        if !matches!(first, Some(Event::SessionCreated { .. })) {
+            return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
+        }
+        let head = check_order(Seq::ZERO, &pending.append.entries)?;
+        pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
+        pending.head = head;
+        self.set(session, Claim { epoch: Epoch::FIRST, head });
+        Ok(())
+    }
+
+    /// Who may write to a session, and where it ends.
+    pub(super) async fn of(
+        &mut self,
+        connection: &mut SqliteConnection,
+        session: SessionId,
+    ) -> Result<Claim, StoreError> {
+        if let Some(claim) = self.sessions.get(&session) {
+            return Ok(*claim);
+        }
+        let claim = load(connection, session).await?;
+        self.set(session, claim);
+        Ok(claim)
+    }
+
+    pub(super) fn set(&mut self, session: SessionId, claim: Claim) {
+        if self.sessions.len() >= MOST {
+            self.sessions.clear();
+        }
+        self.sessions.insert(session, claim);
+    }
+
+    pub(super) fn forget(&mut self, append: &Append) {
+        self.forget_session(append.session);
+        append.scopes.iter().for_each(|scope| self.forget_scope(&scope.scope));
+    }
+
+    pub(super) fn forget_session(&mut self, session: SessionId) {
+        self.sessions.remove(&session);
+    }
+
+    pub(super) fn forget_scope(&mut self, scope: &str) {
+        self.scopes.remove(scope);
+    }
+
+    /// Where each scope ends before its facts are added, if that is where they belong.
+    pub(super) async fn admit_scopes(
+        &mut self,
+        connection: &mut SqliteConnection,
+        scopes: &[ScopeAppend],
+    ) -> Result<Vec<Seq>, StoreError> {
+        if self.scopes.len() >= MOST {
+            self.scopes.clear();
+        }
+        let mut ends: HashMap<&str, Seq> = HashMap::new();
+        let mut heads = Vec::with_capacity(scopes.len());
+        for append in scopes {
+            let head = match ends.get(append.scope.as_str()) {
+                Some(head) => *head,
+                None => self.scope(connection, &append.scope).await?,
+            };
+            check_scope(head, append)?;
+            heads.push(head);
+            ends.insert(&append.scope, Seq(head.0 + append.facts.len() as u64));
+        }
+        self.scopes.extend(ends.into_iter().map(|(scope, head)| (scope.to_owned(), head)));
+        Ok(heads)
+    }
+
+    async fn scope(&mut self, connection: &mut SqliteConnection, scope: &str) -> Result<Seq, StoreError> {
+        if let Some(head) = self.scopes.get(scope) {
+            return Ok(*head);
+        }
+        let query = sqlx::query("SELECT COALESCE(MAX(seq), 0) FROM scope WHERE name = ?").bind(scope);
+        let head: i64 = query.fetch_one(connection).await.map_err(failed)?.get(0);
+        Ok(Seq(head as u64))
+    }
+}
+
+async fn load(connection: &mut SqliteConnection, session: SessionId) -> Result<Claim, StoreError> {
+    let query = sqlx::query(super::read::HEAD).bind(session.uuid().into_bytes().to_vec());
+    let row = query.fetch_optional(connection).await.map_err(failed)?;
+    let row = row.ok_or(StoreError::NotFound(session))?;
+    if row.get::<bool, _>(1) {
+        return Err(StoreError::Deleted(session));
+    }
+    let (epoch, head): (i64, i64) = (row.get(0), row.get(2));
+    Ok(Claim { epoch: Epoch(epoch as u64), head: Seq(head as u64) })
+}
+
+#[cfg(not(bug = "ignore_epoch"))]
+fn check_epoch(current: Epoch, found: Epoch) -> Result<(), StoreError> {
+    if current == found { Ok(()) } else { Err(StoreError::Fenced { current }) }
+}
+
+#[cfg(bug = "ignore_epoch")]
+fn check_epoch(_current: Epoch, _found: Epoch) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// The new end, if the entries follow the old one.
+fn check_order(head: Seq, entries: &[Entry]) -> Result<Seq, StoreError> {
+    entries.iter().try_fold(head, |head, entry| {
+        let expected = head.next();
+        if entry.seq == expected { Ok(expected) } else { Err(StoreError::Gap { expected, found: entry.seq }) }
+    })
+}
+
+fn check_scope(head: Seq, append: &ScopeAppend) -> Result<(), StoreError> {
+    match append.after {
+        Some(after) if after != head => Err(StoreError::Gap { expected: head.next(), found: after.next() }),
+        Some(_) | None => Ok(()),
+    }
+}

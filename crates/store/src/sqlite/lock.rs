@@ -1,0 +1,56 @@
+//! One process per data directory.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::StoreError;
+
+/// Holds the directory until it is dropped, or the process dies.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the directory, making it if need be.
+    pub(super) fn take(directory: &Path) -> Result<Self, StoreError> {
+        let make = || DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        make().map_err(|error| StoreError::Failed(format!("cannot make {}: {error}", directory.display())))?;
+        let mut file = open_private(&directory.join("log.lock"))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(StoreError::Locked(holder(&mut file)));
+        }
+        sign(&mut file).map_err(|error| StoreError::Failed(format!("cannot write the lock file: {error}")))?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Makes sure that a new file is found again after a power cut.
+pub(super) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
+    let sync = File::open(directory).and_then(|directory| directory.sync_all());
+    sync.map_err(|error| StoreError::Failed(format!("cannot sync {}: {error}", directory.display())))
+}
+
+/// Opens or makes a file that only we may read.
+pub(super) fn open_private(path: &Path) -> Result<File, StoreError> {
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    open.map_err(|error| StoreError::Failed(format!("cannot open {}: {error}", path.display())))
+}
+
+fn holder(file: &mut File) -> String {
+    let mut pid = String::new();
+    match file.read_to_string(&mut pid) {
+        Ok(_) if !pid.trim().is_empty() => pid.trim().to_owned(),
+        Ok(_) | Err(_) => "unknown".to_owned(),
+    }
+}
+
+fn sign(file: &mut File) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}

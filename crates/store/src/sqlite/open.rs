@@ -1,0 +1,120 @@
+//! Opening the database: version, schema, and which life of the log this is.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
+
+use super::failure::failed;
+use crate::StoreError;
+
+/// Earlier versions can corrupt a WAL file that is reset while another connection checkpoints it.
+const OLDEST: (u32, u32, u32) = (3, 51, 3);
+
+/// The schema, step by step. A step that was released is never changed.
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_log.sql"),
+    include_str!("../../migrations/sqlite/0002_snapshot.sql"),
+    include_str!("../../migrations/sqlite/0003_runs_by_time.sql"),
+    include_str!("../../migrations/sqlite/0004_held_questions.sql"),
+    include_str!("../../migrations/sqlite/0005_deleted_owner.sql"),
+];
+
+/// How every connection is opened.
+pub(super) fn connect_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .busy_timeout(Duration::from_secs(10))
+        .foreign_keys(false)
+        // Who reads goes through a log once, and the system has its pages anyway.
+        .pragma("cache_size", "-256")
+        .disable_statement_logging()
+}
+
+/// The one connection that writes.
+pub(super) async fn writer(path: &Path, max_pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
+    let mut options = connect_options(path)
+        // The writer checkpoints when it suits it; the file shrinks when it starts over.
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("cache_size", "-2048")
+        .pragma("journal_size_limit", "16777216")
+        .pragma("fullfsync", "1")
+        .pragma("checkpoint_fullfsync", "1")
+        .pragma("secure_delete", "FAST");
+    if let Some(pages) = max_pages {
+        options = options.pragma("max_page_count", pages.to_string());
+    }
+    let mut connection = options.connect().await.map_err(failed)?;
+    assert_version(&mut connection).await?;
+    migrate(&mut connection, MIGRATIONS).await?;
+    // Once there are callers, they are told sooner.
+    sqlx::query("PRAGMA busy_timeout = 800").execute(&mut connection).await.map_err(failed)?;
+    Ok(connection)
+}
+
+/// Which life of the log this is, and whether the last one ended well.
+pub(super) struct Life {
+    pub(super) incarnation: u32,
+    /// The boot of this machine, if it has a name.
+    pub(super) boot: String,
+}
+
+/// Begins a new life if the machine went down under a running server: its last commits may be lost.
+pub(super) async fn life(connection: &mut SqliteConnection) -> Result<Life, StoreError> {
+    let query = sqlx::query("SELECT incarnation, boot, clean FROM meta");
+    let row = query.fetch_one(&mut *connection).await.map_err(failed)?;
+    let (incarnation, boot, clean): (u32, String, bool) = (row.get(0), row.get(1), row.get(2));
+    let now = boot_name();
+    let went_down = !clean && !boot.is_empty() && !now.is_empty() && boot != now;
+    let incarnation = if went_down { begin_life(connection).await? } else { incarnation };
+    Ok(Life { incarnation, boot: now })
+}
+
+/// Starts a new incarnation: cursors of earlier ones are refused from now on.
+pub(super) async fn begin_life(connection: &mut SqliteConnection) -> Result<u32, StoreError> {
+    let query = sqlx::query("UPDATE meta SET incarnation = incarnation + 1, clean = 1 RETURNING incarnation");
+    Ok(query.fetch_one(connection).await.map_err(failed)?.get(0))
+}
+
+async fn assert_version(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let query = sqlx::query("SELECT sqlite_version()");
+    let version: String = query.fetch_one(connection).await.map_err(failed)?.get(0);
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    if (next(), next(), next()) < OLDEST {
+        return Err(StoreError::Failed(format!("sqlite is too old to be safe: {version}")));
+    }
+    Ok(())
+}
+
+async fn migrate(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), StoreError> {
+    let query = sqlx::query("PRAGMA user_version");
+    let found: u32 = query.fetch_one(&mut *connection).await.map_err(failed)?.get(0);
+    let known = migrations.len() as u32;
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    for (version, sql) in (1..).zip(migrations).skip(found as usize) {
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        sqlx::raw_sql(*sql).execute(&mut *transaction).await.map_err(failed)?;
+        let stamp = AssertSqlSafe(format!("PRAGMA user_version = {version}"));
+        sqlx::raw_sql(stamp).execute(&mut *transaction).await.map_err(failed)?;
+        transaction.commit().await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Linux names each boot; elsewhere a power cut is not noticed.
+fn boot_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// The version of the SQLite library that is built in.
+pub async fn library_version() -> Result<String, sqlx::Error> {
+    let mut memory = SqliteConnection::connect("sqlite::memory:").await?;
+    sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut memory).await
+}

@@ -1,0 +1,114 @@
+//! Lists of somebody's runs.
+
+use gander_domain::Timestamp;
+use sqlx::sqlite::SqlitePool;
+use sqlx::{AssertSqlSafe, Row as _};
+
+use super::failure::failed;
+use super::list::run_of;
+use super::script::Script;
+use crate::{RunKey, RunPage, RunQuery, RunSort, StoreError};
+
+const ROWS: &str = "SELECT run.id, run.session, run.first, run.began_at, run.started, run.ended, run.outcome, \
+     EXISTS (SELECT 1 FROM question q WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL), \
+     COALESCE(run.ended_at, run.began_at) AS at ";
+const ASKED: &str =
+    "EXISTS (SELECT 1 FROM question q WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL)";
+
+pub(super) async fn runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, StoreError> {
+    let limit = query.limit.clamp(1, 1000) as usize;
+    let Script { sql, args } = count_script(&query);
+    let total: i64 = sqlx::query_with(AssertSqlSafe(sql), args).fetch_one(pool).await.map_err(failed)?.get(0);
+    let Script { sql, args } = page_script(&query, limit + 1);
+    let found = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(failed)?;
+    let mut rows = found.iter().map(run_of).collect::<Result<Vec<_>, _>>()?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().zip(found.get(rows.len().saturating_sub(1))).filter(|_| more);
+    let next = last.map(|(row, found)| RunKey { at: Timestamp::from_micros(found.get(8)), run: row.run });
+    Ok(RunPage { rows, total: total.unsigned_abs(), next })
+}
+
+fn count_script(query: &RunQuery) -> Script {
+    let mut script = Script::new("SELECT COUNT(*) FROM session JOIN run ON run.session = session.id ");
+    restrict(&mut script, query);
+    script
+}
+
+fn page_script(query: &RunQuery, limit: usize) -> Script {
+    let mut script = Script::new(ROWS);
+    script.sql(&format!("FROM run INDEXED BY {} CROSS JOIN session ON session.id = run.session ", walked(query)));
+    restrict(&mut script, query);
+    if let Some(after) = query.after {
+        // The first says where in the index to begin, the second where exactly.
+        script.sql(" AND COALESCE(run.ended_at, run.began_at) <= ?");
+        script.bind(after.at.micros());
+        script.sql(" AND (COALESCE(run.ended_at, run.began_at), run.id) < (?, ?)");
+        script.bind(after.at.micros());
+        script.bind_id(after.run.uuid());
+    }
+    script.sql(" ORDER BY at DESC, run.id DESC LIMIT ?");
+    script.bind(limit as i64);
+    script
+}
+
+/// The index that a page is read from: the runs of one session and those that are open are few and sorted, of all others
+/// the newest come first and the rest is not looked at.
+fn walked(query: &RunQuery) -> &'static str {
+    match (query.session, query.state) {
+        (Some(_), _) => "run_by_session",
+        (None, Some(RunSort::Queued | RunSort::Running | RunSort::Awaiting)) => "run_open",
+        (None, Some(RunSort::Completed | RunSort::Refused | RunSort::Cancelled | RunSort::Failed) | None) => {
+            "run_by_time"
+        }
+    }
+}
+
+/// The statements that list runs by time, for a test that looks at their plans.
+pub(super) fn statements() -> Vec<String> {
+    let key = RunKey { at: Timestamp::default(), run: gander_domain::RunId::new(uuid::Uuid::nil()) };
+    let query = |state, after| RunQuery {
+        principal: gander_domain::Principal::owner(),
+        agent: Some(String::new()),
+        session: None,
+        state,
+        since: None,
+        after,
+        limit: 50,
+    };
+    let states = [None, Some(RunSort::Completed)];
+    states.iter().flat_map(|state| [None, Some(key)].map(|after| page_script(&query(*state, after), 50).sql)).collect()
+}
+
+fn restrict(script: &mut Script, query: &RunQuery) {
+    script.sql("WHERE session.owner = ?");
+    script.bind(query.principal.as_str().to_owned());
+    if let Some(agent) = &query.agent {
+        script.sql(" AND session.agent = ?");
+        script.bind(agent.clone());
+    }
+    if let Some(session) = query.session {
+        script.sql(" AND run.session = ?");
+        script.bind_session(session);
+    }
+    if let Some(since) = query.since {
+        script.sql(" AND COALESCE(run.ended_at, run.began_at) >= ?");
+        script.bind(since.micros());
+    }
+    let open = "run.ended IS NULL AND run.started IS NOT NULL";
+    script.sql(&match query.state {
+        None => String::new(),
+        Some(RunSort::Queued) => " AND run.ended IS NULL AND run.started IS NULL".to_owned(),
+        Some(RunSort::Running) => format!(" AND {open} AND NOT {ASKED}"),
+        Some(RunSort::Awaiting) => format!(" AND {open} AND {ASKED}"),
+        Some(RunSort::Completed) => {
+            " AND run.outcome ->> 'type' = 'completed' AND run.outcome ->> 'stop' NOT IN ('refusal', 'max_turns')"
+                .to_owned()
+        }
+        Some(RunSort::Refused) => " AND run.outcome ->> 'stop' = 'refusal'".to_owned(),
+        Some(RunSort::Cancelled) => " AND run.outcome ->> 'type' = 'cancelled'".to_owned(),
+        Some(RunSort::Failed) => {
+            " AND (run.outcome ->> 'type' = 'failed' OR run.outcome ->> 'stop' = 'max_turns')".to_owned()
+        }
+    });
+}

@@ -1,0 +1,427 @@
+//! The one task that writes: takes what is waiting, commits it at once, then publishes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::{Seq, SessionId};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection, Row};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::failure::{Failure, failed};
+use super::heads::Heads;
+use super::keeper::Keeper;
+use super::lock::Lock;
+use super::open::{Life, begin_life};
+use super::plan::{self, Plan};
+use super::script::{Cached, Script};
+use super::shared::Shared;
+use crate::{Alias, Append, Claim, Committed, Durability, Epoch, Patience, ScopeAppend, StoreError};
+
+/// A commit takes at most about this much of what waits.
+const BATCH_ENTRIES: usize = 4096;
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// A busy file is tried again after this time, and for so long.
+const AGAIN: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The compiled form of a longer script is not kept.
+const LONGEST_KEPT: usize = 4 * 1024;
+
+/// What the writer is asked to do.
+pub(super) enum Job {
+    Append(Box<Pending>),
+    Claim(SessionId, oneshot::Sender<Result<Claim, StoreError>>),
+    Scope(ScopeAppend, Durability, oneshot::Sender<Result<Seq, StoreError>>),
+    /// Anything else, in its own transaction; gives the number of rows that its last change touched.
+    Write(Write, oneshot::Sender<Result<u64, StoreError>>),
+    /// A small synced commit, to see whether that works.
+    Probe(oneshot::Sender<Result<(), StoreError>>),
+    NewLife(oneshot::Sender<Result<u32, StoreError>>),
+    Close(oneshot::Sender<Result<(), StoreError>>),
+}
+
+/// An append on its way.
+pub(super) struct Pending {
+    pub(super) append: Append,
+    /// Present if this creates the session.
+    pub(super) aliases: Option<Vec<Alias>>,
+    /// Where its session will end.
+    pub(super) head: Seq,
+    /// Where each of its scopes ended before.
+    pub(super) scope_heads: Vec<Seq>,
+    /// About the size of its entries.
+    pub(super) size: usize,
+    /// When it was tried first, if that was in vain.
+    pub(super) tried: Option<Instant>,
+    pub(super) reply: oneshot::Sender<Result<Committed, StoreError>>,
+}
+
+/// Statements that are no append.
+pub(super) struct Write {
+    pub(super) script: Script,
+    pub(super) sync: Durability,
+    /// What the statements may have changed behind the writer's memory.
+    pub(super) touches: Touches,
+}
+
+/// What the writer must forget after a write.
+pub(super) enum Touches {
+    Nothing,
+    Session(SessionId),
+    Scope(String),
+}
+
+/// How often a batch was tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    Together,
+    Alone,
+}
+
+pub(super) struct Writer {
+    pub(super) connection: SqliteConnection,
+    pub(super) shared: Arc<Shared>,
+    pub(super) heads: Heads,
+    /// What `PRAGMA synchronous` is set to, if known.
+    pub(super) level: Option<Durability>,
+    pub(super) keeper: Keeper,
+    pub(super) life: Life,
+    pub(super) lock: Lock,
+    /// Appends that found the file busy and are tried again.
+    pub(super) late: Vec<Pending>,
+}
+
+impl Job {
+    /// True if it is queued however busy the writer is.
+    pub(super) fn is_patient(&self) -> bool {
+        match self {
+            Self::Append(pending) => pending.append.patience == Patience::Long,
+            Self::Claim(..) | Self::Scope(..) | Self::Write(..) | Self::Probe(_) => false,
+            Self::NewLife(_) | Self::Close(_) => true,
+        }
+    }
+}
+
+impl Writer {
+    /// Works until it is closed or nobody can ask any more.
+    pub(super) async fn work(mut self, mut jobs: mpsc::Receiver<Job>) {
+        self.mark_open().await;
+        let mut batch = Batch::default();
+        loop {
+            self.shared.rests();
+            // What is late is tried again even if nobody asks for anything.
+            let job = match self.late.is_empty() {
+                true => Ok(jobs.recv().await),
+                false => tokio::time::timeout(AGAIN, jobs.recv()).await,
+            };
+            let mut next = match job {
+                Ok(None) => break,
+                Ok(job) => job,
+                Err(_) => None,
+            };
+            self.shared.working();
+            batch.pending.append(&mut self.late);
+            while let Some(job) = next {
+                match job {
+                    Job::Append(pending) => batch.add(*pending),
+                    Job::Close(reply) => {
+                        self.flush(batch.take(), Attempt::Together).await;
+                        return answer(reply, self.end().await);
+                    }
+                    other @ (Job::Claim(..) | Job::Scope(..) | Job::Write(..) | Job::Probe(_) | Job::NewLife(_)) => {
+                        self.flush(batch.take(), Attempt::Together).await;
+                        self.handle(other).await;
+                    }
+                }
+                next = if batch.is_full() { None } else { jobs.try_recv().ok() };
+            }
+            self.flush(batch.take(), Attempt::Together).await;
+            self.keeper.tend(&mut self.connection).await;
+        }
+        if let Err(error) = self.end().await {
+            tracing::warn!(%error, "log was not closed cleanly");
+        }
+    }
+
+    async fn handle(&mut self, job: Job) {
+        match job {
+            Job::Claim(session, reply) => answer(reply, self.claim(session).await),
+            Job::Scope(append, sync, reply) => answer(reply, self.scope(append, sync).await),
+            Job::Write(write, reply) => answer(reply, self.write(write).await),
+            Job::Probe(reply) => answer(reply, self.probe().await),
+            Job::NewLife(reply) => answer(reply, self.new_life().await),
+            Job::Append(_) | Job::Close(_) => unreachable!("taken by the loop"),
+        }
+    }
+
+    /// Commits what can be committed; whoever does not fit is told, the others are not held back.
+    async fn flush(&mut self, batch: Vec<Pending>, attempt: Attempt) {
+        let mut admitted = Vec::with_capacity(batch.len());
+        for mut pending in batch {
+            match self.admit(&mut pending).await {
+                Ok(()) => admitted.push(pending),
+                Err(error) => self.refuse(pending, error),
+            }
+        }
+        if admitted.is_empty() {
+            return;
+        }
+        #[cfg(bug = "publish_before_commit")]
+        admitted.iter().for_each(|pending| self.shared.publish(pending.append.clone(), 0));
+        match self.commit(&mut admitted).await {
+            Ok(()) => admitted.into_iter().for_each(|pending| self.shared.committed(pending)),
+            Err(failure) => self.recover(admitted, &failure, attempt).await,
+        }
+    }
+
+    /// After a failed commit nothing is known any more; what only did not fit is tried again, one by one.
+    async fn recover(&mut self, batch: Vec<Pending>, failure: &Failure, attempt: Attempt) {
+        batch.iter().for_each(|pending| self.heads.forget(&pending.append));
+        if attempt == Attempt::Together && matches!(failure, Failure::Constraint(_)) {
+            for pending in batch {
+                Box::pin(self.flush(vec![pending], Attempt::Alone)).await;
+            }
+            return;
+        }
+        for pending in batch {
+            let error = self.reason(&pending, failure).await;
+            self.refuse(pending, error);
+        }
+    }
+
+    /// What a run says is tried again for a while if the file is only busy.
+    fn refuse(&mut self, mut pending: Pending, error: StoreError) {
+        let tried = *pending.tried.get_or_insert_with(Instant::now);
+        let patient = pending.append.patience == Patience::Long && tried.elapsed() < PATIENCE;
+        if patient && matches!(error, StoreError::Busy(_)) {
+            self.late.push(pending);
+        } else {
+            self.shared.refuse(pending, error);
+        }
+    }
+
+    async fn admit(&mut self, pending: &mut Pending) -> Result<(), StoreError> {
+        self.shared.writable()?;
+        match pending.aliases {
+            Some(_) => self.heads.admit_new(&mut self.connection, pending).await,
+            None => self.heads.admit(&mut self.connection, pending).await,
+        }
+    }
+
+    async fn commit(&mut self, batch: &mut [Pending]) -> Result<(), Failure> {
+        let mut plan = Plan::of(batch).map_err(|error| Failure::Other(error.to_string()))?;
+        let sync = batch.iter().map(|pending| pending.append.sync).max().unwrap_or(Durability::Relaxed);
+        if plan.script.is_empty() {
+            if sync == Durability::Relaxed {
+                return Ok(());
+            }
+            // A barrier without anything to write still makes safe what came before.
+            plan.script.sql("UPDATE meta SET probe = probe + 1;\n");
+        }
+        self.run(plan.script, sync, if plan.single { Wrap::Bare } else { Wrap::Transaction }).await?;
+        batch.iter_mut().zip(plan.sizes).for_each(|(pending, size)| pending.size = size);
+        self.keeper.wrote(plan.bytes);
+        self.shared.counters.count(batch, plan.rows);
+        Ok(())
+    }
+
+    /// Runs statements in one commit at a level of safety.
+    async fn run(&mut self, script: Script, sync: Durability, wrap: Wrap) -> Result<u64, Failure> {
+        if let Err(error) = self.switch(sync).await {
+            return Err(self.failed(&error).await);
+        }
+        let script = wrapped(script, wrap);
+        // What one busy session writes has few forms; what many write together is another one each time.
+        let cached = if script.sql.len() <= LONGEST_KEPT { Cached::Yes } else { Cached::No };
+        self.level = None;
+        let result = match self.shared.faults.check() {
+            Ok(()) => script.run(&mut self.connection, cached).await,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(changed) => {
+                self.level = Some(sync);
+                self.shared.commit_made(sync);
+                Ok(changed)
+            }
+            Err(error) => Err(self.failed(&error).await),
+        }
+    }
+
+    /// Sets the level if it is another one. By itself and never kept: a level is set when its statement is compiled.
+    async fn switch(&mut self, sync: Durability) -> Result<(), sqlx::Error> {
+        if self.level == Some(sync) {
+            return Ok(());
+        }
+        self.level = None;
+        let level = match sync {
+            #[cfg(not(bug = "unsynced"))]
+            Durability::Barrier => "PRAGMA synchronous = FULL",
+            #[cfg(bug = "unsynced")]
+            Durability::Barrier => "PRAGMA synchronous = NORMAL",
+            Durability::Relaxed => "PRAGMA synchronous = NORMAL",
+        };
+        Script::new(level).run(&mut self.connection, Cached::No).await?;
+        self.level = Some(sync);
+        Ok(())
+    }
+
+    async fn failed(&mut self, error: &sqlx::Error) -> Failure {
+        // Fails if the error ended the transaction already, or none was begun.
+        sqlx::query("ROLLBACK").persistent(false).execute(&mut self.connection).await.ok();
+        let failure = Failure::of(error);
+        self.shared.note(&failure);
+        failure
+    }
+
+    async fn claim(&mut self, session: SessionId) -> Result<Claim, StoreError> {
+        self.shared.writable()?;
+        self.heads.forget_session(session);
+        let claim = self.heads.of(&mut self.connection, session).await?;
+        let mut script = Script::new("UPDATE session SET epoch = epoch + 1 WHERE id = ?");
+        script.bind_session(session);
+        self.run(script, Durability::Relaxed, Wrap::Transaction).await.map_err(|failure| failure.error())?;
+        let claim = Claim { epoch: Epoch(claim.epoch.0 + 1), head: claim.head };
+        self.heads.set(session, claim);
+        Ok(claim)
+    }
+
+    async fn scope(&mut self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError> {
+        self.shared.writable()?;
+        let scopes = [append];
+        let heads = self.heads.admit_scopes(&mut self.connection, &scopes).await?;
+        let [append] = scopes;
+        let mut script = Script::default();
+        plan::scope(&mut script, &append, heads[0]);
+        if let Err(failure) = self.run(script, sync, Wrap::Transaction).await {
+            self.heads.forget_scope(&append.scope);
+            return Err(failure.error());
+        }
+        Ok(Seq(heads[0].0 + append.facts.len() as u64))
+    }
+
+    async fn write(&mut self, write: Write) -> Result<u64, StoreError> {
+        self.shared.writable()?;
+        let result = self.run(write.script, write.sync, Wrap::Transaction).await;
+        match write.touches {
+            Touches::Nothing => {}
+            Touches::Session(session) => self.heads.forget_session(session),
+            Touches::Scope(scope) => self.heads.forget_scope(&scope),
+        }
+        result.map_err(|failure| failure.error())
+    }
+
+    /// A full disk may have room again; a broken one is never trusted again.
+    async fn probe(&mut self) -> Result<(), StoreError> {
+        self.shared.probable()?;
+        let script = Script::new("UPDATE meta SET probe = probe + 1");
+        self.run(script, Durability::Barrier, Wrap::Bare).await.map_err(|failure| failure.error())?;
+        self.shared.recovered();
+        Ok(())
+    }
+
+    async fn new_life(&mut self) -> Result<u32, StoreError> {
+        self.shared.writable()?;
+        begin_life(&mut self.connection).await
+    }
+
+    /// From now on a power cut may lose something: the next start must know.
+    async fn mark_open(&mut self) {
+        let mut script = Script::new("UPDATE meta SET clean = 0, boot = ?");
+        script.bind(self.life.boot.clone());
+        if let Err(failure) = self.run(script, Durability::Barrier, Wrap::Bare).await {
+            tracing::error!(?failure, "log cannot be written");
+        }
+    }
+
+    async fn end(mut self) -> Result<(), StoreError> {
+        let marked = match self.shared.writable() {
+            Ok(()) => self.run(Script::new("UPDATE meta SET clean = 1"), Durability::Barrier, Wrap::Bare).await,
+            Err(_) => Ok(0),
+        };
+        self.keeper.end().await;
+        self.shared.feeds.end_all();
+        self.connection.close().await.map_err(failed)?;
+        drop(self.lock);
+        marked.map(|_| ()).map_err(|failure| failure.error())
+    }
+
+    /// Why an append that was tried alone did not fit.
+    async fn reason(&mut self, pending: &Pending, failure: &Failure) -> StoreError {
+        if let (Failure::Constraint(_), Some(aliases)) = (failure, &pending.aliases) {
+            match self.heads.of(&mut self.connection, pending.append.session).await {
+                Ok(_) => return StoreError::Exists(pending.append.session),
+                Err(StoreError::Deleted(session)) => return StoreError::Deleted(session),
+                Err(_) => {}
+            }
+            for alias in aliases {
+                if let Ok(Some(session)) = find_alias(&mut self.connection, alias).await {
+                    return StoreError::AliasTaken(session);
+                }
+            }
+        }
+        failure.error()
+    }
+}
+
+/// The session behind a name.
+pub(super) async fn find_alias(
+    connection: impl sqlx::Executor<'_, Database = sqlx::Sqlite>,
+    alias: &Alias,
+) -> Result<Option<SessionId>, StoreError> {
+    let query =
+        sqlx::query("SELECT session FROM alias WHERE principal = ? AND door = ? AND namespace = ? AND text = ?")
+            .bind(alias.principal.as_str())
+            .bind(&alias.door)
+            .bind(&alias.namespace)
+            .bind(&alias.text);
+    let row = query.fetch_optional(connection).await.map_err(failed)?;
+    row.map(|row| super::read::session_id(row.get(0))).transpose()
+}
+
+/// Whether statements need a transaction around them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrap {
+    Bare,
+    Transaction,
+}
+
+fn wrapped(mut script: Script, wrap: Wrap) -> Script {
+    match wrap {
+        Wrap::Bare => {}
+        Wrap::Transaction => script.sql = format!("BEGIN IMMEDIATE;\n{};\nCOMMIT", script.sql),
+    }
+    script
+}
+
+/// Appends that wait together.
+#[derive(Default)]
+struct Batch {
+    pending: Vec<Pending>,
+    entries: usize,
+    bytes: usize,
+}
+
+impl Batch {
+    fn add(&mut self, pending: Pending) {
+        self.entries += pending.append.entries.len();
+        self.bytes += super::shared::weight(&pending.append.entries);
+        self.pending.push(pending);
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries >= BATCH_ENTRIES || self.bytes >= BATCH_BYTES
+    }
+
+    fn take(&mut self) -> Vec<Pending> {
+        std::mem::take(self).pending
+    }
+}
+
+/// Whoever asked may be gone; the work is done all the same.
+fn answer<T>(reply: oneshot::Sender<T>, value: T) {
+    drop(reply.send(value));
+}

@@ -1,0 +1,209 @@
+//! `grep`: finds lines by a regular expression.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use async_trait::async_trait;
+use gander_domain::{ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use globset::GlobMatcher;
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::list::matcher;
+use super::locations;
+use crate::files::walk::{Found, Kind, Walk};
+use crate::permission::{is_secret, show};
+use crate::process::output::clip;
+use crate::{Limits, Located, PathError, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+
+/// Bytes of one line that are shown.
+const LONGEST_LINE: usize = 500;
+
+/// Lines around a match at most.
+const WIDEST: usize = 20;
+
+/// Lines found at most.
+const MOST: usize = 2_000;
+
+pub(crate) struct Grep {
+    pub(crate) limits: Limits,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    pattern: String,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    glob: Option<String>,
+    #[serde(default)]
+    context: usize,
+    #[serde(default)]
+    ignore_case: bool,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[async_trait]
+impl Tool for Grep {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "grep".into(),
+            description: "Finds lines by a regular expression (Rust syntax) in a file or in all files below a folder. Shows \
+                          path:line:text, and with context path-line-text around it. What .gitignore names, hidden and binary \
+                          files are left out."
+                .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": {"type": "string"},
+                    "path": {"type": "string", "description": "File or folder; default: the workspace's root"},
+                    "glob": {"type": "string", "description": "Only files that fit, such as *.rs or src/**/*.ts"},
+                    "context": {"type": "integer", "minimum": 0, "maximum": WIDEST, "description": "Lines to show around"},
+                    "ignore_case": {"type": "boolean"},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "Lines to find at most"}
+                },
+                "required": ["pattern"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let arguments: Arguments = arguments::parse(arguments)?;
+        regex(&arguments)?;
+        arguments.glob.as_deref().map(matcher).transpose()?;
+        let located = workspace.locate(arguments.path())?;
+        let (pattern, name) = (show::line(&arguments.pattern), show::line(&workspace.name(&located)));
+        Ok(Sketch {
+            title: format!("Search {name} for {pattern}"),
+            kind: ToolKind::Search,
+            locations: vec![locations::of(&located)],
+            idempotent: true,
+        })
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let located = locations::same(call, arguments.path(), &context.workspace)?;
+        let search = Search {
+            regex: regex(&arguments)?,
+            glob: arguments.glob.as_deref().map(matcher).transpose()?,
+            around: arguments.context.min(WIDEST),
+            most: arguments.limit.unwrap_or(self.limits.matches).clamp(1, MOST),
+            limits: self.limits,
+            stop: context.cancel.clone(),
+            found: 0,
+            skipped: 0,
+            text: String::new(),
+        };
+        let workspace = context.workspace.clone();
+        let work = tokio::task::spawn_blocking(move || search.run(&workspace, &located));
+        tokio::select! {
+            () = context.cancel.cancelled() => Err(ToolError::cancelled()),
+            found = work => found.map_err(|error| ToolError::failed(format!("search broke off: {error}")))?,
+        }
+    }
+}
+
+impl Arguments {
+    fn path(&self) -> &str {
+        self.path.as_deref().filter(|path| !path.is_empty()).unwrap_or(".")
+    }
+}
+
+fn regex(arguments: &Arguments) -> Result<Regex, ToolError> {
+    let built =
+        RegexBuilder::new(&arguments.pattern).case_insensitive(arguments.ignore_case).size_limit(4 << 20).build();
+    built.map_err(|error| ToolError::failed(format!("pattern is not valid: {error}")))
+}
+
+struct Search {
+    regex: Regex,
+    glob: Option<GlobMatcher>,
+    around: usize,
+    most: usize,
+    limits: Limits,
+    stop: CancellationToken,
+    found: usize,
+    skipped: usize,
+    text: String,
+}
+
+impl Search {
+    fn run(mut self, workspace: &Workspace, start: &Located) -> Result<ToolResult, ToolError> {
+        let walk = Walk { workspace, depth: usize::MAX, hidden: false };
+        let walked = walk.visit(start, &mut |found: Found| {
+            let below = found.located.relative.strip_prefix(&start.relative).unwrap_or(&found.located.relative);
+            if found.kind == Kind::File && self.fits(below) && !is_secret(&found.located.relative) {
+                match workspace.read_text(&found.located, self.limits.file) {
+                    Ok(text) => self.file(&workspace.name(&found.located), &text),
+                    Err(PathError::TooLarge { .. }) => self.skipped += 1,
+                    Err(_) => {} // binary, or gone meanwhile
+                }
+            }
+            if self.is_full() || self.stop.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match walked {
+            Err(PathError::NotDirectory(_)) => {
+                let text = workspace.read_text(start, self.limits.file)?;
+                self.file(&workspace.name(start), &text);
+            }
+            walked => walked?,
+        }
+        Ok(ToolResult::text(ToolEnd::Completed, self.told()))
+    }
+
+    /// A glob without a slash is about names, one with a slash about paths.
+    fn fits(&self, below: &std::path::Path) -> bool {
+        self.glob.as_ref().is_none_or(|glob| match glob.glob().glob().contains('/') {
+            true => glob.is_match(below),
+            false => below.file_name().is_some_and(|name| glob.is_match(name)),
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.found >= self.most || self.text.len() >= self.limits.output
+    }
+
+    fn file(&mut self, name: &str, text: &str) {
+        let lines: Vec<&str> = text.lines().collect();
+        let mut shown = 0; // the first line not shown yet
+        for at in 0..lines.len() {
+            if self.is_full() || !self.regex.is_match(lines[at]) {
+                continue;
+            }
+            self.found += 1;
+            let from = at.saturating_sub(self.around).max(shown);
+            if self.around > 0 && !self.text.is_empty() && (shown == 0 || from > shown) {
+                self.text.push_str("--\n");
+            }
+            let to = (at + self.around + 1).min(lines.len());
+            // Matches further down show themselves.
+            let next = (at + 1..to).find(|next| self.regex.is_match(lines[*next])).unwrap_or(to);
+            for (number, line) in lines.iter().enumerate().take(next).skip(from) {
+                let mark = if number == at { ':' } else { '-' };
+                let (number, line) = (number + 1, clip(line, LONGEST_LINE));
+                // Writing to a string cannot fail.
+                writeln!(self.text, "{name}{mark}{number}{mark}{line}").unwrap_or_default();
+            }
+            shown = next;
+        }
+    }
+
+    fn told(mut self) -> String {
+        if self.found == 0 {
+            self.text.push_str("[nothing found]\n");
+        }
+        if self.is_full() {
+            self.text.push_str(&format!("[stopped after {} lines: narrow the search]\n", self.found));
+        }
+        if self.skipped > 0 {
+            self.text.push_str(&format!("[{} files were too large to search]\n", self.skipped));
+        }
+        self.text
+    }
+}

@@ -1,0 +1,84 @@
+//! `plan`: notes down what is to be done, for people to follow.
+
+use async_trait::async_trait;
+use gander_domain::{Plan, PlanItem, PlanStatus, Priority, ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{Signal, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+
+const MOST_STEPS: usize = Plan::MOST_ITEMS;
+
+pub(crate) struct SetPlan;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    items: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    text: String,
+    status: PlanStatus,
+    #[serde(default)]
+    priority: Priority,
+}
+
+#[async_trait]
+impl Tool for SetPlan {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "plan".into(),
+            description:
+                "Sets the plan that people see, whole: every call replaces the list. Use it for work of several \
+                          steps; keep one step in_progress and update it as you go."
+                    .into(),
+            schema: steps(
+                0,
+                &json!({
+                    "text": {"type": "string"},
+                    "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
+                    "priority": {"type": "string", "enum": ["high", "medium", "low"]}
+                }),
+                &["text", "status"],
+            ),
+        }
+    }
+
+    fn sketch(&self, arguments: &Value, _workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let plan = plan(arguments)?;
+        let title = format!("Plan {} steps", plan.items.len());
+        Ok(Sketch { title, kind: ToolKind::Think, locations: vec![], idempotent: true })
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let plan = plan(&call.arguments)?;
+        let done = plan.items.iter().filter(|item| item.status == PlanStatus::Completed).count();
+        let told = format!("plan set: {done} of {} steps completed", plan.items.len());
+        tokio::select! {
+            () = context.cancel.cancelled() => Err(ToolError::cancelled()),
+            sent = context.signals.send(Signal::Plan(plan)) => match sent {
+                Ok(()) => Ok(ToolResult::text(ToolEnd::Completed, told)),
+                Err(_) => Err(ToolError::failed("nobody takes the plan")),
+            },
+        }
+    }
+}
+
+/// What a model may say as a list of at least so many steps, each with these properties.
+pub fn steps(least: usize, properties: &Value, required: &[&str]) -> Value {
+    let step = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    let items = json!({"type": "array", "minItems": least, "maxItems": MOST_STEPS, "items": step});
+    json!({"type": "object", "properties": {"items": items}, "required": ["items"], "additionalProperties": false})
+}
+
+fn plan(arguments: &Value) -> Result<Plan, ToolError> {
+    let Arguments { items } = arguments::parse(arguments)?;
+    if items.len() > MOST_STEPS {
+        return Err(ToolError::failed(format!("a plan has at most {MOST_STEPS} steps: {}", items.len())));
+    }
+    let item = |Step { text, status, priority }| PlanItem { text, priority, status };
+    Ok(Plan { items: items.into_iter().map(item).collect() })
+}

@@ -1,0 +1,172 @@
+//! `read`: shows a text file with line numbers, or a picture.
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gander_domain::{Location, Part, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::locations;
+use crate::permission::show;
+use crate::process::output::clip;
+use crate::{Limits, Located, PathError, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+
+/// Bytes of one line that are shown.
+const LONGEST_LINE: usize = 2_000;
+
+/// Bytes that tell what a file is.
+const SNIFFED: usize = 8 << 10;
+
+pub(crate) struct Read {
+    pub(crate) limits: Limits,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    #[serde(default)]
+    line: Option<u32>,
+    #[serde(default)]
+    limit: Option<u32>,
+}
+
+/// What the first bytes of a file say.
+enum Nature {
+    Text,
+    Image(&'static str),
+    Binary,
+}
+
+#[async_trait]
+impl Tool for Read {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "read".into(),
+            description: format!(
+                "Reads a file of the workspace. Each line comes as its number, a tab, and the line. Shows {} lines unless \
+                 limit says otherwise; read long files in parts with line and limit. Pictures (png, jpeg, gif, webp) \
+                 are shown as such.",
+                self.limits.lines
+            ),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Relative to the workspace's root, or absolute inside it"},
+                    "line": {"type": "integer", "minimum": 1, "description": "First line to show; default 1"},
+                    "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show"}
+                },
+                "required": ["path"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let Arguments { path, line, limit } = arguments::parse(arguments)?;
+        let located = workspace.locate(&path)?;
+        let name = show::line(&workspace.name(&located));
+        let title = match (line.unwrap_or(1).max(1), limit) {
+            (1, None) => format!("Read {name}"),
+            (from, None) => format!("Read {name} from line {from}"),
+            (from, Some(limit)) => format!("Read {name}, lines {from}-{}", from.saturating_add(limit.max(1)) - 1),
+        };
+        let location = Location { path: located.absolute().to_string_lossy().into_owned(), line };
+        Ok(Sketch { title, kind: ToolKind::Read, locations: vec![location], idempotent: true })
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let located = locations::same(call, &arguments.path, &context.workspace)?;
+        tokio::select! {
+            () = context.cancel.cancelled() => Err(ToolError::cancelled()),
+            result = self.show(&arguments, &located, context) => result,
+        }
+    }
+}
+
+impl Read {
+    async fn show(
+        &self,
+        arguments: &Arguments,
+        located: &Located,
+        context: &ToolContext,
+    ) -> Result<ToolResult, ToolError> {
+        let (workspace, place, limit) = (context.workspace.clone(), located.clone(), self.limits.file);
+        let bytes = tokio::task::spawn_blocking(move || workspace.read(&place, limit)).await;
+        let bytes = bytes.map_err(|error| ToolError::failed(format!("file work broke off: {error}")))?;
+        let lent = context.host.offers().read;
+        match bytes {
+            Ok(bytes) => match nature(&bytes) {
+                Nature::Image(mime) => self.image(mime, &bytes, located),
+                Nature::Binary => Err(PathError::NotText(arguments.path.clone()).into()),
+                Nature::Text if lent => self.text(arguments, &context.read_text(located.absolute(), limit).await?),
+                Nature::Text => self.text(arguments, &String::from_utf8_lossy(&bytes)),
+            },
+            // A file that only the editor has so far.
+            Err(PathError::NotFound(_)) if lent => {
+                self.text(arguments, &context.read_text(located.absolute(), limit).await?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn image(&self, mime: &str, bytes: &[u8], located: &Located) -> Result<ToolResult, ToolError> {
+        if bytes.len() as u64 > self.limits.image {
+            return Err(ToolError::failed(format!(
+                "picture is larger than {} bytes: {}",
+                self.limits.image,
+                bytes.len()
+            )));
+        }
+        let uri = Some(located.absolute().to_string_lossy().into_owned());
+        let part = Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes), uri };
+        Ok(ToolResult { end: ToolEnd::Completed, content: vec![ToolContent::Part { part }], raw: None })
+    }
+
+    fn text(&self, arguments: &Arguments, text: &str) -> Result<ToolResult, ToolError> {
+        let total = text.lines().count();
+        let from = arguments.line.unwrap_or(1).max(1) as usize;
+        if total == 0 {
+            return Ok(ToolResult::text(ToolEnd::Completed, "[the file is empty]"));
+        }
+        if from > total {
+            return Err(ToolError::failed(format!("the file has {total} lines, there is no line: {from}")));
+        }
+        let wanted = arguments.limit.unwrap_or(self.limits.lines).max(1) as usize;
+        let (mut shown, mut next) = (String::new(), from);
+        for line in text.lines().skip(from - 1).take(wanted) {
+            let line = numbered(next, line);
+            if shown.len() + line.len() > self.limits.result {
+                break;
+            }
+            shown.push_str(&line);
+            next += 1;
+        }
+        if next <= total {
+            shown.push_str(&format!("[lines {from}-{} of {total}; read on with line {next}]\n", next - 1));
+        }
+        Ok(ToolResult::text(ToolEnd::Completed, shown))
+    }
+}
+
+fn numbered(number: usize, line: &str) -> String {
+    let kept = clip(line, LONGEST_LINE);
+    match line.len() - kept.len() {
+        0 => format!("{number}\t{line}\n"),
+        more => format!("{number}\t{kept}[… {more} more bytes]\n"),
+    }
+}
+
+fn nature(bytes: &[u8]) -> Nature {
+    let start = &bytes[..bytes.len().min(SNIFFED)];
+    match start {
+        [0x89, b'P', b'N', b'G', ..] => Nature::Image("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Nature::Image("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Nature::Image("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Nature::Image("image/webp"),
+        _ if start.contains(&0) || std::str::from_utf8(bytes).is_err() => Nature::Binary,
+        _ => Nature::Text,
+    }
+}

@@ -1,0 +1,231 @@
+//! `shell`: runs a command line.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_domain::{Location, Part, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::shell_reads;
+use crate::files::secret_files::{is_settings, secret_files};
+use crate::permission::{Place, Reads, named_paths, reads, secret_gitattributes, show};
+use crate::sandbox::{Network, Sandbox, offline};
+use crate::{
+    CommandEnd, CommandLine, Environment, Exit, Limits, Live, Redactor, Sketch, Tool, ToolContext, ToolError,
+    Workspace, arguments,
+};
+
+pub(crate) const NAME: &str = "shell";
+
+/// Git's attributes of secret files, as a file for commands to read.
+const ATTRIBUTES: &str = "gitattributes";
+
+/// Longer lines belong into a script: nobody reads them in a question.
+const LONGEST: usize = 16 << 10;
+
+pub(crate) struct Shell {
+    pub(crate) limits: Limits,
+    pub(crate) environment: Environment,
+    pub(crate) redactor: Redactor,
+    pub(crate) sandbox: Sandbox,
+    /// What commands find without asking for it.
+    pub(crate) network: Network,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    command: String,
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    timeout_seconds: Option<u64>,
+    #[serde(default)]
+    network: bool,
+}
+
+#[async_trait]
+impl Tool for Shell {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.into(),
+            description: format!(
+                "Runs a command line with bash in the workspace and returns its output (stdout and stderr as they came) \
+                 and exit code. No terminal, no input. Processes left in the background are ended with the command. \
+                 It is stopped after {} s unless timeout_seconds says otherwise. It may run in a sandbox: the \
+                 workspace is writable, the system read-only, the home hidden, and there is no network unless network \
+                 is true, which a person is asked about. A search of folders does not see files that may hold secrets, \
+                 such as .env: name such a file to ask for it. Files that make other programs run something (settings of git, \
+                 editors, agents and CI, hooks, start-up files of shells) cannot be changed there, or a person is asked \
+                 afterwards: use write or edit for them. Prefer read, list, grep and edit over \
+                 cat, find, grep and sed.",
+                self.limits.command.as_secs()
+            ),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string", "description": "The command line"},
+                    "cwd": {"type": "string", "description": "Where to run it; default: the workspace's root"},
+                    "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": self.limits.longest_command.as_secs()},
+                    "network": {"type": "boolean", "description": "True if it needs the network; a person is asked"}
+                },
+                "required": ["command"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let arguments: Arguments = arguments::parse(arguments)?;
+        let command = self.command(&arguments, workspace)?;
+        let title = show::line(&command.line);
+        Ok(Sketch {
+            title: if arguments.network { format!("{title} ⟨with the network⟩") } else { title },
+            kind: ToolKind::Execute,
+            locations: detours(&command.line, &command.cwd),
+            idempotent: false,
+        })
+    }
+
+    fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
+        shell_reads::objection(arguments, workspace)
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let arguments: Arguments = arguments::parse(&call.arguments)?;
+        let command = self.command(&arguments, &context.workspace)?;
+        let command = self.fenced(command, &arguments, context).await?;
+        let live =
+            Live { cancel: context.cancel.clone(), redactor: self.redactor.clone(), signals: context.signals.clone() };
+        let end = context.run_command(&command, &live).await?;
+        let closed = command.wrap.is_some() && end.terminal.is_none() && self.access(&arguments) == Network::Closed;
+        let missed = closed && end.exit != Exit::Code(0) && offline::missed(&end.output);
+        let mut result = result(&command, end);
+        if missed {
+            result.content.push(ToolContent::Part { part: Part::text(offline::HINT) });
+            if let Some(raw) = result.raw.as_mut().and_then(Value::as_object_mut) {
+                raw.insert(offline::MARK.to_owned(), Value::Bool(true));
+            }
+        }
+        Ok(result)
+    }
+}
+
+impl Shell {
+    fn command(&self, arguments: &Arguments, workspace: &Workspace) -> Result<CommandLine, ToolError> {
+        let line = arguments.command.as_str();
+        match line {
+            _ if line.trim().is_empty() => return Err(ToolError::failed("command is empty")),
+            _ if line.contains('\0') => return Err(ToolError::failed("command holds a NUL character")),
+            _ if line.len() > LONGEST => {
+                return Err(ToolError::failed(format!(
+                    "command is longer than {LONGEST} bytes, write a script: {}",
+                    line.len()
+                )));
+            }
+            _ => {}
+        }
+        let asked = arguments.timeout_seconds.map_or(self.limits.command, Duration::from_secs);
+        Ok(CommandLine {
+            line: line.to_owned(),
+            cwd: directory(arguments.cwd.as_deref(), workspace)?,
+            environment: self.environment.clone(),
+            timeout: asked.clamp(Duration::from_secs(1), self.limits.longest_command),
+            output: self.limits.output,
+            wrap: None,
+        })
+    }
+
+    /// The command inside of a fence, if a layer of the sandbox works. A line that only reads gets a closer one.
+    async fn fenced(
+        &self,
+        command: CommandLine,
+        arguments: &Arguments,
+        context: &ToolContext,
+    ) -> Result<CommandLine, ToolError> {
+        let (place, folders) = (context.workspace.place(), context.workspace.folders());
+        let lent = !context.host.is_here() && context.host.offers().terminal;
+        let reads = reads(&command.line, &command.cwd, &place).filter(|reads| reads.whole && !lent);
+        let (sandbox, access, asked) = (self.sandbox.clone(), self.access(arguments), arguments.network);
+        // Folders are looked through, for what must stay as it is and for what must not be seen.
+        let fenced = tokio::task::spawn_blocking(move || match reads {
+            Some(reads) => {
+                let access = if asked { Network::Open } else { Network::Closed };
+                read_only(command, &reads, &sandbox, (&folders, access), &place)
+            }
+            None => {
+                let wrap = sandbox.fence(&folders, access).map(|fence| sandbox.wrap(&fence)).transpose();
+                Ok(CommandLine { wrap: wrap.map_err(not_put_up)?, ..command })
+            }
+        });
+        fenced.await.map_err(|error| not_put_up(std::io::Error::other(error)))?
+    }
+
+    fn access(&self, arguments: &Arguments) -> Network {
+        if arguments.network { Network::Open } else { self.network }
+    }
+}
+
+/// A line that only reads, in a fence in which nothing can be written, secret files below searched folders are hidden,
+/// and git starts nothing that a repository names.
+fn read_only(
+    command: CommandLine,
+    reads: &Reads,
+    sandbox: &Sandbox,
+    (folders, access): (&[PathBuf], Network),
+    place: &Place,
+) -> Result<CommandLine, ToolError> {
+    let Some(fence) = sandbox.fence(folders, access) else { return Ok(command) };
+    let attributes = sandbox.file_for_commands(ATTRIBUTES, &secret_gitattributes()).map_err(not_put_up)?;
+    let secrets = secret_files(&reads.searched, place).map_err(|error| ToolError::failed(error.to_string()))?;
+    // git itself must be able to read its settings. A line that searches them beside it was asked about.
+    let secrets = secrets.into_iter().filter(|path| reads.repositories.is_empty() || !is_settings(path));
+    let fence = fence.read_only(secrets).reading([attributes.clone()]);
+    Ok(CommandLine {
+        line: reads.in_safe_form(&command.line),
+        environment: command.environment.for_reading(folders, &attributes),
+        wrap: Some(sandbox.wrap(&fence).map_err(not_put_up)?),
+        ..command
+    })
+}
+
+fn not_put_up(error: std::io::Error) -> ToolError {
+    ToolError::failed(format!("the sandbox cannot be put up: {error}"))
+}
+
+fn directory(given: Option<&str>, workspace: &Workspace) -> Result<PathBuf, ToolError> {
+    let located = workspace.locate(given.unwrap_or("."))?;
+    workspace.open_directory(&located)?;
+    Ok(located.absolute().to_owned())
+}
+
+/// Where links among the words really lead: policies look at these too.
+fn detours(line: &str, cwd: &Path) -> Vec<Location> {
+    let links = named_paths(line, cwd).into_iter().filter_map(|path| {
+        let real = path.canonicalize().ok()?;
+        (real.as_path() != path.components().collect::<PathBuf>()).then_some(real)
+    });
+    links.map(|path| Location { path: path.to_string_lossy().into_owned(), line: None }).collect()
+}
+
+fn result(command: &CommandLine, end: CommandEnd) -> ToolResult {
+    let (how, word, code) = match end.exit {
+        Exit::Code(0) => (ToolEnd::Completed, String::new(), Some(0)),
+        Exit::Code(code) => (ToolEnd::Failed, format!("[exit code {code}]"), Some(code)),
+        Exit::Signal(signal) => (ToolEnd::Failed, format!("[ended by signal {signal}]"), None),
+        Exit::TimedOut => (ToolEnd::Failed, format!("[timed out after {} s]", command.timeout.as_secs()), None),
+        Exit::Cancelled => (ToolEnd::Cancelled, "[cancelled]".to_owned(), None),
+    };
+    let output = end.output.trim_end();
+    let text = match (output.is_empty(), word.is_empty()) {
+        (true, true) => "[no output]".to_owned(),
+        (true, false) => word,
+        (false, true) => output.to_owned(),
+        (false, false) => format!("{output}\n{word}"),
+    };
+    let terminal = end.terminal.map(|id| ToolContent::Terminal { id });
+    let content = terminal.into_iter().chain([ToolContent::Part { part: Part::text(text) }]).collect();
+    ToolResult { end: how, content, raw: Some(json!({"exit_code": code})) }
+}

@@ -1,0 +1,77 @@
+//! `write`: makes a file or replaces it whole.
+
+use async_trait::async_trait;
+use gander_domain::{ToolCall, ToolKind, ToolResult, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::change::WriteLock;
+use super::{change, locations};
+use crate::blocking::BlockingPool;
+use crate::permission::show;
+use crate::{Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+
+pub(crate) struct Write {
+    pub(crate) limits: Limits,
+    pub(crate) blocking: BlockingPool,
+    pub(crate) lock: WriteLock,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+#[async_trait]
+impl Tool for Write {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "write".into(),
+            description:
+                "Makes a file in the workspace, or replaces it whole; missing folders are made. To change a part \
+                          of a file use edit."
+                    .into(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Relative to the workspace's root, or absolute inside it"},
+                    "content": {"type": "string", "description": "The whole new text"}
+                },
+                "required": ["path", "content"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let Arguments { path, .. } = arguments::parse(arguments)?;
+        let located = workspace.locate(&path)?;
+        Ok(Sketch {
+            title: format!("Write {}", show::line(&workspace.name(&located))),
+            kind: ToolKind::Edit,
+            locations: vec![locations::of(&located)],
+            idempotent: false,
+        })
+    }
+
+    fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
+        let Arguments { path, content } = arguments::parse(arguments).ok()?;
+        let located = workspace.locate(&path).ok()?;
+        let old = change::on_disk(&located, workspace, self.limits.file);
+        change::objection(&located, workspace, old.as_deref(), &content)
+    }
+
+    async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let Arguments { path, content } = arguments::parse(&call.arguments)?;
+        let located = locations::same(call, &path, &context.workspace)?;
+        tokio::select! {
+            () = context.cancel.cancelled() => Err(ToolError::cancelled()),
+            result = async {
+                let old = change::current(&located, context, self.limits.file).await?;
+                change::apply(&located, old, content, context, (&self.blocking, &self.lock)).await
+            } => result,
+        }
+    }
+}

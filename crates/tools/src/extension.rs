@@ -1,0 +1,166 @@
+//! Built-in extensions: tools of our own that are switched on and off together, by the names that goose's users know.
+
+use std::collections::BTreeSet;
+
+use crate::Group;
+
+/// Tools of our own that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BuiltIn {
+    /// Files, search, commands and the web.
+    Developer,
+    /// The plan.
+    Todo,
+    /// Skills.
+    Skills,
+    /// Apps.
+    Apps,
+    /// Sub-agents.
+    Summon,
+    /// What agents were asked to remember.
+    Memory,
+}
+
+impl BuiltIn {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Developer, Self::Todo, Self::Skills, Self::Apps, Self::Summon, Self::Memory];
+
+    /// What names of the tools that remember things begin with.
+    pub const MEMORY: &'static str = "memory__";
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Developer => "developer",
+            Self::Todo => "todo",
+            Self::Skills => "skills",
+            Self::Apps => "apps",
+            Self::Summon => "summon",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// One line for people.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Developer => "Files, search, commands and the web",
+            Self::Todo => "A plan that people follow",
+            Self::Skills => "Instructions for kinds of tasks, loaded when they are needed",
+            Self::Apps => "Small web pages that are made, changed and kept",
+            Self::Summon => "Sub-agents that take over parts of the work",
+            Self::Memory => "Things to remember, everywhere or in one project",
+        }
+    }
+
+    /// The one of this name, as people write it: case and blanks do not count.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == key(name))
+    }
+
+    /// True if it is on where nobody says anything.
+    pub fn is_usual(self) -> bool {
+        self != Self::Memory
+    }
+
+    /// True if this tool of our own is one of its.
+    pub fn holds(self, tool: &str) -> bool {
+        match self {
+            Self::Developer => [Group::Look, Group::Edit, Group::Run, Group::Web].iter().any(|group| group.holds(tool)),
+            Self::Todo => Group::Plan.holds(tool),
+            Self::Skills => Group::Skills.holds(tool),
+            Self::Apps => Group::Apps.holds(tool),
+            Self::Summon => Group::Delegate.holds(tool),
+            Self::Memory => tool.starts_with(Self::MEMORY),
+        }
+    }
+}
+
+/// Why there is no built-in extension of this name, and what to do instead.
+pub fn absence(name: &str) -> String {
+    let instead = match key(name).as_str() {
+        "extensionmanager" => "people add and remove extensions, with `gander extensions` or in their client",
+        "chatrecall" => "an agent sees its own session alone; memory keeps what should outlive it",
+        "computercontroller" => {
+            "developer runs commands and fetches pages; to steer a desktop add an MCP server that does"
+        }
+        "autovisualiser" => "the mode app_maker makes pages with charts",
+        "tutorial" => "a skill or a recipe can teach",
+        "analyze" => "developer reads and searches files",
+        "tom" => "what AGENTS.md says is told in every turn",
+        "codeexecution" => "developer runs commands",
+        "orchestrator" => "summon has sub-agents, and the mode auto splits requests",
+        _ => "name a program or an address to use an MCP server",
+    };
+    let known = BuiltIn::ALL.map(BuiltIn::name).join(", ");
+    format!("no such built-in extension (there are: {known}), {instead}: {name}")
+}
+
+/// Which of them are on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltIns(BTreeSet<BuiltIn>);
+
+impl BuiltIns {
+    /// True if it is on.
+    pub fn has(&self, built_in: BuiltIn) -> bool {
+        self.0.contains(&built_in)
+    }
+
+    /// True if this tool of our own may be used: what belongs to no extension always may.
+    pub fn offer(&self, tool: &str) -> bool {
+        BuiltIn::ALL.into_iter().find(|known| known.holds(tool)).is_none_or(|known| self.has(known))
+    }
+
+    /// Those that are on.
+    pub fn iter(&self) -> impl Iterator<Item = BuiltIn> {
+        self.0.iter().copied()
+    }
+}
+
+impl Default for BuiltIns {
+    /// The usual ones.
+    fn default() -> Self {
+        BuiltIn::ALL.into_iter().filter(|known| known.is_usual()).collect()
+    }
+}
+
+impl FromIterator<BuiltIn> for BuiltIns {
+    fn from_iter<I: IntoIterator<Item = BuiltIn>>(on: I) -> Self {
+        Self(on.into_iter().collect())
+    }
+}
+
+fn key(name: &str) -> String {
+    name.chars().filter(|letter| !matches!(letter, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Toolbox};
+
+    #[test]
+    fn every_tool_belongs_to_one_of_them() {
+        let specs = Toolbox::builtin(Limits::default()).specs();
+        let free: Vec<&str> = specs
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .filter(|tool| BuiltIn::ALL.iter().filter(|known| known.holds(tool)).count() != 1)
+            .collect();
+        assert_eq!(free, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_is_off_offers_nothing() {
+        let only: BuiltIns = [BuiltIn::Todo].into_iter().collect();
+        assert!(only.offer("plan") && only.offer("artifact_save") && !only.offer("shell"));
+        assert!(BuiltIns::default().offer("shell") && !BuiltIns::default().offer("memory__remember_memory"));
+    }
+
+    #[test]
+    fn names_are_read_as_people_write_them_and_absence_is_explained() {
+        assert_eq!(BuiltIn::named("Developer"), Some(BuiltIn::Developer));
+        assert_eq!(BuiltIn::named("computercontroller"), None);
+        assert!(absence("Extension Manager").contains("gander extensions"));
+        assert!(absence("nothing").ends_with("use an MCP server: nothing"));
+    }
+}

@@ -1,0 +1,8 @@
+//! The confined file opener: what of a workspace may be read and written, and how.
+
+pub(crate) mod access;
+pub(crate) mod known;
+pub(crate) mod opener;
+pub(crate) mod secret_files;
+pub(crate) mod walk;
+pub(crate) mod workspace;

@@ -1,0 +1,152 @@
+//! Walks through a folder, handle by handle: links are named, never followed; what git ignores is left out.
+
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{AtFlags, Dir, FileType};
+
+use crate::{Located, PathError, Workspace};
+
+/// Folders deeper than this are not entered.
+const DEEPEST: usize = 64;
+
+/// Files of patterns longer than this are left aside.
+const LONGEST_PATTERNS: u64 = 256 << 10;
+
+/// Something found on the way.
+pub(crate) struct Found {
+    pub(crate) located: Located,
+    pub(crate) kind: Kind,
+}
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Folder,
+    Link,
+}
+
+/// How to walk.
+pub(crate) struct Walk<'a> {
+    pub(crate) workspace: &'a Workspace,
+    /// How many levels to go down.
+    pub(crate) depth: usize,
+    /// Hidden files too?
+    pub(crate) hidden: bool,
+}
+
+impl Walk<'_> {
+    /// Visits everything below a folder, in the order of names, until told to stop.
+    pub(crate) fn visit(
+        &self,
+        start: &Located,
+        visitor: &mut dyn FnMut(Found) -> ControlFlow<()>,
+    ) -> Result<(), PathError> {
+        let mut ignores = self.above(start);
+        // Stopping early is no failure.
+        self.folder(start, 0, &mut ignores, visitor).map(|_| ())
+    }
+
+    fn folder(
+        &self,
+        folder: &Located,
+        depth: usize,
+        ignores: &mut Vec<Gitignore>,
+        visitor: &mut dyn FnMut(Found) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, PathError> {
+        let entries = self.entries(folder)?;
+        ignores.push(self.patterns(folder));
+        let mut flow = ControlFlow::Continue(());
+        for (name, kind) in entries {
+            let located = folder.child(&name);
+            if self.is_left_out(&name, &located, kind, ignores) {
+                continue;
+            }
+            flow = visitor(Found { located: located.clone(), kind });
+            if flow.is_continue() && kind == Kind::Folder && depth + 1 < self.depth.min(DEEPEST) {
+                // A folder that cannot be read, or is gone by now, does not end the walk.
+                flow = self.folder(&located, depth + 1, ignores, visitor).unwrap_or(flow);
+            }
+            if flow.is_break() {
+                break;
+            }
+        }
+        ignores.pop();
+        Ok(flow)
+    }
+
+    fn entries(&self, folder: &Located) -> Result<Vec<(String, Kind)>, PathError> {
+        let failed = |error| PathError::io(folder.absolute(), error);
+        let handle = self.workspace.open_directory(folder)?;
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&handle).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Some(kind) = kind(entry.file_type()).or_else(|| look(&handle, name)) else { continue };
+            if name != "." && name != ".." {
+                entries.push((name.to_owned(), kind));
+            }
+        }
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(entries)
+    }
+
+    fn is_left_out(&self, name: &str, located: &Located, kind: Kind, ignores: &[Gitignore]) -> bool {
+        let folder = kind == Kind::Folder;
+        let verdict =
+            ignores.iter().rev().map(|ignore| ignore.matched(located.absolute(), folder)).find(|m| !m.is_none());
+        match verdict {
+            _ if self.workspace.is_hidden(located) => true,
+            _ if name == ".git" || (name.starts_with('.') && !self.hidden) => true,
+            Some(Match::Ignore(_)) => true,
+            Some(Match::Whitelist(_) | Match::None) | None => false,
+        }
+    }
+
+    /// The patterns of the folders above, from the root down.
+    fn above(&self, start: &Located) -> Vec<Gitignore> {
+        let mut folder = start.clone();
+        let mut ignores = Vec::new();
+        while let Some(parent) = folder.parent() {
+            ignores.push(self.patterns(&parent));
+            folder = parent;
+        }
+        ignores.reverse();
+        ignores
+    }
+
+    fn patterns(&self, folder: &Located) -> Gitignore {
+        let mut builder = GitignoreBuilder::new(folder.absolute());
+        for name in [".gitignore", ".ignore"] {
+            let text = self.workspace.read_text(&folder.child(name), LONGEST_PATTERNS).unwrap_or_default();
+            for line in text.lines() {
+                // A pattern that is none ignores nothing.
+                drop(builder.add_line(None, line));
+            }
+        }
+        builder.build().unwrap_or_else(|_| Gitignore::empty())
+    }
+}
+
+fn kind(kind: FileType) -> Option<Kind> {
+    let known =
+        [(FileType::RegularFile, Kind::File), (FileType::Directory, Kind::Folder), (FileType::Symlink, Kind::Link)];
+    known.into_iter().find_map(|(theirs, ours)| (theirs == kind).then_some(ours))
+}
+
+/// For file systems that do not tell the kind with the name.
+fn look(folder: &OwnedFd, name: &str) -> Option<Kind> {
+    let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    kind(FileType::from_raw_mode(stat.st_mode))
+}
+
+impl Located {
+    fn parent(&self) -> Option<Self> {
+        let relative: &Path = self.relative.parent()?;
+        Some(Self { root: self.root, relative: relative.to_owned(), absolute: self.absolute().parent()?.to_owned() })
+    }
+}

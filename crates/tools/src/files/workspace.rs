@@ -1,0 +1,229 @@
+//! The folders an agent may touch, held open as directory handles.
+//!
+//! A name is first resolved to a path without symbolic links; every later step walks that path from the
+//! root's handle without following any link. Whatever is swapped in between, nothing outside is reached.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use super::access::HiddenFolder;
+use crate::FileAccess;
+use crate::permission::Place;
+
+/// Bytes of a path that is looked up.
+const LONGEST: usize = 1_024;
+
+/// The folders an agent may touch.
+#[derive(Debug)]
+pub struct Workspace {
+    roots: Vec<Root>,
+    access: FileAccess,
+    hidden: Option<HiddenFolder>,
+}
+
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+/// A path inside the workspace, without symbolic links when it was looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    pub(crate) root: usize,
+    pub(crate) relative: PathBuf,
+    pub(crate) absolute: PathBuf,
+}
+
+/// Why a path cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// It leads out.
+    #[error("path is outside the workspace: {0}")]
+    Outside(String),
+    /// No honest path is that long.
+    #[error("path is longer than {LONGEST} bytes: {0}")]
+    TooLong(usize),
+    /// No such thing.
+    #[error("no such file or directory: {0}")]
+    NotFound(String),
+    /// Directories, pipes, devices and sockets are not read or written.
+    #[error("not a regular file: {0}")]
+    NotRegular(String),
+    /// Its name says that it holds secrets.
+    #[error("file may hold secrets: {0}")]
+    Secret(String),
+    /// It was expected to be a directory.
+    #[error("not a directory: {0}")]
+    NotDirectory(String),
+    /// It is no text.
+    #[error("not a text file: {0}")]
+    NotText(String),
+    /// It is too much.
+    #[error("file is larger than {limit} bytes: {path}")]
+    TooLarge {
+        /// Which.
+        path: String,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The system says no.
+    #[error("{error}: {path}")]
+    Io {
+        /// Which.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl Workspace {
+    pub(crate) fn open(root: &Path, extra: &[PathBuf], access: FileAccess) -> io::Result<Self> {
+        let hidden = access.hidden_folder();
+        let folders = std::iter::once(root).chain(extra.iter().map(PathBuf::as_path));
+        let roots = folders.map(|folder| Root::open(folder, hidden.as_ref()));
+        Ok(Self { roots: roots.collect::<io::Result<_>>()?, access, hidden })
+    }
+
+    /// How its files, and those of other folders for the same session, are read.
+    pub fn access(&self) -> &FileAccess {
+        &self.access
+    }
+
+    /// The folder in which relative names are looked up.
+    pub fn root(&self) -> &Path {
+        &self.roots[0].path
+    }
+
+    /// What the permission rules need to know of it.
+    pub fn place(&self) -> Place {
+        let extra = self.roots[1..].iter().map(|root| root.path.clone()).collect();
+        Place { root: self.root().to_owned(), extra, fenced: false, objection: None }
+    }
+
+    /// All folders.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.roots.iter().map(|root| root.path.clone()).collect()
+    }
+
+    /// Finds where a name given by a model leads. What does not exist yet may be named too.
+    pub fn locate(&self, given: &str) -> Result<Located, PathError> {
+        self.locate_path(Path::new(given))
+    }
+
+    pub(crate) fn locate_path(&self, given: &Path) -> Result<Located, PathError> {
+        let length = given.as_os_str().len();
+        if length > LONGEST {
+            return Err(PathError::TooLong(length));
+        }
+        let canonical = canonical(&self.root().join(given))?;
+        let inside = self.roots.iter().enumerate().find_map(|(index, root)| {
+            let relative = canonical.strip_prefix(&root.path).ok()?;
+            let located = Located { root: index, relative: relative.to_owned(), absolute: canonical.clone() };
+            (!self.is_hidden(&located)).then_some(located)
+        });
+        inside.filter(|found| !is_special(&found.absolute)).ok_or_else(|| PathError::Outside(shown(given)))
+    }
+
+    /// How a path is named to the model: relative to the first root where that is possible.
+    pub(crate) fn name(&self, located: &Located) -> String {
+        let path = match located.root {
+            0 => located.relative.as_path(),
+            _ => located.absolute(),
+        };
+        match path.as_os_str().is_empty() {
+            true => ".".to_owned(),
+            false => shown(path),
+        }
+    }
+
+    pub(crate) fn handle(&self, located: &Located) -> &OwnedFd {
+        &self.roots[located.root].handle
+    }
+
+    pub(crate) fn root_of(&self, located: &Located) -> &Path {
+        &self.roots[located.root].path
+    }
+
+    /// True if it belongs to the server. A root that lies there is one of the folders that are lent to sessions.
+    pub(crate) fn is_hidden(&self, located: &Located) -> bool {
+        let hidden = self.hidden.as_ref().filter(|hidden| !self.roots[located.root].path.starts_with(&hidden.path));
+        hidden.is_some_and(|hidden| located.absolute.starts_with(&hidden.path))
+    }
+
+    /// The same of an open folder on the way down, by what it is: a mount may have put it anywhere.
+    pub(crate) fn is_hidden_handle(&self, handle: &OwnedFd) -> bool {
+        self.hidden.as_ref().is_some_and(|hidden| hidden.is(handle))
+    }
+}
+
+impl Root {
+    fn open(path: &Path, hidden: Option<&HiddenFolder>) -> io::Result<Self> {
+        let path = path.canonicalize()?;
+        if hidden.is_some_and(|hidden| hidden.holds(&path)) {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the server's own folder is no workspace"));
+        }
+        let handle = File::open(&path)?;
+        match handle.metadata()?.is_dir() {
+            true => Ok(Self { path, handle: handle.into() }),
+            false => Err(io::Error::new(io::ErrorKind::NotADirectory, "workspace is not a directory")),
+        }
+    }
+}
+
+impl Located {
+    /// Where it is.
+    pub fn absolute(&self) -> &Path {
+        &self.absolute
+    }
+
+    /// The same, seen from its root.
+    pub(crate) fn relative(&self) -> &Path {
+        &self.relative
+    }
+
+    /// Something right below it.
+    pub(crate) fn child(&self, name: &str) -> Self {
+        Self { root: self.root, relative: self.relative.join(name), absolute: self.absolute.join(name) }
+    }
+}
+
+impl PathError {
+    pub(crate) fn io(path: &Path, error: impl Into<io::Error>) -> Self {
+        let (path, error) = (shown(path), error.into());
+        match error.kind() == io::ErrorKind::NotFound {
+            true => Self::NotFound(path),
+            false => Self::Io { path, error: error.kind().into() },
+        }
+    }
+}
+
+/// The path without links; what does not exist yet is kept as it is named.
+fn canonical(path: &Path) -> Result<PathBuf, PathError> {
+    let mut missing = Vec::new();
+    let mut existing = path;
+    loop {
+        match existing.canonicalize() {
+            Ok(found) => return Ok(missing.iter().rev().fold(found, |path, name| path.join(name))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(PathError::io(path, error)),
+        }
+        let last = existing.components().next_back();
+        let (Some(Component::Normal(name)), Some(parent)) = (last, existing.parent()) else {
+            return Err(PathError::NotFound(shown(path)));
+        };
+        missing.push(name);
+        existing = parent;
+    }
+}
+
+/// The kernel's own files look regular and are not.
+fn is_special(path: &Path) -> bool {
+    ["/proc", "/sys", "/dev"].iter().any(|special| path.starts_with(special))
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

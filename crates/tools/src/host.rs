@@ -1,0 +1,202 @@
+//! Who lends files and terminals: the machine itself, or an editor in its place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gander_domain::{Part, ToolContent};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Environment, PathError, Redactor, Signal, ToolContext, Workspace};
+use crate::process;
+use crate::sandbox::Wrap;
+
+/// Lends files and terminals. What it does not offer, the tools do on this machine.
+///
+/// Paths are absolute and were found to lie inside the workspace.
+#[async_trait]
+pub trait Host: Send + Sync {
+    /// What it lends.
+    fn offers(&self) -> Offers;
+
+    /// True for this machine itself: commands run here, where they can be fenced.
+    fn is_here(&self) -> bool {
+        false
+    }
+
+    /// The text of a file, as its user sees it now (an editor may hold unsaved changes).
+    async fn read_text(&self, path: &Path) -> Result<String, HostError>;
+
+    /// Replaces or makes a file.
+    async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError>;
+
+    /// Runs a command to its end, or ends it when cancelled or out of time.
+    async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError>;
+}
+
+/// What a host lends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// Reading files.
+    pub read: bool,
+    /// Writing files.
+    pub write: bool,
+    /// Running commands.
+    pub terminal: bool,
+}
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandLine {
+    /// For a shell.
+    pub line: String,
+    /// Where.
+    pub cwd: PathBuf,
+    /// What it finds around it.
+    pub environment: Environment,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Bytes of output that are kept.
+    pub output: usize,
+    /// What puts a fence around it on this machine.
+    pub wrap: Option<Wrap>,
+}
+
+/// How a command is watched while it runs.
+pub struct Live {
+    /// Ends it.
+    pub cancel: CancellationToken,
+    /// Hides secrets in what is shown.
+    pub redactor: Redactor,
+    /// Where it is shown.
+    pub signals: mpsc::Sender<Signal>,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandEnd {
+    /// Both streams as they came; the middle is left out if there was too much.
+    pub output: String,
+    /// Its exit.
+    pub exit: Exit,
+    /// The terminal that the client owns and shows, if it lent one.
+    pub terminal: Option<String>,
+}
+
+/// What ended a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It ended by itself with this code.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// It took too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// Why a host did not do it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The run was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// In words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// This machine: files through the workspace's handles, commands in their own session.
+pub struct LocalHost {
+    workspace: Arc<Workspace>,
+    largest: u64,
+}
+
+impl LocalHost {
+    /// Takes in files up to this size.
+    pub fn new(workspace: Arc<Workspace>, largest: u64) -> Self {
+        Self { workspace, largest }
+    }
+}
+
+#[async_trait]
+impl Host for LocalHost {
+    fn offers(&self) -> Offers {
+        Offers { read: true, write: true, terminal: true }
+    }
+
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    async fn read_text(&self, path: &Path) -> Result<String, HostError> {
+        let (workspace, path, largest) = (self.workspace.clone(), path.to_owned(), self.largest);
+        blocking(move || workspace.read_text(&workspace.locate_path(&path)?, largest)).await
+    }
+
+    async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
+        let (workspace, path, content) = (self.workspace.clone(), path.to_owned(), content.to_owned());
+        blocking(move || workspace.write(&workspace.locate_path(&path)?, content.as_bytes())).await
+    }
+
+    async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
+        process::command::run(command, live).await
+    }
+}
+
+impl Live {
+    /// Shows this now. Dropped if nobody keeps up: the result will tell everything.
+    pub fn show(&self, content: Vec<ToolContent>) {
+        if self.signals.try_send(Signal::Shown(content)).is_err() {
+            tracing::trace!("live output dropped");
+        }
+    }
+
+    /// Shows this text now.
+    pub fn show_text(&self, text: &str) {
+        self.show(vec![ToolContent::Part { part: Part::text(self.redactor.text(text)) }]);
+    }
+}
+
+impl ToolContext {
+    /// The text of a file, from the host if it lends files.
+    pub(crate) async fn read_text(&self, path: &Path, largest: u64) -> Result<String, HostError> {
+        match self.host.offers().read {
+            true => self.host.read_text(path).await,
+            false => self.local(largest).read_text(path).await,
+        }
+    }
+
+    /// Writes a file, through the host if it lends files.
+    pub(crate) async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
+        match self.host.offers().write {
+            true => self.host.write_text(path, content).await,
+            false => self.local(0).write_text(path, content).await,
+        }
+    }
+
+    /// Runs a command, in the host's terminal if it lends one.
+    pub(crate) async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
+        match self.host.offers().terminal {
+            true => self.host.run_command(command, live).await,
+            false => self.local(0).run_command(command, live).await,
+        }
+    }
+
+    fn local(&self, largest: u64) -> LocalHost {
+        LocalHost::new(self.workspace.clone(), largest)
+    }
+}
+
+/// Runs file work where it may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PathError> + Send + 'static,
+) -> Result<T, HostError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(|error| HostError::Failed(error.to_string())),
+        Err(error) => Err(HostError::Failed(format!("file work broke off: {error}"))),
+    }
+}

@@ -1,0 +1,186 @@
+//! Whether a tool call may run: a pure decision from policy, rules, grants and the call itself.
+//!
+//! Deny beats ask beats allow. Nothing here reads a file, a clock or the environment.
+
+mod glob;
+mod grant;
+mod matter;
+mod programs;
+mod reads;
+mod rule;
+mod script;
+mod sensitive_paths;
+
+use std::path::PathBuf;
+
+use gander_domain::{Answer, Ask, Choice, ChoiceKind, Policy, Question, QuestionId, QuestionOrigin, ToolCall};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use matter::Matter;
+
+pub use gander_domain::show;
+pub use grant::{Grant, Scope, Stand};
+pub use programs::read_only_programs;
+pub use reads::{NamedPath, Reads, RepositoryUse, reads};
+pub use rule::{Action, Rule};
+pub use script::{named_paths, plain_words};
+pub(crate) use sensitive_paths::{Sort, lowered, secret_gitattributes, sort};
+pub use sensitive_paths::{is_protected, is_secret};
+
+/// Where a call would run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The workspace: absolute, without symbolic links. Grants belong to it.
+    pub root: PathBuf,
+    /// Further folders of the session.
+    pub extra: Vec<PathBuf>,
+    /// True if commands run inside of a fence. Without one none of them runs unasked, not even one that only looks.
+    pub fenced: bool,
+    /// What the files themselves hold against this very call: against a shell line that only reads, a link that leads out
+    /// or a repository that names programs; against a change of a file, that what others run would be another. Whoever
+    /// may look at files says so.
+    pub objection: Option<String>,
+}
+
+/// Whether a call may run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Yes, unasked.
+    Allow {
+        /// For the audit trail.
+        why: String,
+    },
+    /// A person decides.
+    Ask(Asked),
+    /// No.
+    Deny {
+        /// Told to the model.
+        reason: String,
+    },
+}
+
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The call in one line, with nothing hidden in it.
+    pub title: String,
+    /// Why it does not run unasked.
+    pub why: String,
+    /// What can be answered.
+    pub choices: Vec<Choice>,
+    /// What `allow_always` stores; [`Grant::refused`] of it is what `reject_always` stores.
+    pub grant: Option<Grant>,
+}
+
+/// Decides about one call.
+pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall, place: &Place) -> Verdict {
+    let matter = Matter::of(call, place);
+    let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.is_for(place)).collect();
+    let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers(&matter));
+    let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies(call, &matter, place)).collect();
+    if rules.iter().any(|rule| rule.action == Action::Deny) {
+        return deny("a rule forbids it");
+    }
+    if covered(Stand::Deny) {
+        return deny("it was refused for good in this workspace");
+    }
+    let allowing: Vec<&Rule> = rules.iter().copied().filter(|rule| rule.action == Action::Allow).collect();
+    let unasked = matter.unasked(policy, &allowing, &grants, place);
+    if policy == Policy::ReadOnly && !(matter.only_looks() && unasked.is_ok()) {
+        return deny("the policy is read_only");
+    }
+    if let Some(oddity) = matter.oddity() {
+        return ask(call, oddity, None);
+    }
+    if rules.iter().any(|rule| rule.action == Action::Ask) {
+        return ask(call, "a rule asks for it", None);
+    }
+    match unasked {
+        Ok(why) => allow(why),
+        Err(_) if covered(Stand::Allow) => allow("it was allowed for good in this workspace"),
+        Err(why) => ask(call, why, matter.grant(place)),
+    }
+}
+
+/// The question about a call that is asked for.
+pub fn question(id: QuestionId, call: &ToolCall, asked: &Asked) -> Question {
+    Question {
+        id,
+        call: Some(call.id),
+        title: asked.title.clone(),
+        ask: Ask::Choose { choices: asked.choices.clone() },
+        origin: QuestionOrigin::Parked,
+        fingerprint: Some(fingerprint(call)),
+        plan: None,
+    }
+}
+
+/// True if this answer to this question lets exactly this call run. To be asked right before it runs.
+pub fn approves(question: &Question, answer: &Answer, call: &ToolCall) -> bool {
+    answer.reply.allows()
+        && question.call == Some(call.id)
+        && question.fingerprint.as_deref() == Some(fingerprint(call).as_str())
+}
+
+/// What binds an approval to a tool and its arguments: one changed byte makes another.
+pub fn fingerprint(call: &ToolCall) -> String {
+    let mut hash = Sha256::new();
+    hash.update((call.name.len() as u64).to_be_bytes());
+    hash.update(call.name.as_bytes());
+    hash.update(canonical(&call.arguments).as_bytes());
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// JSON with sorted keys: equal values are equal texts.
+pub fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)))
+                .collect();
+            format!("{{{}}}", fields.join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+fn allow(why: impl Into<String>) -> Verdict {
+    Verdict::Allow { why: why.into() }
+}
+
+fn deny(reason: impl Into<String>) -> Verdict {
+    Verdict::Deny { reason: reason.into() }
+}
+
+fn ask(call: &ToolCall, why: impl Into<String>, grant: Option<Grant>) -> Verdict {
+    let once =
+        [choice("allow_once", "Allow", ChoiceKind::AllowOnce), choice("reject_once", "Reject", ChoiceKind::RejectOnce)];
+    let [allow, reject] = once;
+    let choices = match &grant {
+        Some(grant) => vec![
+            allow,
+            choice("allow_always", &format!("Always allow {grant}"), ChoiceKind::AllowAlways),
+            reject,
+            choice("reject_always", &format!("Never allow {grant}"), ChoiceKind::RejectAlways),
+        ],
+        None => vec![allow, reject],
+    };
+    Verdict::Ask(Asked { title: asked_title(call), why: why.into(), choices, grant })
+}
+
+/// The titles of our own tools say it all. Those of others are theirs: what runs is shown with them.
+fn asked_title(call: &ToolCall) -> String {
+    match matter::is_own(&call.name) {
+        true => show::line(&call.title),
+        false => show::call(&call.name, &call.arguments, &call.title),
+    }
+}
+
+fn choice(id: &str, name: &str, kind: ChoiceKind) -> Choice {
+    Choice { id: id.to_owned(), name: name.to_owned(), kind }
+}

@@ -1,0 +1,99 @@
+//! What a shell line reads, and how it is run so that it can do nothing but read.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::script::{self, Script};
+use super::{Place, programs};
+
+/// What the commands of a line read, as far as they are known to only read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// True if every command of the line only reads.
+    pub whole: bool,
+    /// What is named, seen from every directory in which it may be looked up.
+    pub paths: Vec<NamedPath>,
+    /// Folders that are searched with everything below them: secret files there must be out of reach.
+    pub searched: Vec<PathBuf>,
+    /// Those of them of which hidden folders are searched too.
+    pub searched_hidden: Vec<PathBuf>,
+    /// Those of them in which links are followed.
+    pub followed: Vec<PathBuf>,
+    /// Where git looks for a repository.
+    pub repositories: Vec<RepositoryUse>,
+    pub(super) edits: Vec<Edit>,
+}
+
+/// A path that a line names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPath {
+    /// Absolute, by its letters.
+    pub path: PathBuf,
+    /// True if the shell puts names of files in its place.
+    pub glob: bool,
+}
+
+/// A command of git.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryUse {
+    /// Where it runs.
+    pub from: PathBuf,
+    /// True if it would compare files of its own accord where there is no repository.
+    pub needed: bool,
+    /// True if it shows content of files that the line does not name.
+    pub shows_content: bool,
+}
+
+/// A piece of the line that runs in another form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub(super) span: Range<usize>,
+    pub(super) text: String,
+}
+
+/// What a line reads that is run in a directory; none if it is not plain.
+pub fn reads(line: &str, cwd: &Path, place: &Place) -> Option<Reads> {
+    let script = Script::parse(line);
+    if script.flaw.is_some() {
+        return None;
+    }
+    let mut reads = Reads { whole: true, ..Reads::default() };
+    let mut bases = vec![cwd.to_owned()];
+    for command in &script.commands {
+        // What a command that does more than read names is no business of this list.
+        let mut one = Reads::default();
+        match programs::looks(command, &bases, place, &mut one) {
+            Ok(()) => reads.take(one),
+            Err(_) => reads.whole = false,
+        }
+        bases = script::changed(command, bases)?;
+    }
+    Some(reads)
+}
+
+impl Reads {
+    /// The line as it is run: git gets options by which it starts no program that a repository names, and shows
+    /// commits where a number could also stand for the content of a secret file.
+    pub fn in_safe_form(&self, line: &str) -> String {
+        let mut edits: Vec<&Edit> = self.edits.iter().collect();
+        edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
+        edits.into_iter().fold(line.to_owned(), |mut line, edit| {
+            line.replace_range(edit.span.clone(), &edit.text);
+            line
+        })
+    }
+
+    /// True if more is read than what is named.
+    pub(super) fn is_wide(&self) -> bool {
+        !self.searched.is_empty() || !self.repositories.is_empty()
+    }
+
+    pub(super) fn take(&mut self, other: Self) {
+        self.paths.extend(other.paths);
+        self.searched.extend(other.searched);
+        self.searched_hidden.extend(other.searched_hidden);
+        self.followed.extend(other.followed);
+        self.repositories.extend(other.repositories);
+        self.edits.extend(other.edits);
+    }
+}

@@ -1,0 +1,305 @@
+//! Shell lines, read by a small closed grammar: what it accepts means the same to every shell.
+//!
+//! ```text
+//! line     = pipeline { ( "&&" | "||" | ";" ) pipeline } [ ";" ]
+//! pipeline = command { "|" command }
+//! command  = word { " " ( word | quiet ) }      the first word is no keyword and no assignment
+//! quiet    = "2>&1" | ( ">" | "1>" | "2>" | "&>" | "<" ) [ " " ] "/dev/null"
+//! word     = piece { piece }
+//! piece    = bare character | "'" … "'" | '"' … '"'   without $ ` ! in double quotes, nor \ before these and " \
+//! ```
+//! Everything else, from other redirects to comments, makes the line not *plain*. (The usual C grammar of bash was tried
+//! and crashed on hostile lines: a model writes these lines, so nothing that could crash reads them.)
+
+use std::iter::Peekable;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::str::CharIndices;
+
+use super::{sensitive_paths, show};
+
+/// A line with more commands is not looked through.
+const MOST_COMMANDS: usize = 20;
+
+/// A line that may find itself in more directories is not looked through.
+const MAX_DIRECTORIES: usize = 64;
+
+/// Words that begin something else than a simple command.
+const KEYWORDS: [&str; 18] = [
+    "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in", "select",
+    "function", "time", "coproc", "exec",
+];
+
+/// A parsed shell line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Script {
+    /// Its simple commands. If it is not plain: everything in it that could be one.
+    pub(super) commands: Vec<Simple>,
+    /// Why it is not plain.
+    pub(super) flaw: Option<&'static str>,
+}
+
+/// One simple command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Simple {
+    pub(super) words: Vec<Word>,
+    /// True if it reads what the command before it writes.
+    pub(super) piped: bool,
+}
+
+/// One word as its program gets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) text: String,
+    /// True if the shell puts names of files in its place.
+    pub(super) glob: bool,
+    /// Where it is in a plain line, in bytes.
+    pub(super) span: Range<usize>,
+}
+
+/// Redirections that change no file: output is dropped or both outputs become one.
+const QUIET: [&str; 11] = [
+    "2>&1",
+    "2>/dev/null",
+    "2> /dev/null",
+    ">/dev/null",
+    "> /dev/null",
+    "1>/dev/null",
+    "1> /dev/null",
+    "&>/dev/null",
+    "&> /dev/null",
+    "</dev/null",
+    "< /dev/null",
+];
+
+impl Script {
+    /// Parses a line.
+    pub(super) fn parse(line: &str) -> Self {
+        match plain(line) {
+            Ok(commands) => Self { commands, flaw: None },
+            Err(flaw) => Self { commands: everywhere(line), flaw: Some(flaw) },
+        }
+    }
+}
+
+impl Simple {
+    /// The words as one would write them.
+    pub(super) fn text(&self) -> String {
+        let words: Vec<String> = self.words.iter().map(|word| quoted(&word.text)).collect();
+        words.join(" ")
+    }
+
+    /// The words.
+    pub(super) fn argv(&self) -> Vec<String> {
+        self.words.iter().map(|word| word.text.clone()).collect()
+    }
+}
+
+/// The words of each command, if the line is plain.
+pub fn plain_words(line: &str) -> Option<Vec<Vec<String>>> {
+    plain(line).ok().map(|commands| commands.iter().map(Simple::argv).collect())
+}
+
+/// What the words of a line may name as files, seen from a directory. Whoever may look can tell where they lead.
+pub fn named_paths(line: &str, cwd: &Path) -> Vec<PathBuf> {
+    let script = Script::parse(line);
+    let mut bases = vec![cwd.to_owned()];
+    let mut found = Vec::new();
+    for command in &script.commands {
+        for word in command.words.iter().skip(1).filter(|word| !word.text.starts_with('-')) {
+            found.extend(bases.iter().map(|base| base.join(&word.text)));
+        }
+        match changed(command, bases) {
+            Some(after) => bases = after,
+            // Whoever decides about the line does not take it for one that only reads.
+            None => break,
+        }
+    }
+    found
+}
+
+/// Where one may be after this command, which may have changed the directory; none if that could be anywhere.
+pub(super) fn changed(command: &Simple, mut bases: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
+    if let [program, target] = command.words.as_slice()
+        && program.text == "cd"
+    {
+        let entered: Vec<PathBuf> =
+            bases.iter().map(|base| sensitive_paths::normal(&base.join(&target.text))).collect();
+        bases.extend(entered);
+        bases.sort();
+        bases.dedup();
+    }
+    (bases.len() <= MAX_DIRECTORIES).then_some(bases)
+}
+
+/// A word as one would write it: in quotes where it needs them.
+pub(super) fn quoted(word: &str) -> String {
+    match !word.is_empty() && word.chars().all(|c| is_bare(c) || is_glob(c)) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn plain(line: &str) -> Result<Vec<Simple>, &'static str> {
+    if line.chars().any(|c| c.is_control() || show::is_odd(c)) {
+        return Err("the line holds control or hidden characters");
+    }
+    let mut reader = Reader { line, rest: line.char_indices().peekable(), commands: vec![Simple::default()] };
+    while reader.step()? {}
+    reader.finish()
+}
+
+struct Reader<'a> {
+    line: &'a str,
+    rest: Peekable<CharIndices<'a>>,
+    /// The last one is under way.
+    commands: Vec<Simple>,
+}
+
+impl Reader<'_> {
+    /// Takes a blank, a redirection that changes nothing, an operator or a word. False at the end.
+    fn step(&mut self) -> Result<bool, &'static str> {
+        let Some(next) = self.peek() else { return Ok(false) };
+        if let Some(quiet) = self.quiet() {
+            for _ in 0..quiet.len() {
+                self.rest.next();
+            }
+            return Ok(true);
+        }
+        match next {
+            ' ' => {
+                self.rest.next();
+            }
+            '|' | '&' | ';' => self.operator(next)?,
+            _ => {
+                let word = self.word()?;
+                self.last().words.push(word);
+            }
+        }
+        Ok(true)
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.rest.peek().map(|(_, character)| *character)
+    }
+
+    /// Where the next character is.
+    fn at(&mut self) -> usize {
+        self.rest.peek().map_or(self.line.len(), |(at, _)| *at)
+    }
+
+    /// A redirection that changes nothing, if one is next. It follows a blank, or its digit would belong to a word.
+    fn quiet(&mut self) -> Option<&'static str> {
+        let at = self.at();
+        let (before, rest) = self.line.split_at(at);
+        let ends = |text: &str| rest[text.len()..].chars().next().is_none_or(|next| " |;".contains(next));
+        let next = QUIET.into_iter().find(|text| rest.starts_with(text) && ends(text));
+        next.filter(|_| before.ends_with(' ') && !self.last().words.is_empty())
+    }
+
+    fn operator(&mut self, first: char) -> Result<(), &'static str> {
+        self.rest.next();
+        let double = self.rest.next_if(|(_, next)| *next == first).is_some();
+        let piped = match (first, double) {
+            ('|', false) if self.peek() != Some('&') => true,
+            ('|' | '&', true) | (';', false) => false,
+            ('&', false) => return Err("the line runs something in the background"),
+            _ => return Err("the line holds an operator that is none"),
+        };
+        if self.last().words.is_empty() {
+            return Err("the line does not parse");
+        }
+        // A last `;` ends the line; after anything else a command must follow.
+        let ends = first == ';' && self.rest.clone().all(|(_, next)| next == ' ');
+        if !ends {
+            self.commands.push(Simple { words: vec![], piped });
+        }
+        Ok(())
+    }
+
+    fn word(&mut self) -> Result<Word, &'static str> {
+        let start = self.at();
+        let mut word = Word::default();
+        while let Some(next) = self.peek() {
+            match next {
+                ' ' | '|' | '&' | ';' => break,
+                '\'' | '"' => word.text.push_str(&self.quote(next)?),
+                '~' if word.text.is_empty() || word.text.ends_with(['=', ':', '~']) => {
+                    return Err("the line names a home folder");
+                }
+                bare if is_bare(bare) || is_glob(bare) => {
+                    word.glob |= is_glob(bare);
+                    word.text.push(bare);
+                    self.rest.next();
+                }
+                other => return Err(flaw(other)),
+            }
+        }
+        word.span = start..self.at();
+        match self.last().words.is_empty() && (KEYWORDS.contains(&word.text.as_str()) || word.text.contains('=')) {
+            true => Err("the line holds more than simple commands"),
+            false => Ok(word),
+        }
+    }
+
+    fn quote(&mut self, mark: char) -> Result<String, &'static str> {
+        self.rest.next();
+        let mut inner = String::new();
+        while let Some((_, next)) = self.rest.next() {
+            match next {
+                end if end == mark => return Ok(inner),
+                // Before a character without a meaning, a backslash in double quotes is itself.
+                '\\' if mark == '"' && self.peek().is_some_and(|c| is_bare(c) || " ()[]{}|*+?<>&;#'".contains(c)) => {
+                    inner.push(next);
+                }
+                active if mark == '"' && "$`\\!".contains(active) => return Err("a quoted word holds an expansion"),
+                other => inner.push(other),
+            }
+        }
+        Err("a quote does not end")
+    }
+
+    fn last(&mut self) -> &mut Simple {
+        self.commands.last_mut().expect("one command is always under way")
+    }
+
+    fn finish(mut self) -> Result<Vec<Simple>, &'static str> {
+        match (self.last().words.is_empty(), self.commands.len()) {
+            (true, _) => Err("the line does not parse"),
+            (false, 1..=MOST_COMMANDS) => Ok(self.commands),
+            (false, _) => Err("the line holds too many commands"),
+        }
+    }
+}
+
+/// Characters that mean themselves wherever they stand in a word.
+fn is_bare(character: char) -> bool {
+    character.is_alphanumeric() || "_./:=,@%+^-~".contains(character)
+}
+
+fn is_glob(character: char) -> bool {
+    character == '*' || character == '?'
+}
+
+/// Everything that could be a command somewhere in the line, for rules that forbid: rather too much than too little.
+fn everywhere(line: &str) -> Vec<Simple> {
+    let bare: String = line.replace("\\\n", " ").chars().filter(|c| !"'\"\\".contains(*c)).collect();
+    let pieces = bare.split(|c: char| "|&;()`<>{}$!\n\r".contains(c));
+    let words = pieces.map(|piece| {
+        let words = piece.split_whitespace().skip_while(|word| KEYWORDS.contains(word) || word.contains('='));
+        words.map(|word| Word { text: word.to_owned(), glob: true, span: 0..0 }).collect()
+    });
+    let commands = words.map(|words: Vec<Word>| Simple { words, piped: true });
+    commands.filter(|command| !command.words.is_empty()).collect()
+}
+
+fn flaw(character: char) -> &'static str {
+    match character {
+        '<' | '>' => "the line redirects",
+        '$' | '`' => "the line expands or substitutes something",
+        '\\' => "the line holds a backslash",
+        '(' | ')' | '{' | '}' | '[' | ']' | '!' => "the line groups, expands or negates something",
+        '#' => "the line holds a comment",
+        _ => "a word holds characters with a meaning to the shell",
+    }
+}

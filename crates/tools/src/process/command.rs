@@ -1,0 +1,157 @@
+//! Runs one command line on this machine and leaves nothing of it behind.
+
+use std::io::{self, PipeReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::family::{Family, Form};
+use super::output::Output;
+use crate::host::{CommandEnd, CommandLine, Exit, HostError, Live};
+use crate::sandbox::Wrap;
+
+/// How long a command may take to end itself when told to.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// How long output is read on after everything was killed.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How often live output is shown.
+const REFRESH: Duration = Duration::from_millis(250);
+
+/// How much of the output's end is shown live.
+const SHOWN: usize = 4 << 10;
+
+/// Runs the line to its end, or ends it and everything it started.
+pub(crate) async fn run(command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
+    let failed = |error: io::Error| HostError::Failed(format!("command could not be started: {error}"));
+    let (reader, shell) = shell(command).map_err(failed)?;
+    let form = if command.wrap.is_some() { Form::Supervised } else { Form::Plain };
+    let (family, mut ended) = Family::start(shell, form).await.map_err(failed)?;
+    let mut watch = Watch {
+        output: Output::keeping(command.output),
+        reader: Receiver::from_owned_fd(reader.into()).map_err(failed)?,
+        refresh: refresh(),
+        fresh: false,
+    };
+    let exit = tokio::select! {
+        status = &mut ended => Ok(exit(status)),
+        () = live.cancel.cancelled() => Err(Exit::Cancelled),
+        () = tokio::time::sleep(command.timeout) => Err(Exit::TimedOut),
+        never = watch.show(live) => match never {},
+    };
+    let exit = match exit {
+        Ok(exit) => exit,
+        Err(cause) => {
+            end(&family, &mut ended, &mut watch).await;
+            cause
+        }
+    };
+    family.end().await;
+    drop(family);
+    watch.last_words().await;
+    Ok(CommandEnd { output: watch.output.text(), exit, terminal: None })
+}
+
+/// Asks everything to end; after the grace period nothing is asked any more.
+async fn end(family: &Family, ended: &mut oneshot::Receiver<ExitStatus>, watch: &mut Watch) {
+    family.signal(Signal::TERM);
+    let deadline = Instant::now() + GRACE;
+    tokio::select! {
+        _ = &mut *ended => {}
+        () = tokio::time::sleep_until(deadline) => {}
+        () = watch.drain() => {
+            // Nobody writes any more, but the leader may still be there.
+            drop(tokio::time::timeout_at(deadline, &mut *ended).await);
+        }
+    }
+}
+
+/// Reads output and shows it from time to time.
+struct Watch {
+    output: Output,
+    reader: Receiver,
+    refresh: Interval,
+    fresh: bool,
+}
+
+enum Never {}
+
+impl Watch {
+    async fn show(&mut self, live: &Live) -> Never {
+        let mut buffer = vec![0; 16 << 10];
+        let mut open = true;
+        loop {
+            tokio::select! {
+                read = self.reader.read(&mut buffer), if open => match read {
+                    Ok(0) | Err(_) => open = false,
+                    Ok(count) => {
+                        self.output.push(&buffer[..count]);
+                        self.fresh = true;
+                    }
+                },
+                _ = self.refresh.tick(), if self.fresh => {
+                    self.fresh = false;
+                    // Hidden first, cut then: half a secret would not be recognised.
+                    let text = live.redactor.text(&self.output.text());
+                    live.show_text(last_lines(&text));
+                }
+                () = std::future::pending(), if !open && !self.fresh => {}
+            }
+        }
+    }
+
+    async fn drain(&mut self) {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(count @ 1..) = self.reader.read(&mut buffer).await {
+            self.output.push(&buffer[..count]);
+        }
+    }
+
+    async fn last_words(&mut self) {
+        if tokio::time::timeout(LAST_WORDS, self.drain()).await.is_err() {
+            tracing::debug!("somebody still holds the output of an ended command");
+        }
+    }
+}
+
+fn shell(command: &CommandLine) -> io::Result<(PipeReader, Command)> {
+    let (reader, writer) = io::pipe()?;
+    let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| std::path::Path::new(path).exists());
+    let bash = bash.unwrap_or("/bin/sh");
+    let mut shell = command.wrap.as_ref().map_or_else(|| Command::new(bash), |wrap| wrap.command(bash.as_ref()));
+    shell.arg("-c").arg(&command.line).current_dir(&command.cwd).env_clear().envs(command.environment.all());
+    shell.envs(command.wrap.iter().flat_map(Wrap::environment));
+    shell.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    Ok((reader, shell))
+}
+
+fn exit(status: Result<ExitStatus, oneshot::error::RecvError>) -> Exit {
+    match status {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+        },
+        Err(_) => Exit::Signal(0),
+    }
+}
+
+fn refresh() -> Interval {
+    let mut refresh = tokio::time::interval(REFRESH);
+    refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    refresh
+}
+
+fn last_lines(text: &str) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(SHOWN));
+    match text[start..].find('\n') {
+        Some(at) if start > 0 => &text[start + at + 1..],
+        _ => &text[start..],
+    }
+}

@@ -1,0 +1,89 @@
+//! Bubblewrap around a command: namespaces of its own, and a file system in which hidden things are not there.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::fence::{Fence, Network};
+
+/// Where it is looked for. Never through a search path: that is somebody else's to set.
+const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+
+/// Bytes that each private folder in memory may hold.
+const MEMORY: &str = "536870912";
+
+/// Where it is, if it is there.
+pub(super) fn find() -> Option<PathBuf> {
+    PLACES.iter().map(PathBuf::from).find(|path| path.exists())
+}
+
+/// What it is told for this fence, up to the command.
+pub(super) fn arguments(fence: &Fence, helper: &Path) -> Vec<OsString> {
+    let mut words = Words::default();
+    for flag in ["--die-with-parent", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"] {
+        words.flag(flag);
+    }
+    words.flag("--unshare-cgroup-try").flag("--cap-drop").flag("ALL");
+    if fence.network == Network::Closed {
+        words.flag("--unshare-net");
+    }
+    words.bind("--ro-bind", Path::new("/"));
+    words.flag("--dev").flag("/dev").flag("--proc").flag("/proc");
+    for path in outermost(&fence.hidden) {
+        words.hide(path);
+    }
+    for path in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|path| path.is_dir()) {
+        words.flag("--bind").path(&fence.temporary).path(path);
+    }
+    let resolver = PathBuf::from("/etc/resolv.conf").canonicalize().ok();
+    let resolver = resolver.filter(|_| fence.network == Network::Open);
+    let helper = [helper.to_owned()];
+    for path in fence.readable.iter().chain(&helper).chain(&resolver).filter(|path| covered(path, &fence.hidden)) {
+        words.bind("--ro-bind", path);
+    }
+    fence.writable.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
+    fence.repositories.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
+    let guarded = fence.guarded.iter().chain(&fence.delicate);
+    guarded.filter(|path| path.exists()).for_each(|path| words.bind("--ro-bind", path));
+    for path in fence.holes() {
+        words.hide(path);
+    }
+    words.flag("--");
+    words.0
+}
+
+#[derive(Default)]
+struct Words(Vec<OsString>);
+
+impl Words {
+    fn flag(&mut self, word: &str) -> &mut Self {
+        self.0.push(word.into());
+        self
+    }
+
+    fn path(&mut self, path: &Path) -> &mut Self {
+        self.0.push(path.into());
+        self
+    }
+
+    fn bind(&mut self, how: &str, path: &Path) {
+        self.flag(how).path(path).path(path);
+    }
+
+    /// An empty folder over a folder, an empty file over a file.
+    fn hide(&mut self, path: &Path) {
+        match path.symlink_metadata() {
+            Ok(there) if there.is_dir() => self.flag("--size").flag(MEMORY).flag("--tmpfs").path(path),
+            Ok(_) => self.flag("--ro-bind").flag("/dev/null").path(path),
+            Err(_) => self,
+        };
+    }
+}
+
+/// Those that lie in none of the others.
+fn outermost(paths: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+    paths.iter().filter(|path| !paths.iter().any(|other| other != *path && path.starts_with(other)))
+}
+
+fn covered(path: &Path, hidden: &[PathBuf]) -> bool {
+    path.exists() && hidden.iter().any(|hidden| path.starts_with(hidden))
+}

@@ -1,0 +1,58 @@
+//! The helper: this very program, started again to put the fence around itself and become the command.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use super::landlock::{self, Lent};
+use super::plan::{Around, Found, Plan, Root};
+use super::root;
+use super::syscalls::{self, Local};
+
+pub use super::supervisor::supervise;
+
+/// Becomes the command inside of the fence; returns only if that fails.
+pub fn enter(plan: &str, command: &[OsString]) -> io::Error {
+    let [program, arguments @ ..] = command else { return io::Error::other("there is no command") };
+    match read(plan).and_then(|plan| fence(&plan)) {
+        Ok(_) => {
+            let error = Command::new(program).args(arguments).exec();
+            io::Error::new(error.kind(), format!("{}: {error}", program.display()))
+        }
+        Err(error) => error,
+    }
+}
+
+/// Enters the fence and says what holds inside; the file is one that must not be seen there.
+pub fn probe(plan: &str, hidden: &Path) -> io::Result<String> {
+    let (landlock, root) = fence(&read(plan)?)?;
+    let hides = std::fs::File::open(hidden).is_err();
+    let closes = std::net::UdpSocket::bind("127.0.0.1:0").is_err();
+    serde_json::to_string(&Found { landlock, root, hides, closes }).map_err(io::Error::other)
+}
+
+fn read(plan: &str) -> io::Result<Plan> {
+    serde_json::from_str(plan).map_err(io::Error::other)
+}
+
+/// Files and ports first, calls last: what puts up the fence makes calls itself.
+fn fence(plan: &Plan) -> io::Result<(u32, Root)> {
+    let Plan { fence, around } = plan;
+    rustix::thread::set_no_new_privs(true)?;
+    let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
+    let (lent, local) = match around {
+        Around::Bubblewrap => (Lent::inside_bubblewrap(fence), Local::Open),
+        Around::Nothing => (Lent::alone(fence), Local::Closed),
+    };
+    let root = if *around == Around::Nothing { root::give_up()? } else { Root::Nobody };
+    fence.caps.hold(*around, root)?;
+    let landlock = landlock::restrict(&lent, fence.network)?;
+    if landlock == 0 && *around == Around::Nothing {
+        return Err(io::Error::other("this kernel has no Landlock"));
+    }
+    syscalls::refuse(fence.network, local)?;
+    Ok((landlock, root))
+}

@@ -1,0 +1,188 @@
+//! The sandbox: commands and MCP servers see and reach no more than they are lent.
+//!
+//! A fenced command is started through a helper mode of this very program ([`enter`]), which puts Landlock and
+//! seccomp around itself and then becomes the command; where bubblewrap works, it stands around the helper.
+
+mod bounds;
+mod bubblewrap;
+mod caps;
+mod fence;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+mod helper;
+#[cfg(target_os = "linux")]
+mod landlock;
+mod layers;
+mod named;
+pub mod offline;
+mod plan;
+#[cfg(target_os = "linux")]
+mod root;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(target_os = "linux")]
+mod syscalls;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+pub use bounds::Bounds;
+pub use caps::Caps;
+pub use fence::{Fence, Network};
+pub use helper::{enter, probe, supervise};
+pub use layers::{Layers, Standing};
+pub use plan::{Around, Root};
+
+use named::Named;
+use plan::Plan;
+
+/// The helper's name on the command line.
+pub const HELPER: &str = "fence";
+
+/// What tells it to stand above a command instead.
+const SUPERVISE: &str = "--supervise";
+
+/// How commands are fenced on this machine. Cheap to clone; by default they are not.
+#[derive(Clone, Default)]
+pub struct Sandbox {
+    inner: Option<Arc<Inner>>,
+}
+
+struct Inner {
+    helper: PathBuf,
+    bounds: LateBounds,
+    bubblewrap: Bubblewrap,
+    layers: OnceLock<Layers>,
+}
+
+/// Found when first needed: hundreds of places are looked at.
+type LateBounds = LazyLock<Bounds, Box<dyn FnOnce() -> Bounds + Send>>;
+
+/// Whether bubblewrap is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bubblewrap {
+    /// Where it works.
+    IfItWorks,
+    /// Never.
+    Never,
+}
+
+impl Sandbox {
+    /// Fences put up by this program, which answers to [`HELPER`].
+    pub fn new(helper: PathBuf, bounds: impl FnOnce() -> Bounds + Send + 'static, bubblewrap: Bubblewrap) -> Self {
+        let bounds: LateBounds = LazyLock::new(Box::new(bounds));
+        Self { inner: Some(Arc::new(Inner { helper, bounds, bubblewrap, layers: OnceLock::new() })) }
+    }
+
+    /// Which layers are in force. The first to ask waits until they were tried.
+    pub fn layers(&self) -> Layers {
+        let Some(inner) = &self.inner else { return Layers::None("it is switched off".to_owned()) };
+        let tried = inner.layers.get_or_init(|| match inner.bubblewrap {
+            Bubblewrap::IfItWorks => Layers::probe(&inner.helper, &inner.bounds),
+            Bubblewrap::Never => Layers::probe_alone(&inner.helper, &inner.bounds),
+        });
+        tried.clone()
+    }
+
+    /// True if there is a fence around commands.
+    pub fn is_in_force(&self) -> bool {
+        matches!(self.layers(), Layers::Some(_))
+    }
+
+    /// A fence around these folders; none if no layer works.
+    pub fn fence(&self, folders: &[PathBuf], network: Network) -> Option<Fence> {
+        let inner = self.inner.as_ref().filter(|_| self.is_in_force())?;
+        Some(Fence::around(&inner.bounds, folders, network))
+    }
+
+    /// The folders that commands in these folders may write.
+    pub fn lent(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        let further = self.inner.iter().flat_map(|inner| inner.bounds.writable.iter());
+        folders.iter().chain(further).cloned().collect()
+    }
+
+    /// The same for a program, which is also lent what its command line names.
+    pub fn fence_program(&self, folders: &[PathBuf], network: Network, words: Vec<PathBuf>) -> Option<Fence> {
+        let inner = self.inner.as_ref()?;
+        let named = Named::by(&inner.bounds, words);
+        self.fence(folders, network).map(|fence| fence.reading(named.read).writing(named.write))
+    }
+
+    /// A file for fenced commands to read, which none of them can write.
+    pub fn file_for_commands(&self, name: &str, content: &str) -> io::Result<PathBuf> {
+        let inner = self.inner.as_ref().ok_or_else(|| io::Error::other("there is no sandbox"))?;
+        let folder = &inner.bounds.scratch;
+        let path = folder.join(name);
+        if std::fs::read_to_string(&path).is_ok_and(|found| found == content) {
+            return Ok(path);
+        }
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // Others may read it at this moment: it appears as a whole.
+        let mut new = tempfile_in(folder, name)?;
+        io::Write::write_all(&mut new.0, content.as_bytes())?;
+        std::fs::rename(&new.1, &path)?;
+        Ok(path)
+    }
+
+    /// What stands before a command to put this fence around it.
+    pub fn wrap(&self, fence: &Fence) -> io::Result<Wrap> {
+        let none = || io::Error::other("there is no sandbox");
+        let inner = self.inner.as_ref().ok_or_else(none)?;
+        let Layers::Some(standing) = self.layers() else { return Err(none()) };
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&fence.temporary)?;
+        let temporary = match standing.around {
+            Around::Bubblewrap => PathBuf::from("/tmp"),
+            Around::Nothing => fence.temporary.clone(),
+        };
+        let mut words: Vec<OsString> = vec![inner.helper.clone().into(), HELPER.into(), SUPERVISE.into(), "--".into()];
+        words.extend(self::words(standing.around, &inner.helper, fence).ok_or_else(none)?);
+        words.push("--".into());
+        Ok(Wrap { words, temporary })
+    }
+}
+
+/// What stands before a command to put a fence around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrap {
+    words: Vec<OsString>,
+    /// Where the command finds room for what does not last.
+    temporary: PathBuf,
+}
+
+impl Wrap {
+    /// This program inside of the fence; arguments, folder and streams are to be added.
+    pub fn command(&self, program: &OsStr) -> Command {
+        let mut command = Command::new(self.words.first().map_or(program, OsString::as_os_str));
+        command.args(self.words.iter().skip(1)).arg(program);
+        command
+    }
+
+    /// Where things that do not last are kept, as variables of the environment.
+    pub fn environment(&self) -> [(&'static str, PathBuf); 3] {
+        let at = |name: &str| self.temporary.join(name);
+        [("TMPDIR", self.temporary.clone()), ("XDG_CACHE_HOME", at(".cache")), ("npm_config_cache", at(".npm"))]
+    }
+}
+
+/// A new file beside the one of this name.
+fn tempfile_in(folder: &Path, name: &str) -> io::Result<(std::fs::File, PathBuf)> {
+    let path = folder.join(format!("{name}.{}", uuid::Uuid::now_v7()));
+    Ok((std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?, path))
+}
+
+/// The helper with its plan, and what stands around it.
+fn words(around: Around, helper: &Path, fence: &Fence) -> Option<Vec<OsString>> {
+    let plan = serde_json::to_string(&Plan { fence: fence.clone(), around }).ok()?;
+    let mut words = match around {
+        Around::Bubblewrap => {
+            let first = std::iter::once(bubblewrap::find()?.into_os_string());
+            first.chain(bubblewrap::arguments(fence, helper)).collect()
+        }
+        Around::Nothing => Vec::new(),
+    };
+    words.extend([helper.into(), HELPER.into(), plan.into()]);
+    Some(words)
+}

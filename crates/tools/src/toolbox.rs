@@ -1,0 +1,163 @@
+//! The tools of an agent, with what surrounds them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gander_domain::{ToolCall, ToolCallId, ToolResult, ToolSpec};
+use serde_json::Value;
+
+use crate::output::bounded;
+use crate::protected::Protected;
+use crate::sandbox::{Network, Sandbox};
+use crate::{
+    Environment, Guard, Limits, Redactor, Sketch, Tool, ToolContext, ToolError, Workspace, arguments, blocking, builtin,
+};
+
+/// The tools of an agent. Adding one: a file beside this one, and a line in [`Toolbox::builtin`].
+pub struct Toolbox {
+    tools: Vec<Box<dyn Tool>>,
+    specs: Arc<[ToolSpec]>,
+    limits: Limits,
+    redactor: Redactor,
+    sandbox: Sandbox,
+    protected: Protected,
+}
+
+/// What surrounds the built-in tools: the server knows, the tools must not look.
+#[derive(Clone, Default)]
+pub struct Surroundings {
+    /// The environment of commands.
+    pub environment: Environment,
+    /// Which addresses may be fetched.
+    pub guard: Guard,
+    /// Hides secrets in everything a tool says.
+    pub redactor: Redactor,
+    /// Puts fences around commands.
+    pub sandbox: Sandbox,
+    /// Whether commands find the network without asking for it.
+    pub network: Network,
+    /// Keeps files that make something run as they are.
+    pub protected: Protected,
+}
+
+impl Toolbox {
+    /// Read, write, edit, list, grep, shell, fetch and plan, in bare surroundings.
+    pub fn builtin(limits: Limits) -> Self {
+        Self::within(limits, Surroundings::default())
+    }
+
+    /// The same, told about the environment, reachable peers and known secrets.
+    pub fn within(limits: Limits, surroundings: Surroundings) -> Self {
+        let Surroundings { environment, guard, redactor, sandbox, network, protected } = surroundings;
+        let shell = builtin::shell::Shell {
+            limits,
+            environment,
+            redactor: redactor.clone(),
+            sandbox: sandbox.clone(),
+            network,
+        };
+        let (blocking, lock) = (blocking::BlockingPool::default(), builtin::change::WriteLock::default());
+        let tools: Vec<Box<dyn Tool>> = vec![
+            Box::new(builtin::read::Read { limits }),
+            Box::new(builtin::write::Write { limits, blocking: blocking.clone(), lock: lock.clone() }),
+            Box::new(builtin::edit::Edit { limits, blocking: blocking.clone(), lock }),
+            Box::new(builtin::list::List { limits }),
+            Box::new(builtin::grep::Grep { limits }),
+            Box::new(shell),
+            Box::new(builtin::fetch::Fetch { limits, guard, blocking }),
+            Box::new(builtin::plan::SetPlan),
+        ];
+        let specs = tools.iter().map(|tool| tool.spec()).collect();
+        Self { tools, specs, limits, redactor, sandbox, protected }
+    }
+
+    /// The same with one tool more.
+    #[must_use]
+    pub fn with(mut self, tool: Box<dyn Tool>) -> Self {
+        self.specs = self.specs.iter().cloned().chain([tool.spec()]).collect();
+        self.tools.push(tool);
+        self
+    }
+
+    /// True if its commands run inside of a fence.
+    pub fn is_fenced(&self) -> bool {
+        self.sandbox.is_in_force()
+    }
+
+    /// Keeps files that make something run as they are.
+    pub fn protected(&self) -> &Protected {
+        &self.protected
+    }
+
+    /// The folders that its commands may write.
+    pub fn writable(&self, workspace: &Workspace) -> Vec<PathBuf> {
+        self.sandbox.lent(&workspace.folders())
+    }
+
+    /// What the files of a workspace hold against a call that nobody would be asked about otherwise.
+    pub fn objection(&self, call: &ToolCall, workspace: &Workspace) -> Option<String> {
+        self.tool(&call.name).ok()?.objection(&call.arguments, workspace)
+    }
+
+    /// The tools as a model sees them.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        self.specs.clone()
+    }
+
+    /// Checks name and arguments and describes the call for people and policies.
+    ///
+    /// An error is what the model is told instead: such a call never runs.
+    pub fn describe(
+        &self,
+        id: ToolCallId,
+        name: &str,
+        arguments: Value,
+        workspace: &Workspace,
+    ) -> Result<ToolCall, ToolResult> {
+        self.sketch(name, &arguments, workspace)
+            .map(|sketch| ToolCall {
+                id,
+                name: name.to_owned(),
+                title: sketch.title,
+                kind: sketch.kind,
+                arguments,
+                locations: sketch.locations,
+                idempotent: sketch.idempotent,
+            })
+            .map_err(|error| self.told(error.into()))
+    }
+
+    /// Runs a call that was described before and may run now. Its arguments are checked again.
+    pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
+        let result = match self.tool(&call.name) {
+            Ok(tool) => tool.run(call, context).await.unwrap_or_else(ToolResult::from),
+            Err(error) => error.into(),
+        };
+        self.told(result)
+    }
+
+    fn sketch(&self, name: &str, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+        let tool = self.tool(name)?;
+        arguments::within(arguments, self.limits.arguments)?;
+        tool.sketch(arguments, workspace)
+    }
+
+    fn tool(&self, name: &str) -> Result<&dyn Tool, ToolError> {
+        let position = self.specs.iter().position(|spec| spec.name == name);
+        position.map(|at| &*self.tools[at]).ok_or_else(|| {
+            let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+            ToolError::failed(format!("no such tool: {name:?} (there are: {})", known.join(", ")))
+        })
+    }
+
+    /// What somebody else's tool gave, as the built-in ones give theirs: without secrets, and not too long. Secrets are
+    /// hidden first, for half of one would not be known.
+    pub fn lent(&self, result: ToolResult) -> ToolResult {
+        bounded(self.told(result), &self.limits)
+    }
+
+    fn told(&self, mut result: ToolResult) -> ToolResult {
+        self.redactor.result(&mut result);
+        result
+    }
+}

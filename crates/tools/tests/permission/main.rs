@@ -1,0 +1,90 @@
+//! Who may run what unasked: the corpora of shell lines, grants, rules, protected files and the order of verdicts.
+#![allow(clippy::unwrap_used)]
+
+mod grants;
+mod paths;
+mod policies;
+mod property;
+mod shell;
+
+use std::path::PathBuf;
+
+use gander_domain::{Location, Policy, ToolCall, ToolCallId, ToolKind};
+use gander_tools::permission::{Asked, Grant, Place, Rule, Verdict, decide};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const ROOT: &str = "/ws";
+
+fn place() -> Place {
+    Place { root: PathBuf::from(ROOT), extra: vec![PathBuf::from("/lib")], fenced: true, objection: None }
+}
+
+fn call(name: &str, arguments: Value, paths: &[&str]) -> ToolCall {
+    let locations = paths.iter().map(|path| Location { path: (*path).to_owned(), line: None });
+    ToolCall {
+        id: ToolCallId::new(Uuid::from_u128(7)),
+        name: name.to_owned(),
+        title: format!("{name} {arguments}"),
+        kind: ToolKind::Other,
+        arguments,
+        locations: locations.collect(),
+        idempotent: false,
+    }
+}
+
+fn shell(line: &str) -> ToolCall {
+    call("shell", json!({"command": line}), &[])
+}
+
+fn write(path: &str) -> ToolCall {
+    call("write", json!({"path": path, "content": "x"}), &[path])
+}
+
+fn read(path: &str) -> ToolCall {
+    call("read", json!({"path": path}), &[path])
+}
+
+fn fetch(url: &str) -> ToolCall {
+    call("fetch", json!({"url": url}), &[])
+}
+
+fn rule(text: &str) -> Rule {
+    #[derive(serde::Deserialize)]
+    struct Config {
+        rule: Rule,
+    }
+    toml::from_str::<Config>(&format!("rule = {text}")).unwrap().rule
+}
+
+fn verdict(policy: Policy, call: &ToolCall) -> Verdict {
+    decide(policy, &[], &[], call, &place())
+}
+
+fn ruled(policy: Policy, rules: &[&str], call: &ToolCall) -> &'static str {
+    let rules: Vec<Rule> = rules.iter().map(|text| rule(text)).collect();
+    word(&decide(policy, &rules, &[], call, &place()))
+}
+
+fn granted(grants: &[Grant], call: &ToolCall) -> &'static str {
+    word(&decide(Policy::Ask, &[], grants, call, &place()))
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow { .. } => "allow",
+        Verdict::Ask(_) => "ask",
+        Verdict::Deny { .. } => "deny",
+    }
+}
+
+fn asked(policy: Policy, call: &ToolCall) -> Asked {
+    match verdict(policy, call) {
+        Verdict::Ask(asked) => asked,
+        other @ (Verdict::Allow { .. } | Verdict::Deny { .. }) => panic!("not asked: {other:?}"),
+    }
+}
+
+fn always(call: &ToolCall) -> Grant {
+    asked(Policy::Ask, call).grant.unwrap()
+}

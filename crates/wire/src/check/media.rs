@@ -1,0 +1,176 @@
+//! Pictures, sounds and files inside messages: the same limits at every protocol, each of which words the refusal in its
+//! own form.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gander_domain::Part;
+
+use super::pixels;
+
+/// The largest picture, sound or file in a message in bytes, decoded.
+pub const MAX_MEDIA_BYTES: usize = 10 * 1024 * 1024;
+
+/// The largest picture in pixels. Whoever shows or reads it unpacks it to four bytes for each.
+pub const MAX_PIXELS: u64 = 50_000_000;
+
+/// Types of pictures that are known by their first bytes, which are those that models see.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Why content is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadMedia {
+    /// Too many bytes.
+    #[error("content is larger than {MAX_MEDIA_BYTES} bytes")]
+    TooLarge,
+    /// Its data cannot be decoded.
+    #[error("content is not base64: {0}")]
+    NotBase64(String),
+    /// Its bytes are something else than its type says.
+    #[error("content is not of the type it claims to be: {0}")]
+    OtherType(String),
+    /// Small in bytes and huge once unpacked.
+    #[error("picture has more than {MAX_PIXELS} pixels: {0} x {1}")]
+    TooManyPixels(u32, u32),
+    /// The agent has no use for it.
+    #[error("content type is not supported by this agent: {0}")]
+    Unsupported(String),
+}
+
+/// Checks a part that somebody sent: how large it is, and whether it is what it claims to be.
+pub fn media(part: &Part) -> Result<(), BadMedia> {
+    match part {
+        Part::Image { mime, data, .. } => picture(mime, &decoded(data)?),
+        Part::Audio { mime, data } if !is_in(mime, "audio") => {
+            decoded(data)?;
+            Err(BadMedia::OtherType(mime.clone()))
+        }
+        Part::Audio { data, .. } => decoded(data).map(drop),
+        Part::Resource { mime, blob: Some(blob), .. } => picture(mime.as_deref().unwrap_or_default(), &decoded(blob)?),
+        Part::Text { .. }
+        | Part::Thought { .. }
+        | Part::Link { .. }
+        | Part::Resource { blob: None, .. }
+        | Part::ToolUse { .. }
+        | Part::ToolResult { .. }
+        | Part::Unknown(_) => Ok(()),
+    }
+}
+
+/// Checks a part of a prompt for an agent that takes these media types, such as `image/*`.
+pub fn media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
+    match part {
+        Part::Image { mime, .. } if !takes_any(takes, "image") || !PICTURES.contains(&normalised(mime).as_str()) => {
+            Err(BadMedia::Unsupported(mime.clone()))
+        }
+        Part::Audio { mime, .. } if !takes_any(takes, "audio") => Err(BadMedia::Unsupported(mime.clone())),
+        Part::Image { .. }
+        | Part::Audio { .. }
+        | Part::Text { .. }
+        | Part::Thought { .. }
+        | Part::Link { .. }
+        | Part::Resource { .. }
+        | Part::ToolUse { .. }
+        | Part::ToolResult { .. }
+        | Part::Unknown(_) => media(part),
+    }
+}
+
+/// True if an agent that takes these types takes any of this family, such as `audio`.
+pub fn takes_any(takes: &[String], family: &str) -> bool {
+    takes.iter().any(|mode| mode == "*/*" || is_in(mode, family))
+}
+
+/// A media type without parameters, as providers of models spell it.
+pub(crate) fn normalised(mime: &str) -> String {
+    let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if mime == "image/jpg" { "image/jpeg".to_owned() } else { mime }
+}
+
+fn is_in(mime: &str, family: &str) -> bool {
+    mime.split_once('/').is_some_and(|(found, _)| found.eq_ignore_ascii_case(family))
+}
+
+/// What claims to be a picture of a known type is one; of others nobody here can tell.
+fn picture(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
+    let mime = normalised(mime);
+    let found = picture_type(bytes);
+    if PICTURES.contains(&mime.as_str()) && found != Some(mime.as_str()) {
+        return Err(BadMedia::OtherType(mime));
+    }
+    match found.and_then(|found| pixels::size(found, bytes)) {
+        Some((width, height)) if u64::from(width) * u64::from(height) > MAX_PIXELS => {
+            Err(BadMedia::TooManyPixels(width, height))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn decoded(data: &str) -> Result<Vec<u8>, BadMedia> {
+    if data.len() > MAX_MEDIA_BYTES.div_ceil(3) * 4 {
+        return Err(BadMedia::TooLarge);
+    }
+    STANDARD.decode(data).map_err(|error| BadMedia::NotBase64(error.to_string()))
+}
+
+/// What the first bytes say, whatever the sender says.
+pub(crate) fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(mime: &str, bytes: &[u8]) -> Part {
+        Part::Image { mime: mime.to_owned(), data: STANDARD.encode(bytes), uri: None }
+    }
+
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        [&b"\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR"[..], &width.to_be_bytes(), &height.to_be_bytes(), &[8, 6, 0, 0, 0]]
+            .concat()
+    }
+
+    #[test]
+    fn a_picture_is_of_its_type_and_of_a_size() {
+        assert_eq!(media(&image("image/png", &png(5_000, 10_000))), Ok(()));
+        assert_eq!(media(&image("image/png", &png(50_000, 50_000))), Err(BadMedia::TooManyPixels(50_000, 50_000)));
+        assert_eq!(media(&image("image/png", b"PK\x03\x04")), Err(BadMedia::OtherType("image/png".to_owned())));
+        assert_eq!(media(&image("image/jpeg", &png(1, 1))), Err(BadMedia::OtherType("image/jpeg".to_owned())));
+        assert_eq!(media(&image("image/svg+xml", b"<svg/>")), Ok(()));
+        // A type that says nothing hides no size.
+        let hidden = media(&image("image/x", &png(50_000, 50_000)));
+        assert_eq!(hidden, Err(BadMedia::TooManyPixels(50_000, 50_000)));
+    }
+
+    #[test]
+    fn bytes_are_counted_wherever_they_stand() {
+        let data = STANDARD.encode(vec![0; MAX_MEDIA_BYTES + 3]);
+        let (mime, uri) = ("audio/wav".to_owned(), "x".to_owned());
+        let blob = Part::Resource { uri, mime: None, text: None, blob: Some(data.clone()) };
+        for part in [Part::Audio { mime, data: data.clone() }, blob] {
+            assert_eq!(media(&part), Err(BadMedia::TooLarge));
+        }
+        let full = STANDARD.encode(vec![0; MAX_MEDIA_BYTES]);
+        assert_eq!(media(&Part::Audio { mime: "audio/wav".to_owned(), data: full }), Ok(()));
+    }
+
+    #[test]
+    fn an_agent_hears_and_sees_what_it_says_it_does() {
+        let sound = Part::Audio { mime: "audio/wav".to_owned(), data: String::new() };
+        let takes = |types: &[&str]| types.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>();
+        let refused = Err(BadMedia::Unsupported("audio/wav".to_owned()));
+        assert_eq!(media_for(&sound, &takes(&["text/plain", "image/*"])), refused);
+        assert_eq!(media_for(&sound, &takes(&["*/*"])), Ok(()));
+        assert_eq!(media_for(&sound, &takes(&["audio/mpeg"])), Ok(()));
+        assert!(media_for(&image("image/png", &png(1, 1)), &takes(&["text/plain"])).is_err());
+        let drawing = image("image/svg+xml", b"<svg/>");
+        let refused = Err(BadMedia::Unsupported("image/svg+xml".to_owned()));
+        assert_eq!(media_for(&drawing, &takes(&["*/*"])), refused, "no model sees it");
+    }
+}

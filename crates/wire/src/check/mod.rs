@@ -1,0 +1,33 @@
+//! What no protocol lets in, whatever it calls it.
+
+mod media;
+mod pixels;
+
+use serde_json::Value;
+
+pub(crate) use media::normalised;
+pub use media::{BadMedia, MAX_MEDIA_BYTES, MAX_PIXELS, media, media_for, takes_any};
+
+/// The first second of the year 1, and the last one of the year 9999.
+const AGE: std::ops::RangeInclusive<f64> = -62_135_596_800.0..=253_402_300_799.0;
+
+/// True if a text or a name inside holds NUL, which not every store can keep.
+pub fn holds_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(holds_nul),
+        Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\0') || holds_nul(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// True if seconds since 1970 are a time that a calendar has.
+pub fn is_a_time(seconds: f64) -> bool {
+    AGE.contains(&seconds)
+}
+
+/// True if a link leads to the web. Files of this machine and other schemes are no client's to name in a prompt.
+pub fn is_web_link(uri: &str) -> bool {
+    let scheme = uri.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https"))
+}
