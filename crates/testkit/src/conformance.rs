@@ -60,8 +60,11 @@ impl Witness {
     pub fn of(protocol: &'static str) -> Self {
         let (program, thread) = (program(), std::thread::current());
         let test = match thread.name() {
-            Some(name) if name != "main" && !name.starts_with("tokio") => format!("{program}::{name}"),
-            Some(_) | None => program.clone(),
+            Some("main") | None => program.clone(),
+            Some(name) if name.starts_with("tokio") => program.clone(),
+            // Modules tell which test it is; the binary that holds them is how cargo links it.
+            Some(name) if name.contains("::") => name.to_owned(),
+            Some(name) => format!("{program}::{name}"),
         };
         let folder = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty());
         let file = folder.map(|folder| PathBuf::from(folder).join(format!("{program}-{}.jsonl", std::process::id())));

@@ -26,7 +26,7 @@ use opened::Opened;
 use tree::Tree;
 
 const HOSTILE: [(&str, &str); 7] = [
-    ("bypass", include_str!("../../../tools/tests/permission/bypass.txt")),
+    ("bypass", include_str!("../../../tools/tests/tools/permission/bypass.txt")),
     ("programs", include_str!("lines/programs.txt")),
     ("git", include_str!("lines/git.txt")),
     ("search", include_str!("lines/search.txt")),
@@ -35,7 +35,7 @@ const HOSTILE: [(&str, &str); 7] = [
     ("forms", include_str!("lines/forms.txt")),
 ];
 
-const PLAIN: &str = include_str!("../../../tools/tests/permission/plain.txt");
+const PLAIN: &str = include_str!("../../../tools/tests/tools/permission/plain.txt");
 const EVERYDAY: &str = include_str!("lines/everyday.txt");
 
 /// Lines that are run as one, which is what costs time. One by one again if something happened.

@@ -1,0 +1,257 @@
+//! The real tools and permissions behind the driver's judge.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use gander_agent::driver::{Grants, Guest, Hands, Workbench};
+use gander_agent::modes::Library;
+use gander_agent::native_toolbox;
+use gander_agent::turn::{Judge, Judgement};
+use gander_domain::{
+    ChoiceKind, Ids, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
+};
+use gander_tools::{FileAccess, Limits, LocalHost, Signal, Surroundings};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::driver::bench::answer;
+
+struct Count(u128);
+
+impl Ids for Count {
+    fn next_id(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid::from_u128(self.0)
+    }
+}
+
+fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
+    let toolbox = Arc::new(native_toolbox(Limits::default(), Surroundings::default(), vec![]));
+    let modes = Library::built_in().agents()[0].modes.clone();
+    let mode = modes.into_iter().find(|known| known.id == mode).unwrap();
+    let workspace = Arc::new(FileAccess::default().open(folder.path(), &[]).unwrap());
+    Workbench {
+        mode: Mutex::new(mode),
+        servers: Arc::default(),
+        host: Arc::new(LocalHost::new(workspace.clone(), 1 << 20)),
+        toolbox,
+        workspace,
+        rules: Arc::new([]),
+        grants: Arc::new(Grants::default()),
+        guests: Vec::new(),
+        office: None,
+        policy: Mutex::new(Policy::Ask),
+        approved: Mutex::default(),
+        plan: Mutex::default(),
+    }
+}
+
+fn judge(bench: &Workbench, policy: Policy, name: &str, arguments: &Value) -> Judgement {
+    bench.judge(policy, ToolCallId::new(Uuid::from_u128(1)), name, arguments, &mut Count(1))
+}
+
+fn asked(judgement: Judgement) -> (ToolCall, Question) {
+    let Judgement::Ask(call, question) = judgement else { panic!("not asked: {judgement:?}") };
+    (call, question)
+}
+
+#[test]
+fn policies_and_modes_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let assistant = bench(&folder, "assistant");
+    let write = json!({"path": "a.txt", "content": "one"});
+    let read = json!({"path": "a.txt"});
+    assert!(matches!(judge(&assistant, Policy::Ask, "read", &read), Judgement::Run(_)));
+    assert!(matches!(judge(&assistant, Policy::Ask, "write", &write), Judgement::Ask(..)));
+    assert!(matches!(judge(&assistant, Policy::Auto, "write", &write), Judgement::Run(_)));
+    assert!(matches!(judge(&assistant, Policy::ReadOnly, "write", &write), Judgement::Refuse(..)));
+    assert!(matches!(judge(&assistant, Policy::Auto, "write", &json!({"file": 1})), Judgement::Bad(_)));
+    assert!(matches!(judge(&assistant, Policy::Auto, "unheard_of", &json!({})), Judgement::Bad(_)));
+    let planner = bench(&folder, "planner");
+    assert!(matches!(judge(&planner, Policy::Auto, "write", &write), Judgement::Bad(_)));
+    assert!(matches!(judge(&planner, Policy::Auto, "read", &read), Judgement::Run(_)));
+}
+
+#[test]
+fn always_and_never_are_written_down_as_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str| json!({"path": path, "content": "one"});
+    let chosen = |kind| answer(Reply::Chosen { choice: "x".into(), kind });
+    let bench = bench(&folder, "assistant");
+    let (call, question) = asked(judge(&bench, Policy::Ask, "write", &write("a.txt")));
+    bench.learn(&call, &question, &chosen(ChoiceKind::AllowOnce));
+    asked(judge(&bench, Policy::Ask, "write", &write("a.txt")));
+    bench.learn(
+        &call,
+        &Question { fingerprint: Some("of another".into()), ..question.clone() },
+        &chosen(ChoiceKind::AllowAlways),
+    );
+    asked(judge(&bench, Policy::Ask, "write", &write("a.txt")));
+    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(judge(&bench, Policy::Ask, "write", &write("a.txt")), Judgement::Run(_)));
+    let (call, question) = asked(judge(&bench, Policy::Ask, "write", &write("b.txt")));
+    bench.learn(&call, &question, &chosen(ChoiceKind::RejectAlways));
+    assert!(matches!(judge(&bench, Policy::Auto, "write", &write("b.txt")), Judgement::Refuse(..)));
+    assert_eq!(bench.grants.grants().len(), 2);
+}
+
+#[tokio::test]
+async fn it_runs_what_it_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    let arguments = json!({"path": "a.txt", "content": "one"});
+    let Judgement::Run(call) = judge(&bench, Policy::Auto, "write", &arguments) else { panic!("not allowed") };
+    let (signals, _heard) = mpsc::channel(8);
+    let result = bench.run(&call, signals, CancellationToken::new()).await;
+    assert_eq!(result.end, ToolEnd::Completed);
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one");
+}
+
+/// A guest that tells more than it should.
+struct Gossip;
+
+#[async_trait]
+impl Guest for Gossip {
+    fn specs(&self) -> Vec<ToolSpec> {
+        vec![ToolSpec { name: "gossip".into(), description: "Talks".into(), schema: json!({"type": "object"}) }]
+    }
+
+    fn needed(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
+        let (name, title, arguments) = (name.to_owned(), "Talk".to_owned(), arguments.clone());
+        let kind = ToolKind::Read;
+        Some(Ok(ToolCall { id, name, title, kind, arguments, locations: Vec::new(), idempotent: true }))
+    }
+
+    async fn run(&self, _: &ToolCall, _: &mpsc::Sender<Signal>, _: &CancellationToken) -> Option<ToolResult> {
+        let text = format!("sk-{} {}", "a1".repeat(16), "x".repeat(1 << 20));
+        Some(ToolResult::text(ToolEnd::Completed, text))
+    }
+}
+
+#[tokio::test]
+async fn what_a_guest_says_is_bounded_and_without_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = Workbench { guests: vec![Arc::new(Gossip)], ..bench(&folder, "assistant") };
+    let call = Gossip.describe(ToolCallId::new(Uuid::from_u128(1)), "gossip", &json!({})).unwrap().unwrap();
+    let (signals, _heard) = mpsc::channel(8);
+    let result = bench.run(&call, signals, CancellationToken::new()).await;
+    let most = "x".repeat(Limits::default().result - "[redacted] ".len());
+    let text = format!("[redacted] {most}\n[the rest is left out]");
+    assert_eq!(result, ToolResult::text(ToolEnd::Completed, text));
+}
+
+const PACKAGE: &str =
+    r#"{"name":"a","dependencies":{"x":"1"},"sXcriYpts":{"postinstall":"evil"},"scripts":{"test":"jest"}}"#;
+
+fn call_with(bench: &Workbench, number: u128, name: &str, arguments: &Value) -> Judgement {
+    bench.judge(Policy::AutoEdit, ToolCallId::new(Uuid::from_u128(number)), name, arguments, &mut Count(9))
+}
+
+async fn end_of(bench: &Workbench, call: &ToolCall) -> ToolEnd {
+    let (signals, _heard) = mpsc::channel(8);
+    bench.run(call, signals, CancellationToken::new()).await.end
+}
+
+#[test]
+fn under_auto_edit_only_the_scripts_of_a_package_are_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    std::fs::write(folder.path().join("package.json"), PACKAGE).unwrap();
+    std::fs::write(folder.path().join("sub/pyproject.toml"), "[project]\nname = 'a'\n").unwrap();
+    let runs =
+        |name: &str, arguments: Value| matches!(judge(&bench, Policy::AutoEdit, name, &arguments), Judgement::Run(_));
+    let write = |path: &str, content: &str| runs("write", json!({"path": path, "content": content}));
+    let edit = |path: &str, old: &str, new: &str| runs("edit", json!({"path": path, "old": old, "new": new}));
+    assert!(edit("package.json", r#""x":"1""#, r#""x":"2""#));
+    assert!(write("package.json", &PACKAGE.replace(r#""name":"a""#, r#""name":"b""#)));
+    assert!(write("new/package.json", r#"{"name":"new"}"#));
+    assert!(edit("sub/pyproject.toml", "'a'", "'b'"));
+    assert!(write("src/main.rs", "fn main() {}"));
+    assert!(!edit("package.json", "jest", "evil"), "another script");
+    assert!(!edit("package.json", r#""scripts""#, r#""scrapts""#), "no scripts any more");
+    assert!(!edit("package.json", "sXcriYpts", "scripts"), "a key that becomes the scripts");
+    assert!(!edit("package.json", r#""name":"a""#, r#""packageManager":"evil""#));
+    assert!(!edit("package.json", "not there", "x"), "an editor may hold another text");
+    assert!(!edit("package.json", "{", "{ not json"), "nobody knows what another reader makes of it");
+    assert!(!write("package.json", r#"{"name":"a","scripts":{"test":"evil"}}"#));
+    assert!(!write("PACKAGE.JSON", r#"{"scripts":{"test":"evil"}}"#));
+    assert!(!write("new/package.json", r#"{"scripts":{"postinstall":"evil"}}"#));
+    assert!(!write("composer.json", r#"{"scripts":{"post-install-cmd":"evil"}}"#));
+    assert!(!write("sub/pyproject.toml", "[project]\nname = 'a'\n[tool.poe.tasks]\nx = 'evil'\n"));
+    assert!(!write("deno.json", r#"{"tasks":{"x":"evil"}}"#));
+}
+
+/// Each alone leaves the scripts as they are, and both are decided about before either runs.
+#[tokio::test]
+async fn changes_that_make_scripts_only_together_are_not_made_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    let path = folder.path().join("package.json");
+    std::fs::write(&path, PACKAGE).unwrap();
+    let edit = |old: &str, new: &str| json!({"path": "package.json", "old": old, "new": new});
+    let (first, second) = (edit("sXcriYpts", "scriYpts"), edit("iYpts", "ipts"));
+    let (Judgement::Run(first), Judgement::Run(_)) =
+        (call_with(&bench, 1, "edit", &first), call_with(&bench, 2, "edit", &edit("sXcriYpts", "sXcripts")))
+    else {
+        panic!("each alone changes nothing that runs")
+    };
+    let Judgement::Run(second) = call_with(&bench, 3, "edit", &second) else { panic!("it changes nothing that runs") };
+    assert_eq!(end_of(&bench, &first).await, ToolEnd::Completed);
+    assert_eq!(end_of(&bench, &second).await, ToolEnd::Failed, "together they do");
+    assert!(std::fs::read_to_string(&path).unwrap().contains("scriYpts"));
+    // Asked about again, and allowed, it is made.
+    let (call, question) = asked(call_with(&bench, 4, "edit", &second.arguments));
+    bench.learn(&call, &question, &answer(Reply::Chosen { choice: "x".into(), kind: ChoiceKind::AllowOnce }));
+    assert_eq!(end_of(&bench, &call).await, ToolEnd::Completed);
+}
+
+#[test]
+fn who_allowed_changes_of_a_package_did_not_allow_those_of_its_scripts() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    std::fs::write(folder.path().join("package.json"), PACKAGE).unwrap();
+    let chosen = |kind| answer(Reply::Chosen { choice: "x".into(), kind });
+    let edit = |old: &str, new: &str| json!({"path": "package.json", "old": old, "new": new});
+    let (call, question) = asked(judge(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"2""#)));
+    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(judge(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"3""#)), Judgement::Run(_)));
+    let (call, question) = asked(judge(&bench, Policy::Ask, "edit", &edit("jest", "other")));
+    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(judge(&bench, Policy::Ask, "edit", &edit("jest", "other")), Judgement::Run(_)));
+    asked(judge(&bench, Policy::Ask, "edit", &edit("jest", "evil")));
+    // A no to the file is a no to its scripts.
+    let (call, question) = asked(judge(&bench, Policy::Ask, "write", &json!({"path": "deno.json", "content": "{}"})));
+    bench.learn(&call, &question, &chosen(ChoiceKind::RejectAlways));
+    let scripts = json!({"path": "deno.json", "content": r#"{"tasks":{"x":"y"}}"#});
+    assert!(matches!(judge(&bench, Policy::Auto, "write", &scripts), Judgement::Refuse(..)));
+}
+
+#[tokio::test]
+async fn a_repository_in_a_folder_of_any_name_is_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = bench(&folder, "assistant");
+    let write = |path: &str| json!({"path": path, "content": "x"});
+    let mut calls = Vec::new();
+    for (number, path) in (1..).zip(["bare/config", "bare/HEAD", "bare/objects/x", "bare/refs/x"]) {
+        let Judgement::Run(call) = call_with(&bench, number, "write", &write(path)) else { panic!("asked: {path}") };
+        calls.push(call);
+    }
+    let ends = futures::future::join_all(calls.iter().map(|call| end_of(&bench, call))).await;
+    assert_eq!(ends.iter().filter(|end| **end == ToolEnd::Failed).count(), 1, "the one that makes it a repository");
+    std::fs::write(folder.path().join("bare/HEAD"), "ref: refs/heads/main").unwrap();
+    for name in ["objects", "refs"] {
+        std::fs::create_dir_all(folder.path().join("bare").join(name)).unwrap();
+    }
+    for path in ["bare/hooks/pre-commit", "bare/config", "bare/info/attributes"] {
+        asked(call_with(&bench, 9, "write", &write(path)));
+    }
+    assert!(matches!(call_with(&bench, 9, "write", &write("bare/description")), Judgement::Run(_)));
+}

@@ -1,0 +1,5 @@
+//! The native agent: the turn machine, its driver and recipes.
+
+mod driver;
+mod recipe;
+mod turn;

@@ -1,0 +1,169 @@
+//! Dialects and version 2 at the real binary: forced by flag and address, found by behaviour, kept across a kill.
+
+use anyhow::{Context, ensure};
+use gander_testkit::harness::{Agent, Background, Launch, data, workspace};
+use serde_json::{Value, json};
+
+use crate::acp_net::house::House;
+use crate::acp_net::http::{Answer, Door};
+use crate::acp_net::socket::Socket;
+
+/// A client of paper 000: it knows one id, and reads the answer where it asked.
+struct Goosed {
+    door: Door,
+    session: String,
+}
+
+impl Goosed {
+    async fn begin(door: &Door, params: Value) -> anyhow::Result<(Self, Value)> {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+        let answer = door.post(&[], hello.to_string().as_bytes()).await?;
+        ensure!(answer.status == 200, "{answer:?}");
+        let session = answer.header("acp-session-id").context("no session")?.to_owned();
+        Ok((Self { door: door.clone(), session }, answer.json()))
+    }
+
+    async fn post(&self, message: Value) -> anyhow::Result<Answer> {
+        self.door.post(&[("Acp-Session-Id", &self.session)], message.to_string().as_bytes()).await
+    }
+
+    async fn call(&self, method: &str, params: Value) -> anyhow::Result<Value> {
+        let answer = self.post(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await?;
+        ensure!(answer.status == 200, "{answer:?}");
+        Ok(answer.json())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn paper_000_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result<()> {
+    let house = House::with("GANDER_LOG", "info").await?;
+    let (mut client, hello) = Goosed::begin(&house.door, json!({})).await?;
+    let result = &hello["result"];
+    assert_eq!((&result["_session_id"], &result["protocol_version"]), (&json!(client.session), &json!("2024-11-05")));
+    ensure!(result["modes"]["available"].is_array() && result["config_options"].is_array(), "{hello}");
+    let ended = json!({"stop_reason": "end_turn"});
+    assert_eq!(turn(&client, json!({"prompt": "hello"})).await?, ended);
+    assert_eq!(turn(&client, json!({"text": "and again"})).await?, ended);
+    assert_eq!(client.call("cancel", json!({})).await?["result"], json!({}));
+    let mode = hello["result"]["modes"]["available"][1]["id"].clone();
+    assert_eq!(client.call("set_session_mode", json!({"mode_id": mode})).await?["result"], json!({}));
+    let cancel = client.post(json!({"jsonrpc": "2.0", "method": "cancel"})).await?;
+    assert_eq!((cancel.status, cancel.body.as_str()), (202, ""));
+    let fresh = client.call("new_session", json!({})).await?;
+    let second = fresh["result"]["session_id"].as_str().context("no second session")?.to_owned();
+    ensure!(second != client.session && fresh["result"]["modes"]["current_mode_id"].is_string(), "{fresh}");
+    let house = house.restart().await?;
+    client.door = house.door.clone();
+    assert_eq!(turn(&client, json!({"prompt": "after the kill"})).await?, ended);
+    let loaded = client.call("load_session", json!({"session_id": second})).await?;
+    ensure!(loaded["result"]["modes"].is_object(), "{loaded}");
+    let said = house.server.launch.export(&client.session).await?;
+    ensure!(format!("{said:?}").contains("after the kill"), "the prompt went elsewhere");
+    let other = Goosed { door: house.door.clone(), session: second };
+    assert_eq!(turn(&other, json!({"prompt": "by its own id"})).await?, ended);
+    let closed = house.door.send("DELETE", &[("Acp-Session-Id", &client.session)], b"").await?;
+    assert_eq!(closed.status, 202);
+    assert_eq!(turn(&client, json!({"prompt": "the session is still there"})).await?, ended);
+    let nobody = Goosed { door: house.door.clone(), session: "0199aaaa-0000-7000-8000-000000000000".to_owned() };
+    assert_eq!(nobody.post(json!({"jsonrpc": "2.0", "id": 1, "method": "prompt"})).await?.status, 404);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bare_request_tells_a_client_of_paper_000_that_introduced_itself_otherwise() -> anyhow::Result<()> {
+    let house = House::with("GANDER_LOG", "info").await?;
+    let (mut client, hello) = Goosed::begin(&house.door, json!({"protocolVersion": 1})).await?;
+    ensure!(hello["result"].get("_session_id").is_none(), "{hello}");
+    assert_eq!(turn(&client, json!({"prompt": "hello"})).await?, json!({"stop_reason": "end_turn"}));
+    client.door = house.restart().await?.door;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_forces_a_dialect_and_a_kill_changes_nothing() -> anyhow::Result<()> {
+    let mut house = House::with("GANDER_LOG", "info").await?;
+    let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
+    assert_eq!(house.door.at("?dialect=klingon").post(&[], hello).await?.status, 400);
+    assert_eq!(Socket::ask(&house.door.at("?dialect=klingon"), &[]).await?.head.split(' ').nth(1), Some("400"));
+    let connection = house.door.at("?dialect=aptove").connect().await?;
+    for restarts in 0..2 {
+        let headers = [("Acp-Connection-Id", connection.as_str())];
+        let mut own = house.door.events(&[&headers[..], &[("Last-Event-ID", "0")]].concat(), usize::MAX).await?;
+        let new = json!({"jsonrpc": "2.0", "id": restarts, "method": "session/new", "params": {"cwd": house.folder}});
+        assert_eq!(house.door.post(&headers, new.to_string().as_bytes()).await?.status, 202);
+        let answer = loop {
+            let message = own.next().await?.context("no answer")?.json();
+            if message["id"] == restarts {
+                break message;
+            }
+        };
+        ensure!(answer["result"]["config"].is_array() && answer["result"].get("configOptions").is_none(), "{answer}");
+        house = house.restart().await?;
+    }
+    let mut socket = Socket::open(&house.door.at("?x=1&dialect=aptove")).await?;
+    socket.send(&serde_json::from_slice(hello)?).await?;
+    socket.message().await?;
+    socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": house.folder}})).await?;
+    let answer = socket.message().await?;
+    ensure!(answer["result"]["config"].is_array(), "{answer}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_2_is_spoken_only_behind_its_switch_and_a_kill_changes_nothing() -> anyhow::Result<()> {
+    let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"}}}"#;
+    let off = House::with("GANDER_ACP_V2", "false").await?;
+    assert_eq!(off.door.post(&[], hello).await?.json()["result"]["protocolVersion"], 1);
+    let mut house = House::with("GANDER_ACP_V2", "true").await?;
+    let answer = house.door.post(&[], hello).await?;
+    assert_eq!(answer.json()["result"]["protocolVersion"], 2);
+    let connection = answer.header("acp-connection-id").context("no connection")?.to_owned();
+    let headers = [("Acp-Connection-Id", connection.as_str())];
+    let mut own = house.door.events(&headers, usize::MAX).await?;
+    let new = json!({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": house.folder}});
+    house.door.post(&headers, new.to_string().as_bytes()).await?;
+    let session = own.next().await?.context("no answer")?.json()["result"]["sessionId"].clone();
+    for id in 2..4 {
+        let prompt = [json!({"type": "text", "text": "hello"})];
+        let prompt = json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt",
+            "params": {"sessionId": session, "prompt": prompt}});
+        house.door.post(&headers, prompt.to_string().as_bytes()).await?;
+        let named = ("Acp-Session-Id", session.as_str().context("no id")?);
+        let mut stream = house.door.events(&[headers[0], named, ("Last-Event-ID", "1.1.0")], usize::MAX).await?;
+        ensure!(stream.status() == 200, "{}", stream.head);
+        let mut idle = 0;
+        while idle < id - 1 {
+            let message = stream.next().await?.context("the stream ended")?.json();
+            ensure!(message["result"].get("stopReason").is_none(), "{message}");
+            idle += i32::from(message["params"]["update"]["stopReason"] == "end_turn");
+        }
+        house = house.restart().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn flags_of_the_editor_s_command_choose_dialect_and_version() -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    let launch = Launch::demo(env!("CARGO_BIN_EXE_gander"), data(root.path())?);
+    let _background = Background(launch.data.clone());
+    let folder = workspace(root.path())?;
+    let mut agent: Agent = launch.editor(&["--dialect", "agentkit"]).await?;
+    let made = agent.client.call("session/new", json!({"cwd": folder, "metadata": {"branch": "main"}})).await?;
+    assert_eq!(made["session"]["metadata"], json!({"branch": "main"}));
+    let mut agent = launch.acp(&["--acp-v2"])?;
+    let params = json!({"protocolVersion": 2, "info": {"name": "c", "version": "1"}});
+    assert_eq!(agent.client.call("initialize", params).await?["protocolVersion"], 2);
+    let wrong = launch.run(&["acp", "--dialect", "klingon"]).await?;
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    ensure!(wrong.status.code() == Some(2) && said.contains("no such dialect"), "{said}");
+    Ok(())
+}
+
+/// A turn's answer, without what it used.
+async fn turn(client: &Goosed, params: Value) -> anyhow::Result<Value> {
+    let mut answer = client.call("prompt", params).await?;
+    let result = answer["result"].as_object_mut().with_context(|| "no result".to_owned())?;
+    result.remove("usage");
+    Ok(json!(result))
+}

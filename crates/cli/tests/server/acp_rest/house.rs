@@ -1,0 +1,49 @@
+//! A server with agents of known behaviour, a client for it, and a witness of everything that it answers.
+
+use std::sync::Mutex;
+
+use gander_testkit::conformance::Witness;
+use serde_json::{Value, json};
+
+use crate::acp_rest::witness;
+use crate::served::Heard;
+pub use crate::served::answer::{Answer, new, said};
+
+crate::served::house!(("GANDER_SERVER_CONFORMANCE_AGENTS", "true"), witnessed());
+
+impl House {
+    /// Asks until the run is in this state.
+    pub async fn until(&self, run: &Value, status: &str) -> Value {
+        let path = Self::path(run, "");
+        loop {
+            let now = self.get(&path).await.ok();
+            if now["status"] == status {
+                return now;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// The path of a run.
+    pub fn path(run: &Value, more: &str) -> String {
+        format!("/runs/{}{more}", run["run_id"].as_str().unwrap())
+    }
+}
+
+fn witnessed() -> Heard {
+    let witness = Mutex::new(Witness::of("acp_rest"));
+    Box::new(move |asked, answer| heard(&mut witness.lock().unwrap(), asked, answer))
+}
+
+fn heard(witness: &mut Witness, asked: &reqwest::Request, answer: &Answer) {
+    witness::heard(witness, asked.method().as_str(), asked.url().path(), answer.status, &answer.text);
+    let body = asked.body().and_then(|body| serde_json::from_slice::<Value>(body.as_bytes()?).ok());
+    if let Some(mode) = body.as_ref().and_then(|body| body["mode"].as_str()).filter(|_| answer.status < 300) {
+        witness.shows("mode", mode, "HTTP");
+    }
+}
+
+pub fn resume(text: &str, mode: &str) -> Value {
+    let message = json!({ "role": "user", "parts": [{ "content": text }], "created_at": null });
+    json!({ "mode": mode, "await_resume": { "type": "message", "message": message } })
+}

@@ -1,0 +1,13 @@
+//! The Agent Communication Protocol over HTTP: every route, event, state and error, against agents of known behaviour.
+
+#![allow(clippy::unwrap_used)]
+
+mod artifacts;
+mod errors;
+mod house;
+mod json;
+mod kill;
+mod routes;
+mod rows;
+mod sessions;
+mod witness;

@@ -1,0 +1,126 @@
+//! One session through every door at once: all see the same, the first answer counts, and each goes on where the last one was.
+
+#![allow(clippy::unwrap_used)]
+
+mod deltas;
+mod doors;
+pub mod events;
+mod media;
+mod titles;
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::Arc;
+
+use gander_domain::Event;
+use gander_testkit::harness::{Launch, Server, binary, script};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use doors::{Door, Place};
+
+/// What the agent says at the end of the run that everybody watches.
+const LAST: &str = "all done";
+
+async fn house() -> anyhow::Result<(tempfile::TempDir, Server, Place)> {
+    house_with("").await
+}
+
+/// With these settings in its file.
+async fn house_with(settings: &str) -> anyhow::Result<(tempfile::TempDir, Server, Place)> {
+    let root = tempfile::tempdir()?;
+    // The data directory is never a workspace: both lie side by side.
+    let data = root.path().join("data");
+    std::fs::create_dir_all(data.join("config/gander"))?;
+    // What may hold keys is its owner's alone to read.
+    let file = std::fs::File::options()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(data.join("config/gander/gander.toml"));
+    file?.write_all(settings.as_bytes())?;
+    let launch =
+        Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), data).with("GANDER_SERVER_FORWARD_RESOURCES", "true");
+    let server = launch.serve().await?;
+    let token = launch.stdout(&["token"]).await?.trim().to_owned();
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let place = Place::begin(&server, root.path(), token).await?;
+    Ok((root, server, place))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everybody_watches_one_run_and_the_first_answer_counts() -> anyhow::Result<()> {
+    let (_root, server, mut place) = house().await?;
+    let shell =
+        json!([{ "text": "first I look " }, { "tool": "shell", "args": { "command": "echo x >> ran; cat ran" } }]);
+    place.run = place.start(&script(&[shell, json!([{ "text": LAST, "chunks": 4 }])])).await?;
+    let place = Arc::new(place);
+
+    let (asked, mut told) = mpsc::channel(8);
+    let mut watching = JoinSet::new();
+    for door in doors::all() {
+        let (place, asked) = (Arc::clone(&place), asked.clone());
+        watching.spawn(async move { anyhow::Ok((door.name(), door.watch(&place, asked).await?)) });
+    }
+    drop(asked);
+    for _ in doors::all() {
+        told.recv().await.expect("every door tells the question");
+    }
+
+    let mut answering = JoinSet::new();
+    for door in doors::all() {
+        let place = Arc::clone(&place);
+        answering.spawn(async move { anyhow::Ok((door.name(), door.answer(&place).await?)) });
+    }
+    let mut taken = Vec::new();
+    while let Some(answer) = answering.join_next().await {
+        let (name, was_taken) = answer??;
+        taken.extend(was_taken.then_some(name));
+    }
+    while let Some(watched) = watching.join_next().await {
+        let (name, text) = watched??;
+        assert!(text.contains("first I look") && text.contains(LAST), "{name}: {text}");
+    }
+
+    let log = server.launch.export(&place.session).await?;
+    let answers = log.iter().filter(|entry| matches!(entry.event, Event::QuestionAnswered { .. })).count();
+    assert_eq!(answers, 1, "one answer counts");
+    // An editor is not told whether its answer counted; of the others no more than one is told so.
+    assert!(taken.len() <= 1, "{taken:?}");
+    let tool_ends = log.iter().filter(|entry| matches!(entry.event, Event::ToolDone { .. })).count();
+    assert_eq!(tool_ends, 1, "the tool ran once");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_door_goes_on_where_the_last_one_was() -> anyhow::Result<()> {
+    let (_root, _server, mut place) = house().await?;
+    place.run = place.start(&script(&[json!([{ "text": "begun" }])])).await?;
+    place.settled().await?;
+    let mut said = vec!["begun".to_owned()];
+    for door in doors::all() {
+        check(&*door, &place, &said).await?;
+        let answer = format!("answer through {}", door.name());
+        door.say(&place, &script(&[json!([{ "text": answer }])])).await?;
+        said.push(answer);
+    }
+    for door in doors::all() {
+        check(&*door, &place, &said).await?;
+    }
+    Ok(())
+}
+
+/// The door shows everything that was said, in order.
+async fn check(door: &dyn Door, place: &Place, said: &[String]) -> anyhow::Result<()> {
+    let history = door.history(place).await?;
+    let mut rest = history.as_str();
+    for text in said {
+        // What the demo model was told to say stands in the prompt too, in quotation marks.
+        let found = rest.match_indices(text.as_str()).find(|(at, _)| !rest[..*at].ends_with('"'));
+        let (at, _) = found.ok_or_else(|| anyhow::anyhow!("{}: no {text:?} in {history}", door.name()))?;
+        rest = &rest[at + text.len()..];
+    }
+    Ok(())
+}

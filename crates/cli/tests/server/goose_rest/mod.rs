@@ -1,0 +1,13 @@
+//! goose's REST against the real router: every route, both ways to chat, and what is refused.
+#![allow(clippy::unwrap_used)]
+
+mod bad;
+mod built_in;
+mod chat;
+mod folders;
+mod house;
+mod routes;
+mod schedules;
+mod shapes;
+mod switched;
+mod tools;

@@ -1,0 +1,93 @@
+//! Extensions that are switched off and on again by a client that never sees their secrets.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use gander_mcp::{Spec, Transport};
+use gander_testkit::mcp::command;
+use serde_json::{Value, json};
+
+use crate::goose_rest::house::House;
+
+fn secrets(specs: Vec<Spec>) -> Vec<String> {
+    let held = |spec: Spec| match spec.transport {
+        Transport::Stdio { env, .. } => format!("{env:?}"),
+        Transport::Http { url, headers, .. } => format!("{url} {headers:?}"),
+    };
+    specs.into_iter().map(held).collect()
+}
+
+async fn of_session(house: &House, id: &Value) -> Vec<String> {
+    let desk = house.app.desk();
+    let view = desk.hub.view(id.as_str().unwrap().parse().unwrap()).await.unwrap();
+    secrets(desk.extensions.specs(&view))
+}
+
+async fn comes_back(name: &str, config: Value) {
+    let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let held = || secrets(house.app.desk().extensions.everywhere());
+    house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": config})).await;
+    let before = held();
+    assert!(before[0].contains("hush-hush-hush"), "{before:?}");
+    let listed = house.get("/config/extensions").await.1["extensions"].as_array().unwrap().clone();
+    let shown = listed.into_iter().find(|known| known["name"] == name).unwrap();
+    assert!(!shown.to_string().contains("hush"), "{shown}");
+    house.ok("/config/extensions", json!({"name": name, "enabled": false, "config": shown})).await;
+    assert!(held().is_empty());
+    house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": shown})).await;
+    assert_eq!(held(), before);
+    let session = house.ok("/agent/start", json!({"working_dir": house.work()})).await["id"].clone();
+    house.ok("/agent/remove_extension", json!({"session_id": session, "name": name})).await;
+    assert!(of_session(&house, &session).await.is_empty());
+    house.ok("/agent/add_extension", json!({"session_id": session, "config": shown})).await;
+    assert_eq!(of_session(&house, &session).await, before);
+    let mut slower = shown.clone();
+    slower["timeout"] = json!(7);
+    house.ok("/agent/add_extension", json!({"session_id": session, "config": slower})).await;
+    assert_eq!(of_session(&house, &session).await, before, "what was not changed is kept");
+    house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": slower})).await;
+    assert_eq!(held(), before);
+    let other = json!({"type": "streamable_http", "uri": "https://example.org/other"});
+    house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": other})).await;
+    assert_eq!(held(), ["https://example.org/other []"], "another one takes its place");
+}
+
+#[tokio::test]
+async fn a_program_that_comes_back_as_it_was_shown_keeps_its_secrets() {
+    comes_back("files", json!({"type": "stdio", "cmd": "/no/such/program", "envs": {"KEY": "hush-hush-hush"}})).await;
+}
+
+#[tokio::test]
+async fn an_address_that_comes_back_as_it_was_shown_keeps_its_secrets() {
+    let uri = "https://example.org/mcp?key=hush-hush-hush";
+    comes_back("web", json!({"type": "streamable_http", "uri": uri, "headers": {"authorization": "hush-hush-hush"}}))
+        .await;
+}
+
+#[tokio::test]
+async fn a_switch_wakes_no_session_that_sleeps() {
+    let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let (asleep, awake) = (house.start().await, house.start().await);
+    let (program, args, envs) = command("server", "good");
+    let envs: HashMap<String, String> = envs.into_iter().collect();
+    let script = json!({"type": "stdio", "cmd": program, "args": args, "envs": envs});
+    house.ok("/config/extensions", json!({"name": "script", "enabled": true, "config": script})).await;
+    let desk = house.app.desk();
+    let view = async |id: &str| desk.hub.view(id.parse().unwrap()).await.unwrap();
+    let states = |id: &str| -> Vec<String> {
+        let listed = desk.extensions.list(Some(id.parse().unwrap()));
+        listed.as_array().unwrap().iter().map(|server| server["state"].as_str().unwrap().to_owned()).collect()
+    };
+    drop(desk.extensions.of(&view(&asleep).await));
+    desk.extensions.of(&view(&awake).await).settled().await;
+    assert_eq!((states(&asleep), states(&awake)), (vec!["asleep".to_owned()], vec!["ready".to_owned()]));
+    let more = json!({"type": "stdio", "cmd": "/no/such/program"});
+    house.ok("/config/extensions", json!({"name": "more", "enabled": true, "config": more})).await;
+    let told = async {
+        while states(&awake) != ["failed", "ready"] {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), told).await.expect("who is awake follows at once");
+    assert_eq!(states(&asleep), ["asleep", "asleep"]);
+}

@@ -1,0 +1,51 @@
+//! Tools and resources of MCP servers, used without the agent.
+
+use gander_mcp::{Spec, Transport};
+use gander_testkit::mcp::command;
+use serde_json::json;
+
+use crate::goose_rest::house::House;
+
+async fn session(house: &House) -> String {
+    let id = house.start().await;
+    let (program, args, env) = command("server", "good");
+    let transport = Transport::Stdio { command: program.into(), args, env };
+    let spec = Spec::new("script".to_owned(), transport);
+    let desk = house.app.desk();
+    let view = desk.hub.view(id.parse().unwrap()).await.unwrap();
+    desk.extensions.bring(&view, vec![spec]);
+    id
+}
+
+#[tokio::test]
+async fn a_tool_of_an_extension_is_called_without_the_agent() {
+    let house = House::open().await;
+    let id = session(&house).await;
+    let call =
+        |name: &str, arguments: serde_json::Value| json!({"session_id": id, "name": name, "arguments": arguments});
+    let result = house.ok("/agent/call_tool", call("script__echo", json!({"text": "it works"}))).await;
+    assert_eq!(result["isError"], false, "{result}");
+    assert!(result["content"].to_string().contains("it works"), "{result}");
+    assert_eq!(house.post("/agent/call_tool", call("shell", json!({"command": "true"}))).await.0, 403);
+    assert_eq!(house.post("/agent/call_tool", call("script__nothing", json!({}))).await.0, 404);
+    let unknown = json!({"session_id": "x", "name": "script__echo", "arguments": {}});
+    assert_eq!(house.post("/agent/call_tool", unknown).await.0, 404);
+    assert_eq!(house.post("/agent/call_tool", json!({"session_id": id})).await.0, 422);
+}
+
+#[tokio::test]
+async fn a_resource_of_an_extension_is_read() {
+    let house = House::open().await;
+    let id = session(&house).await;
+    let wanted = json!({"session_id": id, "extension_name": "script", "uri": "note://one"});
+    let read = house.ok("/agent/read_resource", wanted).await;
+    assert_eq!((&read["uri"], &read["text"]), (&json!("note://one"), &json!("the first note")));
+}
+
+#[tokio::test]
+async fn a_resource_of_no_extension_is_not_found() {
+    let house = House::open().await;
+    let id = session(&house).await;
+    let wanted = json!({"session_id": id, "extension_name": "nobody", "uri": "note://one"});
+    assert_eq!(house.post("/agent/read_resource", wanted).await.0, 404);
+}

@@ -1,0 +1,43 @@
+//! The server and its binary from outside: every protocol, command and setting. One target, so that it is linked once.
+//!
+//! Helpers: `served` is a server in this process, `binary` runs the program, `frames` speaks HTTP/2 frame by frame.
+
+mod a2a;
+mod acp_net;
+mod acp_rest;
+mod acp_sessions;
+mod adk;
+mod agents;
+mod all_doors;
+mod artifacts;
+mod bad_input;
+mod binary;
+mod cli;
+mod client;
+mod config;
+mod daemon;
+mod default_settings;
+mod door;
+mod editor;
+mod extensions;
+mod frames;
+mod goose;
+mod goose_rest;
+mod goosed;
+mod http;
+mod http2;
+mod modes;
+mod outer;
+mod proxy_adk;
+mod recipes;
+mod rest_rows;
+mod scopes;
+mod semantics;
+mod served;
+mod tls;
+
+/// Not a test: the MCP server that others start, when this executable is started as one.
+#[test]
+fn server() {
+    gander_testkit::mcp::serve_if_asked();
+}

@@ -1,0 +1,14 @@
+//! Agents and modes: the same at every door; plans, routes, budgets and sub-agents.
+
+#![allow(clippy::unwrap_used)]
+
+mod delegate;
+mod files;
+mod house;
+mod limits;
+mod plan;
+mod project;
+mod routing;
+mod spent;
+mod split;
+mod table;

@@ -1,0 +1,247 @@
+//! `gander proxy adk`: an ADK server whose agent is a goosed, against one on loopback.
+//!
+//! The tests with names in capitals are those that the proxy's plan (adk2goose, section 7.2) asks for.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, non_snake_case)]
+
+mod house;
+mod pinned;
+mod shapes;
+
+use std::time::Duration;
+
+use gander_testkit::goosed::{Goosed, Step, asks, calls, finishes, gives, says};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use house::{Proxy, errors, functions, text};
+
+#[tokio::test]
+async fn TestStartSession() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    let session = proxy.session("s1").await;
+    assert_eq!((&session["id"], &session["appName"]), (&json!("s1"), &json!("any_app")));
+    assert_eq!(goose.heard("POST /agent/start"), [json!({"working_dir": "/srv/goose"})]);
+}
+
+#[tokio::test]
+async fn TestRunSSE_SimpleText() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    goose.will_reply(vec![says("he"), says("llo"), finishes(12, 3)]);
+    let events = proxy.run_sse("s1", json!([{"text": "hi"}])).await;
+    assert_eq!(text(&events), "hello", "{events:?}");
+    let used = events.iter().find_map(|event| event.get("usageMetadata").filter(|usage| !usage.is_null())).unwrap();
+    assert_eq!((&used["promptTokenCount"], &used["candidatesTokenCount"]), (&json!(12), &json!(3)));
+    let said = &goose.heard("POST /reply")[0]["user_message"]["content"];
+    assert_eq!(said, &json!([{"type": "text", "text": "hi"}]));
+}
+
+#[tokio::test]
+async fn TestRunSSE_ToolCall() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    let arguments = json!({"command": "ls"});
+    goose.will_reply(vec![calls("call_1", "shell", &arguments), gives("call_1", "a.txt"), says("one"), finishes(1, 1)]);
+    let events = proxy.run_sse("s1", json!([{"text": "what is here?"}])).await;
+    let called = functions(&events, "functionCall");
+    assert_eq!((&called[0]["name"], &called[0]["args"]), (&json!("shell"), &arguments), "{events:?}");
+    let answered = functions(&events, "functionResponse");
+    assert_eq!(answered[0]["id"], called[0]["id"]);
+    assert!(answered[0]["response"].to_string().contains("a.txt"), "{answered:?}");
+}
+
+#[tokio::test]
+async fn TestRunSSE_StreamCancel() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    goose.will_reply(vec![says("working"), Step::Hang]);
+    let mut stream = proxy.open_stream("s1", json!([{"text": "go"}])).await;
+    stream.until("working").await;
+    drop(stream);
+    goose.is_left(1).await;
+}
+
+#[tokio::test]
+async fn TestErrorTranslation_429() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    goose.will_fail("POST /reply", &[429]);
+    assert_eq!(text(&proxy.run_sse("s1", json!([{"text": "first"}])).await), "first");
+    goose.will_fail("POST /reply", &[429; 4]);
+    let events = proxy.run_sse("s1", json!([{"text": "second"}])).await;
+    assert!(errors(&events).contains("Goose rate limit exceeded"), "{events:?}");
+    assert_eq!(goose.heard("POST /reply").len(), 6, "one more, then three more");
+}
+
+#[tokio::test]
+async fn TestErrorTranslation_500() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    goose.will_fail("POST /reply", &[500]);
+    let events = proxy.run_sse("s1", json!([{"text": "hi"}])).await;
+    assert!(errors(&events).contains("Goose internal error"), "{events:?}");
+    assert_eq!(goose.heard("POST /reply").len(), 1, "it is not asked again");
+}
+
+#[tokio::test]
+async fn TestSessionMapping() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    for name in ["s1", "s2", "s3"] {
+        proxy.session(name).await;
+    }
+    for name in ["s3", "s1", "s2", "s1"] {
+        proxy.run_sse(name, json!([{"text": name}])).await;
+    }
+    let pairs: Vec<(Value, Value)> = goose
+        .heard("POST /reply")
+        .into_iter()
+        .map(|body| (body["user_message"]["content"][0]["text"].clone(), body["session_id"].clone()))
+        .collect();
+    let expected = [("s3", "20261116_3"), ("s1", "20261116_1"), ("s2", "20261116_2"), ("s1", "20261116_1")];
+    assert_eq!(pairs, expected.map(|(name, session)| (json!(name), json!(session))));
+    let (status, listed) = proxy.get("/apps/any_app/users/anna/sessions").await;
+    assert_eq!((status, listed.as_array().map(Vec::len)), (200, Some(3)));
+}
+
+#[tokio::test]
+async fn the_mapping_survives_a_restart_and_ends_with_the_session() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    let proxy = proxy.restart(&goose).await;
+    assert_eq!(text(&proxy.run_sse("s1", json!([{"text": "again"}])).await), "again");
+    assert_eq!(goose.heard("POST /agent/start").len(), 1);
+    assert_eq!(goose.heard("POST /agent/resume")[0]["session_id"], "20261116_1");
+    let (status, _) = proxy.send(Method::DELETE, "/apps/any_app/users/anna/sessions/s1", None).await;
+    assert_eq!(status, 200);
+    assert_eq!(goose.heard("POST /agent/stop"), [json!({"session_id": "20261116_1"})]);
+}
+
+#[tokio::test]
+async fn a_confirmation_ends_the_stream_and_its_answer_goes_on_with_the_run() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    let steps = vec![
+        calls("c1", "shell", &json!({})),
+        asks("c1", "shell"),
+        Step::Confirmed,
+        gives("c1", "ok"),
+        says("done"),
+        finishes(1, 1),
+    ];
+    goose.will_reply(steps);
+    let events = proxy.run_sse("s1", json!([{"text": "go"}])).await;
+    let wanted = functions(&events, "functionCall");
+    let asked =
+        wanted.iter().find(|call| call["name"] == "adk_request_confirmation").unwrap_or_else(|| panic!("{events:?}"));
+    let answer = json!([{"functionResponse": {
+        "id": asked["id"], "name": "adk_request_confirmation", "response": {"confirmed": true}}}]);
+    let events = proxy.run_sse("s1", answer).await;
+    assert_eq!(text(&events), "done", "{events:?}");
+    assert_eq!(goose.heard("POST /action-required/tool-confirmation")[0]["action"], "allow_once");
+}
+
+#[tokio::test]
+async fn what_a_function_gave_goes_to_goose_under_its_own_id() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    goose.will_reply(vec![calls("call_7", "lookup", &json!({})), gives("call_7", "pending"), finishes(1, 1)]);
+    let events = proxy.run_sse("s1", json!([{"text": "look it up"}])).await;
+    let call = functions(&events, "functionCall").remove(0);
+    let answer = json!([{"functionResponse": {"id": call["id"], "name": "lookup", "response": {"found": 42}}}]);
+    proxy.run_sse("s1", answer).await;
+    let told = &goose.heard("POST /reply")[1]["user_message"]["content"][0];
+    assert_eq!((&told["type"], &told["id"]), (&json!("toolResponse"), &json!("call_7")), "{told}");
+    assert_eq!(told["toolResult"]["value"]["structuredContent"], json!({"found": 42}));
+}
+
+#[tokio::test]
+async fn the_run_config_goes_to_the_provider() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    let config = json!({"model": "openai/gpt-5", "generationConfig": {"temperature": 0.5}});
+    proxy.run_with("s1", json!([{"text": "hi"}]), json!({"runConfig": config})).await;
+    let told = json!({
+        "session_id": "20261116_1", "provider": "openai", "model": "gpt-5", "request_params": {"temperature": 0.5},
+    });
+    assert_eq!(goose.heard("POST /agent/update_provider"), [told]);
+}
+
+#[tokio::test]
+async fn artifacts_are_what_goose_keeps() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    let base = "/apps/any_app/users/anna/sessions/s1/artifacts";
+    assert_eq!(proxy.get(base).await, (200, json!(["goose-session.json"])));
+    let (status, export) = proxy.get(&format!("{base}/goose-session.json")).await;
+    assert_eq!(status, 200, "{export}");
+    let file: Value = serde_json::from_str(export["text"].as_str().unwrap()).unwrap();
+    assert_eq!(file["id"], "20261116_1");
+    let (status, resource) = proxy.get(&format!("{base}/resource:apps:ui%3A%2F%2Fclock")).await;
+    assert_eq!((status, &resource["text"]), (200, &json!(r#"resource "ui://clock""#)));
+    assert_eq!(proxy.get(&format!("{base}/nothing")).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_cut_stream_gives_what_came_and_an_error() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    goose.will_reply(vec![says("half"), Step::Cut]);
+    let events = proxy.run_sse("s1", json!([{"text": "go"}])).await;
+    assert!(text(&events).contains("half"), "{events:?}");
+    assert!(errors(&events).contains("broke off"), "{events:?}");
+}
+
+#[tokio::test]
+async fn troubles_of_goose_are_told_apart() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[("GOOSE_SECRET_KEY", "wrong")]).await;
+    proxy.session("s1").await;
+    let events = proxy.run_sse("s1", json!([{"text": "hi"}])).await;
+    assert!(errors(&events).contains("Goose authentication failed"), "{events:?}");
+    let proxy = Proxy::open(&goose, &[]).await;
+    proxy.session("s1").await;
+    goose.forget();
+    let events = proxy.run_sse("s1", json!([{"text": "hi"}])).await;
+    assert!(errors(&events).contains("Goose session not found"), "{events:?}");
+    assert_eq!(text(&proxy.run_sse("s1", json!([{"text": "anew"}])).await), "anew", "the mapping was cleared");
+    goose.will_fail("POST /reply", &[503]);
+    let events = proxy.run_sse("s1", json!([{"text": "hi"}])).await;
+    assert!(errors(&events).contains("Goose is unavailable"), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_key_for_clients_is_asked_for_where_one_is_set() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[("PROXY_API_KEY", "knock")]).await;
+    let list = "/list-apps";
+    assert_eq!(proxy.get(list).await.0, 401);
+    for (name, value, status) in
+        [("x-api-key", "knock", 200), ("authorization", "Bearer knock", 200), ("x-api-key", "wrong", 401)]
+    {
+        let found = proxy.request(Method::GET, list).header(name, value).send().await.unwrap().status();
+        assert_eq!(found.as_u16(), status, "{name}: {value}");
+    }
+}
+
+#[tokio::test]
+async fn signs_of_life_keep_a_slow_turn_alive() {
+    let goose = Goosed::start(Some("hush")).await.unwrap();
+    let proxy = Proxy::open(&goose, &[("REQUEST_TIMEOUT", "2s")]).await;
+    proxy.session("s1").await;
+    goose.will_reply(vec![Step::Alive(Duration::from_secs(4)), says("late"), finishes(1, 1)]);
+    assert_eq!(text(&proxy.run_sse("s1", json!([{"text": "go"}])).await), "late");
+}

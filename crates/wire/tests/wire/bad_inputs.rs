@@ -1,0 +1,222 @@
+//! Bad input: one row of `data/bad-inputs.tsv` per line, each with the stated answer and nothing else done.
+//!
+//! In the input `%XX` is a byte, `{S}` an open session, `{U}` an unknown one, `{Q}` a question,
+//! `{REP:n:x}` n times x and `{MEMBERS:n}` n members. Expected: `code id [reason]` or `ok id` for each answer and
+//! `asks method` for each request, in order, then what the server is asked to do.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+use gander_domain::{CommandError, Gate, IfBusy, Report, ServiceError};
+use gander_testkit::{SessionScript, build};
+use gander_wire::acp::Intent;
+use gander_wire::jsonrpc::{Line, Lines};
+use serde_json::{Value, json};
+
+use crate::common::{Door, catalog, code, view};
+
+#[test]
+fn every_row_gets_its_answer_and_the_next_line_works() {
+    let table = include_str!("../data/bad-inputs.tsv");
+    let mut rows = 0;
+    for row in table.lines().skip(1) {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let [id, state, input, expected] = columns[..] else { panic!("not four columns: {row}") };
+        let mut door = in_state(state);
+        write(&mut door, &bytes(input));
+        assert_eq!(outcome(&mut door, state), expected, "{id}");
+        door.send(&json!({ "jsonrpc": "2.0", "id": "next", "method": "no/such" }));
+        assert_eq!(outcome(&mut door, state), "-32601 next", "after {id}");
+        rows += 1;
+    }
+    assert!(rows >= 120, "{rows}");
+}
+
+#[test]
+fn error_32700_is_told_of_text_that_is_not_json() {
+    assert_eq!(answer("ready", b"{nope"), (-32700, Value::Null));
+}
+
+#[test]
+fn error_32600_is_told_of_json_that_is_no_message() {
+    assert_eq!(answer("ready", br#"{"jsonrpc":"1.0","id":4,"method":"session/list"}"#), (-32600, json!(4)));
+}
+
+#[test]
+fn error_32601_is_told_of_an_unknown_method() {
+    assert_eq!(answer("ready", br#"{"jsonrpc":"2.0","id":4,"method":"session/teleport"}"#), (-32601, json!(4)));
+}
+
+#[test]
+fn error_32602_is_told_of_parameters_that_do_not_fit() {
+    let request = br#"{"jsonrpc":"2.0","id":4,"method":"session/list","params":{"cursor":7}}"#;
+    assert_eq!(answer("ready", request), (-32602, json!(4)));
+}
+
+#[test]
+fn error_32603_is_told_of_what_broke_here() {
+    let mut door = in_state("ready");
+    write(&mut door, br#"{"jsonrpc":"2.0","id":4,"method":"session/list"}"#);
+    let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list wanted") };
+    door.connection.refused(ticket, &ServiceError::Internal("disk is on fire".to_owned()));
+    let line = door.line();
+    assert_eq!((code(&line), &line["id"]), (-32603, &json!(4)));
+}
+
+#[test]
+fn error_32000_is_told_where_a_login_is_needed() {
+    let mut door = in_state("ready");
+    door.call("session/new", json!({}));
+    let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session wanted") };
+    door.connection.refused(ticket, &ServiceError::AuthRequired);
+    assert_eq!(code(&door.line()), -32000);
+}
+
+#[test]
+fn j14_a_line_without_end_is_refused_once_and_dropped() {
+    let mut door = in_state("ready");
+    let mut lines = Lines::with_limit(1000);
+    for _ in 0..500 {
+        lines.push(&[b'x'; 64]);
+        drain(&mut door, &mut lines);
+    }
+    lines.push(b"xx\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}\n");
+    drain(&mut door, &mut lines);
+    assert_eq!(outcome(&mut door, "ready"), "-32600 null, -32601 1");
+}
+
+#[test]
+fn an_unknown_session_is_named_in_the_error() {
+    let mut door = in_state("ready");
+    let id = door.call("session/load", json!({ "sessionId": build::session(77), "cwd": "/w", "mcpServers": [] }));
+    let Intent::LoadSession { ticket, session, .. } = door.intent() else { panic!("no load wanted") };
+    door.connection.refused(ticket, &ServiceError::UnknownSession(session));
+    let error = json!({ "code": -32002, "message": "session not found", "data": { "sessionId": build::session(77) } });
+    assert_eq!(door.line(), json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+}
+
+fn answer(state: &str, input: &[u8]) -> (i64, Value) {
+    let mut door = in_state(state);
+    write(&mut door, input);
+    let line = door.line();
+    (code(&line), line["id"].clone())
+}
+
+fn in_state(state: &str) -> Door {
+    let mut script = SessionScript::begin();
+    match state {
+        "fresh" => Door::fresh(),
+        "ready" => Door::ready(),
+        "open" => Door::open(&script.log),
+        "running" => {
+            let mut door = Door::open(&script.log);
+            door.prompt(door.session(), build::run(5));
+            script.prompt(build::run(5), IfBusy::Refuse).unwrap();
+            door.feed(&script.log[1..]);
+            door
+        }
+        "asked" => {
+            script.prompt(build::run(5), IfBusy::Refuse).unwrap();
+            let call = build::shell(build::call_id(6));
+            let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
+            script.report(build::run(5), Report::ToolWanted { call, gate });
+            Door::open(&script.log)
+        }
+        _ => panic!("unknown state: {state}"),
+    }
+}
+
+fn write(door: &mut Door, input: &[u8]) {
+    let mut lines = Lines::default();
+    lines.push(input);
+    lines.push(b"\n");
+    drain(door, &mut lines);
+}
+
+fn drain(door: &mut Door, lines: &mut Lines) {
+    while let Some(line) = lines.next_line() {
+        match line {
+            Line::Whole(line) => door.raw(line),
+            Line::TooLong => door.connection.refuse_oversized(),
+        }
+    }
+}
+
+/// Everything answered and wanted, in one line of text.
+fn outcome(door: &mut Door, state: &str) -> String {
+    let wants = serve(door, state);
+    let lines = door.lines();
+    let answers: Vec<String> = lines.iter().filter(|line| line["method"] != "session/update").map(summary).collect();
+    [answers.join(", "), wants].iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(" ")
+}
+
+fn summary(line: &Value) -> String {
+    if let Some(method) = line["method"].as_str() {
+        return format!("asks {method}");
+    }
+    let id = line["id"].as_str().map_or_else(|| line["id"].to_string(), str::to_owned);
+    match line.get("error") {
+        None => format!("ok {id}"),
+        Some(error) => {
+            let reason = error["data"]["reason"].as_str().filter(|reason| *reason != "not_initialized");
+            format!("{} {id}{}", error["code"], reason.map(|reason| format!(" {reason}")).unwrap_or_default())
+        }
+    }
+}
+
+/// A server with one session, which may be busy, and one folder that is a file.
+fn serve(door: &mut Door, state: &str) -> String {
+    let mut wants = String::new();
+    while let Some(intent) = door.connection.poll() {
+        let debug = format!("{intent:?}");
+        wants += &format!("wants {}", debug.split([' ', '{']).next().unwrap());
+        let unknown = || ServiceError::UnknownSession(build::session(404));
+        match intent {
+            Intent::ListSessions { ticket, .. } => door.connection.listed(ticket, Vec::new(), None),
+            Intent::NewSession { ticket, params } if params.cwd.as_deref() == Some("/file") => {
+                door.connection.refused(ticket, &ServiceError::BadWorkspace("/file".to_owned()));
+            }
+            Intent::NewSession { ticket, .. } | Intent::FirstSession { ticket } => {
+                door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+            }
+            Intent::LoadSession { ticket, .. }
+            | Intent::ResumeSession { ticket, .. }
+            | Intent::Attach { ticket, .. }
+            | Intent::CloseSession { ticket, .. } => door.connection.refused(ticket, &unknown()),
+            Intent::Command { ticket: Some(ticket), .. } if state == "running" => {
+                door.connection.refused(ticket, &CommandError::RunActive(build::run(5)).into());
+            }
+            _ => {}
+        }
+    }
+    wants
+}
+
+fn bytes(input: &str) -> Vec<u8> {
+    let text = expand(input)
+        .replace("{S}", &build::session(1).to_string())
+        .replace("{U}", &build::session(404).to_string())
+        .replace("{Q}", &build::question_id(7).to_string());
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = (*first == b'%').then(|| u8::from_str_radix(std::str::from_utf8(&after[..2]).unwrap(), 16).unwrap());
+        bytes.push(hex.unwrap_or(*first));
+        rest = if hex.is_some() { &after[2..] } else { after };
+    }
+    bytes
+}
+
+fn expand(input: &str) -> String {
+    let Some((before, rest)) = input.split_once("{REP:").or_else(|| input.split_once("{MEMBERS:")) else {
+        return input.to_owned();
+    };
+    let (inside, after) = rest.split_once('}').unwrap();
+    let middle = match inside.split_once(':') {
+        Some((times, what)) => what.repeat(times.parse().unwrap()),
+        None => {
+            let members = (0..inside.parse().unwrap()).map(|n: u32| format!("\"m{n}\":{n}"));
+            members.collect::<Vec<_>>().join(",")
+        }
+    };
+    format!("{before}{middle}{}", expand(after))
+}

@@ -1,0 +1,209 @@
+//! Questions and the editor's services: what is asked of a client, and what its answers mean.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::common::{Door, asking, catalog, question, short, view};
+use gander_domain::{Accepted, Command};
+use gander_testkit::{SessionScript, build};
+use gander_wire::acp::host::Exit;
+use gander_wire::acp::{HostAnswer, HostCall, HostError, Intent, Withdrawal};
+use serde_json::{Value, json};
+
+#[test]
+fn an_open_question_is_asked_after_resume() {
+    let script = asking();
+    let mut door = Door::ready();
+    door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
+    let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("no resume") };
+    door.connection.opened(ticket, view(&script.log), catalog());
+    assert_eq!(short(&door.lines()), ["result other", "session/request_permission", "available_commands_update"]);
+}
+
+#[test]
+fn two_clients_are_asked_the_first_answer_wins_and_the_other_is_told() {
+    let mut script = asking();
+    let (mut first, mut second) = (Door::open(&script.log[..1]), Door::open(&script.log[..1]));
+    first.feed(&script.log[1..]);
+    second.feed(&script.log[1..]);
+    assert_eq!(first.texts().last(), second.texts().last(), "the same question under the same id");
+    let answer = |option: &str| json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": option } } });
+    first.send(&answer("allow"));
+    second.send(&answer("reject"));
+    let mut take = |door: &mut Door| {
+        let Intent::Command { command, ticket: None, .. } = door.intent() else { panic!("no answer") };
+        script.command(command)
+    };
+    assert_eq!(take(&mut first), Ok(Accepted::Done));
+    assert!(take(&mut second).is_err());
+    let head = script.log.len() - 1;
+    first.feed(&script.log[head..]);
+    second.feed(&script.log[head..]);
+    assert_eq!((first.texts().len(), second.texts().len()), (0, 0), "both have answered, nobody is asked any more");
+}
+
+#[test]
+fn a_client_that_did_not_answer_is_told_that_somebody_else_did() {
+    let mut script = asking();
+    let mut door = Door::open(&script.log);
+    door.lines();
+    let reply = gander_domain::Reply::Chosen { choice: "allow".into(), kind: gander_domain::ChoiceKind::AllowOnce };
+    script
+        .command(Command::Answer { question: build::question_id(7), reply, origin: build::origin(), meta: None })
+        .unwrap();
+    door.feed(&script.log);
+    let line = door.line();
+    assert_eq!((&line["method"], &line["params"]["requestId"]), (&json!("$/cancel_request"), &json!(question())));
+    let late = json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": "allow" } } });
+    door.send(&late);
+    assert_eq!((door.connection.poll(), door.connection.counters().stray_answers), (None, 1));
+}
+
+#[test]
+fn only_a_chosen_option_is_an_answer() {
+    let cancelled = json!({ "result": { "outcome": { "outcome": "cancelled" } } });
+    let refused = json!({ "error": { "code": -32601, "message": "method not found" } });
+    for (mut answer, expected) in [(cancelled, Withdrawal::Cancelled), (refused, Withdrawal::Failed)] {
+        let mut door = Door::open(&asking().log);
+        answer["id"] = json!(question());
+        door.send(&answer);
+        let expected = Intent::Withdrew { session: build::session(1), question: build::question_id(7), how: expected };
+        assert_eq!(door.intent(), expected);
+    }
+}
+
+#[test]
+fn an_option_that_is_not_offered_is_asked_again_and_the_next_answer_counts() {
+    let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": question(), "result": result });
+    let selected = |option: &str| answer(json!({ "outcome": { "outcome": "selected", "optionId": option } }));
+    let unfit = [
+        (selected("nobody offered this"), "no such option: nobody offered this"),
+        (answer(json!({})), "the result is no outcome of session/request_permission"),
+        (answer(json!([])), "the result is no outcome of session/request_permission"),
+    ];
+    for (wrong, why) in unfit {
+        let log = asking().log;
+        let mut door = Door::open(&log[..1]);
+        door.feed(&log[1..]);
+        let asked = door.lines().pop().unwrap();
+        door.send(&wrong);
+        let mut again = door.line();
+        assert_eq!(again["params"].as_object_mut().unwrap().remove("_meta"), Some(json!({ "gander/refused": why })));
+        assert_eq!((again, door.connection.poll()), (asked, None), "the same question under the same id");
+        door.send(&selected("allow"));
+        let Intent::Command { command: Command::Answer { question, .. }, .. } = door.intent() else {
+            panic!("no answer")
+        };
+        assert_eq!(question, build::question_id(7));
+    }
+}
+
+#[test]
+fn a_client_that_never_gets_it_right_is_not_asked_for_ever() {
+    let mut door = Door::open(&asking().log);
+    door.lines();
+    let selected = |option: &str| json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": option } } });
+    let asked: usize = (0..100)
+        .map(|_| {
+            door.send(&selected("x"));
+            door.lines().len()
+        })
+        .sum();
+    assert_eq!(asked, 8);
+    door.send(&selected("allow"));
+    assert!(
+        matches!(door.intent(), Intent::Command { command: Command::Answer { .. }, .. }),
+        "its answer still counts"
+    );
+}
+
+#[test]
+fn the_editor_lends_its_files_and_terminals() {
+    let mut door = Door::open(&SessionScript::begin().log);
+    let terminal = || "t1".to_owned();
+    let create = HostCall::CreateTerminal {
+        command: "ls".into(),
+        args: vec!["-l".into()],
+        env: vec![("A".into(), "b".into())],
+        cwd: Some("/w".into()),
+        output_limit: Some(9),
+    };
+    let exit = Exit { code: Some(3), signal: None };
+    let cases = [
+        (
+            HostCall::ReadFile { path: "/a".into(), line: Some(2), limit: None },
+            "fs/read_text_file",
+            json!({ "content": "x" }),
+            HostAnswer::Text("x".into()),
+        ),
+        (
+            HostCall::WriteFile { path: "/a".into(), content: "y".into() },
+            "fs/write_text_file",
+            json!({}),
+            HostAnswer::Done,
+        ),
+        (create, "terminal/create", json!({ "terminalId": "t1" }), HostAnswer::Terminal("t1".into())),
+        (
+            HostCall::Output { terminal: terminal() },
+            "terminal/output",
+            json!({ "output": "o", "truncated": true, "exitStatus": { "exitCode": 3 } }),
+            HostAnswer::Output { text: "o".into(), truncated: true, exit: Some(exit.clone()) },
+        ),
+        (
+            HostCall::WaitForExit { terminal: terminal() },
+            "terminal/wait_for_exit",
+            json!({ "exitCode": 3 }),
+            HostAnswer::Exit(exit),
+        ),
+        (HostCall::Kill { terminal: terminal() }, "terminal/kill", Value::Null, HostAnswer::Done),
+        (HostCall::Release { terminal: terminal() }, "terminal/release", json!({}), HostAnswer::Done),
+    ];
+    for (call, method, result, answer) in cases {
+        let id = door.connection.call_host(build::session(1), call).unwrap();
+        let line = door.line();
+        assert_eq!((&line["method"], &line["params"]["sessionId"]), (&json!(method), &json!(build::session(1))));
+        door.send(&json!({ "jsonrpc": "2.0", "id": line["id"], "result": result }));
+        assert_eq!(door.intent(), Intent::HostReply { call: id, result: Ok(answer) });
+    }
+}
+
+#[test]
+fn an_editor_is_asked_only_for_what_it_offers_and_its_errors_are_told() {
+    let read = || HostCall::ReadFile { path: "/a".into(), line: None, limit: None };
+    let mut poor = Door::fresh();
+    poor.call("initialize", json!({ "protocolVersion": 1 }));
+    poor.lines();
+    assert_eq!(poor.connection.call_host(build::session(1), read()), Err(HostError::NotOffered));
+    assert_eq!(poor.texts(), Vec::<String>::new());
+
+    let mut door = Door::open(&SessionScript::begin().log);
+    let call = door.connection.call_host(build::session(1), read()).unwrap();
+    let id = door.line()["id"].clone();
+    door.send(&json!({ "id": id, "result": { "content": 7 } }));
+    assert!(
+        matches!(door.intent(), Intent::HostReply { call: found, result: Err(HostError::Unreadable(_)) } if found == call)
+    );
+    let call = door.connection.call_host(build::session(1), read()).unwrap();
+    door.lines();
+    door.connection.cancel_host(call);
+    assert_eq!(short(&door.lines()), ["$/cancel_request"]);
+}
+
+#[test]
+fn a_client_that_leaves_lets_go_of_everything_but_the_run() {
+    let script = asking();
+    let mut door = Door::open(&script.log);
+    let call = door.connection.call_host(build::session(1), HostCall::Kill { terminal: "t".into() }).unwrap();
+    door.connection.disconnected();
+    let mut intents: Vec<String> =
+        std::iter::from_fn(|| door.connection.poll()).map(|intent| format!("{intent:?}")).collect();
+    intents.sort();
+    let session = build::session(1);
+    let mut expected = [
+        Intent::Withdrew { session, question: build::question_id(7), how: Withdrawal::Failed },
+        Intent::HostReply { call, result: Err(HostError::Gone) },
+        Intent::Detach { session },
+    ]
+    .map(|intent| format!("{intent:?}"));
+    expected.sort();
+    assert_eq!(intents, expected);
+}
