@@ -4,7 +4,8 @@ use super::super::reads::{Edit, RepositoryUse};
 use super::super::script::{Word, quoted};
 use super::super::sensitive_paths::secret_pathspecs;
 use super::git_table::GIT;
-use super::{Parsed, Sight, gives_pattern};
+use super::table::Program;
+use super::{Parsed, Sight};
 
 /// Options that a command is run with, whatever else it is given. A repository's settings could otherwise name programs
 /// that compare or convert files, and submodules would be looked at without what holds for the repository itself.
@@ -40,7 +41,7 @@ impl Sight<'_> {
                 let program = GIT.iter().find(|program| program.name == name.text);
                 let program = program.ok_or_else(|| format!("not known to only look: git {}", name.text))?;
                 let parsed = self.program(program, rest)?;
-                self.objects(&name.text, &parsed)?;
+                self.objects(program, &parsed)?;
                 self.uses(&name.text, shows_content(&name.text, &parsed));
                 self.leave_secrets_out(&name.text, &parsed, rest.last().unwrap_or(name))?;
                 let options = SAFE_FORM.iter().find(|(command, _)| *command == name.text);
@@ -78,8 +79,9 @@ impl Sight<'_> {
     }
 
     /// A number may stand for the content of any file of the history: it is taken for a commit, or the line asks.
-    fn objects(&mut self, command: &str, parsed: &Parsed<'_>) -> Result<(), String> {
-        let given = parsed.options.iter().any(|option| gives_pattern(option));
+    fn objects(&mut self, program: &Program, parsed: &Parsed<'_>) -> Result<(), String> {
+        let command = program.name;
+        let given = parsed.options.iter().any(|option| program.gives_pattern(option));
         let pattern = usize::from(command == "grep" && !given);
         for word in parsed.operands[..parsed.before_dashes].iter().skip(pattern) {
             let text = word.text.as_str();

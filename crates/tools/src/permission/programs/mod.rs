@@ -122,7 +122,7 @@ impl Sight<'_> {
             Content => self.files(program, parsed, operands),
             Names => operands.iter().try_for_each(|word| self.path(word)),
             Pattern => {
-                let given = parsed.options.iter().any(|option| gives_pattern(option));
+                let given = parsed.options.iter().any(|option| program.gives_pattern(option));
                 let (pattern, files) = operands.split_at(usize::from(!given).min(operands.len()));
                 pattern.iter().copied().try_for_each(fixed)?;
                 self.files(program, parsed, files)
@@ -278,6 +278,15 @@ impl Program {
         (self.strict_values && !text) || name.starts_with("--relative-")
     }
 
+    /// True if no operand is a pattern any more. The letter must be read as the program reads it: in `rg -g.env word` the
+    /// `e` is part of a value, and `word` is the pattern for everything below the folder, not the only file.
+    fn gives_pattern(&self, option: &str) -> bool {
+        match option.strip_prefix("--") {
+            Some(long) => ["files", "type-list"].contains(&long) || long.starts_with("regexp"),
+            Option::None => option.chars().find(|letter| self.valued.contains(*letter)) == Some('e'),
+        }
+    }
+
     /// True if a search of it goes into hidden folders too. `rg` alone leaves them out, unless it is told what to search.
     fn sees_hidden(&self, options: &[&str]) -> bool {
         let told = |option: &&str| match option.strip_prefix("--") {
@@ -314,14 +323,6 @@ const TEXT_OPTIONS: [&str; 13] = [
     "--sort",
     "--match",
 ];
-
-/// With it no operand is a pattern any more. Too often true is only too strict.
-fn gives_pattern(option: &str) -> bool {
-    match option.strip_prefix("--") {
-        Some(long) => ["files", "type-list"].contains(&long) || long.starts_with("regexp"),
-        Option::None => option.contains('e'),
-    }
-}
 
 fn option_refused(program: &str, option: &str) -> String {
     format!("not known to only look: {program} {option}")
