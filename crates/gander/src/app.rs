@@ -9,8 +9,8 @@ use futures::FutureExt as _;
 use gander_agent::modes::Shelf;
 use gander_agent::{delegate, native_toolbox};
 use gander_domain::{Recovery, Settings, ToolSpec};
-use gander_gateway::http::{Site, SiteParts};
 use gander_gateway::protocols::a2a::{Push, Signer};
+use gander_gateway::server::{Gateway, GatewayParts};
 use gander_gateway::{Peer, protocols};
 use gander_mcp::Keyring;
 use gander_native::Native;
@@ -141,11 +141,11 @@ impl App {
     }
 
     /// The network side of this application.
-    pub fn site(&self, config: &Config, tokens: Tokens) -> Arc<Site> {
+    pub fn gateway(&self, config: &Config, tokens: Tokens) -> Arc<Gateway> {
         let Sections { acp, server, a2a, adk, limits, .. } = config.sections.clone();
         let (services, push, signer) = (Arc::clone(&self.desk), self.push.clone(), self.signer.clone());
         let data = config.paths.data().to_owned();
-        Site::new(SiteParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens })
+        Gateway::new(GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens })
     }
 
     /// Facts for an authorised caller.

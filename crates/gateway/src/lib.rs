@@ -4,9 +4,11 @@
 //! services and read logs through projections of `wire`; none of them reaches a store by itself or authorises.
 
 pub mod http;
+pub mod log_list;
+pub(crate) mod message_framing;
 mod peer;
 pub mod protocols;
-pub mod recount;
+pub mod server;
 pub mod settings;
 pub mod sse;
 pub mod websocket;

@@ -5,8 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::routing::on;
-use gander_domain::caller::{Protocol, Scope};
-use gander_gateway::http::{Access, Payload, ROUTES, Route, Size, Verb};
+use gander_domain::caller::Scope;
+use gander_gateway::http::{Access, Payload, Route, RouteRule, Size, Verb};
+use gander_gateway::server::{Gateway, ROUTES, router, router_of};
 use gander_gateway::settings::Door;
 use gander_services::token;
 use secrecy::ExposeSecret;
@@ -24,7 +25,6 @@ const TEST_ROUTES: &[Route] = &[
         access: Access::Token(Scope::Prompt),
         payload: Payload::Json(Size::Small),
         serve: |verb| on(verb, |body: String| async move { body }),
-        protocol: Protocol::Gander,
     },
     Route {
         verb: Verb::Post,
@@ -32,7 +32,6 @@ const TEST_ROUTES: &[Route] = &[
         access: Access::Door(Door::A2a, Scope::Prompt),
         payload: Payload::Any(Size::Small),
         serve: |verb| on(verb, |body: String| async move { body }),
-        protocol: Protocol::Gander,
     },
     Route {
         verb: Verb::Post,
@@ -40,7 +39,6 @@ const TEST_ROUTES: &[Route] = &[
         access: Access::Door(Door::A2a, Scope::Approve),
         payload: Payload::None,
         serve: |verb| on(verb, || async { "" }),
-        protocol: Protocol::Gander,
     },
     Route {
         verb: Verb::Post,
@@ -48,7 +46,6 @@ const TEST_ROUTES: &[Route] = &[
         access: Access::Door(Door::A2a, Scope::Admin),
         payload: Payload::None,
         serve: |verb| on(verb, || async { "" }),
-        protocol: Protocol::Gander,
     },
     Route {
         verb: Verb::Get,
@@ -56,9 +53,12 @@ const TEST_ROUTES: &[Route] = &[
         access: Access::Public,
         payload: Payload::None,
         serve: |verb| on(verb, panics),
-        protocol: Protocol::Gander,
     },
 ];
+
+fn test_router(gateway: &Gateway) -> axum::Router {
+    router_of(TEST_ROUTES, &gateway.http)
+}
 
 async fn panics() -> &'static str {
     panic!("secret detail: /home/somebody")
@@ -82,10 +82,10 @@ struct Answer {
 }
 
 impl Server {
-    async fn start(routes: &'static [Route], variables: &[(&str, &str)]) -> Self {
+    async fn start(router: fn(&Gateway) -> axum::Router, variables: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
         let (config, _) = crate::served::settings(root.path(), variables);
-        Self(Served::of(Arc::new(root), config, routes).await)
+        Self(Served::of(Arc::new(root), config, router).await)
     }
 
     async fn connect(&self) -> TcpStream {
@@ -138,14 +138,16 @@ fn parse(text: &str) -> Answer {
 
 #[tokio::test]
 async fn every_route_but_the_public_ones_needs_a_token_before_its_body_is_read() {
-    for routes in [ROUTES, TEST_ROUTES] {
-        let server = Server::start(routes, &[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000")]).await;
-        for route in routes {
-            let verb = format!("{:?}", route.verb).to_uppercase();
-            let path = route.path.replace(['{', '}'], "");
+    let all = ROUTES.iter().map(|route| (route.verb, route.path, route.access)).collect::<Vec<_>>();
+    let own = TEST_ROUTES.iter().map(|route| (route.verb, route.path, route.access)).collect();
+    for (router, routes) in [(router as fn(&Gateway) -> axum::Router, all), (test_router, own)] {
+        let server = Server::start(router, &[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000")]).await;
+        for (verb, path, access) in routes {
+            let verb = format!("{verb:?}").to_uppercase();
+            let path = path.replace(['{', '}'], "");
             // The body never comes: who waits for it never answers.
             let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\nConnection: close";
-            match route.access {
+            match access {
                 Access::Token(_) | Access::Door(..) => {
                     let answer = server.raw(format!("{verb} {path} HTTP/1.1\r\n{head}\r\n\r\n").as_bytes()).await;
                     assert_eq!((answer.status, answer.json().is_object()), (401, true), "{verb} {path}");
@@ -182,7 +184,7 @@ async fn the_public_routes_are_these_and_say_little() {
             "/acp-rest/resources/{id}",
         ]
     );
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     assert_eq!(server.send("GET", "/health", &[], "").await.json(), json!({ "status": "ok" }));
     assert_eq!(server.send("GET", "/status", &[], "").await.body, "ok");
     assert_eq!(server.send("GET", "/ping", &[], "").await.json(), json!({}));
@@ -195,7 +197,7 @@ async fn the_public_routes_are_these_and_say_little() {
 
 #[tokio::test]
 async fn a_token_is_accepted_in_two_headers_and_nowhere_else() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     let (token, bearer) = (server.token.clone(), server.bearer());
     let secret = format!("X-Secret-Key: {token}");
     for good in [&bearer, &secret, &format!("authorization: bearer {token}")] {
@@ -219,7 +221,7 @@ async fn a_token_is_accepted_in_two_headers_and_nowhere_else() {
 
 #[tokio::test]
 async fn status_shows_who_asks_and_every_limit_in_force() {
-    let server = Server::start(ROUTES, &[("GANDER_LIMITS_BODY", "1 KiB")]).await;
+    let server = Server::start(router, &[("GANDER_LIMITS_BODY", "1 KiB")]).await;
     let status = server.send("GET", "/gander/status", &[&server.bearer()], "").await.json();
     assert_eq!(status["principal"], "owner");
     assert_eq!(status["scopes"], json!(["read", "prompt", "approve", "admin"]));
@@ -230,7 +232,7 @@ async fn status_shows_who_asks_and_every_limit_in_force() {
 
 #[tokio::test]
 async fn a_token_without_the_scope_is_forbidden() {
-    let server = Server::start(TEST_ROUTES, &[]).await;
+    let server = Server::start(test_router, &[]).await;
     let token = token::add(&server.config.paths, "reader", &[], None).unwrap();
     let bearer = format!("Authorization: Bearer {}", token.expose_secret());
     let answer = server.send("POST", "/echo", &[&bearer, "Content-Type: application/json"], "{}").await;
@@ -248,7 +250,7 @@ async fn an_open_door_needs_no_token_but_takes_no_wrong_one() {
         ("['adk', 'a2a']", "true", [200, 200, 403, 401]),
     ] {
         let settings = [("GANDER_SERVER_OPEN", open), ("GANDER_SERVER_OPEN_APPROVE", approve)];
-        let server = Server::start(TEST_ROUTES, &settings).await;
+        let server = Server::start(test_router, &settings).await;
         let send = async |path: &str, header: &[&str], body: &str| server.send("POST", path, header, body).await.status;
         let wrong = send("/open", &["Authorization: Bearer wrong"], "x").await;
         let (open, approve) = (send("/open", &[], "x").await, send("/open/approve", &[], "").await);
@@ -261,7 +263,7 @@ async fn an_open_door_needs_no_token_but_takes_no_wrong_one() {
 
 #[tokio::test]
 async fn wrong_tokens_run_into_a_wall_that_the_right_one_passes() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     for _ in 0..20 {
         assert_eq!(server.send("GET", "/gander/status", &["X-Secret-Key: wrong"], "").await.status, 401);
     }
@@ -273,7 +275,7 @@ async fn wrong_tokens_run_into_a_wall_that_the_right_one_passes() {
 #[tokio::test]
 async fn requests_are_rationed_per_token() {
     let variables = [("GANDER_LIMITS_LOCAL_REQUEST_BURST", "2"), ("GANDER_LIMITS_LOCAL_REQUESTS_PER_SECOND", "0")];
-    let server = Server::start(ROUTES, &variables).await;
+    let server = Server::start(router, &variables).await;
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(server.send("GET", "/gander/status", &[&server.bearer()], "").await.status);
@@ -284,7 +286,7 @@ async fn requests_are_rationed_per_token() {
 
 #[tokio::test]
 async fn strangers_are_refused_on_every_route_and_told_nothing() {
-    let server = Server::start(ROUTES, &[("GANDER_SERVER_ALLOWED_ORIGINS", "['https://app.example']")]).await;
+    let server = Server::start(router, &[("GANDER_SERVER_ALLOWED_ORIGINS", "['https://app.example']")]).await;
     let origins = ["null", "https://evil.example", "http://localhost.evil.example", "http://127.0.0.1:1", "file://"];
     for path in ROUTES.iter().map(|route| route.path).chain(["/nowhere"]) {
         for origin in origins {
@@ -307,7 +309,7 @@ async fn strangers_are_refused_on_every_route_and_told_nothing() {
 
 #[tokio::test]
 async fn an_allowed_page_is_echoed_exactly() {
-    let server = Server::start(ROUTES, &[("GANDER_SERVER_ALLOWED_ORIGINS", "['https://app.example']")]).await;
+    let server = Server::start(router, &[("GANDER_SERVER_ALLOWED_ORIGINS", "['https://app.example']")]).await;
     for origin in ["https://app.example", "http://localhost"] {
         let header = format!("Origin: {origin}");
         let asked = ["Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"];
@@ -326,7 +328,7 @@ async fn an_allowed_page_is_echoed_exactly() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_json_errors() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     let answer = server.send("GET", "/nowhere", &[], "").await;
     assert_eq!((answer.status, answer.code()), (404, json!("not_found")));
     let answer = server.send("DELETE", "/health", &[], "").await;
@@ -337,7 +339,7 @@ async fn unknown_paths_and_methods_are_json_errors() {
 #[tokio::test]
 async fn bodies_are_checked_for_type_size_and_pace() {
     let variables = [("GANDER_LIMITS_BODY", "1 KiB"), ("GANDER_LIMITS_BODY_TIME", "100ms")];
-    let server = Server::start(TEST_ROUTES, &variables).await;
+    let server = Server::start(test_router, &variables).await;
     let (bearer, json_type) = (server.bearer(), "Content-Type: application/json; charset=utf-8");
     assert_eq!(server.send("POST", "/echo", &[&bearer, json_type], "{}").await.body, "{}");
     for wrong in ["Content-Type: text/plain", "Content-Type: application/jsonx", "X: no type"] {
@@ -360,7 +362,7 @@ async fn bodies_are_checked_for_type_size_and_pace() {
 
 #[tokio::test]
 async fn an_expectation_without_a_token_is_not_encouraged() {
-    let server = Server::start(TEST_ROUTES, &[]).await;
+    let server = Server::start(test_router, &[]).await;
     let head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json";
     let answer = server.raw(format!("{head}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n").as_bytes()).await;
     assert_eq!(answer.status, 401);
@@ -368,7 +370,7 @@ async fn an_expectation_without_a_token_is_not_encouraged() {
 
 #[tokio::test]
 async fn addresses_and_headers_have_an_end() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     for length in [9 * 1024, 70 * 1024] {
         let answer = server.send("GET", &format!("/{}", "x".repeat(length)), &[], "").await;
         assert_eq!(answer.status, 414, "{length}");
@@ -380,7 +382,7 @@ async fn addresses_and_headers_have_an_end() {
 
 #[tokio::test]
 async fn a_header_that_never_ends_is_cut_off() {
-    let server = Server::start(ROUTES, &[("GANDER_LIMITS_HEADER_TIME", "100ms")]).await;
+    let server = Server::start(router, &[("GANDER_LIMITS_HEADER_TIME", "100ms")]).await;
     // Nothing at all, half a line, half of the HTTP/2 greeting, half a header after a whole request.
     let after_one = "GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\nGET /ping HTT";
     for start in ["", "GET /he", "PRI * HTTP/2", "GET / HTTP/1.1\r\nHost: local", after_one] {
@@ -395,7 +397,7 @@ async fn a_header_that_never_ends_is_cut_off() {
 
 #[tokio::test]
 async fn what_is_no_http_is_closed() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     for noise in [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], b"SSH-2.0-OpenSSH_9\r\n\r\n", b"GET /\r\n\r\n"]
     {
         let mut stream = server.connect().await;
@@ -410,7 +412,7 @@ async fn what_is_no_http_is_closed() {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     let one = "GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let last = "GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let answer = server.raw(format!("{}{last}", one.repeat(1000)).as_bytes()).await;
@@ -420,7 +422,7 @@ async fn pipelined_requests_are_answered_in_order() {
 
 #[tokio::test]
 async fn a_panic_is_an_answer_with_an_id_and_without_details() {
-    let server = Server::start(TEST_ROUTES, &[]).await;
+    let server = Server::start(test_router, &[]).await;
     let answer = server.send("GET", "/panic", &[], "").await;
     assert_eq!((answer.status, answer.code()), (500, json!("internal")));
     assert!(answer.json()["error"]["id"].is_string());
@@ -430,7 +432,7 @@ async fn a_panic_is_an_answer_with_an_id_and_without_details() {
 
 #[tokio::test]
 async fn panics_of_tasks_and_threads_are_counted() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     tokio::spawn(async { panic!("injected") }).await.unwrap_err();
     tokio::task::spawn_blocking(|| panic!("injected")).await.unwrap_err();
     let status = server.send("GET", "/gander/status", &[&server.bearer()], "").await.json();
@@ -439,16 +441,16 @@ async fn panics_of_tasks_and_threads_are_counted() {
 
 #[tokio::test]
 async fn a_draining_server_takes_no_new_work_but_still_shows() {
-    let server = Server::start(TEST_ROUTES, &[]).await;
-    server.site.drain();
+    let server = Server::start(test_router, &[]).await;
+    server.gateway.drain();
     let answer = server.send("POST", "/echo", &[&server.bearer(), "Content-Type: application/json"], "{}").await;
     assert_eq!((answer.status, answer.code(), answer.header("retry-after")), (503, json!("draining"), Some("5")));
-    let server = Server::start(ROUTES, &[]).await;
-    server.site.drain();
+    let server = Server::start(router, &[]).await;
+    server.gateway.drain();
     let answer = server.send("GET", "/health", &[], "").await;
     assert_eq!((answer.status, answer.json()), (503, json!({ "status": "draining" })));
     assert_eq!(server.send("GET", "/gander/status", &[&server.bearer()], "").await.status, 200);
-    let is_work = |route: &&Route| route.verb != Verb::Get && route.access != Access::Public;
+    let is_work = |route: &&RouteRule| route.verb != Verb::Get && route.access != Access::Public;
     for route in ROUTES.iter().filter(is_work) {
         let (verb, path) = (format!("{:?}", route.verb).to_uppercase(), route.path.replace(['{', '}', '*'], ""));
         let answer = server.send(&verb, &path, &[&server.bearer(), "Content-Type: application/json"], "{}").await;
@@ -458,7 +460,7 @@ async fn a_draining_server_takes_no_new_work_but_still_shows() {
 
 #[tokio::test]
 async fn more_connections_than_places_wait_for_one() {
-    let server = Server::start(ROUTES, &[("GANDER_LIMITS_CONNECTIONS", "1")]).await;
+    let server = Server::start(router, &[("GANDER_LIMITS_CONNECTIONS", "1")]).await;
     let mut first = server.connect().await;
     // Enough turns for a second connection to be served, were there a place for it.
     let ping = async |stream: &mut TcpStream| {
@@ -481,7 +483,7 @@ async fn more_connections_than_places_wait_for_one() {
 
 #[tokio::test]
 async fn http2_without_tls_works() {
-    let server = Server::start(ROUTES, &[]).await;
+    let server = Server::start(router, &[]).await;
     let mut stream = server.connect().await;
     // Preface, empty SETTINGS, and HEADERS of GET http://localhost/status, all from the static table but the authority.
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00".to_vec();

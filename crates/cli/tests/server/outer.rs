@@ -149,7 +149,7 @@ async fn every_refusal_is_said_in_the_words_of_the_protocol_that_was_called() {
             assert!(answer.headers.contains_key("allow"), "{}", protocol.name);
         }
     }
-    server.site.drain();
+    server.gateway.drain();
     for protocol in &PROTOCOLS {
         expect(protocol, 503, &post(&server, owner, protocol.post, &[], "{}").await);
     }

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use gander::app::App;
-use gander_gateway::http::{ROUTES, SelfSigned, router, serve_with};
+use gander_gateway::http::{SelfSigned, serve_with};
+use gander_gateway::server::router;
 use gander_services::token::Tokens;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -15,11 +16,11 @@ async fn whoever_pins_the_certificate_is_served() {
     let (config, _) = crate::served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
     let tls = SelfSigned::open(&config.paths).unwrap();
     let app = App::start(config.clone()).await.unwrap();
-    let site = app.site(&config, Tokens::open(&config.paths).unwrap());
+    let gateway = app.gateway(&config, Tokens::open(&config.paths).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (routes, stop) = (router(ROUTES, &site), CancellationToken::new());
-    tokio::spawn(serve_with(listener, Some(tls.acceptor.clone()), site, routes, stop.clone()));
+    let (routes, stop) = (router(&gateway), CancellationToken::new());
+    tokio::spawn(serve_with(listener, Some(tls.acceptor.clone()), gateway.http.clone(), routes, stop.clone()));
     let certificate = std::fs::read(config.paths.data().join("tls.cert.der")).unwrap();
     let pinned = reqwest::Certificate::from_der(&certificate).unwrap();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([pinned]).build().unwrap();

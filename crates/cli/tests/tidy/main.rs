@@ -143,7 +143,7 @@ const OPENS_FILES: &[(&str, &str)] = &[
     ("crates/gander/src/daemon/spawn.rs", "the log of the background server"),
     ("crates/gateway/src/http/spool.rs", "files without a name that hold answers"),
     ("crates/gateway/src/http/tls.rs", "the server's certificate"),
-    ("crates/gateway/src/protocols/a2a/sign.rs", "the key that signs agent cards, named in the settings"),
+    ("crates/gateway/src/protocols/a2a/card_signing.rs", "the key that signs agent cards, named in the settings"),
     ("crates/testkit/", "tests only"),
     ("crates/bench/", "measurements only"),
 ];

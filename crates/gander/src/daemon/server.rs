@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use gander_gateway::http::{self, ROUTES, SelfSigned, Site, TlsError};
+use gander_gateway::http::{self, SelfSigned, TlsError};
+use gander_gateway::server::{Gateway, router};
 use gander_services::ListenSecurity;
 use gander_services::paths::{Lock, Paths, PathsError};
 use gander_services::token::{TokenError, Tokens};
@@ -119,7 +120,7 @@ pub struct Server {
     /// Cancelled when the doors close.
     pub(super) stop: CancellationToken,
     pub(super) doors: TaskTracker,
-    site: Arc<Site>,
+    gateway: Arc<Gateway>,
     /// What the first listener has; others may differ.
     fingerprint: Option<String>,
     router: Router,
@@ -145,7 +146,7 @@ impl Server {
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
         let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
         let app = App::start(config.clone()).await.map_err(ServerError::App)?;
-        let site = app.site(&config, tokens);
+        let gateway = app.gateway(&config, tokens);
         let (socket, unix) = bind_socket(&paths)?;
         let server = Arc::new(Self {
             app,
@@ -154,8 +155,8 @@ impl Server {
             asked: CancellationToken::new(),
             stop: CancellationToken::new(),
             doors: TaskTracker::new(),
-            router: http::router(ROUTES, &site),
-            site,
+            router: router(&gateway),
+            gateway,
             fingerprint,
             listens: Mutex::default(),
             idle: config.sections.daemon.idle.0,
@@ -205,7 +206,7 @@ impl Server {
             () = self.idle_long_enough(), if self.background => End::Idle,
         };
         tracing::info!(?end, "ending");
-        self.site.drain();
+        self.gateway.drain();
         // Whoever comes now finds nobody and starts a new server, which waits for our lock.
         if let Err(error) = std::fs::remove_file(&self.socket) {
             tracing::debug!(%error, "the socket was gone already");
@@ -238,7 +239,14 @@ impl Server {
         self.addresses().push(address);
         let server = self.clone();
         self.doors.spawn(async move {
-            http::serve_with(tcp, tls.map(|tls| tls.acceptor), server.site.clone(), server.router.clone(), stop).await;
+            http::serve_with(
+                tcp,
+                tls.map(|tls| tls.acceptor),
+                server.gateway.http.clone(),
+                server.router.clone(),
+                stop,
+            )
+            .await;
             server.addresses().retain(|listening| *listening != address);
         });
         Ok(address)

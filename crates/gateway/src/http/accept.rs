@@ -22,9 +22,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use super::flood::Metered;
-use super::pace::Pace;
-use super::site::Site;
+use super::h2_abuse::Metered;
+use super::paced_body::Pace;
+use super::state::HttpState;
 
 /// How long connections may take to end once the listener is closed.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
@@ -69,22 +69,22 @@ pub(crate) struct Seat {
 }
 
 /// Accepts connections until it is told to stop, then lets the last answers out.
-pub async fn serve(listener: TcpListener, site: Arc<Site>, router: Router, stop: CancellationToken) {
-    serve_with(listener, None, site, router, stop).await;
+pub async fn serve(listener: TcpListener, state: Arc<HttpState>, router: Router, stop: CancellationToken) {
+    serve_with(listener, None, state, router, stop).await;
 }
 
 /// The same, encrypted if there is something to encrypt with.
 pub async fn serve_with(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    site: Arc<Site>,
+    state: Arc<HttpState>,
     router: Router,
     stop: CancellationToken,
 ) {
-    let builder = Arc::new(builder(&site));
-    let places = Arc::new(Semaphore::new(places(site.limits.connections)));
+    let builder = Arc::new(builder(&state));
+    let places = Arc::new(Semaphore::new(places(state.limits.connections)));
     let connections = TaskTracker::new();
-    connections.spawn(Arc::clone(&site.readers).sweep(stop.clone()));
+    connections.spawn(Arc::clone(&state.readers).sweep(stop.clone()));
     loop {
         // A full house leaves callers in the system's queue.
         let place = tokio::select! {
@@ -95,9 +95,9 @@ pub async fn serve_with(
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let Some((stream, address)) = prepare(accepted, site.limits.stalled_reader.0).await else { continue };
+        let Some((stream, address)) = prepare(accepted, state.limits.stalled_reader.0).await else { continue };
         let seat = Seat { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
-        let connection = Connection { site: site.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
+        let connection = Connection { state: state.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
         match tls.clone() {
             None => drop(connections.spawn(connection.run(stream, router.clone(), stop.clone()))),
             Some(tls) => drop(connections.spawn(connection.run_tls(tls, stream, router.clone(), stop.clone()))),
@@ -111,7 +111,7 @@ pub async fn serve_with(
 }
 
 struct Connection {
-    site: Arc<Site>,
+    state: Arc<HttpState>,
     builder: Arc<Builder<TokioExecutor>>,
     address: Address,
     seat: Arc<Seat>,
@@ -120,7 +120,7 @@ struct Connection {
 impl Connection {
     /// Whoever does not finish the handshake in time is no client.
     async fn run_tls(mut self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
-        match tokio::time::timeout(self.site.limits.header_time.0, tls.accept(stream)).await {
+        match tokio::time::timeout(self.state.limits.header_time.0, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
                 self.address.encrypted = true;
                 self.run(stream, router, stop).await;
@@ -134,10 +134,10 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        self.site.connections.fetch_add(1, Ordering::Relaxed);
+        self.state.connections.fetch_add(1, Ordering::Relaxed);
         let spoke = Arc::new(AtomicBool::new(false));
         let (address, heard, seat) = (self.address, spoke.clone(), self.seat.clone());
-        let pace = Pace::new(&self.site);
+        let pace = Pace::new(&self.state);
         let (cut, progress) = (pace.cut.clone(), Arc::clone(&pace.progress));
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             heard.store(true, Ordering::Relaxed);
@@ -152,11 +152,11 @@ impl Connection {
                 Ok::<_, Infallible>(pace.keep(version, response).await)
             }
         });
-        let (stream, flooded) = Metered::new(stream, progress, self.site.limits.stalled_reader.0);
+        let (stream, flooded) = Metered::new(stream, progress, self.state.limits.stalled_reader.0);
         let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::pin!(connection);
         // Telling HTTP/1 from HTTP/2 has no time limit of its own, so the first header gets one here.
-        let mut silence = std::pin::pin!(tokio::time::sleep(self.site.limits.header_time.0));
+        let mut silence = std::pin::pin!(tokio::time::sleep(self.state.limits.header_time.0));
         let (mut timed, mut stopping, mut leaving) = (false, false, false);
         let ended = loop {
             tokio::select! {
@@ -181,12 +181,12 @@ impl Connection {
         if let Err(error) = ended {
             tracing::trace!(%error, "connection ended");
         }
-        self.site.connections.fetch_sub(1, Ordering::Relaxed);
+        self.state.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn builder(site: &Site) -> Builder<TokioExecutor> {
-    let limits = &site.limits;
+fn builder(state: &HttpState) -> Builder<TokioExecutor> {
+    let limits = &state.limits;
     let header_size = u32::try_from(limits.header_size.len()).unwrap_or(u32::MAX);
     let mut builder = Builder::new(TokioExecutor::new());
     builder

@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::error::{Problem, closing, problem};
-use super::routes::{Payload, Size};
+use super::route::{Payload, Size};
 use crate::settings::Limits;
 
 /// How long what is too large is read to be thrown away, and how long a client may pause meanwhile.

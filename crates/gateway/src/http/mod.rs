@@ -1,30 +1,29 @@
-//! The door to the network: one router built from one table, behind one guard, on an own accept loop.
+//! What all protocols share of HTTP: the guard, limits, bodies, streams and TLS, on an own accept loop.
 
 pub(crate) mod accept;
-pub(crate) mod artifact;
+pub(crate) mod artifact_download;
 pub(crate) mod body;
 pub(crate) mod error;
-pub(crate) mod flood;
-pub(crate) mod form;
-pub(crate) mod framing;
-pub(crate) mod front;
-pub(crate) mod host;
-pub(crate) mod own;
-pub(crate) mod pace;
+pub(crate) mod guard;
+pub(crate) mod h2_abuse;
+pub(crate) mod health;
+pub(crate) mod json_stream;
+pub(crate) mod origin_check;
+pub(crate) mod paced_body;
 pub(crate) mod panics;
-pub(crate) mod quota;
-pub(crate) mod refusal;
-pub(crate) mod routes;
-pub(crate) mod site;
+pub(crate) mod rate_limit;
+pub(crate) mod rejection;
+pub(crate) mod request_framing;
+pub(crate) mod route;
 pub(crate) mod spool;
-pub(crate) mod sse;
-pub(crate) mod streams;
+pub(crate) mod sse_response;
+pub(crate) mod state;
+pub(crate) mod stream_limits;
 pub(crate) mod tls;
-pub(crate) mod websocket;
-pub(crate) mod written;
+pub(crate) mod websocket_upgrade;
 
 pub use accept::{Address, serve, serve_with};
 pub use error::problem;
-pub use routes::{Access, Payload, ROUTES, Route, Serve, Size, Verb, router};
-pub use site::{Site, SiteParts};
+pub use route::{Access, Payload, Route, RouteRule, Serve, Size, Verb};
+pub use state::HttpState;
 pub use tls::{SelfSigned, TlsError};

@@ -1,7 +1,7 @@
 //! Server-sent events: their framing, their ids, and a log followed as a stream of them.
 
-mod follow;
-mod place;
+mod event_id;
+mod stream;
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use follow::{Follow, Frames, Reading};
-pub use place::{EventId, NoEventId, Position};
+pub use event_id::{EventId, NoEventId, Position};
+pub use stream::{Follow, Frames, Reading};
 
 /// After so much silence a comment is sent, so that nothing in between hangs up.
 pub(crate) const SILENCE: Duration = Duration::from_secs(15);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gander_wire::jsonrpc::{MAX_LINE, Outbox};
 
 use super::header::{Bad, Header, Opcode, unmask, write_header};
-use crate::protocols::acp::framing::{Framing, Piece, Stage};
+use crate::message_framing::{Framing, Piece, Stage};
 
 /// Pieces of one message: more is an attack, not a message.
 const MAX_FRAGMENTS: u32 = 65_536;

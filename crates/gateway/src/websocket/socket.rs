@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::frames::{Close, Frames};
-use crate::protocols::acp::framing::{Framing, Piece, Stage};
+use crate::message_framing::{Framing, Piece, Stage};
 
 /// What one read takes at most.
 const READ: usize = 4 * 1024;

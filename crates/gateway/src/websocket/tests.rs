@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::header::{Header, Opcode, unmask, write_header};
 use super::{Frames, accept_key};
-use crate::protocols::acp::framing::{Framing, Piece, Stage};
+use crate::message_framing::{Framing, Piece, Stage};
 
 const FIN: u8 = 0x80;
 

@@ -7,7 +7,8 @@ use gander::app::App;
 use gander_client::Pin;
 use gander_domain::caller::Caller;
 use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
-use gander_gateway::http::{ROUTES, SelfSigned, router, serve_with};
+use gander_gateway::http::{SelfSigned, serve_with};
+use gander_gateway::server::router;
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::token::{self, Tokens};
 use gander_store::MemoryStore;
@@ -51,14 +52,14 @@ async fn other_over(line: Line) -> Other {
     let (config, _) = served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
     let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
     let app = App::start(config.clone()).await.unwrap();
-    let site = app.site(&config, Tokens::open(&config.paths).unwrap());
+    let gateway = app.gateway(&config, Tokens::open(&config.paths).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let tls = (line == Line::SelfSigned).then(|| SelfSigned::open(&config.paths).unwrap());
     let pin = tls.as_ref().map(|tls| tls.fingerprint.parse().unwrap());
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
-    let (stop, routes) = (CancellationToken::new(), router(ROUTES, &site));
-    tokio::spawn(serve_with(listener, tls.map(|tls| tls.acceptor), site, routes, stop.clone()));
+    let (stop, routes) = (CancellationToken::new(), router(&gateway));
+    tokio::spawn(serve_with(listener, tls.map(|tls| tls.acceptor), gateway.http.clone(), routes, stop.clone()));
     Other { url, token, work: work.to_str().unwrap().to_owned(), pin, _stop: stop.drop_guard(), _root: root }
 }
 

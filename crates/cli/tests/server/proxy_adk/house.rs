@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use gander::config::{ProxyFlags, RemoteKind, proxied};
-use gander_gateway::http::ROUTES;
+use gander_gateway::server::router;
 use gander_testkit::goosed::Goosed;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ impl Proxy {
         let mut config = proxied(config, ProxyFlags::default(), &environment).unwrap();
         let RemoteKind::Goosed(remote) = &mut config.agents[0].kind;
         remote.pause = Duration::from_millis(5);
-        Self(Served::of(root, config, ROUTES).await)
+        Self(Served::of(root, config, router).await)
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {

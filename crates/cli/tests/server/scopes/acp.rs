@@ -27,10 +27,10 @@ const MORE: [(&str, &str); 6] = [
 pub fn methods() -> BTreeSet<String> {
     let wire = include_str!("../../../../wire/src/acp/input/mod.rs");
     let goose = [
-        include_str!("../../../../gateway/src/protocols/goose/methods.rs"),
-        include_str!("../../../../gateway/src/protocols/goose/prepared.rs"),
+        include_str!("../../../../gateway/src/protocols/goose/extension_methods.rs"),
+        include_str!("../../../../gateway/src/protocols/goose/recipe_methods.rs"),
     ];
-    let own = include_str!("../../../../gateway/src/protocols/acp/extensions.rs");
+    let own = include_str!("../../../../gateway/src/protocols/acp/gander_methods.rs");
     let arms = |text: &str| -> Vec<String> {
         let arms = text.lines().filter(|line| line.trim_start().starts_with('"') && line.contains("=>"));
         let names = arms.flat_map(|line| line.split("=>").next().unwrap_or_default().split('"').skip(1).step_by(2));

@@ -1,7 +1,8 @@
 //! Every route with every scope.
 
 use gander_domain::caller::Scope;
-use gander_gateway::http::{ROUTES, Verb};
+use gander_gateway::http::Verb;
+use gander_gateway::server::ROUTES;
 use reqwest::Method;
 use serde_json::{Value, json};
 

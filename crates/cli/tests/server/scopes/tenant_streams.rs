@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use gander_domain::caller::Scope;
-use gander_gateway::http::ROUTES;
+use gander_gateway::server::router;
 use gander_testkit::harness::PATIENCE;
 use reqwest::Method;
 use serde_json::json;
@@ -97,7 +97,7 @@ async fn anothers_connection_looks_made_up_also_after_a_restart() {
     let (ann, bob) = (house.belongings("ann").await, house.token("bob", FULL));
     let root = Arc::clone(&house.0.end().await);
     let (config, _) = crate::served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
-    let house = House(Served::of(root, config, ROUTES).await);
+    let house = House(Served::of(root, config, router).await);
     let (real, fake) = (ann.id("connection"), made_up(ann.id("connection")));
     let ask = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/list", "params": {} });
     for message in [ask.clone(), chosen(ann.id("question"))] {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use gander::app::App;
 use gander::config::{Config, Environment, Flags};
-use gander_gateway::http::{ROUTES, Route, Site, router, serve};
+use gander_gateway::http::serve;
+use gander_gateway::server::{Gateway, router};
 use gander_services::token::{self, Tokens};
 use gander_testkit::harness::PATIENCE;
 use secrecy::ExposeSecret;
@@ -29,7 +30,7 @@ pub struct Served {
     /// The owner's.
     pub token: String,
     pub app: Arc<App>,
-    pub site: Arc<Site>,
+    pub gateway: Arc<Gateway>,
     pub config: Config,
     pub client: reqwest::Client,
     heard: Heard,
@@ -59,23 +60,23 @@ impl Served {
         let root = tempfile::tempdir().unwrap();
         let fixed = [("GANDER_MODEL", "demo/demo")];
         let (config, _) = settings(root.path(), &[&fixed, shared, variables].concat());
-        Self::of(Arc::new(root), config, ROUTES).await
+        Self::of(Arc::new(root), config, router).await
     }
 
     /// With exactly these settings, whose files are below this folder.
-    pub async fn of(root: Arc<tempfile::TempDir>, config: Config, routes: &'static [Route]) -> Self {
+    pub async fn of(root: Arc<tempfile::TempDir>, config: Config, router: fn(&Gateway) -> axum::Router) -> Self {
         rustls::crypto::ring::default_provider().install_default().ok();
         let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
         let app = App::start(config.clone()).await.unwrap();
         let tokens = Tokens::open(&config.paths).unwrap().accepting(config.secret.as_ref());
-        let site = app.site(&config, tokens);
+        let gateway = app.gateway(&config, tokens);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, site.clone(), router(routes, &site), stop.clone()));
+        tokio::spawn(serve(listener, gateway.http.clone(), router(&gateway), stop.clone()));
         let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let (heard, stop): (Heard, _) = (Box::new(|_, _| {}), stop.drop_guard());
-        Self { address, token, app, site, config, client, heard, stop, root }
+        Self { address, token, app, gateway, config, client, heard, stop, root }
     }
 
     /// Ends it, and gives the folder that everything of it is in.

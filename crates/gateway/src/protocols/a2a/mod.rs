@@ -1,13 +1,14 @@
 //! The A2A door, whatever the binding: requests carried out, tasks found, followed and folded from the log.
 
-mod find;
-mod follow;
-mod listing;
+mod card_signing;
+mod message_intent;
 pub mod push;
 pub(crate) mod routes;
-mod said;
-mod send;
-mod sign;
+mod runs;
+mod sessions;
+mod state;
+mod stream;
+mod task_list;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +18,10 @@ use gander_wire::a2a::{
     DOOR, Detail, Dialect, Error, Kind, Opening, PushConfig, Request, Subject, Task, TaskPage, Update,
 };
 
-pub use follow::{Ends, Stream, TaskReading};
+pub use card_signing::{SignError, Signer};
 pub use push::Push;
-pub use sign::{SignError, Signer};
+pub use state::A2aState;
+pub use stream::{Ends, Stream, TaskReading};
 
 use crate::settings::A2aSection;
 use gander_runtime::hub::{Follower, HubError};

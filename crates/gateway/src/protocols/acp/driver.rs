@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::framing::{Framing, Piece, Stage};
 use super::{AT_ONCE, Client, UNSENT};
+use crate::message_framing::{Framing, Piece, Stage};
 
 /// How long answers under way are waited for when the client has said its last word.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);

@@ -14,9 +14,9 @@ use gander_wire::acp::{Intent, Listed, Presence, Ticket, Withdrawal};
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use super::lists::list;
-use super::openings::{Place, create, first, fork, open};
-use super::{Client, extensions, links, mcp};
+use super::session_list::list;
+use super::sessions::{Place, create, first, fork, open};
+use super::{Client, gander_methods, linked_files, mcp_servers};
 use crate::Peer;
 use crate::protocols::goose;
 
@@ -130,7 +130,7 @@ impl Client {
 
     fn lent(&self, session: SessionId) -> Lent {
         let abilities = self.connection.abilities().unwrap_or_default();
-        let host = super::editor::EditorHost::offered(abilities, session, self.host_sender.clone());
+        let host = super::host_calls::EditorHost::offered(abilities, session, self.host_sender.clone());
         Lent { host, keys: Some(self.peer.keys.clone()) }
     }
 
@@ -149,7 +149,7 @@ impl Client {
             let slashes = desk.recipes.slashes(&principal).await.unwrap_or_default();
             let mut offers: Vec<SlashCommand> = slashes.iter().map(recipes::Slash::offer).collect();
             if desk.extensions.has(session) {
-                offers.extend(desk.extensions.prompts(session).await.iter().map(mcp::offer));
+                offers.extend(desk.extensions.prompts(session).await.iter().map(mcp_servers::offer));
             }
             Done::Offered { session, offers }
         });
@@ -194,7 +194,7 @@ impl Client {
 async fn extended(desk: Arc<Services>, peer: Peer, method: String, params: Value) -> Result<Value, ServiceError> {
     match method.strip_prefix("_goose/") {
         Some(name) => goose::call(&desk, &peer, name, params).await,
-        None => extensions::call(&desk, &peer, &method, params).await,
+        None => gander_methods::call(&desk, &peer, &method, params).await,
     }
 }
 
@@ -212,7 +212,7 @@ async fn permitted(
         Command::Prompt { run, origin, parts, if_busy, meta } => {
             let parts = recipes::expanded(&desk.recipes, &peer.caller.principal, &workspace, parts).await?;
             let parts = desk.extensions.expanded(session, parts).await.map_err(ServiceError::BadParams)?;
-            let parts = links::read(&desk.files, &workspace, &folders, parts).await;
+            let parts = linked_files::read(&desk.files, &workspace, &folders, parts).await;
             Ok(Command::Prompt { run, origin, parts, if_busy, meta })
         }
         other @ (Command::Cancel { .. }

@@ -1,17 +1,17 @@
 //! The Agent Client Protocol: one client, whatever carries its messages.
 
 mod driver;
-mod editor;
-mod extensions;
-mod follows;
-pub(crate) mod framing;
-mod http;
+mod gander_methods;
+mod host_calls;
 mod intents;
-mod links;
-mod lists;
-mod mcp;
-mod openings;
+mod linked_files;
+mod mcp_servers;
 pub(crate) mod routes;
+mod session_list;
+mod sessions;
+mod state;
+mod streamable_http;
+mod subscriptions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use self::driver::Ending;
-use self::editor::{Asks, HostAsk};
-use self::follows::{Follows, News};
-pub use self::http::{Addressed, Closed, Connections, Events, From, Made, Open, Opened, Post, Posted, Unopened};
+use self::host_calls::{Asks, HostAsk};
 use self::intents::Done;
+pub use self::state::AcpState;
+pub use self::streamable_http::{
+    Addressed, Closed, Connections, Events, From, Made, Open, Opened, Post, Posted, Unopened,
+};
+use self::subscriptions::{Follows, News};
 use crate::Peer;
 use crate::websocket::Frames;
 use gander_domain::authorize::Denied;
@@ -199,7 +202,7 @@ fn profile(desk: &Services, peer: &Peer) -> Profile {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         image: check::takes_any(&manifest.takes, "image"),
         audio: check::takes_any(&manifest.takes, "audio"),
-        mcp_stdio: mcp::may_start(desk, &peer.caller),
+        mcp_stdio: mcp_servers::may_start(desk, &peer.caller),
         mcp_http: true,
         ..Profile::default()
     }

@@ -1,10 +1,11 @@
 //! The Agent Communication Protocol: runs begun, found, answered, cancelled and followed.
 
-mod figures;
-mod import;
+mod history_import;
 pub(crate) mod routes;
 mod runs;
 mod sessions;
+mod state;
+mod stats;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,13 +22,14 @@ use gander_wire::acp_rest::{DOOR, Error, Refusal, RunReading};
 use crate::sse::{Frames, Reading};
 
 pub use sessions::{Resources, UnknownResource};
+pub use state::AcpRestState;
 
 /// This door.
 pub struct AcpRest {
     desk: Arc<Services>,
     resources: Resources,
     guard: Guard,
-    figures: figures::Recent,
+    figures: stats::Recent,
 }
 
 /// Where the caller found us: addresses of ours begin with this.
@@ -63,7 +65,7 @@ struct Begin {
 impl AcpRest {
     /// This door to these sessions.
     pub fn new(desk: Arc<Services>, resources: Resources, guard: Guard) -> Self {
-        Self { desk, resources, guard, figures: figures::Recent::default() }
+        Self { desk, resources, guard, figures: stats::Recent::default() }
     }
 }
 

@@ -7,6 +7,8 @@ mod artifacts;
 pub(crate) mod routes;
 mod runs;
 mod sessions;
+mod state;
+mod stream;
 mod traces;
 
 use std::fmt;
@@ -20,6 +22,7 @@ use serde_json::Value;
 pub use artifacts::Numbered;
 pub use runs::{Begun, Watched};
 pub use sessions::{Asked, Located};
+pub use state::AdkState;
 
 use crate::settings::AdkSection;
 use gander_domain::caller::Caller;

@@ -14,7 +14,7 @@ use gander_wire::adk::{DOOR, LONGEST_ID, NewSession, Refusal, Session, output};
 use serde_json::{Value, json};
 
 use super::{Adk, Place, failed, not_kept, refusal};
-use crate::recount::{Items, Recount};
+use crate::log_list::{Items, Recount};
 
 /// Sessions of other doors that are read in one go.
 const FOREIGN_PAGE: u32 = 500;

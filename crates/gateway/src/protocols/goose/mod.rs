@@ -1,15 +1,16 @@
 //! What goose clients find here: sessions as goose's objects, its settings and providers, its extension methods.
 
-pub mod chat;
 pub mod config;
+mod extension_methods;
 pub mod extensions;
-mod methods;
-mod prepared;
+pub mod projection;
 pub mod providers;
+mod recipe_methods;
 pub mod recipes;
 pub(crate) mod routes;
+pub mod runs;
 pub mod sessions;
-pub mod telling;
+mod stream;
 
 pub use config::preset;
-pub use methods::{call, commands};
+pub use extension_methods::{call, commands};

@@ -14,7 +14,7 @@ use gander_wire::goose::{self, Recital, Transcript};
 use serde_json::{Map, Value, json};
 
 use crate::Peer;
-use crate::recount::{Items, Recount};
+use crate::log_list::{Items, Recount};
 
 /// A session of this client's own.
 pub async fn own(desk: &Services, peer: &Peer, session: SessionId) -> Result<SessionView, ServiceError> {

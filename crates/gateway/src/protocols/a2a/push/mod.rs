@@ -1,9 +1,9 @@
 //! Push notifications: who wants a task's updates sent where. Facts in their own log, delivered from the session's.
 
 mod credentials;
-mod deliver;
-mod facts;
-mod post;
+mod delivery;
+mod http_post;
+mod journal;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::{Caller, Thread, stored};
-use facts::{Fact, Facts, Over};
+use journal::{Fact, Facts, Over};
 
 /// So many receivers may a task have.
 const MOST: usize = 16;
@@ -193,7 +193,7 @@ impl Push {
             before.stop.cancel();
         }
         if over == Over::No {
-            self.inner.tasks.spawn(deliver::deliver(Arc::clone(&self.inner), wish, stop));
+            self.inner.tasks.spawn(delivery::deliver(Arc::clone(&self.inner), wish, stop));
         }
     }
 }

@@ -19,30 +19,30 @@ use tokio_util::sync::CancellationToken;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Status};
 
-use super::answer::value;
+use super::response::value;
 use super::{caller, version};
 use crate::http::accept::{Address, Seat};
 use crate::http::error;
-use crate::http::site::Site;
-use crate::http::sse::Opening;
+use crate::http::sse_response::Opening;
+use crate::protocols::a2a::A2aState;
 use crate::protocols::a2a::{Answer, Caller, Stream};
 
 type Params = Map<String, Value>;
 
 /// One call.
 pub(crate) async fn call(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    let method = Method::named(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && site.cards.grpc());
+    let method = Method::named(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && state.cards.grpc());
     let Some((method, _)) = method else { return error::not_found(request.uri().clone()).await };
     let (parts, body) = request.into_parts();
-    let call = Call { site, identity, method, parts: Arc::new(copy(&parts)) };
+    let call = Call { state, identity, method, parts: Arc::new(copy(&parts)) };
     let request = http::Request::from_parts(parts, body);
     let (takes, gives) = types(method);
-    let most = call.site.limits.prompt_body.len();
+    let most = call.state.limits.prompt_body.len();
     let mut grpc = tonic::server::Grpc::new(Json { takes, gives }).max_decoding_message_size(most);
     let response = if method.streams() {
         grpc.server_streaming(
@@ -68,7 +68,7 @@ pub(crate) async fn call(
 
 #[derive(Clone)]
 struct Call {
-    site: Arc<Site>,
+    state: Arc<A2aState>,
     identity: gander_domain::caller::Caller,
     method: Method,
     parts: Arc<Parts>,
@@ -78,11 +78,11 @@ impl Call {
     async fn answered(&self, params: Params) -> Result<Value, Status> {
         let caller = self.caller(&params).map_err(|error| status(&error))?;
         let answer = self.carry_out(&caller, params).await.map_err(|error| status(&error))?;
-        Ok(value(&self.site, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
+        Ok(value(&self.state, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
     }
 
     async fn streamed(&self, params: Params) -> Result<Updates, Status> {
-        let opening = Opening::new(&self.site, &self.identity, &self.parts.extensions);
+        let opening = Opening::new(&self.state, &self.identity, &self.parts.extensions);
         let opening = opening.map_err(|_| Status::resource_exhausted("too many streams are open"))?;
         let caller = self.caller(&params).map_err(|error| status(&error))?;
         match self.carry_out(&caller, params).await.map_err(|error| status(&error))? {
@@ -104,9 +104,9 @@ impl Call {
 
     fn caller(&self, params: &Params) -> Result<Caller, Error> {
         let name = params.get("tenant").and_then(Value::as_str).unwrap_or_default();
-        let agent = self.site.a2a.agent(name);
+        let agent = self.state.a2a.agent(name);
         let agent = agent.ok_or_else(|| Error::field("tenant", "no such agent here"))?;
-        Ok(caller(&self.site, self.identity.clone(), agent, Dialect::V1, &self.parts))
+        Ok(caller(&self.state, self.identity.clone(), agent, Dialect::V1, &self.parts))
     }
 
     async fn carry_out(&self, caller: &Caller, params: Params) -> Result<Answer, Error> {
@@ -115,7 +115,7 @@ impl Call {
             return Err(wire::unsupported(&version));
         }
         let request = Wanted::read(self.method, Dialect::V1, params)?;
-        self.site.a2a.call(caller, request).await
+        self.state.a2a.call(caller, request).await
     }
 }
 

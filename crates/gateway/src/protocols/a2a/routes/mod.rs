@@ -1,10 +1,10 @@
 //! A2A over HTTP: the bindings on one port under `/a2a` and `/a2a/{agent}`, and the cards where clients look for them.
 
-mod answer;
-mod card;
+mod agent_card;
 mod grpc;
+mod json_rpc;
+mod response;
 mod rest;
-mod rpc;
 
 use std::sync::Arc;
 
@@ -16,11 +16,9 @@ use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
-pub(crate) use card::Cards;
-
 use super::Caller;
-use crate::http::routes::{Access, Payload, Route, Size, Verb};
-use crate::http::site::Site;
+use crate::http::route::{Access, Payload, Route, Size, Verb};
+use crate::protocols::a2a::A2aState;
 use crate::settings::Door;
 use gander_domain::caller::Scope;
 
@@ -31,17 +29,17 @@ const EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const READ: Access = Access::Door(Door::A2a, Scope::Read);
 
 /// A2A's.
-pub(crate) const ROUTES: &[Route] = &[
-    Route::public("/.well-known/agent-card.json", |verb| on(verb, card::first)),
-    Route::public("/.well-known/agent.json", |verb| on(verb, card::first)),
-    Route::public("/.well-known/ai-catalog.json", |verb| on(verb, card::catalog)),
-    Route::public("/.well-known/jwks.json", |verb| on(verb, card::keys)),
-    Route::public("/a2a/.well-known/agent-card.json", |verb| on(verb, card::first)),
-    Route::public("/a2a/.well-known/agent.json", |verb| on(verb, card::first)),
-    Route::public("/a2a/{agent}/.well-known/agent-card.json", |verb| on(verb, card::named)),
-    Route::public("/a2a/{agent}/.well-known/agent.json", |verb| on(verb, card::named)),
-    Route::post("/a2a", READ, Payload::Any(Size::Prompt), |verb| on(verb, rpc::first)),
-    Route::post("/a2a/", READ, Payload::Any(Size::Prompt), |verb| on(verb, rpc::first)),
+pub(crate) const ROUTES: &[Route<Arc<A2aState>>] = &[
+    Route::public("/.well-known/agent-card.json", |verb| on(verb, agent_card::first)),
+    Route::public("/.well-known/agent.json", |verb| on(verb, agent_card::first)),
+    Route::public("/.well-known/ai-catalog.json", |verb| on(verb, agent_card::catalog)),
+    Route::public("/.well-known/jwks.json", |verb| on(verb, agent_card::keys)),
+    Route::public("/a2a/.well-known/agent-card.json", |verb| on(verb, agent_card::first)),
+    Route::public("/a2a/.well-known/agent.json", |verb| on(verb, agent_card::first)),
+    Route::public("/a2a/{agent}/.well-known/agent-card.json", |verb| on(verb, agent_card::named)),
+    Route::public("/a2a/{agent}/.well-known/agent.json", |verb| on(verb, agent_card::named)),
+    Route::post("/a2a", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::first)),
+    Route::post("/a2a/", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::first)),
     Route::get("/a2a/.artifacts/{session}", READ, |verb| on(verb, rest::artifact)),
     // The router knows no verbs behind a colon, and neither which piece is an agent: `rest` takes addresses apart.
     post("/a2a/{agent}"),
@@ -66,28 +64,28 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/lf.a2a.v1.A2AService/{method}", READ, Payload::Any(Size::Prompt), |verb| on(verb, grpc::call)),
 ];
 
-const fn get(path: &'static str) -> Route {
+const fn get(path: &'static str) -> Route<Arc<A2aState>> {
     Route::get(path, READ, |verb| on(verb, rest::call))
 }
 
-const fn post(path: &'static str) -> Route {
+const fn post(path: &'static str) -> Route<Arc<A2aState>> {
     Route::post(path, READ, Payload::Any(Size::Prompt), |verb| on(verb, rest::call))
 }
 
-const fn delete(path: &'static str) -> Route {
+const fn delete(path: &'static str) -> Route<Arc<A2aState>> {
     Route { verb: Verb::Delete, ..Route::get(path, READ, |verb| on(verb, rest::call)) }
 }
 
 /// Who asks, of which agent.
 fn caller(
-    site: &Site,
+    state: &A2aState,
     identity: gander_domain::caller::Caller,
     agent: Arc<AgentManifest>,
     dialect: Dialect,
     parts: &Parts,
 ) -> Caller {
     let detail = if activates(&parts.headers) { Detail::Full } else { Detail::Plain };
-    Caller { identity, agent, dialect, detail, base: card::base(site, parts) }
+    Caller { identity, agent, dialect, detail, base: agent_card::base(state, parts) }
 }
 
 /// The version that a client says it speaks: in a header or in the address, else nothing.

@@ -15,16 +15,16 @@ use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use super::answer::{Told, told};
-use super::{caller, rpc, version, with_extensions};
-use crate::http::artifact::{self, NoFile};
+use super::response::{Told, told};
+use super::{caller, json_rpc, version, with_extensions};
+use crate::http::artifact_download::{self, NoFile};
 use crate::http::body::is_foreign;
 use crate::http::error;
-use crate::http::site::Site;
+use crate::protocols::a2a::A2aState;
 
 /// Whatever is below `/a2a/`.
 pub(crate) async fn call(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     request: Request,
 ) -> Response {
@@ -32,25 +32,25 @@ pub(crate) async fn call(
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
     let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decoded).collect();
-    let (agent, rest) = addressed(&site, &segments);
+    let (agent, rest) = addressed(&state, &segments);
     let Some(agent) = agent else { return error::not_found(parts.uri.clone()).await };
     if rest.is_empty() && parts.method == http::Method::POST {
-        return rpc::call(&site, identity, agent, &parts, &body).await;
+        return json_rpc::call(&state, identity, agent, &parts, &body).await;
     }
     let Some(target) = Target::of(&parts.method, rest) else { return error::not_found(parts.uri.clone()).await };
     let media = media_type(&parts.headers);
-    let served = serve(&site, identity, agent, &parts, &body, target, media).await;
+    let served = serve(&state, identity, agent, &parts, &body, target, media).await;
     served.unwrap_or_else(|error| refusal(&error, media))
 }
 
 /// Something that a context keeps under a name.
 pub(crate) async fn artifact(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     Path(session): Path<String>,
     uri: Uri,
 ) -> Response {
-    let found = artifact::file(&site, &identity, &session, &uri).await;
+    let found = artifact_download::file(&state, &identity, &session, &uri).await;
     found.unwrap_or_else(|error| {
         let kind = match error {
             NoFile::Unreadable(_) => Kind::InvalidParams,
@@ -109,14 +109,14 @@ fn one_task<'a>(verb: &str, segment: &'a str) -> Option<(Method, Vec<(&'static s
 }
 
 /// The agent of an address, and what follows its name. A tenant is an agent too.
-fn addressed<'a>(site: &Site, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
+fn addressed<'a>(state: &A2aState, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
     let mut rest = segments;
-    let mut agent = site.a2a.agent("");
+    let mut agent = state.a2a.agent("");
     while let [first, after @ ..] = rest {
         if ["message:send", "message:stream", "tasks", "extendedAgentCard", "v1", ""].contains(&first.as_str()) {
             break;
         }
-        (agent, rest) = (site.a2a.agent(first), after);
+        (agent, rest) = (state.a2a.agent(first), after);
         if agent.is_none() {
             break;
         }
@@ -125,7 +125,7 @@ fn addressed<'a>(site: &Site, segments: &'a [String]) -> (Option<Arc<AgentManife
 }
 
 async fn serve(
-    site: &Site,
+    state: &A2aState,
     identity: gander_domain::caller::Caller,
     agent: Arc<AgentManifest>,
     parts: &Parts,
@@ -148,14 +148,14 @@ async fn serve(
     let mut params = params(parts, body, target.params)?;
     let tenant = params.remove("tenant");
     if let Some(tenant) = tenant.as_ref().and_then(Value::as_str).filter(|tenant| !tenant.is_empty())
-        && site.a2a.agent(tenant).is_none_or(|named| named.name != agent.name)
+        && state.a2a.agent(tenant).is_none_or(|named| named.name != agent.name)
     {
         return Err(Error::field("tenant", "of the body and of the address differ"));
     }
     let request = Wanted::read(target.method, target.dialect, params)?;
-    let caller = caller(site, identity, agent, target.dialect, parts);
+    let caller = caller(state, identity, agent, target.dialect, parts);
     let frame = |subject: &Subject| Frame::bare(caller.dialect, subject);
-    let response = match told(site, &caller, parts, request, frame).await? {
+    let response = match told(state, &caller, parts, request, frame).await? {
         Told::Value(value) => with_extensions(json(StatusCode::OK, &value, media), &caller),
         Told::Nothing => with_extensions(json(StatusCode::OK, &Map::new().into(), media), &caller),
         Told::Events(response) => response,

@@ -1,6 +1,6 @@
 //! `/acp`: the Agent Client Protocol over WebSocket and streamable HTTP.
 
-mod events;
+mod get;
 mod post;
 
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use uuid::Uuid;
 
 use super::{Addressed, Closed, Ending, Pace};
 use crate::http::error::problem;
-use crate::http::routes::{Access, Payload, Route, Size, Verb};
-use crate::http::site::Site;
-use crate::http::sse::Opening;
-use crate::http::websocket::{self, Handshake};
+use crate::http::route::{Access, Payload, Route, Size, Verb};
+use crate::http::sse_response::Opening;
+use crate::http::websocket_upgrade::{self, Handshake};
+use crate::protocols::acp::AcpState;
 
 /// Which connection a request belongs to.
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
@@ -32,7 +32,7 @@ const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 
 /// One endpoint.
-pub(crate) const ROUTES: &[Route] = &[
+pub(crate) const ROUTES: &[Route<Arc<AcpState>>] = &[
     Route::get("/acp", PROMPT, |verb| on(verb, get)),
     Route::post("/acp", PROMPT, Payload::Json(Size::Prompt), |verb| on(verb, post)),
     Route { verb: Verb::Delete, ..Route::get("/acp", PROMPT, |verb| on(verb, delete)) },
@@ -41,31 +41,31 @@ pub(crate) const ROUTES: &[Route] = &[
 const PROMPT: Access = Access::Token(Scope::Prompt);
 
 /// Opens a WebSocket or a stream of events.
-async fn get(State(site): State<Arc<Site>>, Extension(identity): Extension<Caller>, request: Request) -> Response {
-    let opening = match Opening::new(&site, &identity, request.extensions()) {
+async fn get(State(state): State<Arc<AcpState>>, Extension(identity): Extension<Caller>, request: Request) -> Response {
+    let opening = match Opening::new(&state, &identity, request.extensions()) {
         Ok(opening) => opening,
         Err(refusal) => return *refusal,
     };
-    if websocket::is_wanted(request.headers()) {
+    if websocket_upgrade::is_wanted(request.headers()) {
         return match manner(request.uri()) {
-            Ok(manner) => socket(&site, identity, opening, manner, request),
+            Ok(manner) => socket(&state, identity, opening, manner, request),
             Err(refusal) => *refusal,
         };
     }
     let (parts, _) = request.into_parts();
-    events::open(&site, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
+    get::open(&state, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Answers the handshake of a WebSocket.
-fn socket(site: &Arc<Site>, identity: Caller, opening: Opening, manner: AcpOptions, request: Request) -> Response {
-    let options = manner.or(site.acp.defaults());
+fn socket(state: &Arc<AcpState>, identity: Caller, opening: Opening, manner: AcpOptions, request: Request) -> Response {
+    let options = manner.or(state.acp.defaults());
     let handshake = match Handshake::read(opening, request) {
         Ok(handshake) => handshake,
         Err(refusal) => return *refusal,
     };
-    let ending = Ending { soon: site.ending.clone(), now: handshake.stop() };
-    let desk = Arc::clone(&site.services);
-    let (counted, who) = (Arc::clone(site), identity.clone());
+    let ending = Ending { soon: state.ending.clone(), now: handshake.stop() };
+    let desk = Arc::clone(&state.services);
+    let (counted, who) = (Arc::clone(state), identity.clone());
     let pace: Pace = Arc::new(move || counted.quotas.charge(&who, Instant::now()));
     let mut response = handshake.open(move |stream| async move {
         super::serve_websocket(desk, stream, &identity, options, pace, ending).await
@@ -76,23 +76,27 @@ fn socket(site: &Arc<Site>, identity: Caller, opening: Opening, manner: AcpOptio
 
 /// Takes in a message.
 async fn post(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpState>>,
     Extension(identity): Extension<Caller>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    post::take(&site, &identity, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
+    post::take(&state, &identity, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Ends a connection. Its runs go on.
-async fn delete(State(site): State<Arc<Site>>, Extension(identity): Extension<Caller>, headers: HeaderMap) -> Response {
+async fn delete(
+    State(state): State<Arc<AcpState>>,
+    Extension(identity): Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
     let id = match addressed(&headers) {
         Ok(Some((id, _))) => id,
         Ok(None) => return no_connection(),
         Err(refusal) => return *refusal,
     };
-    match site.acp.close(id, &identity).await {
+    match state.acp.close(id, &identity).await {
         Closed::Over => empty(StatusCode::ACCEPTED),
         Closed::Unknown => unknown_connection(),
     }

@@ -18,14 +18,14 @@ use uuid::Uuid;
 use super::{CONNECTION_ID, SESSION_ID, addressed, empty, manner, no_connection, session, unknown_session, with_id};
 use crate::http::body;
 use crate::http::error::{later, not_utf8, problem};
-use crate::http::site::Site;
+use crate::protocols::acp::AcpState;
 use crate::protocols::acp::{Addressed, Made, Post, Posted};
 
 type Refused<T> = Result<T, Box<Response>>;
 
 /// Takes in a message: `initialize` is answered in the body, everything else on a stream.
 pub(crate) async fn take(
-    site: &Site,
+    state: &AcpState,
     identity: &Caller,
     uri: &Uri,
     headers: &HeaderMap,
@@ -36,7 +36,7 @@ pub(crate) async fn take(
     }
     let envelope: Envelope<'_> = serde_json::from_slice(&body).unwrap_or_default();
     if envelope.method.as_deref() == Some("initialize") {
-        return Ok(initialize(site, identity, manner(uri)?, body).await);
+        return Ok(initialize(state, identity, manner(uri)?, body).await);
     }
     let Some((id, by)) = addressed(headers)? else { return Ok(malformed(&body).unwrap_or_else(no_connection)) };
     let named = session(headers)?;
@@ -44,7 +44,7 @@ pub(crate) async fn take(
     let answers = envelope.id.clone().filter(|_| envelope.is_answer());
     let request = envelope.id.clone().filter(|_| envelope.method.is_some());
     let message = body.clone();
-    match site.acp.post(id, identity, Post { message, request, answers, by, named, session }).await {
+    match state.acp.post(id, identity, Post { message, request, answers, by, named, session }).await {
         Posted::Accepted => Ok(empty(StatusCode::ACCEPTED)),
         Posted::Answered(answer) => in_body(id, answer).await,
         Posted::Malformed(error) => Ok(json(StatusCode::BAD_REQUEST, error)),
@@ -66,8 +66,8 @@ async fn in_body(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Respon
     Ok(response)
 }
 
-async fn initialize(site: &Site, identity: &Caller, manner: AcpOptions, body: Bytes) -> Response {
-    match site.acp.make(identity, manner, body).await {
+async fn initialize(state: &AcpState, identity: &Caller, manner: AcpOptions, body: Bytes) -> Response {
+    match state.acp.make(identity, manner, body).await {
         Made::Connection(id, answer) => {
             let mut response = json(StatusCode::OK, answer);
             with_id(&mut response, CONNECTION_ID, &id);

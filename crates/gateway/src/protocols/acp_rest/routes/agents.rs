@@ -10,7 +10,7 @@ use gander_wire::acp_rest::{AgentList, Refusal};
 use serde::Deserialize;
 
 use super::Answer;
-use crate::http::site::Site;
+use crate::protocols::acp_rest::AcpRestState;
 
 /// The most that can be asked for at once.
 const MOST: usize = 1_000;
@@ -23,7 +23,7 @@ pub(crate) struct Page {
 
 /// All of them, unless a page is asked for: the SDKs never turn pages.
 pub(crate) async fn list(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
 ) -> Answer {
@@ -31,15 +31,15 @@ pub(crate) async fn list(
     if limit.is_some_and(|limit| !(1..=MOST).contains(&limit)) {
         return Err(Refusal::unreadable(format!("limit must be from 1 to {MOST}")).into());
     }
-    let agents = site.acp_rest.agents(&identity, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
+    let agents = state.acp_rest.agents(&identity, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
     Ok(Json(AgentList { agents }).into_response())
 }
 
 /// One of them.
 pub(crate) async fn find(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer {
-    Ok(Json(site.acp_rest.agent(&identity, &name).await?).into_response())
+    Ok(Json(state.acp_rest.agent(&identity, &name).await?).into_response())
 }

@@ -5,6 +5,7 @@ mod runs;
 mod sessions;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -15,14 +16,15 @@ use http::StatusCode;
 use http::request::Parts;
 
 use super::Base;
-use crate::http::refusal::No;
-use crate::http::routes::{Access, Payload, Route, Size};
-use crate::http::{host, own};
+use crate::http::rejection::No;
+use crate::http::route::{Access, Payload, Route, Size};
+use crate::http::{health, origin_check};
+use crate::protocols::acp_rest::AcpRestState;
 use crate::settings::Door;
 
 /// Every path twice: where the SDKs look for it, and where it meets no other protocol.
-pub(crate) const ROUTES: &[Route] = &[
-    Route::public("/acp-rest/ping", |verb| on(verb, own::ping)),
+pub(crate) const ROUTES: &[Route<Arc<AcpRestState>>] = &[
+    Route::public("/acp-rest/ping", |verb| on(verb, health::ping)),
     Route::public("/resources/{id}", |verb| on(verb, sessions::resource)),
     Route::public("/acp-rest/resources/{id}", |verb| on(verb, sessions::resource)),
     Route::get("/agents", READ, |verb| on(verb, agents::list)),
@@ -58,7 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Called {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(Base(host::called(parts))))
+        Ok(Self(Base(origin_check::called(parts))))
     }
 }
 

@@ -16,8 +16,8 @@ use http::{Extensions, StatusCode};
 
 use super::{Answer, Called, No, refuse};
 use crate::http::body;
-use crate::http::site::Site;
-use crate::http::sse::{Opening, accepts_events, last_event_id};
+use crate::http::sse_response::{Opening, accepts_events, last_event_id};
+use crate::protocols::acp_rest::AcpRestState;
 use crate::protocols::acp_rest::{RunEvents, Watched};
 use crate::sse::{Follow, Position};
 
@@ -25,7 +25,7 @@ const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 
 /// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
 pub(crate) async fn create(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     Called(base): Called,
     request: Request,
@@ -39,10 +39,10 @@ pub(crate) async fn create(
         new.run = Some(id);
     }
     let mode = new.mode;
-    let opening = opening(mode, &site, &identity, &headers, &extensions)?;
-    let watched = site.acp_rest.begin(&identity, base, new).await?;
+    let opening = opening(mode, &state, &identity, &headers, &extensions)?;
+    let watched = state.acp_rest.begin(&identity, base, new).await?;
     let run = watched.run();
-    let mut response = answer(&site, watched, mode, opening, &headers).await?;
+    let mut response = answer(&state, watched, mode, opening, &headers).await?;
     if let Ok(id) = HeaderValue::try_from(run.to_string()) {
         response.headers_mut().insert(RUN_ID, id);
     }
@@ -51,7 +51,7 @@ pub(crate) async fn create(
 
 /// `POST /runs/{id}`.
 pub(crate) async fn resume(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     Called(base): Called,
     Path(id): Path<String>,
@@ -61,26 +61,26 @@ pub(crate) async fn resume(
     let (headers, extensions, body) = parts(request).await?;
     check_run_header(run, &headers)?;
     let resume = Resume::read(run, &body)?;
-    let opening = opening(resume.mode, &site, &identity, &headers, &extensions)?;
-    let watched = site.acp_rest.resume(&identity, &base, run, &resume).await?;
-    answer(&site, watched, resume.mode, opening, &HeaderMap::new()).await
+    let opening = opening(resume.mode, &state, &identity, &headers, &extensions)?;
+    let watched = state.acp_rest.resume(&identity, &base, run, &resume).await?;
+    answer(&state, watched, resume.mode, opening, &HeaderMap::new()).await
 }
 
 /// `GET /runs/{id}`.
 pub(crate) async fn find(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     Called(base): Called,
     Path(id): Path<String>,
 ) -> Answer {
-    let _whole = site.whole().await;
-    let found = site.acp_rest.find(&identity, &base, run_id(&id)?).await?;
+    let _whole = state.whole_response_permit().await;
+    let found = state.acp_rest.find(&identity, &base, run_id(&id)?).await?;
     Ok(Json(found.run()).into_response())
 }
 
 /// `POST /runs/{id}/cancel`.
 pub(crate) async fn cancel(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     Called(base): Called,
     Path(id): Path<String>,
@@ -90,42 +90,48 @@ pub(crate) async fn cancel(
     let (headers, _, body) = parts(request).await?;
     check_run_header(run, &headers)?;
     check_cancel(run, &body)?;
-    let run = site.acp_rest.cancel(&identity, &base, run).await?;
+    let run = state.acp_rest.cancel(&identity, &base, run).await?;
     Ok((StatusCode::ACCEPTED, Json(run)).into_response())
 }
 
 /// `GET /runs/{id}/events`: all so far; or, for a client that wants a stream, from the beginning or its place on.
 pub(crate) async fn events(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     Called(base): Called,
     Path(id): Path<String>,
     request: Request,
 ) -> Answer {
     let run = run_id(&id)?;
-    let opening = Opening::new(&site, &identity, request.extensions())?;
+    let opening = Opening::new(&state, &identity, request.extensions())?;
     if !wants_stream(request.headers()) {
-        let (watched, end) = site.acp_rest.events(&identity, &base, run).await?;
+        let (watched, end) = state.acp_rest.events(&identity, &base, run).await?;
         let (reading, follower) = RunEvents::of(watched);
-        let (seen, incarnation, stop) = (Position::default(), site.services.hub.store().incarnation(), opening.stop());
+        let (seen, incarnation, stop) = (Position::default(), state.services.hub.store().incarnation(), opening.stop());
         let follow = Follow { follower, reading, seen, incarnation, stop };
         return Ok(opening.list(follow.list(end, "{\"events\":[", "]}")));
     }
-    let watched = site.acp_rest.open(&identity, &base, run).await?;
-    stream(&site, watched, opening, request.headers()).await
+    let watched = state.acp_rest.open(&identity, &base, run).await?;
+    stream(&state, watched, opening, request.headers()).await
 }
 
-async fn answer(site: &Site, watched: Watched, mode: RunMode, opening: Option<Opening>, headers: &HeaderMap) -> Answer {
+async fn answer(
+    state: &AcpRestState,
+    watched: Watched,
+    mode: RunMode,
+    opening: Option<Opening>,
+    headers: &HeaderMap,
+) -> Answer {
     match (mode, opening) {
-        (RunMode::Stream, Some(opening)) => stream(site, watched, opening, headers).await,
+        (RunMode::Stream, Some(opening)) => stream(state, watched, opening, headers).await,
         (RunMode::Async, _) => Ok((StatusCode::ACCEPTED, Json(watched.accepted().await?)).into_response()),
         (RunMode::Sync | RunMode::Stream, _) => Ok(Json(watched.settled().await?).into_response()),
     }
 }
 
-async fn stream(site: &Site, watched: Watched, opening: Opening, headers: &HeaderMap) -> Answer {
+async fn stream(state: &AcpRestState, watched: Watched, opening: Opening, headers: &HeaderMap) -> Answer {
     let bad = |_| refuse(StatusCode::BAD_REQUEST, Error::invalid("Last-Event-ID is no id of this stream"));
-    let store = site.services.hub.store();
+    let store = state.services.hub.store();
     let seen = match last_event_id(headers).map_err(bad)? {
         None => Position::default(),
         Some(id) => {
@@ -146,7 +152,7 @@ async fn stream(site: &Site, watched: Watched, opening: Opening, headers: &Heade
 /// The place of a stream, if this is to be one.
 fn opening(
     mode: RunMode,
-    site: &Site,
+    state: &AcpRestState,
     identity: &Caller,
     headers: &HeaderMap,
     extensions: &Extensions,
@@ -157,7 +163,7 @@ fn opening(
     if !accepts_events(headers) {
         return Err(refuse(StatusCode::NOT_ACCEPTABLE, Error::invalid("this is a stream of text/event-stream")));
     }
-    Ok(Some(Opening::new(site, identity, extensions)?))
+    Ok(Some(Opening::new(state, identity, extensions)?))
 }
 
 /// A body of any type or none, but in UTF-8.

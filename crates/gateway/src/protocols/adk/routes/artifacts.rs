@@ -8,7 +8,7 @@ use gander_wire::adk::{NewArtifact, Refusal};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::at::{At, Named};
+use super::session_path::{At, Named};
 use super::{Answer, whole};
 use crate::protocols::adk::Numbered;
 
@@ -31,7 +31,7 @@ enum Below<'a> {
 /// `GET …/artifacts`.
 pub(crate) async fn list(at: At) -> Answer {
     let located = at.find().await?;
-    Ok(Json(at.site.adk.artifacts(&at.identity, &located).await?).into_response())
+    Ok(Json(at.state.adk.artifacts(&at.identity, &located).await?).into_response())
 }
 
 /// `POST …/artifacts`.
@@ -39,7 +39,7 @@ pub(crate) async fn save(at: At, request: Request) -> Answer {
     let (_, _, body) = whole(request).await?;
     let new = NewArtifact::read(&body)?;
     let located = at.find().await?;
-    Ok(Json(at.site.adk.save(&at.identity, &located, new).await?).into_response())
+    Ok(Json(at.state.adk.save(&at.identity, &located, new).await?).into_response())
 }
 
 /// `GET …/artifacts/{name}` and everything below it.
@@ -49,7 +49,7 @@ pub(crate) async fn get(
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Answer {
     let located = at.find().await?;
-    let (adk, identity) = (&at.site.adk, &at.identity);
+    let (adk, identity) = (&at.state.adk, &at.identity);
     Ok(match below(&name) {
         Below::Content(name) => {
             let version = wanted.ok().and_then(|Query(wanted)| wanted.version);
@@ -73,7 +73,7 @@ pub(crate) async fn get(
 /// `DELETE …/artifacts/{name}`.
 pub(crate) async fn delete(at: At, Path(Named { name }): Path<Named>) -> Answer {
     let located = at.find().await?;
-    at.site.adk.remove(&at.identity, &located, &name).await?;
+    at.state.adk.remove(&at.identity, &located, &name).await?;
     Ok(Json(Value::Null).into_response())
 }
 

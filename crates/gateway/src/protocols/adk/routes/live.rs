@@ -14,10 +14,11 @@ use gander_wire::adk::{Event, Refusal, RunRequest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, stream};
-use crate::http::site::Site;
-use crate::http::sse::Opening;
-use crate::http::websocket::{self, Handshake};
+use super::Answer;
+use crate::http::sse_response::Opening;
+use crate::http::websocket_upgrade::{self, Handshake};
+use crate::protocols::adk::AdkState;
+use crate::protocols::adk::stream;
 use crate::protocols::adk::{Begun, Place, Watched};
 use crate::websocket::{Close, Socket, Step};
 
@@ -25,32 +26,32 @@ type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 /// `GET /run_live`.
 pub(crate) async fn open(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     query: Pairs,
     request: Request,
 ) -> Answer {
-    if !websocket::is_wanted(request.headers()) {
+    if !websocket_upgrade::is_wanted(request.headers()) {
         return Err(Refusal::new(426, "this is a WebSocket: send Upgrade: websocket").into());
     }
     let Query(query) = query.map_err(|_| Refusal::new(403, "the address of the WebSocket cannot be read"))?;
-    let live = Live::read(&query, site.limits.prompt_body.len())?;
-    match site.adk.app(&live.address().app) {
+    let live = Live::read(&query, state.limits.prompt_body.len())?;
+    match state.adk.app(&live.address().app) {
         Err(refusal) if refusal.status == 403 => return Err(refusal.into()),
         Ok(_) | Err(_) => {} // said over the WebSocket, as the original does
     }
-    let opening = Opening::new(&site, &identity, request.extensions())?;
+    let opening = Opening::new(&state, &identity, request.extensions())?;
     let handshake = Handshake::read(opening, request)?;
     let stop = handshake.stop();
     Ok(handshake.open(move |stream| async move {
         let socket = Socket::new(stream);
-        Talk { site, identity, live, turns: VecDeque::new(), closing: false }.hold(socket, stop).await;
+        Talk { state, identity, live, turns: VecDeque::new(), closing: false }.hold(socket, stop).await;
     }))
 }
 
 /// One live connection. What it began goes on without it, unless the settings say otherwise.
 struct Talk {
-    site: Arc<Site>,
+    state: Arc<AdkState>,
     identity: Caller,
     live: Live,
     /// Turns that are told in the order in which they were said. The session's own queue bounds them.
@@ -76,8 +77,8 @@ impl Talk {
     /// True if there is such a session.
     async fn is_there(&self) -> Result<(), Refusal> {
         let Address { app, user, session } = self.live.address().clone();
-        self.site.adk.app(&app)?;
-        self.site.adk.find(&self.identity, Place { app, user }, &session).await.map(drop)
+        self.state.adk.app(&app)?;
+        self.state.adk.find(&self.identity, Place { app, user }, &session).await.map(drop)
     }
 
     /// Until one side ends it; `None` if the client is gone already.
@@ -85,7 +86,7 @@ impl Talk {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        let ending = self.site.ending.clone();
+        let ending = self.state.ending.clone();
         loop {
             let (waits, can_tell) = (self.turns.is_empty(), socket.is_idle());
             if self.closing && waits && can_tell {
@@ -105,7 +106,7 @@ impl Talk {
                             return Some(refusal.into());
                         }
                         // Messages count like requests: whoever sends too many waits, and its bytes with it.
-                        let wait = self.site.quotas.charge(&self.identity, Instant::now());
+                        let wait = self.state.quotas.charge(&self.identity, Instant::now());
                         tokio::select! {
                             () = tokio::time::sleep(wait) => {}
                             () = stop.cancelled() => {}
@@ -124,7 +125,7 @@ impl Talk {
         let Heard { state_delta, run, close } = self.live.hear(frame)?;
         if !state_delta.is_empty() {
             let Address { app, user, session } = self.live.address().clone();
-            self.site.adk.patch(&self.identity, Place { app, user }, &session, state_delta).await?;
+            self.state.adk.patch(&self.identity, Place { app, user }, &session, state_delta).await?;
         }
         if let Some(run) = run {
             self.begin(*run).await?;
@@ -134,7 +135,7 @@ impl Talk {
     }
 
     async fn begin(&mut self, run: RunRequest) -> Result<(), Refusal> {
-        match self.site.adk.begin(&self.identity, run).await? {
+        match self.state.adk.begin(&self.identity, run).await? {
             Begun::Watching(watched) => self.turns.push_back(*watched),
             Begun::Nothing => {}
             Begun::Unknown(id) => return Err(Refusal::new(400, stream::unknown(&id))),

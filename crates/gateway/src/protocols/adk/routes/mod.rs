@@ -1,14 +1,15 @@
 //! Google's Agent Development Kit (REST), at the root and under `/api`, and what its web page asks for.
 
+mod agents;
 mod artifacts;
-mod at;
-mod dev;
 mod live;
 mod runs;
+mod session_path;
 mod sessions;
-mod stream;
 mod ui;
-mod writes;
+mod unsupported;
+
+use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -19,8 +20,9 @@ use gander_wire::adk::Refusal;
 use http::header::HeaderMap;
 
 use crate::http::body;
-use crate::http::refusal::No;
-use crate::http::routes::{Access, Payload, Route, Serve, Size, Verb};
+use crate::http::rejection::No;
+use crate::http::route::{Access, Payload, Route, Serve, Size, Verb};
+use crate::protocols::adk::AdkState;
 use crate::settings::Door;
 
 const READ: Access = Access::Door(Door::Adk, Scope::Read);
@@ -32,7 +34,7 @@ const LARGE: Payload = Payload::Any(Size::Prompt);
 macro_rules! table {
     ($($verb:ident $path:literal $access:ident $payload:expr => $handler:path),* $(,)?) => {
         /// This protocol's table.
-        pub(crate) const ROUTES: &[Route] = &[
+        pub(crate) const ROUTES: &[Route<Arc<AdkState>>] = &[
             $(
                 line(Verb::$verb, $path, $access, $payload, |verb| on(verb, $handler)),
                 line(Verb::$verb, concat!("/api", $path), $access, $payload, |verb| on(verb, $handler)),
@@ -45,12 +47,12 @@ macro_rules! table {
 }
 
 table! {
-    Get "/version" READ Payload::None => dev::version,
-    Get "/list-apps" READ Payload::None => dev::list_apps,
-    Get "/apps/{app}/app-info" READ Payload::None => dev::app_info,
-    Get "/config/telemetry" READ Payload::None => dev::telemetry,
-    Post "/config/telemetry" PROMPT SMALL => writes::telemetry,
-    Post "/agent-identity/finalize" PROMPT SMALL => writes::identity,
+    Get "/version" READ Payload::None => agents::version,
+    Get "/list-apps" READ Payload::None => agents::list_apps,
+    Get "/apps/{app}/app-info" READ Payload::None => agents::app_info,
+    Get "/config/telemetry" READ Payload::None => agents::telemetry,
+    Post "/config/telemetry" PROMPT SMALL => unsupported::telemetry,
+    Post "/agent-identity/finalize" PROMPT SMALL => unsupported::identity,
     Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list,
     Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create,
     Get "/apps/{app}/users/{user}/sessions/{id}" READ Payload::None => sessions::get,
@@ -67,13 +69,19 @@ table! {
     Post "/apps/{app}/users/{user}/sessions/{id}/artifacts" PROMPT LARGE => artifacts::save,
     Get "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" READ Payload::None => artifacts::get,
     Delete "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" PROMPT Payload::None => artifacts::delete,
-    Get "/dev/apps/{app}/{*what}" READ Payload::None => dev::about,
-    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => writes::about,
-    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => writes::about,
-    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => writes::about,
+    Get "/dev/apps/{app}/{*what}" READ Payload::None => agents::about,
+    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::about,
+    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::about,
+    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => unsupported::about,
 }
 
-const fn line(verb: Verb, path: &'static str, access: Access, payload: Payload, serve: Serve) -> Route {
+const fn line(
+    verb: Verb,
+    path: &'static str,
+    access: Access,
+    payload: Payload,
+    serve: Serve<Arc<AdkState>>,
+) -> Route<Arc<AdkState>> {
     Route { verb, ..Route::post(path, access, payload, serve) }
 }
 

@@ -13,46 +13,46 @@ use http::StatusCode;
 use http::header::HeaderMap;
 use serde_json::{Value, json};
 
-use super::stream::{self, Listening};
 use super::{Answer, No, whole};
-use crate::http::site::Site;
-use crate::http::sse::{Opening, accepts_events, last_event_id};
+use crate::http::sse_response::{Opening, accepts_events, last_event_id};
+use crate::protocols::adk::AdkState;
 use crate::protocols::adk::Begun;
+use crate::protocols::adk::stream::{self, Listening};
 
 type Place = Path<(String, String, String)>;
 
 /// `POST /run`.
-pub(crate) async fn run(site: State<Arc<Site>>, identity: Extension<Caller>, request: Request) -> Answer {
-    at_once(site, identity, None, request).await
+pub(crate) async fn run(state: State<Arc<AdkState>>, identity: Extension<Caller>, request: Request) -> Answer {
+    at_once(state, identity, None, request).await
 }
 
 /// `POST {S}/{id}/run`, which no official server has and many clients call.
 pub(crate) async fn run_at(
-    site: State<Arc<Site>>,
+    state: State<Arc<AdkState>>,
     identity: Extension<Caller>,
     place: Place,
     request: Request,
 ) -> Answer {
-    at_once(site, identity, Some(address(place)), request).await
+    at_once(state, identity, Some(address(place)), request).await
 }
 
 /// `POST /run_sse`.
-pub(crate) async fn run_sse(site: State<Arc<Site>>, identity: Extension<Caller>, request: Request) -> Answer {
-    as_it_happens(site, identity, None, request).await
+pub(crate) async fn run_sse(state: State<Arc<AdkState>>, identity: Extension<Caller>, request: Request) -> Answer {
+    as_it_happens(state, identity, None, request).await
 }
 
 /// `POST {S}/{id}/run_sse`, which no official server has and many clients call.
 pub(crate) async fn run_sse_at(
-    site: State<Arc<Site>>,
+    state: State<Arc<AdkState>>,
     identity: Extension<Caller>,
     place: Place,
     request: Request,
 ) -> Answer {
-    as_it_happens(site, identity, Some(address(place)), request).await
+    as_it_happens(state, identity, Some(address(place)), request).await
 }
 
 async fn at_once(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     place: Option<Address>,
     request: Request,
@@ -60,7 +60,7 @@ async fn at_once(
     let (_, _, body) = whole(request).await?;
     let mut request = RunRequest::read(&body, place)?;
     request.streaming = false;
-    let mut watched = match site.adk.begin(&identity, request).await? {
+    let mut watched = match state.adk.begin(&identity, request).await? {
         Begun::Watching(watched) => watched,
         Begun::Nothing => return Ok(Json(json!([])).into_response()),
         Begun::Unknown(id) => return Err(Refusal::new(400, stream::unknown(&id)).into()),
@@ -83,7 +83,7 @@ fn failure(reason: &str, message: &str, events: &[Event]) -> Response {
 }
 
 async fn as_it_happens(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     place: Option<Address>,
     request: Request,
@@ -94,12 +94,12 @@ async fn as_it_happens(
     }
     not_again(&headers)?;
     let request = RunRequest::read(&body, place)?;
-    let opening = Opening::new(&site, &identity, &extensions)?;
+    let opening = Opening::new(&state, &identity, &extensions)?;
     let one_event = request.one_event;
-    let (stop, join) = (opening.stop(), site.adk.settings().join.0);
-    let listening = match site.adk.begin(&identity, request).await? {
+    let (stop, join) = (opening.stop(), state.adk.settings().join.0);
+    let listening = match state.adk.begin(&identity, request).await? {
         Begun::Watching(watched) => {
-            let closes = site.adk.settings().like_adk2goose;
+            let closes = state.adk.settings().like_adk2goose;
             Listening::new(*watched, one_event, join, stop).closing(closes)
         }
         Begun::Nothing => return Ok(opening.response(futures::stream::empty())),

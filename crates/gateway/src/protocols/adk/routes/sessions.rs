@@ -11,11 +11,11 @@ use gander_wire::adk::{NewSession, Refusal, input};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::at::At;
+use super::session_path::At;
 use super::{Answer, whole};
-use crate::http::site::Site;
-use crate::http::sse::Opening;
-use crate::http::written::{Style, Written};
+use crate::http::json_stream::{Style, Written};
+use crate::http::sse_response::Opening;
+use crate::protocols::adk::AdkState;
 use crate::protocols::adk::{Asked, Place};
 
 /// Which part of a list. The names are those of the JavaScript kit's session service.
@@ -61,39 +61,39 @@ fn number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>,
 
 /// `GET {S}`.
 pub(crate) async fn list(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Answer {
     let query = query.map(|Query(query)| query);
     let asked = query.map_err(|error| Refusal::new(400, error.body_text()))?.asked()?;
-    Ok(Json(site.adk.list(&identity, &Place { app, user }, asked).await?).into_response())
+    Ok(Json(state.adk.list(&identity, &Place { app, user }, asked).await?).into_response())
 }
 
 /// `POST {S}`.
 pub(crate) async fn create(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     request: Request,
 ) -> Answer {
     let (_, _, body) = whole(request).await?;
     let new = NewSession::read(&body)?;
-    Ok(Json(site.adk.create(&identity, Place { app, user }, new).await?).into_response())
+    Ok(Json(state.adk.create(&identity, Place { app, user }, new).await?).into_response())
 }
 
 /// `POST {S}/{id}`.
 pub(crate) async fn create_named(at: At, request: Request) -> Answer {
     let (_, _, body) = whole(request).await?;
     let new = NewSession::named(&at.id, &body)?;
-    Ok(Json(at.site.adk.create(&at.identity, at.place, new).await?).into_response())
+    Ok(Json(at.state.adk.create(&at.identity, at.place, new).await?).into_response())
 }
 
 /// `GET {S}/{id}`.
 pub(crate) async fn get(at: At, request: Request) -> Answer {
-    let opening = Opening::new(&at.site, &at.identity, request.extensions())?;
-    let (session, events) = at.site.adk.get(&at.identity, at.place, &at.id).await?;
+    let opening = Opening::new(&at.state, &at.identity, request.extensions())?;
+    let (session, events) = at.state.adk.get(&at.identity, at.place, &at.id).await?;
     let object = json!(session).as_object().cloned().unwrap_or_default();
     Ok(opening.list(Written::new(Style::Plain, &object, vec![("events", events)], None).stream()))
 }
@@ -102,24 +102,24 @@ pub(crate) async fn get(at: At, request: Request) -> Answer {
 pub(crate) async fn patch(at: At, request: Request) -> Answer {
     let (_, _, body) = whole(request).await?;
     let delta = input::state_delta(&body)?;
-    Ok(Json(at.site.adk.patch(&at.identity, at.place, &at.id, delta).await?).into_response())
+    Ok(Json(at.state.adk.patch(&at.identity, at.place, &at.id, delta).await?).into_response())
 }
 
 /// `DELETE {S}/{id}`. Clients in JavaScript read the body as JSON.
 pub(crate) async fn delete(at: At) -> Answer {
-    at.site.adk.delete(&at.identity, at.place, &at.id).await?;
+    at.state.adk.delete(&at.identity, at.place, &at.id).await?;
     Ok(Json(Value::Null).into_response())
 }
 
 /// `PATCH /apps/{app}/users/{user}/memory`: every session is remembered anyway.
 pub(crate) async fn memory(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     request: Request,
 ) -> Answer {
     let (_, _, body) = whole(request).await?;
     let session = input::session_id(&body)?;
-    site.adk.find(&identity, Place { app, user }, &session).await?;
+    state.adk.find(&identity, Place { app, user }, &session).await?;
     Ok(Json(Value::Null).into_response())
 }

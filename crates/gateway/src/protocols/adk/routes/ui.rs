@@ -11,7 +11,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
 
 use super::Answer;
-use crate::http::site::Site;
+use crate::protocols::adk::AdkState;
 
 /// A larger file is no part of a page.
 const LARGEST: u64 = 64 << 20;
@@ -22,31 +22,31 @@ pub(crate) async fn redirect() -> Response {
 }
 
 /// `GET /dev-ui/`.
-pub(crate) async fn index(State(site): State<Arc<Site>>) -> Answer {
-    read(&site, "index.html").await
+pub(crate) async fn index(State(state): State<Arc<AdkState>>) -> Answer {
+    read(&state, "index.html").await
 }
 
 /// `GET /dev-ui/…`.
-pub(crate) async fn file(State(site): State<Arc<Site>>, Path(path): Path<String>) -> Answer {
+pub(crate) async fn file(State(state): State<Arc<AdkState>>, Path(path): Path<String>) -> Answer {
     match path.as_str() {
         "assets/config/runtime-config.json" => {
             let body = json!({ "backendUrl": "", "telemetry": false });
             Ok(([(CACHE_CONTROL, "no-store")], Json(body)).into_response())
         }
         "config" => Ok(Json(json!({ "logo_text": null, "logo_image_url": null })).into_response()),
-        path => read(&site, path).await,
+        path => read(&state, path).await,
     }
 }
 
 /// A file inside the folder: no way leads out of it, links included.
-async fn read(site: &Site, path: &str) -> Answer {
+async fn read(state: &AdkState, path: &str) -> Answer {
     let missing = || Refusal::new(404, "Not Found");
-    let folder = site.adk.settings().ui.as_ref().ok_or_else(|| Refusal::new(404, "no page: gander serve --adk-ui"))?;
+    let folder = state.adk.settings().ui.as_ref().ok_or_else(|| Refusal::new(404, "no page: gander serve --adk-ui"))?;
     let inside = |path: &FilePath| path.components().all(|step| matches!(step, Component::Normal(_)));
     if path.contains('\0') || !inside(FilePath::new(path)) {
         return Err(missing().into());
     }
-    let (files, folder, name) = (site.services.files.clone(), FilePath::new(folder).to_owned(), path.to_owned());
+    let (files, folder, name) = (state.services.files.clone(), FilePath::new(folder).to_owned(), path.to_owned());
     let read = tokio::task::spawn_blocking(move || {
         files.open(&folder, &[]).ok().and_then(|page| page.read_plain(&name, LARGEST).ok())
     });

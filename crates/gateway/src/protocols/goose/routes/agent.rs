@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Caller, Fault, bad, empty, json_answer, no_session, read};
-use crate::protocols::goose::{chat, extensions, preset, providers, recipes, sessions};
+use crate::protocols::goose::{extensions, preset, providers, recipes, runs, sessions};
 
 /// `POST /agent/start`.
 pub(crate) async fn start(caller: Caller, body: Bytes) -> Answer {
@@ -77,7 +77,7 @@ pub(crate) async fn start(caller: Caller, body: Bytes) -> Answer {
 pub(crate) async fn resume(caller: Caller, body: Bytes) -> Answer {
     let session = named(&body)?;
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    let _whole = caller.site.whole().await;
+    let _whole = caller.state.whole_response_permit().await;
     let object = sessions::whole(caller.desk(), &view).await?;
     let results = extension_results(&caller, &view, &object["extension_data"]);
     json_answer(json!({ "session": object, "extension_results": results }))
@@ -92,7 +92,7 @@ pub(crate) async fn restart(caller: Caller, body: Bytes) -> Answer {
 
 /// `POST /agent/stop`: whatever runs is cancelled; the session stays.
 pub(crate) async fn stop(caller: Caller, body: Bytes) -> Answer {
-    chat::cancel(caller.desk(), &caller.peer, named(&body)?, None).await?;
+    runs::cancel(caller.desk(), &caller.peer, named(&body)?, None).await?;
     empty()
 }
 
@@ -219,7 +219,7 @@ fn named(body: &Bytes) -> Result<SessionId, Fault> {
 
 async fn configure(caller: &Caller, session: SessionId, patch: SettingsPatch) -> Answer {
     sessions::own(caller.desk(), &caller.peer, session).await?;
-    chat::command(caller.desk(), &caller.peer, session, Command::Configure { patch }).await?;
+    runs::command(caller.desk(), &caller.peer, session, Command::Configure { patch }).await?;
     empty()
 }
 

@@ -1,15 +1,14 @@
 //! goose's REST as of 1.35, with the forms of 1.8 to 1.39 and what a branch of it added.
 
-mod absent;
 mod agent;
 mod apps;
-mod chat;
 mod config;
 mod recipes;
+mod runs;
 mod schedule;
 mod sessions;
-mod stream;
 mod tools;
+mod unsupported;
 
 use std::sync::Arc;
 
@@ -27,12 +26,12 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::chat::Wrong;
+use super::runs::Wrong;
 use crate::Peer;
 use crate::http::body;
 use crate::http::error::problem;
-use crate::http::routes::{Access, Payload, Route, Size, Verb};
-use crate::http::site::Site;
+use crate::http::route::{Access, Payload, Route, Size, Verb};
+use crate::http::state::HttpState;
 
 const READ: Access = Access::Token(Scope::Read);
 const PROMPT: Access = Access::Token(Scope::Prompt);
@@ -40,16 +39,16 @@ const APPROVE: Access = Access::Token(Scope::Approve);
 const SMALL: Payload = Payload::Json(Size::Small);
 const LARGE: Payload = Payload::Json(Size::Prompt);
 
-const ABSENT: crate::http::Serve = |verb| on(verb, absent::not_here);
+const ABSENT: crate::http::Serve = |verb| on(verb, unsupported::not_here);
 
 /// goose's table.
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/reply", PROMPT, LARGE, |verb| on(verb, chat::reply)),
-    Route::post("/sessions/{id}/reply", PROMPT, LARGE, |verb| on(verb, chat::session_reply)),
-    Route::get("/sessions/{id}/events", READ, |verb| on(verb, chat::events)),
-    Route::post("/sessions/{id}/cancel", PROMPT, SMALL, |verb| on(verb, chat::cancel)),
-    Route::post("/action-required/tool-confirmation", APPROVE, SMALL, |verb| on(verb, chat::confirm)),
-    Route::post("/confirm", APPROVE, SMALL, |verb| on(verb, chat::confirm)),
+    Route::post("/reply", PROMPT, LARGE, |verb| on(verb, runs::reply)),
+    Route::post("/sessions/{id}/reply", PROMPT, LARGE, |verb| on(verb, runs::session_reply)),
+    Route::get("/sessions/{id}/events", READ, |verb| on(verb, runs::events)),
+    Route::post("/sessions/{id}/cancel", PROMPT, SMALL, |verb| on(verb, runs::cancel)),
+    Route::post("/action-required/tool-confirmation", APPROVE, SMALL, |verb| on(verb, runs::confirm)),
+    Route::post("/confirm", APPROVE, SMALL, |verb| on(verb, runs::confirm)),
     Route::get("/sessions", READ, |verb| on(verb, sessions::list)),
     Route::get("/sessions/search", READ, |verb| on(verb, sessions::search)),
     Route::get("/sessions/insights", READ, |verb| on(verb, sessions::insights)),
@@ -150,21 +149,21 @@ const fn put(path: &'static str, access: Access, serve: crate::http::Serve) -> R
 
 /// Who calls, and what stands behind the door.
 pub(crate) struct Caller {
-    pub(crate) site: Arc<Site>,
+    pub(crate) state: Arc<HttpState>,
     pub(crate) identity: gander_domain::caller::Caller,
     pub(crate) peer: Peer,
 }
 
 impl Caller {
     fn desk(&self) -> &Arc<Services> {
-        &self.site.services
+        &self.state.services
     }
 }
 
-impl FromRequestParts<Arc<Site>> for Caller {
+impl FromRequestParts<Arc<HttpState>> for Caller {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<Self, Response> {
         let Some(identity) = parts.extensions.get::<gander_domain::caller::Caller>().cloned() else {
             return Err(problem(StatusCode::UNAUTHORIZED, "unauthorized", "a token is needed"));
         };
@@ -172,18 +171,18 @@ impl FromRequestParts<Arc<Site>> for Caller {
             return Err(Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be UTF-8").into_response());
         }
         let peer = Peer::new(identity.clone());
-        Ok(Self { site: Arc::clone(site), identity, peer })
+        Ok(Self { state: Arc::clone(state), identity, peer })
     }
 }
 
 /// The session in an address. An id that we cannot have made is the id of none.
 pub(crate) struct Named(SessionId);
 
-impl FromRequestParts<Arc<Site>> for Named {
+impl FromRequestParts<Arc<HttpState>> for Named {
     type Rejection = Fault;
 
-    async fn from_request_parts(parts: &mut Parts, site: &Arc<Site>) -> Result<Self, Fault> {
-        let path = Path::<String>::from_request_parts(parts, site).await;
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<HttpState>) -> Result<Self, Fault> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
         let id = path.ok().and_then(|Path(text)| text.parse().ok());
         id.map(Self).ok_or_else(no_session)
     }

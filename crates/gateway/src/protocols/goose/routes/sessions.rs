@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Caller, Fault, Named, bad, empty, json_answer, limit, read, read_for};
-use crate::http::sse::Opening;
-use crate::http::written::{Style, Written};
-use crate::protocols::goose::{chat, extensions, recipes, sessions};
+use crate::http::json_stream::{Style, Written};
+use crate::http::sse_response::Opening;
+use crate::protocols::goose::{extensions, recipes, runs, sessions};
 
 /// Sessions on a page at most, where pages are asked for.
 const MAX_PAGE: usize = 1_000;
@@ -126,7 +126,7 @@ pub(crate) async fn rename(caller: Caller, Named(session): Named, body: Bytes) -
     }
     let title = sessions::title(&read_for::<Rename>(session, &body)?.name)?;
     sessions::own(caller.desk(), &caller.peer, session).await?;
-    chat::command(caller.desk(), &caller.peer, session, Command::SetTitle { title }).await?;
+    runs::command(caller.desk(), &caller.peer, session, Command::SetTitle { title }).await?;
     empty()
 }
 
@@ -157,7 +157,7 @@ pub(crate) async fn recipe_values(caller: Caller, Named(session): Named, body: B
 /// `GET /sessions/{id}/export`: a JSON string that holds JSON.
 pub(crate) async fn export(caller: Caller, Named(session): Named, request: Request) -> Answer {
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    let opening = Opening::new(&caller.site, &caller.identity, request.extensions());
+    let opening = Opening::new(&caller.state, &caller.identity, request.extensions());
     let opening = opening.map_err(|_| Fault::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))?;
     let object = sessions::object(caller.desk(), &view).await?;
     let lists = vec![("conversation", sessions::recital(caller.desk(), session).await?)];
@@ -189,7 +189,7 @@ pub(crate) async fn fork(caller: Caller, Named(session): Named, body: Bytes) -> 
     let forked = match (copy, truncate) {
         (true, _) => copied(&caller, &view, transcript.first(count)).await?,
         (false, true) => {
-            chat::command(caller.desk(), &caller.peer, session, transcript.rewind(count)).await?;
+            runs::command(caller.desk(), &caller.peer, session, transcript.rewind(count)).await?;
             session
         }
         (false, false) => return Err(bad("Must specify either truncate or copy")),
@@ -200,7 +200,7 @@ pub(crate) async fn fork(caller: Caller, Named(session): Named, body: Bytes) -> 
 /// `POST /sessions/{id}/clear`: nothing of it is shown any more, the log keeps it.
 pub(crate) async fn clear(caller: Caller, Named(session): Named) -> Answer {
     sessions::own(caller.desk(), &caller.peer, session).await?;
-    chat::command(caller.desk(), &caller.peer, session, chat::cleared()).await?;
+    runs::command(caller.desk(), &caller.peer, session, runs::cleared()).await?;
     let view = sessions::own(caller.desk(), &caller.peer, session).await?;
     json_answer(Value::Object(sessions::whole(caller.desk(), &view).await?))
 }
@@ -215,7 +215,7 @@ pub(crate) async fn add_message(caller: Caller, Named(session): Named, body: Byt
     let transcript = sessions::transcript(caller.desk(), session).await?;
     let replacement = transcript.first(usize::MAX).into_iter().chain(added).collect();
     let reset = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
-    chat::command(caller.desk(), &caller.peer, session, reset).await?;
+    runs::command(caller.desk(), &caller.peer, session, reset).await?;
     empty()
 }
 
@@ -243,9 +243,9 @@ async fn copied(caller: &Caller, view: &SessionView, said: Vec<gander_domain::Me
     let made = desk.hub.create(&caller.peer.caller, birth, Vec::new()).await;
     made.map_err(|error| Fault::from(gander_services::errors::refusal(session, &error)))?;
     let reset = Command::Reset { keep_to: Seq::ZERO, replacement: said, reason: ResetReason::Replaced };
-    chat::command(desk, &caller.peer, session, reset).await?;
+    runs::command(desk, &caller.peer, session, reset).await?;
     if let Some(title) = &view.title {
-        chat::command(desk, &caller.peer, session, Command::SetTitle { title: format!("{title} (copy)") }).await?;
+        runs::command(desk, &caller.peer, session, Command::SetTitle { title: format!("{title} (copy)") }).await?;
     }
     Ok(session)
 }

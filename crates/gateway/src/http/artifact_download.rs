@@ -1,0 +1,79 @@
+//! What a session keeps under a name, as a file: doors point here for what is too large to be told.
+
+use axum::extract::Query;
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gander_domain::SessionId;
+use gander_domain::caller::Caller;
+use gander_services::artifacts::{ArtifactError, Content, Shelf, Version};
+use gander_store::StoreError;
+use http::Uri;
+use http::header::{self, HeaderValue};
+use serde::Deserialize;
+
+use super::state::HttpState;
+
+/// `?name=…&version=…`.
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    name: String,
+    version: u64,
+}
+
+/// Why there is no file.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoFile {
+    #[error("an artifact is asked for by its session's id, its name and its version: {0}")]
+    Unreadable(String),
+    #[error("no such artifact: {0}")]
+    Missing(String),
+    #[error("the store failed, see the server's log")]
+    Failed,
+    #[error("the store is busy or read-only, try again in a moment")]
+    Later,
+}
+
+/// One version, for the owner of its session.
+pub(crate) async fn file(state: &HttpState, identity: &Caller, session: &str, uri: &Uri) -> Result<Response, NoFile> {
+    let desk = &state.services;
+    let wanted = Query::<Wanted>::try_from_uri(uri).map_err(|error| NoFile::Unreadable(error.body_text()))?;
+    let Query(Wanted { name, version }) = wanted;
+    let session: SessionId = session.parse().map_err(|_| NoFile::Unreadable("no session's id".to_owned()))?;
+    match desk.hub.store().card(session).await {
+        Ok(card) if card.owner == identity.principal => {}
+        Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Err(NoFile::Missing(name)),
+        Err(error) => return Err(store_failed(&error)),
+    }
+    let found = desk.artifacts.load(&Shelf::session(session), &name, Some(version)).await;
+    let found = found.map_err(|error| match error {
+        ArtifactError::Store(error) => store_failed(&error),
+        ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => failed(&error),
+    })?;
+    let (version, content) = found.ok_or(NoFile::Missing(name))?;
+    answer(&version, content)
+}
+
+/// Whatever it is, a browser keeps it and does not run it here: an agent wrote it.
+fn answer(version: &Version, content: Content) -> Result<Response, NoFile> {
+    let (bytes, otherwise) = match content {
+        Content::Text { text } => (text.into_bytes(), "text/plain; charset=utf-8"),
+        Content::Bytes { data } => (STANDARD.decode(data).map_err(|error| failed(&error))?, "application/octet-stream"),
+    };
+    let mime = version.mime.as_deref().and_then(|mime| HeaderValue::from_str(mime).ok());
+    let mut response = bytes.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, mime.unwrap_or(HeaderValue::from_static(otherwise)));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    Ok(response)
+}
+
+fn store_failed(error: &StoreError) -> NoFile {
+    if error.is_outage() { NoFile::Later } else { failed(error) }
+}
+
+fn failed(error: &dyn std::error::Error) -> NoFile {
+    tracing::error!(%error, "an artifact could not be read");
+    NoFile::Failed
+}

@@ -1,0 +1,213 @@
+//! The guard around everything, and the checks of one route: in this order, before a body is read.
+//!
+//! Name, origin, preflight, sizes of address and header; then token, scope, rate, draining, type and size of the body.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use gander_domain::caller::{Caller, Identity, Scope, Transport};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+
+use super::accept::Address;
+use super::body;
+use super::error::{self, later, problem};
+use super::origin_check::Stranger;
+use super::request_framing::Bad;
+use super::route::{Access, RouteRule};
+use super::state::HttpState;
+use crate::settings::Door;
+
+/// Headers that hold nothing but a token: goose's, and the one of many REST clients.
+const SECRETS: [HeaderName; 2] = [HeaderName::from_static("x-secret-key"), HeaderName::from_static("x-api-key")];
+
+/// Headers that proxies add, by which a request that arrives on loopback shows that it came from elsewhere.
+const FORWARDING: [HeaderName; 8] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("cf-connecting-ip"),
+    HeaderName::from_static("true-client-ip"),
+];
+
+/// Around everything: whoever is not meant gets no further than this.
+pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+    if let Some(bad) = request.extensions().get::<Bad>() {
+        let (code, message) = match bad {
+            Bad::TwoLengths => ("two_lengths", "Content-Length and Transfer-Encoding exclude each other"),
+            Bad::Chunk => ("chunk_too_large", "a chunk is larger than any body"),
+        };
+        return error::closing(problem(StatusCode::BAD_REQUEST, code, message));
+    }
+    let local = Address::of(&request).local.ip();
+    let origin = match state.names.check(request.uri(), request.headers(), local) {
+        Ok(origin) => origin,
+        Err(stranger) => return error::closing(refuse(stranger)),
+    };
+    let response = match (&origin, preflight(&request)) {
+        (Some(_), Some(preflight)) => preflight,
+        (Some(_) | None, _) => match oversized(&state, &request) {
+            Some(refusal) => error::closing(refusal),
+            None => next.run(request).await,
+        },
+    };
+    with_cors(response, origin)
+}
+
+/// Around one route's handler.
+pub(crate) async fn check_route(state: Arc<HttpState>, route: RouteRule, mut request: Request, next: Next) -> Response {
+    let identified = match route.access {
+        Access::Public => None,
+        Access::Door(door, scope) if state.lets_in(door, &request) => Some(visitor(&state, &request, &route, scope)),
+        Access::Token(scope) | Access::Door(_, scope) => Some(identify(&state, &request, &route, scope)),
+    };
+    match identified.transpose() {
+        Ok(caller) => caller.and_then(|caller| request.extensions_mut().insert(caller)),
+        Err(refusal) => return body::unread(request, *refusal).await,
+    };
+    if state.is_draining() && !request.method().is_safe() {
+        let refusal = later(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
+        return body::unread(request, refusal).await;
+    }
+    match body::take(&state.limits, route.payload, request).await {
+        Ok(request) => next.run(request).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+fn refuse(stranger: Stranger) -> Response {
+    match stranger {
+        Stranger::NoHost => problem(StatusCode::BAD_REQUEST, "bad_host", "exactly one Host is needed"),
+        Stranger::WrongHost => {
+            problem(StatusCode::FORBIDDEN, "wrong_host", "no such name here, see server.allowed_hosts")
+        }
+        Stranger::WrongOrigin => {
+            problem(StatusCode::FORBIDDEN, "wrong_origin", "this origin may not call, see server.allowed_origins")
+        }
+    }
+}
+
+/// The answer to a browser that asks whether an allowed page may send this.
+fn preflight(request: &Request) -> Option<Response> {
+    let method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
+    if request.method() != Method::OPTIONS {
+        return None;
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, method.clone());
+    if let Some(names) = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    Some((StatusCode::NO_CONTENT, headers).into_response())
+}
+
+fn oversized(state: &HttpState, request: &Request) -> Option<Response> {
+    let uri = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    if uri > state.limits.uri.len() {
+        return Some(problem(StatusCode::URI_TOO_LONG, "uri_too_long", "the address is too long"));
+    }
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let (count, size) = lines.fold((0, 0), |(count, size), line| (count + 1, size + line));
+    let fits = count <= state.limits.header_lines && size <= state.limits.header_size.len();
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    (!fits).then(|| problem(status, "header_too_large", "the header is too large"))
+}
+
+/// An allowed page is named exactly; nobody else is told anything. Whoever may come back is told when.
+fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
+    let status = response.status();
+    let headers = response.headers_mut();
+    if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        headers.entry(header::RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
+    }
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+    response
+}
+
+fn identify(state: &HttpState, request: &Request, route: &RouteRule, scope: Scope) -> Result<Caller, Box<Response>> {
+    let now = Instant::now();
+    let Some(identity) = credential(request.headers()).and_then(|token| state.tokens.identify(token)) else {
+        let peer = Address::of(request).peer.ip();
+        return Err(Box::new(if state.quotas.bad_try(peer, now) { error::unauthorized() } else { too_many(60) }));
+    };
+    permit(state, request, route, identity, scope)
+}
+
+/// Whoever comes in by an open door without a token: reads and prompts, and answers only if that was opened too.
+fn visitor(state: &HttpState, request: &Request, route: &RouteRule, scope: Scope) -> Result<Caller, Box<Response>> {
+    let mut identity = Identity::owner();
+    identity.scopes = [Scope::Read, Scope::Prompt].into();
+    if state.open_approve {
+        identity.scopes.insert(Scope::Approve);
+    }
+    permit(state, request, route, identity, scope)
+}
+
+fn permit(
+    state: &HttpState,
+    request: &Request,
+    route: &RouteRule,
+    identity: Identity,
+    scope: Scope,
+) -> Result<Caller, Box<Response>> {
+    let caller = Caller::with_token(identity, route.protocol, transport(request));
+    if !state.quotas.take(&caller, Instant::now()) {
+        return Err(Box::new(too_many(1)));
+    }
+    if !caller.has(scope) {
+        let message = format!("this token may not do that: it needs the scope {scope}");
+        return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &message)));
+    }
+    Ok(caller)
+}
+
+/// Whether a request was made on this machine. A proxy on it speaks for whoever is behind: it is as far away as they.
+fn transport(request: &Request) -> Transport {
+    let Address { peer, local, .. } = Address::of(request);
+    let forwarded = FORWARDING.iter().any(|name| request.headers().contains_key(name));
+    match peer.ip().to_canonical().is_loopback() && local.ip().to_canonical().is_loopback() && !forwarded {
+        true => Transport::Loopback,
+        false => Transport::Network,
+    }
+}
+
+impl HttpState {
+    /// True if the owner opened this door, and somebody on this machine brings no token of any kind.
+    fn lets_in(&self, door: Door, request: &Request) -> bool {
+        let headers = request.headers();
+        let named =
+            headers.contains_key(header::AUTHORIZATION) || SECRETS.iter().any(|name| headers.contains_key(name));
+        self.open.contains(&door) && !named && transport(request).same_machine()
+    }
+}
+
+fn too_many(seconds: u64) -> Response {
+    later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "too many requests", seconds)
+}
+
+/// The one token of a request. Two are none: nobody could say which of them counted.
+fn credential(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get_all(header::AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
+    let secret = SECRETS.into_iter().flat_map(|name| headers.get_all(name)).map(|value| value.to_str().ok());
+    let mut all = bearer.chain(secret);
+    match (all.next(), all.next()) {
+        (Some(token), None) => token.filter(|token| !token.is_empty()),
+        (Some(_) | None, _) => None,
+    }
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}

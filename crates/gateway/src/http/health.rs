@@ -1,0 +1,90 @@
+//! Our own small routes: is it alive, is it well, what is it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::extract::State;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::on;
+use axum::{Extension, Json};
+use gander_domain::caller::{Caller, Scope};
+use gander_store::Health;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::route::{Access, Route};
+use super::state::HttpState;
+
+const WELCOME: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>gander</title>\
+<h1>gander</h1><p>An agent server. Ask <code>gander token</code> for the token, \
+<code>GET /gander/status</code> for what is in force.</p></html>\n";
+
+/// Ours.
+pub(crate) const ROUTES: &[Route] = &[
+    Route::public("/", |verb| on(verb, welcome)),
+    Route::public("/health", |verb| on(verb, health)),
+    Route::public("/ping", |verb| on(verb, ping)),
+    Route::public("/status", |verb| on(verb, alive)),
+    Route::public("/features", |verb| on(verb, features)),
+    Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, status)),
+];
+
+/// Says what this is.
+async fn welcome() -> Html<&'static str> {
+    Html(WELCOME)
+}
+
+/// Green only if the store works and new work is taken.
+async fn health(State(state): State<Arc<HttpState>>) -> Response {
+    let status = match (state.is_draining(), state.services.hub.store().health().await) {
+        (true, _) => "draining",
+        (false, Health::Ready) => return Json(json!({ "status": "ok" })).into_response(),
+        (false, Health::ReadOnly(_) | Health::Stalled | Health::Closed) => "failing",
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": status }))).into_response()
+}
+
+/// Alive, as JSON.
+pub(crate) async fn ping() -> Json<Value> {
+    Json(json!({}))
+}
+
+/// The same as text, for clients that wait until a server is up.
+async fn alive(State(state): State<Arc<HttpState>>) -> Response {
+    match state.services.hub.store().health().await {
+        Health::Ready => "ok".into_response(),
+        Health::ReadOnly(_) | Health::Stalled | Health::Closed => {
+            (StatusCode::SERVICE_UNAVAILABLE, "failing").into_response()
+        }
+    }
+}
+
+/// What this build can do, by name.
+async fn features() -> Json<Value> {
+    Json(json!({ "features": { "genai": cfg!(feature = "genai") } }))
+}
+
+fn store(health: &Health) -> Value {
+    match health {
+        Health::Ready => json!({ "status": "ok" }),
+        Health::ReadOnly(reason) => json!({ "status": "failing", "reason": reason }),
+        Health::Stalled => json!({ "status": "failing", "reason": "a write did not come back in time" }),
+        Health::Closed => json!({ "status": "failing", "reason": "it was closed" }),
+    }
+}
+
+/// What is in force.
+async fn status(State(state): State<Arc<HttpState>>, Extension(identity): Extension<Caller>) -> Json<Value> {
+    Json(json!({
+        "version": gander_services::VERSION,
+        "pid": std::process::id(),
+        "principal": identity.principal,
+        "scopes": identity.scopes,
+        "draining": state.is_draining(),
+        "connections": state.connections.load(Ordering::Relaxed),
+        "panics": state.panics.load(Ordering::Relaxed),
+        "limits": state.limits,
+        "store": store(&state.services.hub.store().health().await),
+        "app": (state.services.status)(),
+    }))
+}

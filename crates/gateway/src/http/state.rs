@@ -1,0 +1,92 @@
+//! What all handlers and the guard share, whatever the protocol.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use gander_services::Services;
+use gander_services::token::Tokens;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
+
+use super::origin_check::Names;
+use super::paced_body::Readers;
+use super::panics;
+use super::rate_limit::Quotas;
+use super::spool::Spool;
+use super::stream_limits::Streams;
+use crate::settings::{Door, Limits, ServerSection};
+
+/// So many responses that hold a whole session or run are made at once: each takes many times its length meanwhile.
+const MAX_WHOLE_RESPONSES: usize = 4;
+
+/// What all handlers share.
+#[derive(Debug)]
+pub struct HttpState {
+    /// What every protocol works with.
+    pub services: Arc<Services>,
+    /// How much is too much.
+    pub limits: Limits,
+    pub(crate) tokens: Tokens,
+    pub(crate) open: Vec<Door>,
+    pub(crate) open_approve: bool,
+    pub(crate) names: Names,
+    pub(crate) quotas: Quotas,
+    /// Of the whole process.
+    pub(crate) panics: Arc<AtomicUsize>,
+    pub(crate) connections: AtomicUsize,
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) readers: Arc<Readers>,
+    pub(crate) spool: Arc<Spool>,
+    /// Taken while a response is made that holds a whole session or run.
+    pub(crate) whole_responses: Semaphore,
+    /// Cancelled when no new work is taken any more.
+    pub(crate) ending: CancellationToken,
+}
+
+/// What the shared state is made of.
+pub(crate) struct HttpParts {
+    pub(crate) services: Arc<Services>,
+    pub(crate) server: ServerSection,
+    pub(crate) limits: Limits,
+    /// The folder of responses that nobody reads yet.
+    pub(crate) data: PathBuf,
+    pub(crate) tokens: Tokens,
+}
+
+impl HttpState {
+    pub(crate) fn new(parts: HttpParts) -> Arc<Self> {
+        let HttpParts { services, server, limits, data, tokens } = parts;
+        Arc::new(Self {
+            services,
+            tokens,
+            names: Names::new(&server.allowed_hosts, &server.allowed_origins),
+            open: server.open,
+            open_approve: server.open_approve,
+            quotas: Quotas::new(&limits),
+            readers: Arc::new(Readers::new(limits.stalled_reader.0)),
+            limits,
+            panics: panics::count_panics(),
+            connections: AtomicUsize::new(0),
+            streams: Arc::default(),
+            whole_responses: Semaphore::new(MAX_WHOLE_RESPONSES),
+            spool: Arc::new(Spool::new(data)),
+            ending: CancellationToken::new(),
+        })
+    }
+
+    /// Waits for the permit to make a response that holds a whole session or run.
+    pub(crate) async fn whole_response_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.whole_responses.acquire().await.ok()
+    }
+
+    /// From now on no new work is taken.
+    pub fn drain(&self) {
+        self.ending.cancel();
+    }
+
+    /// True if no new work is taken.
+    pub fn is_draining(&self) -> bool {
+        self.ending.is_cancelled()
+    }
+}

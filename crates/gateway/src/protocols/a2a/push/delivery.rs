@@ -1,0 +1,156 @@
+//! One receiver's delivery: from the log, in order, at least once, until the task is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::Seq;
+use gander_runtime::hub::Batch;
+use gander_store::{Durability, Form};
+use gander_wire::a2a::{Detail, Dialect, Opening, Subject, Task, Update, Watch, encode};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::http_post::{Sent, post};
+use super::{Fact, Inner, Wish};
+
+/// The first pause after a failure; each further one is twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// A receiver that fails so often for one update is given up: that takes about four hours.
+const MOST_TRIES: u32 = 60;
+
+/// Delivers until the task is over, nobody wants it any more, or the server stops.
+pub(super) async fn deliver(inner: Arc<Inner>, wish: Wish, stop: CancellationToken) {
+    let mut follower = inner.hub.follow(wish.session, wish.first, Form::Joined);
+    let subject = Subject { task: wish.run, context: wish.context.clone(), shelf: wish.shelf.clone() };
+    let mut teller =
+        Teller { watch: Watch::new(subject, Detail::Plain, Opening::AtOnce), task: None, told: wish.told, over: false };
+    loop {
+        let batch = tokio::select! {
+            () = stop.cancelled() => return,
+            batch = follower.next() => batch,
+        };
+        let Ok(Some(batch)) = batch else { return };
+        let notices = teller.notices(&wish, &batch);
+        for notice in &notices {
+            if send(&inner, &wish, notice, &stop).await == Verdict::GivenUp {
+                return;
+            }
+        }
+        if teller.over {
+            // A receiver that came after the end has nothing to wait for.
+            if !notices.iter().any(|notice| notice.last) {
+                note_fact(&inner, &Fact::Over { run: wish.run, id: wish.config.id.clone() }).await;
+            }
+            return;
+        }
+    }
+}
+
+/// What is sent in one piece.
+struct Notice {
+    seq: Seq,
+    index: usize,
+    body: Value,
+    last: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Delivered,
+    GivenUp,
+}
+
+struct Teller {
+    watch: Watch,
+    task: Option<Task>,
+    told: Seq,
+    /// The task's last state was seen.
+    over: bool,
+}
+
+impl Teller {
+    /// What the receiver has not heard yet. Text that waits together goes together.
+    fn notices(&mut self, wish: &Wish, batch: &Batch) -> Vec<Notice> {
+        let mut updates: Vec<(Seq, usize, Update<'static>)> = Vec::new();
+        for entry in batch.iter() {
+            for (index, update) in self.watch.take(entry).into_iter().enumerate() {
+                match (updates.last_mut(), update) {
+                    (Some((seq, at, Update::Chunk(whole))), Update::Chunk(more)) if whole.artifact == more.artifact => {
+                        whole.text.to_mut().push_str(&more.text);
+                        (*seq, *at) = (entry.seq, index);
+                    }
+                    (_, update) => updates.push((entry.seq, index, update.into_owned())),
+                }
+            }
+        }
+        let mut notices = Vec::new();
+        for (seq, index, update) in updates {
+            let last = update.state().is_some_and(|state| state.is_terminal());
+            self.over |= last;
+            Task::apply(&mut self.task, update.clone());
+            let body = self.body(wish, &update).filter(|_| seq > self.told);
+            notices.extend(body.map(|body| Notice { seq, index, body, last }));
+        }
+        notices
+    }
+
+    /// 0.3 is told the whole task whenever its state changes, 1.0 each update as a subscriber would be.
+    fn body(&self, wish: &Wish, update: &Update<'static>) -> Option<Value> {
+        match (wish.dialect, update) {
+            (_, Update::Said(_)) => None,
+            (
+                Dialect::V1,
+                Update::Begin(_) | Update::Chunk(_) | Update::Artifact(_) | Update::Status(_) | Update::Reply(_),
+            ) => Some(encode::update(Dialect::V1, self.watch.subject(), update)),
+            (Dialect::V03 | Dialect::V03Rest, Update::Begin(_) | Update::Status(_)) => {
+                self.task.as_ref().map(|task| encode::task(Dialect::V03, task))
+            }
+            (Dialect::V03 | Dialect::V03Rest, Update::Chunk(_) | Update::Artifact(_) | Update::Reply(_)) => None,
+        }
+    }
+}
+
+/// Tries until it is there. The receiver tells two copies of one notice apart by its id.
+async fn send(inner: &Inner, wish: &Wish, notice: &Notice, stop: &CancellationToken) -> Verdict {
+    let id = format!("{}.{}.{}", wish.run, notice.seq, notice.index);
+    let mut pause = PAUSE;
+    for attempt in 1..=MOST_TRIES {
+        let sent = tokio::select! {
+            () = stop.cancelled() => return Verdict::GivenUp,
+            sent = post(&inner.guard, &wish.config, &id, &notice.body) => sent,
+        };
+        match sent {
+            Sent::Taken => {
+                note(inner, wish, notice).await;
+                return Verdict::Delivered;
+            }
+            Sent::Unwanted => break,
+            Sent::Failed(reason) => tracing::debug!(task = %wish.run, attempt, reason, "a notification was not taken"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Verdict::GivenUp,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    tracing::warn!(task = %wish.run, config = wish.config.id, "a receiver of notifications is given up");
+    note_fact(inner, &Fact::Over { run: wish.run, id: wish.config.id.clone() }).await;
+    Verdict::GivenUp
+}
+
+async fn note(inner: &Inner, wish: &Wish, notice: &Notice) {
+    let (run, id) = (wish.run, wish.config.id.clone());
+    note_fact(inner, &Fact::Told { run, id: id.clone(), seq: notice.seq }).await;
+    if notice.last {
+        note_fact(inner, &Fact::Over { run, id }).await;
+    }
+}
+
+/// What is not noted is sent again after a restart: that is what the id is for.
+async fn note_fact(inner: &Inner, fact: &Fact) {
+    if let Err(error) = inner.write(fact, Durability::Relaxed).await {
+        tracing::warn!(%error, "the delivery of a notification was not noted");
+    }
+}

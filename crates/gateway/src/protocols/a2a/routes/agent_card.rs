@@ -1,0 +1,143 @@
+//! Agent cards and the catalog of agents, under the name by which the server was called.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use gander_domain::AgentManifest;
+use gander_services::paths::hex;
+use gander_wire::a2a::Dialect;
+use gander_wire::a2a::card::{self as cards, Entrance, Place};
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::request::Parts;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::http::{error, origin_check};
+use crate::protocols::a2a::A2aState;
+use crate::settings::Door;
+
+/// The card of the first agent.
+pub(crate) async fn first(State(state): State<Arc<A2aState>>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    match state.a2a.agent("") {
+        Some(agent) => shown(&state, &parts, &agent),
+        None => error::not_found(parts.uri).await,
+    }
+}
+
+/// The card of an agent by its name.
+pub(crate) async fn named(State(state): State<Arc<A2aState>>, Path(name): Path<String>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    match state.a2a.agent(&name) {
+        Some(agent) => shown(&state, &parts, &agent),
+        None => error::not_found(parts.uri).await,
+    }
+}
+
+/// The keys that signatures of cards can be checked with, if there are any.
+pub(crate) async fn keys(State(state): State<Arc<A2aState>>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    match state.signer.as_deref() {
+        Some(signer) => cached(&state, &parts.headers, &signer.keys(), None),
+        None => error::not_found(parts.uri).await,
+    }
+}
+
+/// All agents, and where their cards are.
+pub(crate) async fn catalog(State(state): State<Arc<A2aState>>, request: Request) -> Response {
+    let parts = request.into_parts().0;
+    let (base, host) = (base(&state, &parts), authority(&parts));
+    let agents: Vec<(AgentManifest, String)> = state
+        .a2a
+        .agents()
+        .into_iter()
+        .map(|agent| {
+            let url = format!("{base}/a2a/{}/.well-known/agent-card.json", agent.name);
+            (AgentManifest::clone(&agent), url)
+        })
+        .collect();
+    cached(&state, &parts.headers, &cards::catalog(&host, &agents), None)
+}
+
+/// Where an agent is, as the caller calls it.
+pub(crate) fn place(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Place {
+    let base = base(state, parts);
+    let first = state.a2a.agent("").is_some_and(|first| first.name == agent.name);
+    let url = if first { format!("{base}/a2a") } else { format!("{base}/a2a/{}", agent.name) };
+    let open = state.open.contains(&Door::A2a);
+    Place {
+        url,
+        grpc: state.cards.grpc.then(|| authority(parts)),
+        version: gander_services::VERSION.to_owned(),
+        entrance: if open { Entrance::Open } else { Entrance::Token },
+        push: true,
+    }
+}
+
+fn shown(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Response {
+    let place = place(state, parts, agent);
+    let new = cards::only(Dialect::V1, agent, &place);
+    let card = if state.cards.v03 { cards::card(agent, &place) } else { new.clone() };
+    let signatures = signatures(state, parts, [&card, &new]);
+    cached(state, &parts.headers, &card, signatures)
+}
+
+/// The card in the words of one version, for somebody who came in.
+pub(crate) fn only(state: &A2aState, parts: &Parts, dialect: Dialect, agent: &AgentManifest) -> Value {
+    let mut card = cards::only(dialect, agent, &place(state, parts, agent));
+    if let Some(signatures) = signatures(state, parts, [&card, &card]) {
+        card["signatures"] = signatures;
+    }
+    card
+}
+
+/// A reader that takes only what 1.0 knows from a card for both versions checks what it took: hence up to two.
+fn signatures(state: &A2aState, parts: &Parts, forms: [&Value; 2]) -> Option<Value> {
+    let signer = state.signer.as_deref()?;
+    let keys = format!("{}/.well-known/jwks.json", base(state, parts));
+    let forms = if forms[0] == forms[1] { &forms[..1] } else { &forms[..] };
+    Some(forms.iter().filter_map(|form| signer.sign(form, &keys)).collect())
+}
+
+/// Where the caller found us.
+pub(crate) fn base(state: &A2aState, parts: &Parts) -> String {
+    state
+        .cards
+        .public_url
+        .clone()
+        .map_or_else(|| origin_check::called(parts), |url| url.trim_end_matches('/').to_owned())
+}
+
+fn authority(parts: &Parts) -> String {
+    origin_check::authority(&parts.uri, &parts.headers).unwrap_or_default()
+}
+
+/// Whoever has it already is told just that. Signatures differ each time and say nothing new.
+fn cached(state: &A2aState, headers: &HeaderMap, value: &Value, signatures: Option<Value>) -> Response {
+    let mut body = value.to_string();
+    let tag = format!("W/\"{}\"", hex(&Sha256::digest(body.as_bytes())));
+    if let (Some(signatures), Some(object)) = (signatures, value.as_object()) {
+        let mut signed = object.clone();
+        signed.insert("signatures".to_owned(), signatures);
+        body = Value::Object(signed).to_string();
+    }
+    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let known = known.flat_map(|tags| tags.split(',')).any(|known| known.trim() == tag || known.trim() == "*");
+    let mut response = if known { StatusCode::NOT_MODIFIED.into_response() } else { Response::new(Body::from(body)) };
+    let since = state.cards.since.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let mut set = |name, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    };
+    set(header::ETAG, &tag);
+    set(header::LAST_MODIFIED, &since);
+    set(header::CACHE_CONTROL, "public, max-age=60");
+    if !known {
+        set(header::CONTENT_TYPE, "application/json");
+    }
+    response
+}

@@ -1,0 +1,96 @@
+//! The JSON-RPC binding: every method through one address.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use bytes::Bytes;
+use gander_domain::AgentManifest;
+use gander_wire::a2a::encode::Frame;
+use gander_wire::a2a::rpc::{Envelope, Refusal, response};
+use gander_wire::a2a::{Error, Kind, Subject};
+use http::StatusCode;
+use http::header::{self, HeaderMap};
+use http::request::Parts;
+use serde_json::Value;
+
+use super::response::{Told, told};
+use super::{caller, version, with_extensions};
+use crate::http::body::is_foreign;
+use crate::http::error;
+use crate::protocols::a2a::A2aState;
+
+/// A request to the first agent.
+pub(crate) async fn first(
+    State(state): State<Arc<A2aState>>,
+    Extension(identity): Extension<gander_domain::caller::Caller>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let Some(agent) = state.a2a.agent("") else { return StatusCode::NOT_FOUND.into_response() };
+    call(&state, identity, agent, &parts, &body).await
+}
+
+/// A request to this agent.
+pub(crate) async fn call(
+    state: &A2aState,
+    identity: gander_domain::caller::Caller,
+    agent: Arc<AgentManifest>,
+    parts: &Parts,
+    body: &Bytes,
+) -> Response {
+    if is_foreign(&parts.headers) {
+        return error::not_utf8();
+    }
+    let version = version(&parts.headers, &parts.uri);
+    let opened = Envelope::open(body, &version).and_then(|mut envelope| {
+        let agent = tenant(state, &mut envelope, &agent)?;
+        Ok((agent, envelope.request()?))
+    });
+    let (agent, (id, dialect, request)) = match opened {
+        Ok(opened) => opened,
+        Err(mut refusal) => {
+            // What is no JSON and does not claim to be is not a broken request but one of another kind.
+            if refusal.error.kind == Kind::Parse && !claims_json(&parts.headers) {
+                refusal.error = Error::new(Kind::ContentTypeNotSupported, "a request is JSON");
+            }
+            // A notification is not answered, and that of an unknown method does nothing.
+            if refusal.error.kind == Kind::MethodNotFound && refusal.id.is_null() {
+                return StatusCode::OK.into_response();
+            }
+            return Json(refusal.response()).into_response();
+        }
+    };
+    let caller = caller(state, identity, agent, dialect, parts);
+    let frame = |subject: &Subject| Frame::response(dialect, subject, &id);
+    let result = match told(state, &caller, parts, request, frame).await {
+        Ok(Told::Value(value)) => value,
+        Ok(Told::Nothing) => Value::Null,
+        Ok(Told::Events(response)) => return response,
+        Err(error) => return Json(Refusal { id, dialect, error }.response()).into_response(),
+    };
+    with_extensions(Json(response(&id, result)).into_response(), &caller)
+}
+
+fn claims_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_none_or(|value| value.to_ascii_lowercase().contains("json"))
+}
+
+/// The agent that a request's tenant names, else the one of the address.
+fn tenant(
+    state: &A2aState,
+    envelope: &mut Envelope,
+    agent: &Arc<AgentManifest>,
+) -> Result<Arc<AgentManifest>, Box<Refusal>> {
+    let named = envelope.params.remove("tenant");
+    let Some(name) = named.as_ref().and_then(Value::as_str).filter(|name| !name.is_empty()) else {
+        return Ok(Arc::clone(agent));
+    };
+    state.a2a.agent(name).ok_or_else(|| {
+        let error = Error::field("tenant", "no such agent here");
+        Box::new(Refusal { id: envelope.id.clone(), dialect: envelope.dialect, error })
+    })
+}

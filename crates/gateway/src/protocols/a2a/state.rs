@@ -1,0 +1,61 @@
+//! What the handlers of A2A share: the state of every handler, and the protocol's own.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{A2a, Push, Signer};
+use crate::http::state::HttpState;
+use crate::settings::A2aSection;
+
+/// What the handlers of A2A share. It gives the state of every handler as its target.
+#[derive(Debug)]
+pub struct A2aState {
+    http: Arc<HttpState>,
+    pub(crate) a2a: A2a,
+    pub(crate) cards: Cards,
+    pub(crate) signer: Option<Arc<Signer>>,
+}
+
+impl A2aState {
+    pub(crate) fn new(
+        http: &Arc<HttpState>,
+        push: Push,
+        signer: Option<Arc<Signer>>,
+        settings: &A2aSection,
+    ) -> Arc<Self> {
+        let a2a = A2a::new(Arc::clone(&http.services), push, settings);
+        Arc::new(Self { http: Arc::clone(http), a2a, cards: Cards::new(settings), signer })
+    }
+}
+
+/// What all cards have in common.
+#[derive(Debug)]
+pub(crate) struct Cards {
+    /// The address under which others know this server, if that is not what they call it.
+    pub(super) public_url: Option<String>,
+    pub(super) grpc: bool,
+    pub(super) v03: bool,
+    pub(super) since: Timestamp,
+}
+
+impl Cards {
+    /// As the settings say.
+    pub(crate) fn new(a2a: &A2aSection) -> Self {
+        Self { public_url: a2a.public_url.clone(), grpc: a2a.grpc, v03: a2a.v03, since: Timestamp::now() }
+    }
+
+    /// True if gRPC is spoken.
+    pub(crate) fn grpc(&self) -> bool {
+        self.grpc
+    }
+}
+
+impl Deref for A2aState {
+    type Target = HttpState;
+
+    fn deref(&self) -> &HttpState {
+        &self.http
+    }
+}

@@ -1,0 +1,33 @@
+//! What the handlers of ACP share: the state of every handler, and the protocol's own.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use gander_wire::acp::AcpOptions;
+
+use super::Connections;
+use crate::http::state::HttpState;
+
+/// What the handlers of ACP share. It gives the state of every handler as its target.
+#[derive(Debug)]
+pub struct AcpState {
+    http: Arc<HttpState>,
+    pub(crate) acp: Arc<Connections>,
+}
+
+impl AcpState {
+    /// Connections that nobody uses are forgotten from now on until the server ends.
+    pub(crate) fn new(http: &Arc<HttpState>, defaults: AcpOptions) -> Arc<Self> {
+        let acp = Connections::new(Arc::clone(&http.services), defaults);
+        acp.sweep(http.ending.clone());
+        Arc::new(Self { http: Arc::clone(http), acp })
+    }
+}
+
+impl Deref for AcpState {
+    type Target = HttpState;
+
+    fn deref(&self) -> &HttpState {
+        &self.http
+    }
+}

@@ -1,0 +1,258 @@
+//! What is kept of a connection: who it is, and the messages that are in no session's log. Survives a restart.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_domain::{Principal, Seq, SessionId, Timestamp};
+use gander_store::{Durability, ScopeAppend, ScopeEntry, Store, StoreError, clock};
+use gander_wire::acp::{AcpOptions, Dialect};
+use gander_wire::jsonrpc::RequestId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::streams::answered;
+
+/// How long a connection is known after its last sign of life.
+pub(super) const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// A sign of life is written when the last one is older than this.
+const SIGN_EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// Facts that one read gives.
+const PAGE: u32 = 1_000;
+
+/// How the names of connections begin among the scopes.
+const PREFIX: &str = "connection/";
+
+/// A fact about a connection.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "fact")]
+pub(super) enum Fact {
+    /// It began with this message.
+    Began {
+        principal: Principal,
+        #[serde(default)]
+        manner: AcpOptions,
+        initialize: String,
+    },
+    /// It turned out to speak so.
+    Speaks { dialect: Dialect },
+    /// A message was said that no log holds, or not on the stream of its session.
+    Said {
+        n: u64,
+        /// Whose stream; the connection's own if absent.
+        lane: Option<SessionId>,
+        /// The entry that made it, if one did.
+        entry: Option<(SessionId, Seq)>,
+        /// The entry, and which of its messages, that was told before it.
+        #[serde(default)]
+        after: (u64, u32),
+        message: String,
+    },
+    /// From here on this session's stream tells its history again, then answers this request.
+    Loads {
+        n: u64,
+        session: SessionId,
+        #[serde(default)]
+        request: Option<Value>,
+    },
+    /// It is still in use.
+    Seen,
+}
+
+/// A message that no log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) n: u64,
+    pub(super) after: (u64, u32),
+    pub(super) message: String,
+}
+
+/// Who a connection is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Began {
+    pub(super) principal: Principal,
+    pub(super) manner: AcpOptions,
+    pub(super) initialize: String,
+}
+
+/// What is kept of a connection.
+pub(super) struct Record {
+    store: Arc<dyn Store>,
+    scope: String,
+    /// The last message's number.
+    pub(super) last: u64,
+    written: Timestamp,
+    /// Entries whose message went out on the connection's own stream.
+    pub(super) told: HashSet<(SessionId, Seq)>,
+    /// The last load of each session.
+    pub(super) loads: HashMap<SessionId, Load>,
+}
+
+/// A history that was begun anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    /// Its number among the messages.
+    pub(super) n: u64,
+    /// The request that is not answered yet.
+    pub(super) request: Option<RequestId>,
+}
+
+impl Record {
+    /// A connection that begins now. Nothing is written yet.
+    pub(super) fn new(store: Arc<dyn Store>, id: Uuid) -> Self {
+        let (told, loads) = (HashSet::new(), HashMap::new());
+        Self { store, scope: scope(id), last: 0, written: clock::now(), told, loads }
+    }
+
+    /// A connection that began before. `None` if there was none, or too long ago.
+    pub(super) async fn find(store: Arc<dyn Store>, id: Uuid) -> Result<Option<(Self, Began)>, StoreError> {
+        let mut record = Self::new(store, id);
+        let mut began = None;
+        record.written = Timestamp::from_micros(0);
+        for entry in record.read().await? {
+            record.written = entry.at;
+            match serde_json::from_value(entry.fact) {
+                Ok(Fact::Began { principal, manner, initialize }) => {
+                    began = Some(Began { principal, manner, initialize });
+                }
+                Ok(Fact::Speaks { dialect }) => {
+                    if let Some(began) = &mut began {
+                        began.manner.dialect = Some(dialect);
+                    }
+                }
+                Ok(fact) => record.fold(&fact),
+                Err(error) => tracing::warn!(%error, "unknown fact about a connection"),
+            }
+        }
+        if record.age() > KNOWN_FOR {
+            record.forget().await?;
+            return Ok(None);
+        }
+        Ok(began.map(|began| (record, began)))
+    }
+
+    /// Adds facts; they survive the death of the process when this returns.
+    pub(super) async fn write(&mut self, facts: &[Fact]) -> Result<(), StoreError> {
+        facts.iter().for_each(|fact| self.fold(fact));
+        let facts = facts.iter().filter_map(|fact| serde_json::to_value(fact).ok()).collect();
+        self.written = clock::now();
+        let append = ScopeAppend { scope: self.scope.clone(), at: self.written, facts, after: None };
+        self.store.append_scope(append, Durability::Relaxed).await.map(drop)
+    }
+
+    /// Notes that the connection is in use, now and then.
+    pub(super) async fn seen(&mut self) -> Result<(), StoreError> {
+        if self.age() > SIGN_EVERY { self.write(&[Fact::Seen]).await } else { Ok(()) }
+    }
+
+    /// The messages of one stream after a number.
+    pub(super) async fn said(&self, of: Option<SessionId>, beyond: u64) -> Result<Vec<Said>, StoreError> {
+        let facts = self.read().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
+        let said = facts.filter_map(|fact| match fact {
+            Fact::Said { n, lane, message, after, .. } if lane == of && n > beyond => Some(Said { n, after, message }),
+            Fact::Said { .. } | Fact::Began { .. } | Fact::Speaks { .. } | Fact::Loads { .. } | Fact::Seen => None,
+        });
+        Ok(said.collect())
+    }
+
+    /// Nobody knows the connection any more.
+    pub(super) async fn forget(&self) -> Result<(), StoreError> {
+        self.store.delete_scope(&self.scope).await
+    }
+
+    fn fold(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Said { n, entry, message, .. } => {
+                self.last = *n;
+                self.told.extend(entry);
+                self.answered(message);
+            }
+            Fact::Loads { n, session, request } => {
+                self.last = *n;
+                let request = request.clone().and_then(|request| serde_json::from_value(request).ok());
+                self.loads.insert(*session, Load { n: *n, request });
+            }
+            Fact::Began { .. } | Fact::Speaks { .. } | Fact::Seen => {}
+        }
+    }
+
+    /// A load whose answer was said is over.
+    fn answered(&mut self, message: &str) {
+        let open = self.loads.values_mut().filter(|load| load.request.is_some());
+        let mut open = open.peekable();
+        if open.peek().is_none() {
+            return;
+        }
+        let answered = answered(message.as_bytes());
+        open.filter(|load| load.request == answered).for_each(|load| load.request = None);
+    }
+
+    async fn read(&self) -> Result<Vec<ScopeEntry>, StoreError> {
+        let mut entries: Vec<ScopeEntry> = Vec::new();
+        loop {
+            let after = entries.last().map_or(Seq::ZERO, |entry| entry.seq);
+            let page = self.store.read_scope(&self.scope, after, PAGE).await?;
+            let whole = page.len() < PAGE as usize;
+            entries.extend(page);
+            if whole {
+                return Ok(entries);
+            }
+        }
+    }
+
+    fn age(&self) -> Duration {
+        age(self.written)
+    }
+}
+
+/// Forgets connections whose last sign of life is too old.
+pub(super) async fn forget_old(store: &dyn Store) -> Result<(), StoreError> {
+    let mut after: Option<String> = None;
+    loop {
+        let page = store.scopes(PREFIX, after.as_deref(), PAGE).await?;
+        for (name, _) in page.iter().filter(|(_, seen)| age(*seen) > KNOWN_FOR) {
+            store.delete_scope(name).await?;
+        }
+        match page.into_iter().next_back() {
+            Some((last, _)) => after = Some(last),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn age(since: Timestamp) -> Duration {
+    let micros = clock::now().micros().saturating_sub(since.micros());
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
+fn scope(id: Uuid) -> String {
+    format!("{PREFIX}{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use gander_store::MemoryStore;
+
+    #[tokio::test]
+    async fn connections_that_nobody_used_for_long_are_forgotten() {
+        let store = MemoryStore::new();
+        let at = |age: Duration| Timestamp::from_micros(clock::now().micros() - age.as_micros() as i64);
+        let scopes = [
+            ("connection/old", at(KNOWN_FOR * 2)),
+            ("connection/new", at(KNOWN_FOR / 2)),
+            ("user/old", at(KNOWN_FOR * 9)),
+        ];
+        for (scope, at) in scopes {
+            let append = ScopeAppend { scope: scope.to_owned(), at, facts: vec![1.into()], after: None };
+            store.append_scope(append, Durability::Relaxed).await.unwrap();
+        }
+        forget_old(&store).await.unwrap();
+        let left: Vec<String> = store.scopes("", None, 9).await.unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(left, ["connection/new", "user/old"]);
+    }
+}

@@ -1,0 +1,282 @@
+//! The streams of one connection: which message goes where, and what a reader has been given.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use gander_domain::{Seq, SessionId};
+use gander_runtime::hub::Follower;
+use gander_wire::jsonrpc::{Outbox, Place, RequestId};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::journal::Said;
+use super::sse_pipe::Pipe;
+use crate::sse::{EventId, Position};
+
+/// A reader that left is expected back for so long.
+pub(super) const COMES_BACK: Duration = Duration::from_secs(60);
+
+/// Requests and answers begin like this, notifications do not.
+const WITH_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+
+/// One stream, with or without a reader.
+#[derive(Default)]
+pub(super) struct Lane {
+    pub(super) pipe: Option<Pipe>,
+    /// What was given to a reader last.
+    pub(super) given: Position,
+    /// What the client certainly has: a reader that names no place goes on from here.
+    pub(super) had: Position,
+    /// What the reader has anyway: told again, but not to it.
+    pub(super) known: Position,
+    /// The last message of an entry.
+    counted: Option<(u64, u32)>,
+    /// Messages that no log holds, to be told again once the reader is where they belong.
+    pub(super) due: VecDeque<Said>,
+    /// Goes on once the reader has read.
+    pub(super) paused: Option<Follower>,
+    /// When its reader left.
+    left: Option<Instant>,
+    /// The session is followed.
+    pub(super) attached: bool,
+}
+
+/// All streams of a connection.
+#[derive(Default)]
+pub(super) struct Lanes {
+    /// The connection's own.
+    pub(super) own: Lane,
+    pub(super) sessions: HashMap<SessionId, Lane>,
+    /// Which session an unanswered request is about.
+    pub(super) asked: HashMap<RequestId, SessionId>,
+    /// Requests that are answered where they came in.
+    bodies: HashMap<RequestId, oneshot::Sender<Vec<u8>>>,
+}
+
+/// A message and where it goes.
+pub(super) struct Outgoing<'a> {
+    pub(super) to: To,
+    pub(super) message: &'a [u8],
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// To the stream of its session; the log holds it.
+    Log { session: SessionId, seq: u64, index: u32 },
+    /// To this stream, once it is kept.
+    Kept { lane: Option<SessionId>, entry: Option<(SessionId, Seq)>, after: (u64, u32) },
+    /// To whoever reads now.
+    Passing(SessionId),
+    /// The connection's own stream had it.
+    Nowhere,
+}
+
+impl Lane {
+    pub(super) fn has_reader(&self) -> bool {
+        self.pipe.as_ref().is_some_and(|pipe| !pipe.is_abandoned())
+    }
+
+    /// True if somebody reads, or has just left and is about to come back: its answers wait for it here. A reader whose leaving
+    /// was not noticed yet has just left.
+    pub(super) fn is_expected(&self) -> bool {
+        self.pipe.is_some() || self.left.is_some_and(|left| left.elapsed() < COMES_BACK)
+    }
+
+    /// The stream is here, whoever reads it.
+    pub(super) fn stand(&mut self, position: Position) {
+        (self.given, self.had) = (position, position);
+        self.begin(position);
+    }
+
+    /// Begins to tell from a place that the reader knows.
+    pub(super) fn begin(&mut self, known: Position) {
+        (self.known, self.counted) = (known, None);
+    }
+
+    /// The index of an entry's next message.
+    fn count(&mut self, seq: u64) -> u32 {
+        let index = match self.counted {
+            Some((last, index)) if last == seq => index + 1,
+            Some(_) | None => 0,
+        };
+        self.counted = Some((seq, index));
+        index
+    }
+
+    fn log(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
+        self.tell_due(incarnation, |said| said.after < (seq, index));
+        let position = Position { seq, index, ..self.given };
+        if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.known.covers(seq, index)) {
+            pipe.event(Some(&EventId { incarnation, position }), message);
+            self.given = position;
+        }
+    }
+
+    /// A message of no entry has a number, and the place of what came before it.
+    pub(super) fn kept(&mut self, incarnation: u32, answer: u64, message: &[u8]) {
+        if let Some(pipe) = &self.pipe {
+            self.given.answer = answer;
+            pipe.event(Some(&EventId { incarnation, position: self.given }), message);
+        }
+    }
+
+    /// Tells again what is due.
+    pub(super) fn tell_due(&mut self, incarnation: u32, is_due: impl Fn(&Said) -> bool) {
+        while let Some(said) = self.due.pop_front_if(|said| is_due(said)) {
+            self.kept(incarnation, said.n, said.message.as_bytes());
+        }
+    }
+
+    /// On the connection's own stream the number is all.
+    pub(super) fn own(&mut self, answer: u64, message: &[u8]) {
+        if let Some(pipe) = &self.pipe {
+            self.given.answer = answer;
+            pipe.event(Some(&answer), message);
+        }
+    }
+}
+
+impl Lanes {
+    /// Says where each message goes.
+    pub(super) fn sort<'a>(&mut self, outbox: &'a Outbox, told: &HashSet<(SessionId, Seq)>) -> Vec<Outgoing<'a>> {
+        let messages = outbox.messages();
+        messages.map(|(place, message)| Outgoing { to: self.to(place, message, told), message }).collect()
+    }
+
+    /// Hands a message over. Kept ones have a number.
+    pub(super) fn give(&mut self, incarnation: u32, outgoing: &Outgoing<'_>, n: u64) {
+        let message = outgoing.message;
+        match outgoing.to {
+            To::Log { session, seq, index } => {
+                if let Some(lane) = self.sessions.get_mut(&session) {
+                    lane.log(incarnation, seq, index, message);
+                }
+            }
+            To::Kept { lane: None, .. } => self.own.own(n, message),
+            To::Kept { lane: Some(session), .. } => {
+                if let Some(lane) = self.sessions.get_mut(&session) {
+                    lane.kept(incarnation, n, message);
+                }
+            }
+            To::Passing(session) => {
+                if let Some(pipe) = self.sessions.get(&session).and_then(|lane| lane.pipe.as_ref()) {
+                    pipe.event(None, message);
+                }
+            }
+            To::Nowhere => {}
+        }
+    }
+
+    /// The answer to this request goes where it came in, if somebody still waits there.
+    pub(super) fn answer_in_body(&mut self, request: RequestId) -> oneshot::Receiver<Vec<u8>> {
+        let (body, answer) = oneshot::channel();
+        self.bodies.insert(request, body);
+        answer
+    }
+
+    /// True if somebody waits for an answer where it asked.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.bodies.values().any(|body| !body.is_closed())
+    }
+
+    /// True if anybody reads anything.
+    pub(super) fn has_reader(&self) -> bool {
+        self.own.has_reader() || self.is_waited_for() || self.sessions.values().any(Lane::has_reader)
+    }
+
+    /// Lets go of readers that left.
+    pub(super) fn tidy(&mut self) {
+        for lane in self.sessions.values_mut().chain([&mut self.own]) {
+            if lane.pipe.take_if(|pipe| pipe.is_abandoned()).is_some() {
+                lane.left = Some(Instant::now());
+            }
+        }
+        self.sessions.retain(|_, lane| lane.attached || lane.pipe.is_some());
+    }
+
+    /// Streams that wait for a session that is not open here.
+    pub(super) fn waiting(&self) -> usize {
+        self.sessions.values().filter(|lane| !lane.attached).count()
+    }
+
+    fn to(&mut self, place: Place, message: &[u8], told: &HashSet<(SessionId, Seq)>) -> To {
+        let kind = Kind::of(message);
+        let body = kind.answered().and_then(|id| self.bodies.remove(id));
+        let in_body = body.is_some_and(|body| body.send(message.to_vec()).is_ok());
+        let asked = kind.answered().and_then(|id| self.asked.remove(id));
+        let session = place.session.or(asked);
+        let lane = session.and_then(|session| self.sessions.get(&session));
+        let read = lane.is_some_and(Lane::is_expected);
+        let after = lane.map_or((0, 0), |lane| lane.counted.unwrap_or((lane.given.seq, lane.given.index)));
+        match (session, kind) {
+            (Some(session), kind) if place.seq > Seq::ZERO => {
+                let entry = (session, place.seq);
+                let seq = place.seq.0;
+                let index = self.sessions.get_mut(&session).map_or(0, |lane| lane.count(seq));
+                match kind {
+                    Kind::Answer(_) if in_body || told.contains(&entry) => To::Nowhere,
+                    Kind::Answer(_) if !read => To::Kept { lane: None, entry: Some(entry), after },
+                    Kind::Answer(_) | Kind::Request | Kind::HostCall | Kind::Notification => {
+                        To::Log { session, seq, index }
+                    }
+                }
+            }
+            (_, Kind::Answer(_)) if in_body => To::Nowhere,
+            (session, Kind::Answer(_)) => To::Kept { lane: session.filter(|_| read), entry: None, after },
+            (Some(session), Kind::HostCall) => To::Passing(session),
+            (session, Kind::Request | Kind::Notification | Kind::HostCall) => {
+                To::Kept { lane: session, entry: None, after }
+            }
+        }
+    }
+}
+
+/// What a message of ours is.
+enum Kind {
+    Answer(RequestId),
+    Request,
+    /// About the client's own files and terminals: of no use to anybody later.
+    HostCall,
+    Notification,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    id: Option<RequestId>,
+    #[serde(borrow)]
+    method: Option<std::borrow::Cow<'a, str>>,
+    #[serde(rename = "params")]
+    _params: Option<IgnoredAny>,
+}
+
+/// The request that a message answers, if it answers one.
+pub(super) fn answered(message: &[u8]) -> Option<RequestId> {
+    Kind::of(message).answered().cloned()
+}
+
+impl Kind {
+    fn of(message: &[u8]) -> Self {
+        if !message.starts_with(WITH_ID) {
+            return Self::Notification;
+        }
+        match serde_json::from_slice::<Envelope<'_>>(message) {
+            Ok(Envelope { id: Some(id), method: None, .. }) => Self::Answer(id),
+            Ok(Envelope { method: Some(method), .. })
+                if method.starts_with("fs/") || method.starts_with("terminal/") =>
+            {
+                Self::HostCall
+            }
+            Ok(_) | Err(_) => Self::Request,
+        }
+    }
+
+    fn answered(&self) -> Option<&RequestId> {
+        match self {
+            Self::Answer(id) => Some(id),
+            Self::Request | Self::HostCall | Self::Notification => None,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What pages ask about agents: who there is, how they are built. Small and true.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use gander_domain::AgentManifest;
+use gander_domain::caller::Caller;
+use gander_wire::adk::Refusal;
+use gander_wire::adk::info::{self, Tool};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Answer;
+use crate::protocols::adk::AdkState;
+
+/// `?detailed=true`, `?dark_mode=true`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Wanted {
+    detailed: Option<String>,
+    dark_mode: Option<String>,
+}
+
+/// `GET /version`.
+pub(crate) async fn version() -> Answer {
+    let language_version = env!("CARGO_PKG_RUST_VERSION");
+    let body = json!({ "version": gander_services::VERSION, "language": "rust", "language_version": language_version });
+    Ok(Json(body).into_response())
+}
+
+/// `GET /list-apps`.
+pub(crate) async fn list_apps(
+    State(state): State<Arc<AdkState>>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Answer {
+    let apps = state.adk.apps();
+    if wanted.is_ok_and(|Query(wanted)| is_true(wanted.detailed.as_deref())) {
+        return Ok(Json(info::list(apps.iter().map(|app| &**app))).into_response());
+    }
+    Ok(Json(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>()).into_response())
+}
+
+/// `GET /apps/{app}/app-info`.
+pub(crate) async fn app_info(State(state): State<Arc<AdkState>>, Path(app): Path<String>) -> Answer {
+    let agent = state.adk.app(&app)?;
+    let ways =
+        state.adk.ways(&agent).into_iter().map(|way| (Arc::clone(&way), tools(&state, &way))).collect::<Vec<_>>();
+    Ok(Json(info::info(&agent, &tools(&state, &agent), &ways)).into_response())
+}
+
+/// `GET /config/telemetry`: nothing is sent anywhere.
+pub(crate) async fn telemetry() -> Answer {
+    Ok(Json(json!({ "telemetry": false })).into_response())
+}
+
+/// `GET /dev/apps/{app}/…`.
+pub(crate) async fn about(
+    State(state): State<Arc<AdkState>>,
+    Extension(identity): Extension<Caller>,
+    Path((app, what)): Path<(String, String)>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Answer {
+    let agent = state.adk.app(&app)?;
+    let tools = tools(&state, &agent);
+    let dark = wanted.is_ok_and(|Query(wanted)| is_true(wanted.dark_mode.as_deref()));
+    let steps: Vec<&str> = what.split('/').collect();
+    let body = match steps.as_slice() {
+        ["build_graph"] => {
+            let model = state.services.models.known_default();
+            info::build_graph(&agent, &tools, model.as_deref())
+        }
+        ["build_graph_image"] => json!({ "": { "dotSrc": info::dot(&agent, &tools, dark) } }),
+        ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
+            json!({ "dotSrc": info::dot(&agent, &tools, dark) })
+        }
+        ["debug", "trace", "session", session] => state.adk.traces(&identity, &app, session).await?.into(),
+        ["debug", "trace", event] => {
+            let known = state.adk.trace(&identity, event).await?;
+            known.ok_or_else(|| Refusal::new(404, "Trace not found"))?
+        }
+        ["eval_sets" | "eval_results" | "tests"] => json!([]),
+        ["eval-sets"] => json!({ "evalSetIds": [] }),
+        ["eval-results"] => json!({ "evalResultIds": [] }),
+        ["metrics-info"] => return Err(Refusal::new(400, "there are no evaluations here").into()),
+        ["builder"] => return Ok("".into_response()),
+        _ => return Err(Refusal::new(404, "Not Found").into()),
+    };
+    Ok(Json(body).into_response())
+}
+
+/// Only of the built-in agents it is known which tools they have in which mode.
+fn tools(state: &AdkState, agent: &AgentManifest) -> Vec<Tool> {
+    let desk = &state.services;
+    let settings = desk.agents.settings(&agent.name, &desk.settings);
+    let known =
+        desk.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
+    let Some(settings) = settings.filter(|_| known) else { return Vec::new() };
+    let tool = |spec: &gander_domain::ToolSpec| Tool {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.schema.clone(),
+    };
+    let (offered, on) =
+        (desk.shelf.library().mode(&settings).offers(&desk.tools), desk.extensions.built_ins_everywhere());
+    offered.iter().filter(|spec| on.offer(&spec.name)).map(tool).collect()
+}
+
+fn is_true(text: Option<&str>) -> bool {
+    text.is_some_and(|text| matches!(text.to_ascii_lowercase().as_str(), "true" | "1"))
+}

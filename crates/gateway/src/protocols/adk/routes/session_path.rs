@@ -1,0 +1,54 @@
+//! A session as an address names it, and who asks for it.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{FromRequestParts, Path};
+use axum::response::{IntoResponse, Response};
+use gander_domain::caller::Caller;
+use gander_wire::adk::Refusal;
+use http::request::Parts;
+use serde::Deserialize;
+
+use crate::protocols::adk::AdkState;
+use crate::protocols::adk::{Located, Place};
+
+/// `/apps/{app}/users/{user}/sessions/{id}` and everything below.
+pub(crate) struct At {
+    pub(crate) state: Arc<AdkState>,
+    pub(crate) identity: Caller,
+    pub(crate) place: Place,
+    pub(crate) id: String,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    app: String,
+    user: String,
+    id: String,
+}
+
+/// What is below, as one text.
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+}
+
+impl At {
+    /// The session, if there is one for whoever asks.
+    pub(crate) async fn find(&self) -> Result<Located, Refusal> {
+        self.state.adk.find(&self.identity, self.place.clone(), &self.id).await
+    }
+}
+
+impl FromRequestParts<Arc<AdkState>> for At {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<AdkState>) -> Result<Self, Response> {
+        let identity = Extension::<Caller>::from_request_parts(parts, state).await;
+        let Extension(identity) = identity.map_err(IntoResponse::into_response)?;
+        let names = Path::<Names>::from_request_parts(parts, state).await;
+        let Path(Names { app, user, id }) = names.map_err(IntoResponse::into_response)?;
+        Ok(Self { state: Arc::clone(state), identity, place: Place { app, user }, id })
+    }
+}

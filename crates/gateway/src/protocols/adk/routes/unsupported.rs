@@ -1,0 +1,50 @@
+//! What pages want to change about agents: none of it is done here, and each answer says why.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::response::IntoResponse;
+use gander_wire::adk::{Refusal, input};
+use http::HeaderMap;
+use serde_json::json;
+
+use super::{Answer, whole};
+use crate::protocols::adk::AdkState;
+
+/// Without it a page of somebody else could ask, says the original.
+const REQUESTED: &str = "x-adk-telemetry-request";
+
+/// `POST /config/telemetry`: nothing is sent anywhere, so no is the only consent there is.
+pub(crate) async fn telemetry(request: Request) -> Answer {
+    let (headers, _, body) = whole(request).await?;
+    if !is_asked_for(&headers) {
+        return Err(Refusal::new(403, format!("the header {REQUESTED}: true is needed")).into());
+    }
+    if input::telemetry(&body)? {
+        return Err(Refusal::new(501, "this server sends nothing to anybody: there is nothing to consent to").into());
+    }
+    Ok(Json(json!({ "telemetry": false })).into_response())
+}
+
+/// `POST /agent-identity/finalize`.
+pub(crate) async fn identity() -> Answer {
+    Err(Refusal::new(501, "there are no identities of a cloud here").into())
+}
+
+/// `POST`, `PUT` and `DELETE` of `/dev/apps/{app}/…`.
+pub(crate) async fn about(State(state): State<Arc<AdkState>>, Path((app, what)): Path<(String, String)>) -> Answer {
+    state.adk.app(&app)?;
+    let (status, text) = match what.split('/').next().unwrap_or_default() {
+        "eval_sets" | "eval-sets" | "eval_results" | "eval-results" => (501, "there are no evaluations here"),
+        "tests" => (501, "there are no recorded tests here"),
+        "builder" => (501, "agents are files in the server's folder of agents, they are not built here"),
+        "deploy" => (501, "nothing is deployed from here"),
+        _ => (404, "Not Found"),
+    };
+    Err(Refusal::new(status, text).into())
+}
+
+fn is_asked_for(headers: &HeaderMap) -> bool {
+    headers.get(REQUESTED).is_some_and(|value| value == "true")
+}

@@ -1,0 +1,156 @@
+//! The answer to `/reply`: one run as a stream, with a sign of life twice a second.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use gander_domain::{Event, RunId, SessionId, SessionView};
+use gander_runtime::hub::{Batch, Follower, HubError};
+use gander_services::Services;
+use gander_services::clients::Presence;
+use gander_store::{Form, StoreError};
+use gander_wire::goose::output;
+use serde_json::Value;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::protocols::goose::projection::Reply;
+use crate::protocols::goose::runs;
+use crate::{Peer, sse};
+
+/// How often the client hears that the server is there.
+const PING: Duration = Duration::from_millis(500);
+
+/// A run that somebody listens to.
+pub(crate) struct Listening {
+    follower: Follower,
+    reply: Reply,
+    pings: Interval,
+    stop: CancellationToken,
+    leaving: Leaving,
+}
+
+impl Listening {
+    /// The run as told by what follows this view.
+    pub(crate) fn new(
+        desk: &Arc<Services>,
+        peer: &Peer,
+        view: SessionView,
+        run: RunId,
+        stop: CancellationToken,
+    ) -> Self {
+        let session = view.session;
+        let mut pings = tokio::time::interval_at(Instant::now() + PING, PING);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        Self {
+            follower: desk.hub.follow(session, view.head, Form::Joined),
+            reply: Reply::new(view, run),
+            pings,
+            stop,
+            leaving: Leaving {
+                presence: Some(desk.clients.enter(session)),
+                desk: Arc::clone(desk),
+                peer: peer.clone(),
+                session,
+                run,
+                over: false,
+            },
+        }
+    }
+
+    /// The events, until the run has ended. A sign of life goes first: clients wait for one.
+    pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+        let greeting = futures::stream::iter([Ok(frame(&[output::ping()]))]);
+        greeting.chain(futures::stream::unfold(self, |mut listening| async move {
+            let piece = listening.next().await?;
+            Some((Ok(piece), listening))
+        }))
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        while !self.leaving.over {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return None,
+                _ = self.pings.tick() => return Some(frame(&[output::ping()])),
+                batch = self.follower.next() => {
+                    let events = self.read(batch);
+                    if !events.is_empty() {
+                        return Some(frame(&events));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn read(&mut self, batch: Result<Option<Batch>, StoreError>) -> Vec<Value> {
+        let Ok(Some(batch)) = batch else {
+            self.leaving.over = true;
+            return vec![output::error("the session is no more")];
+        };
+        let events = batch.iter().flat_map(|entry| self.reply.read(entry)).collect();
+        self.leaving.over = self.reply.is_over();
+        events
+    }
+}
+
+/// Some events that are told at once.
+pub(crate) fn frame(events: &[Value]) -> Bytes {
+    let mut bytes = Vec::new();
+    for event in events {
+        sse::event(&mut bytes, None, event.to_string().as_bytes());
+    }
+    bytes.into()
+}
+
+/// Waits until a run is over, so that nobody waits for a client that stays at its session for much longer.
+async fn ended(desk: &Services, session: SessionId, run: RunId) {
+    if let Err(error) = followed_to_its_end(desk, session, run).await {
+        tracing::debug!(%error, "the end of a run is not seen");
+        std::future::pending().await // it must not be taken for over
+    }
+}
+
+async fn followed_to_its_end(desk: &Services, session: SessionId, run: RunId) -> Result<(), HubError> {
+    let view = desk.hub.stored_view(session).await?;
+    let mut follower = desk.hub.follow_live(session, view.head);
+    let mut is_open = view.is_open(run);
+    while is_open && let Some(batch) = follower.next().await? {
+        is_open = !batch.iter().any(|entry| entry.run == Some(run) && matches!(entry.event, Event::RunEnded { .. }));
+    }
+    Ok(())
+}
+
+/// Dropping the connection is the only Stop that clients of `/reply` have: if nobody comes back, the run is cancelled.
+struct Leaving {
+    desk: Arc<Services>,
+    peer: Peer,
+    presence: Option<Presence>,
+    session: SessionId,
+    run: RunId,
+    over: bool,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        drop(self.presence.take());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.over || self.desk.hub.is_draining() {
+            return;
+        }
+        let (desk, peer, session, run) = (Arc::clone(&self.desk), self.peer.clone(), self.session, self.run);
+        runtime.spawn(async move {
+            tokio::select! {
+                () = ended(&desk, session, run) => {}
+                () = desk.clients.deserted(session, desk.reply_grace) => {
+                    if let Err(refusal) = runs::cancel(&desk, &peer, session, Some(run)).await {
+                        tracing::debug!(%refusal, "nothing to cancel");
+                    }
+                }
+            }
+        });
+    }
+}

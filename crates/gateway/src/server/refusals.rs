@@ -1,0 +1,230 @@
+//! Refusals of the outer layer in the words of the protocol whose address was called.
+
+use std::time::Instant;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use gander_domain::caller::Protocol;
+use gander_wire::a2a::{Error as A2aError, Kind};
+use gander_wire::{acp_rest, adk};
+use http::header::{self, HeaderValue};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::ROUTES;
+use crate::http::error::Problem;
+use crate::http::route::RouteRule;
+
+/// The protocol of an address: that of its route, else that of the routes that begin like it.
+fn protocol_of(method: &Method, path: &str) -> Protocol {
+    let exact = |route: &&RouteRule| route.verb.matches(method) && fits(route.path, path);
+    let other_verb = |route: &&RouteRule| fits(route.path, path);
+    let found = ROUTES.iter().find(exact).or_else(|| ROUTES.iter().find(other_verb)).map(|route| route.protocol);
+    found.unwrap_or_else(|| {
+        let near = ROUTES.iter().map(|route| (shared(route.path, path), route.protocol));
+        let nearest = near.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        nearest.filter(|(shared, _)| *shared > 0).map_or(Protocol::Gander, |(_, protocol)| protocol)
+    })
+}
+
+/// The outermost layer: puts refusals that no handler worded into the form of the protocol whose address was called.
+pub(super) async fn translate_refusals(request: Request, next: Next) -> Response {
+    // The path alone: a query may hold what is nobody's business.
+    let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+    let response = speak(&method, &path, grpc, next.run(request).await);
+    tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
+    response
+}
+
+/// A refusal in the words of its protocol; everything else as it is.
+fn speak(method: &Method, path: &str, grpc: bool, mut response: Response) -> Response {
+    let Some(problem) = problem_of(&mut response) else { return response };
+    let spoken = match protocol_of(method, path) {
+        Protocol::Gander | Protocol::Internal => return response,
+        Protocol::A2a if grpc => return grpc_ended(&problem, &response),
+        Protocol::A2a if is_rpc(method, path) => a2a_rpc(&problem),
+        Protocol::A2a => (problem.status, a2a_rest(&problem)),
+        Protocol::Acp => (problem.status, acp(&problem)),
+        Protocol::AcpRest => acp_rest(&problem),
+        Protocol::Goose => (problem.status, json!({ "message": problem.message })),
+        Protocol::Adk => adk(&problem),
+    };
+    let (mut parts, _) = response.into_parts();
+    let (status, body) = spoken;
+    let (spoken, body) = Json(body).into_response().into_parts();
+    parts.status = status;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.extend(spoken.headers);
+    Response::from_parts(parts, body)
+}
+
+/// What is refused, if it is the outer layer that refuses: in our own words, or as the framework's plain text.
+fn problem_of(response: &mut Response) -> Option<Problem> {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        return Some(problem);
+    }
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let plain = (status.is_client_error() || status.is_server_error()) && kind.starts_with("text/plain");
+    let reason = status.canonical_reason().unwrap_or("refused");
+    plain.then(|| Problem { status, code: "refused".into(), message: reason.into() })
+}
+
+fn acp_rest(problem: &Problem) -> (StatusCode, Value) {
+    let (status, message) = (problem.status, problem.message.as_ref());
+    let error = match status {
+        StatusCode::NOT_FOUND => acp_rest::Error::not_found(message),
+        StatusCode::TOO_MANY_REQUESTS => acp_rest::Error::server(message),
+        status if status.is_client_error() => acp_rest::Error::invalid(message),
+        _ => acp_rest::Error::server(message),
+    };
+    (unprocessable(problem), json!(error.because(&problem.code)))
+}
+
+fn adk(problem: &Problem) -> (StatusCode, Value) {
+    let status = unprocessable(problem);
+    (status, adk::Refusal::new(status.as_u16(), problem.message.as_ref()).body())
+}
+
+/// Two protocols say of a body that is no good JSON that they cannot process it.
+fn unprocessable(problem: &Problem) -> StatusCode {
+    if problem.is_bad_json() { StatusCode::UNPROCESSABLE_ENTITY } else { problem.status }
+}
+
+/// An error that answers no request: which one it was was not read.
+fn acp(problem: &Problem) -> Value {
+    let code = match problem.status {
+        _ if problem.is_bad_json() => -32_700,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => -32_000,
+        StatusCode::NOT_FOUND => -32_002,
+        status if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => -32_600,
+        _ => -32_603,
+    };
+    let error = json!({ "code": code, "message": problem.message, "data": { "reason": problem.code } });
+    json!({ "jsonrpc": "2.0", "id": null, "error": error })
+}
+
+fn kind(problem: &Problem) -> Kind {
+    match problem.status {
+        _ if problem.is_bad_json() => Kind::Parse,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Kind::MethodNotFound,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::ContentTypeNotSupported,
+        StatusCode::TOO_MANY_REQUESTS => Kind::TooMany,
+        StatusCode::SERVICE_UNAVAILABLE => Kind::Unavailable,
+        status if status.is_client_error() => Kind::InvalidRequest,
+        _ => Kind::Internal,
+    }
+}
+
+/// JSON-RPC knows what is wrong with a message, HTTP what is wrong with a caller.
+fn a2a_rpc(problem: &Problem) -> (StatusCode, Value) {
+    let error = A2aError::new(kind(problem), problem.message.as_ref());
+    let status = if problem.is_bad_json() { StatusCode::OK } else { problem.status };
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error.json_rpc(gander_wire::a2a::Dialect::V1) });
+    (status, body)
+}
+
+/// `google.rpc.Status`, with the status that HTTP says.
+fn a2a_rest(problem: &Problem) -> Value {
+    let mut body = A2aError::new(kind(problem), problem.message.as_ref()).rest();
+    body["error"]["code"] = problem.status.as_u16().into();
+    match problem.status {
+        StatusCode::UNAUTHORIZED => body["error"]["status"] = "UNAUTHENTICATED".into(),
+        StatusCode::FORBIDDEN => body["error"]["status"] = "PERMISSION_DENIED".into(),
+        StatusCode::NOT_FOUND => body["error"]["status"] = "NOT_FOUND".into(),
+        _ => {}
+    }
+    body
+}
+
+/// A call that ends before it begins, as gRPC has it: the status stands in the header.
+fn grpc_ended(problem: &Problem, response: &Response) -> Response {
+    let code = match problem.status {
+        StatusCode::UNAUTHORIZED => tonic::Code::Unauthenticated,
+        StatusCode::FORBIDDEN => tonic::Code::PermissionDenied,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => tonic::Code::Unimplemented,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE => tonic::Code::ResourceExhausted,
+        StatusCode::SERVICE_UNAVAILABLE => tonic::Code::Unavailable,
+        StatusCode::REQUEST_TIMEOUT => tonic::Code::DeadlineExceeded,
+        status if status.is_client_error() => tonic::Code::InvalidArgument,
+        _ => tonic::Code::Internal,
+    };
+    let (parts, _) = tonic::Status::new(code, problem.message.as_ref()).into_http::<Body>().into_parts();
+    let mut ended = Response::from_parts(parts, Body::empty());
+    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE] {
+        if let Some(value) = response.headers().get(&name) {
+            ended.headers_mut().insert(name, HeaderValue::clone(value));
+        }
+    }
+    ended
+}
+
+/// The addresses of the JSON-RPC binding: an agent and nothing behind it.
+fn is_rpc(method: &Method, path: &str) -> bool {
+    let rest = path.strip_prefix("/a2a").unwrap_or("//").trim_matches('/');
+    method == Method::POST && !rest.contains(['/', ':'])
+}
+
+/// True if an address is one of a route.
+fn fits(pattern: &str, path: &str) -> bool {
+    let mut pieces = path.split('/');
+    for wanted in pattern.split('/') {
+        if wanted.starts_with("{*") {
+            return pieces.next().is_some();
+        }
+        match pieces.next() {
+            Some(piece) if wanted == piece || (wanted.starts_with('{') && !piece.is_empty()) => {}
+            Some(_) | None => return false,
+        }
+    }
+    pieces.next().is_none()
+}
+
+/// With how many equal pieces a route and an address begin.
+fn shared(pattern: &str, path: &str) -> usize {
+    let pieces = pattern.split('/').zip(path.split('/')).skip(1);
+    pieces.take_while(|(wanted, piece)| wanted == piece && !piece.is_empty()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_the_protocol_of_its_route_or_of_its_neighbours() {
+        let known = [
+            (Method::GET, "/runs/1", Protocol::AcpRest),
+            (Method::PUT, "/runs/1/nothing", Protocol::AcpRest),
+            (Method::GET, "/acp-rest/what", Protocol::AcpRest),
+            (Method::GET, "/sessions/1", Protocol::AcpRest),
+            (Method::DELETE, "/sessions/1", Protocol::Goose),
+            (Method::GET, "/sessions/1/export", Protocol::Goose),
+            (Method::POST, "/agent/fly", Protocol::Goose),
+            (Method::PATCH, "/acp", Protocol::Acp),
+            (Method::GET, "/apps/a/what", Protocol::Adk),
+            (Method::GET, "/api/run", Protocol::Adk),
+            (Method::GET, "/a2a/x/y/z", Protocol::A2a),
+            (Method::POST, "/lf.a2a.v1.A2AService/SendMessage", Protocol::A2a),
+            (Method::GET, "/nowhere", Protocol::Gander),
+            (Method::GET, "/gander/status", Protocol::Gander),
+            (Method::GET, "/gander/what", Protocol::Gander),
+            (Method::GET, "/health", Protocol::Gander),
+        ];
+        for (method, path, protocol) in known {
+            assert_eq!(protocol_of(&method, path), protocol, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn one_agent_and_nothing_behind_it_is_json_rpc() {
+        let rpc = ["/a2a", "/a2a/", "/a2a/gander", "/a2a/gander/"].map(|path| is_rpc(&Method::POST, path));
+        assert_eq!(rpc, [true; 4]);
+        let rest = ["/a2a/message:send", "/a2a/gander/tasks"].map(|path| is_rpc(&Method::POST, path));
+        assert_eq!((rest, is_rpc(&Method::GET, "/a2a")), ([false; 2], false));
+    }
+}
