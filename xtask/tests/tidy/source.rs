@@ -24,22 +24,28 @@ const OTHERS: [&str; 8] =
 const FOREIGN: [&str; 5] = ["target", "node_modules", ".venv", "__pycache__", ".git"];
 
 pub(crate) fn repository() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.canonicalize().expect("the repository is there")
 }
 
-/// Every Rust file under `crates`.
+/// Folders with Rust of ours.
+const RUST: [&str; 2] = ["crates", "xtask"];
+
+/// Every Rust file of ours.
 pub(crate) fn rust_sources() -> Vec<Source> {
-    let files = files(&repository().join("crates"));
-    let rust = files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let rust = rust_files().filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
     rust.filter_map(|path| Some(source(&path, std::fs::read_to_string(&path).ok()?))).collect()
 }
 
 /// Every text that is ours, by name.
 pub(crate) fn texts() -> Vec<(String, String)> {
     let others = OTHERS.iter().flat_map(|name| files(&repository().join(name)));
-    let all = files(&repository().join("crates")).into_iter().chain(others);
+    let all = rust_files().chain(others);
     all.filter_map(|path| Some((name(&path), std::fs::read_to_string(&path).ok()?))).collect()
+}
+
+fn rust_files() -> impl Iterator<Item = PathBuf> {
+    RUST.iter().flat_map(|name| files(&repository().join(name)))
 }
 
 fn source(path: &Path, text: String) -> Source {

@@ -1,0 +1,68 @@
+//! `cargo xtask run | web | install`: builds the web page first where that is possible, then does what cargo does.
+//!
+//! `cargo build` never needs Node: it embeds `web/dist` if it is there and a small page of our own if not. So nothing
+//! here is needed to build gander; it only saves remembering the order.
+
+mod plan;
+mod web;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use plan::{Step, Task, plan};
+use web::Web;
+
+const USAGE: &str = "\
+usage: cargo xtask run [ARGUMENT…]      build the page if Node and npm are here, then run gander with these arguments
+       cargo xtask web                  build the page into web/dist
+       cargo xtask install [OPTION…]    build the page if Node and npm are here, then install gander; options go to cargo install
+";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let Some(task) = arguments.next().and_then(|name| Task::named(&name)) else {
+        say(USAGE.trim_end());
+        return ExitCode::from(2);
+    };
+    let root = repository();
+    for step in plan(task, &Web::found(&root), arguments.collect()) {
+        match step {
+            Step::Say(text) => say(&text),
+            Step::Fail(text) => {
+                say(&text);
+                return ExitCode::FAILURE;
+            }
+            Step::Run { program, arguments, folder } => {
+                if let Some(code) = run(program, &arguments, &root.join(folder)) {
+                    return code;
+                }
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs the program on this terminal; gives the code to leave with if it did not succeed.
+fn run(program: &str, arguments: &[String], folder: &Path) -> Option<ExitCode> {
+    match Command::new(program).args(arguments).current_dir(folder).status() {
+        Ok(status) if status.success() => None,
+        // A program that a signal ended has no code.
+        Ok(status) => Some(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))),
+        Err(error) => {
+            say(&format!("cannot start {program}: {error}"));
+            Some(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// On stderr, because stdout belongs to the program that is run.
+fn say(text: &str) {
+    // Nobody is left to be told if this fails.
+    writeln!(std::io::stderr(), "{text}").ok();
+}
+
+fn repository() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own).to_owned()
+}
