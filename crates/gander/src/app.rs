@@ -9,9 +9,9 @@ use futures::FutureExt as _;
 use gander_agent::modes::Shelf;
 use gander_agent::{delegate, native_toolbox};
 use gander_domain::{Recovery, Settings, ToolSpec};
-use gander_gateway::protocols::a2a::{Push, Signer};
+use gander_gateway::protocols::a2a::{CardSigner, PushNotifications};
 use gander_gateway::server::{Gateway, GatewayParts};
-use gander_gateway::{Peer, protocols};
+use gander_gateway::{ClientPeer, protocols};
 use gander_mcp::Keyring;
 use gander_native::Native;
 use gander_runtime::backend::goosed::Goosed;
@@ -55,8 +55,8 @@ pub struct App {
     store: Arc<dyn Store>,
     desk: Arc<Services>,
     models: Arc<Models>,
-    push: Push,
-    signer: Option<Arc<Signer>>,
+    push: PushNotifications,
+    signer: Option<Arc<CardSigner>>,
     /// Cancelled when nothing new begins by the clock.
     clock: CancellationToken,
     controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
@@ -96,8 +96,8 @@ impl App {
         weak.get_or_init(|| hub.weak());
         let (sender, controls) = mpsc::channel(8);
         let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
-        let push = Push::load(desk.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
-        let signer = Signer::load(&config.sections.a2a, config.paths.data())?.map(Arc::new);
+        let push = PushNotifications::load(desk.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
+        let signer = CardSigner::load(&config.sections.a2a, config.paths.data())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
         let app = Self { config, store, desk, models, push, signer, clock, controls };
         app.pick_up();
@@ -136,7 +136,7 @@ impl App {
     }
 
     /// Who wants updates of tasks sent where.
-    pub fn push(&self) -> &Push {
+    pub fn push(&self) -> &PushNotifications {
         &self.push
     }
 
@@ -179,13 +179,13 @@ impl App {
     }
 
     /// Serves line-delimited ACP until the reader ends.
-    pub async fn serve_acp<R, W>(&self, reader: R, writer: W, mut peer: Peer)
+    pub async fn serve_acp<R, W>(&self, reader: R, writer: W, mut peer: ClientPeer)
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         peer.manner = peer.manner.or(self.config.sections.acp);
-        protocols::acp::serve(Arc::clone(&self.desk), reader, writer, peer).await;
+        protocols::acp::serve_lines(Arc::clone(&self.desk), reader, writer, peer).await;
     }
 }
 

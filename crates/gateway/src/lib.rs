@@ -13,4 +13,4 @@ pub mod settings;
 pub mod sse;
 pub mod websocket;
 
-pub use peer::Peer;
+pub use peer::ClientPeer;

@@ -8,21 +8,21 @@ use gander_store::{Form, Limit, Store, StoreError};
 use serde_json::Value;
 
 /// What one look into the log takes.
-const PIECE: Limit = Limit { entries: 256, bytes: 32 * 1024 };
+const READ_LIMIT: Limit = Limit { entries: 256, bytes: 32 * 1024 };
 
 /// What a protocol makes of a log, item by item.
-pub trait Recount: Send + 'static {
+pub trait ListProjection: Send + 'static {
     /// What an entry says, whether or not it was taken back later.
-    fn tell(&mut self, entry: &Entry) -> Vec<Value>;
+    fn project_entry(&mut self, entry: &Entry) -> Vec<Value>;
 
     /// What is said after the last entry.
-    fn end(&mut self) -> Vec<Value> {
+    fn finish(&mut self) -> Vec<Value> {
         Vec::new()
     }
 }
 
 /// A list that is made while it is taken.
-pub struct Items<R> {
+pub struct LogList<R> {
     store: Arc<dyn Store>,
     session: SessionId,
     recount: R,
@@ -32,12 +32,12 @@ pub struct Items<R> {
     over: bool,
 }
 
-impl<R: Recount> Items<R> {
+impl<R: ListProjection> LogList<R> {
     /// Looks through the log once for what was taken back: that is not said.
-    pub async fn of(store: &Arc<dyn Store>, session: SessionId, recount: R) -> Result<Self, StoreError> {
+    pub async fn open(store: &Arc<dyn Store>, session: SessionId, recount: R) -> Result<Self, StoreError> {
         let (mut hidden, mut end) = (Hidden::default(), Seq::ZERO);
         loop {
-            let page = store.read(session, end, PIECE, Form::Joined).await?;
+            let page = store.read(session, end, READ_LIMIT, Form::Joined).await?;
             let Some(last) = page.last() else { break };
             end = last.seq;
             page.iter().for_each(|entry| hidden.note(entry));
@@ -46,22 +46,22 @@ impl<R: Recount> Items<R> {
     }
 
     /// Some more of it; nothing once it is over.
-    pub async fn next(&mut self) -> Result<Option<Vec<Value>>, StoreError> {
+    pub async fn next_items(&mut self) -> Result<Option<Vec<Value>>, StoreError> {
         if self.over {
             return Ok(None);
         }
         let page = match self.place < self.end {
-            true => self.store.read(self.session, self.place, PIECE, Form::Joined).await?,
+            true => self.store.read(self.session, self.place, READ_LIMIT, Form::Joined).await?,
             false => Vec::new(),
         };
         let Some(last) = page.last() else {
             self.over = true;
-            return Ok(Some(self.recount.end()));
+            return Ok(Some(self.recount.finish()));
         };
         self.place = last.seq;
         let mut items = Vec::new();
         for entry in page.iter().take_while(|entry| entry.seq <= self.end) {
-            let told = self.recount.tell(entry);
+            let told = self.recount.project_entry(entry);
             if !self.hidden.hides(entry.seq) {
                 items.extend(told);
             }

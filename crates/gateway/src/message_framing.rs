@@ -7,41 +7,41 @@ use gander_wire::jsonrpc::{Line, Lines, Outbox};
 /// Cuts what arrives into messages, and makes bytes of those that leave.
 pub(crate) trait Framing: Send {
     /// Takes in bytes that arrived.
-    fn push(&mut self, bytes: &[u8]);
+    fn push_bytes(&mut self, bytes: &[u8]);
 
     /// The next thing that arrived whole.
-    fn next(&mut self) -> Option<Piece<'_>>;
+    fn next_message(&mut self) -> Option<InboundMessage<'_>>;
 
     /// True if more may arrive though nothing of it is taken now.
-    fn has_room(&self) -> bool {
+    fn has_capacity(&self) -> bool {
         false
     }
 
     /// Answers what has arrived and is no message, past messages that nobody takes yet.
-    fn glance(&mut self) {}
+    fn answer_control_frames(&mut self) {}
 
     /// The last message of an input that ended.
-    fn last(&mut self) -> Option<Piece<'_>>;
+    fn final_message(&mut self) -> Option<InboundMessage<'_>>;
 
     /// Moves everything that waits in the outbox to the end of `bytes`, and what the framing itself has to say.
-    fn pack(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>);
+    fn encode_outbox(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>);
 
-    /// How often [`beat`](Self::beat) is due.
-    const BEAT: Option<Duration>;
+    /// How often [`on_heartbeat`](Self::on_heartbeat) is due.
+    const HEARTBEAT: Option<Duration>;
 
     /// Time has passed: asks whether the other side is still there, or gives it up.
-    fn beat(&mut self, stage: Stage);
+    fn on_heartbeat(&mut self, stage: ConnectionStage);
 
     /// The server ends: says so, if there is a way.
-    fn end(&mut self);
+    fn shut_down(&mut self);
 
     /// True if nothing more will be said or heard.
-    fn is_over(&self) -> bool;
+    fn is_closed(&self) -> bool;
 }
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ConnectionStage {
     /// The client has not introduced itself.
     Strange,
     /// It has.
@@ -50,7 +50,7 @@ pub(crate) enum Stage {
 
 /// What arrived.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum InboundMessage<'a> {
     /// A message.
     Message(&'a [u8]),
     /// A message above the limit, dropped.
@@ -58,34 +58,34 @@ pub(crate) enum Piece<'a> {
 }
 
 impl Framing for Lines {
-    const BEAT: Option<Duration> = None;
+    const HEARTBEAT: Option<Duration> = None;
 
-    fn push(&mut self, bytes: &[u8]) {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         Self::push(self, bytes);
     }
 
-    fn next(&mut self) -> Option<Piece<'_>> {
-        self.next_line().map(Piece::from)
+    fn next_message(&mut self) -> Option<InboundMessage<'_>> {
+        self.next_line().map(InboundMessage::from)
     }
 
-    fn last(&mut self) -> Option<Piece<'_>> {
-        self.finish().map(Piece::from)
+    fn final_message(&mut self) -> Option<InboundMessage<'_>> {
+        self.finish().map(InboundMessage::from)
     }
 
-    fn pack(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
+    fn encode_outbox(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
         outbox.move_to(bytes);
     }
 
-    fn beat(&mut self, _stage: Stage) {}
+    fn on_heartbeat(&mut self, _stage: ConnectionStage) {}
 
-    fn end(&mut self) {}
+    fn shut_down(&mut self) {}
 
-    fn is_over(&self) -> bool {
+    fn is_closed(&self) -> bool {
         false
     }
 }
 
-impl<'a> From<Line<'a>> for Piece<'a> {
+impl<'a> From<Line<'a>> for InboundMessage<'a> {
     fn from(line: Line<'a>) -> Self {
         match line {
             Line::Whole(line) => Self::Message(line),

@@ -8,7 +8,7 @@ use gander_wire::acp::AcpOptions;
 
 /// Who is at the other end of a line-delimited connection.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct ClientPeer {
     /// Who, with what authority.
     pub caller: Caller,
     /// The folder it was started in.
@@ -21,7 +21,7 @@ pub struct Peer {
     pub manner: AcpOptions,
 }
 
-impl Peer {
+impl ClientPeer {
     /// Somebody who brings nothing but its authority.
     pub fn new(caller: Caller) -> Self {
         Self { caller, cwd: None, model: None, keys: Keys::default(), manner: AcpOptions::default() }

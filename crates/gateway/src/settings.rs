@@ -23,7 +23,7 @@ pub struct ServerSection {
     /// May the network name programs to start?
     pub allow_remote_commands: bool,
     /// Doors that need no token on this machine.
-    pub open: Vec<Door>,
+    pub open: Vec<OpenProtocol>,
     /// May they also answer questions there?
     pub open_approve: bool,
     /// Can messages of sessions be read by their address alone?
@@ -86,7 +86,7 @@ pub enum OnLeave {
 /// A protocol whose clients may be unable to send a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Door {
+pub enum OpenProtocol {
     /// The Agent Communication Protocol.
     AcpRest,
     /// Agent to Agent.
@@ -95,7 +95,7 @@ pub enum Door {
     Adk,
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for OpenProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AcpRest => "acp-rest",

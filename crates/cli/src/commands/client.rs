@@ -9,7 +9,7 @@ use gander::config::Config;
 use gander::daemon::{Attached, Hello, ServerError, Want, attach};
 use gander_client::{Connection, Link};
 use gander_domain::caller::Caller;
-use gander_gateway::Peer;
+use gander_gateway::ClientPeer;
 use gander_services::paths::Lock;
 
 /// An application inside this very process, and the lock that makes the data directory its own.
@@ -29,8 +29,8 @@ impl Standalone {
     }
 
     /// The person who started this process.
-    pub(super) fn peer(config: &Config, cwd: &Path) -> Peer {
-        Peer {
+    pub(super) fn peer(config: &Config, cwd: &Path) -> ClientPeer {
+        ClientPeer {
             caller: Caller::local_owner(),
             cwd: Some(cwd.to_owned()),
             model: config.sections.model.default.clone(),

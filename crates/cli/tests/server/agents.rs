@@ -11,7 +11,7 @@ use gander_domain::{
     AgentManifest, Ask, Birth, Command, Entry, Event, IfBusy, Message, Outcome, Part, Question, QuestionOrigin,
     Recovery, Reply, Role, Seq, SessionId, StopReason,
 };
-use gander_gateway::sse::{Follow, Frames, Position, Reading};
+use gander_gateway::sse::{Projection, SseStream, SseWriter, StreamPosition};
 use gander_runtime::backend::handler::{Handled, Handler, Stop, Turn};
 use gander_runtime::hub::{Ack, Hub};
 use gander_services::agents::{Agent, Agents, NameTaken};
@@ -137,19 +137,19 @@ async fn a_handler_that_asked_goes_on_after_a_restart_and_repeats_nothing() {
 #[derive(Default)]
 struct Kinds(bool);
 
-impl Reading for Kinds {
-    fn begin(&mut self, frames: &mut Frames) {
-        frames.aside(&"begin");
+impl Projection for Kinds {
+    fn write_start(&mut self, frames: &mut SseWriter) {
+        frames.write_unlogged(&"begin");
     }
 
-    fn read(&mut self, entry: &Entry, frames: &mut Frames) {
+    fn project_entry(&mut self, entry: &Entry, frames: &mut SseWriter) {
         let value = serde_json::to_value(&entry.event).unwrap();
-        frames.event(&value["kind"]);
-        frames.event(&entry.seq);
+        frames.write_event(&value["kind"]);
+        frames.write_event(&entry.seq);
         self.0 = ends(&entry.event);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.0
     }
 }
@@ -160,13 +160,13 @@ async fn a_log_is_read_as_events_and_a_reader_goes_on_after_any_of_them() {
     let session = session(&hub, "first").await;
     prompt(&hub, session).await;
     until(&hub, session, ends).await;
-    let read = async |seen: Position| {
+    let read = async |seen: StreamPosition| {
         let (follower, stop) = (hub.follow(session, Seq::ZERO, Form::Exact), CancellationToken::new());
-        let follow = Follow { follower, reading: Kinds::default(), seen, incarnation: 7, stop };
-        let pieces: Vec<_> = follow.events().map(|piece| piece.unwrap()).collect().await;
+        let follow = SseStream { follower, reading: Kinds::default(), seen, incarnation: 7, stop };
+        let pieces: Vec<_> = follow.into_events().map(|piece| piece.unwrap()).collect().await;
         String::from_utf8(pieces.concat()).unwrap()
     };
-    let all = read(Position::default()).await;
+    let all = read(StreamPosition::default()).await;
     let events: Vec<&str> = all.split_inclusive("\n\n").collect();
     assert_eq!(events[0], "data: \"begin\"\n\n");
     assert_eq!(events[1], "id: 7.1.0\ndata: \"session_created\"\n\n");
@@ -174,7 +174,7 @@ async fn a_log_is_read_as_events_and_a_reader_goes_on_after_any_of_them() {
     for cut in 1..events.len() {
         let id = events[cut].strip_prefix("id: 7.").unwrap().split_once('\n').unwrap().0;
         let (seq, index) = id.split_once('.').unwrap();
-        let seen = Position { seq: seq.parse().unwrap(), index: index.parse().unwrap(), answer: 0 };
+        let seen = StreamPosition { seq: seq.parse().unwrap(), index: index.parse().unwrap(), answer: 0 };
         assert_eq!(read(seen).await, format!("{}{}", events[0], events[cut + 1..].concat()), "{id}");
     }
 }

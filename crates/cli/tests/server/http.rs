@@ -8,7 +8,7 @@ use axum::routing::on;
 use gander_domain::caller::Scope;
 use gander_gateway::http::{Access, Payload, Route, RouteRule, Size, Verb};
 use gander_gateway::server::{Gateway, ROUTES, router, router_of};
-use gander_gateway::settings::Door;
+use gander_gateway::settings::OpenProtocol;
 use gander_services::token;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -29,21 +29,21 @@ const TEST_ROUTES: &[Route] = &[
     Route {
         verb: Verb::Post,
         path: "/open",
-        access: Access::Door(Door::A2a, Scope::Prompt),
+        access: Access::OpenProtocol(OpenProtocol::A2a, Scope::Prompt),
         payload: Payload::Any(Size::Small),
         serve: |verb| on(verb, |body: String| async move { body }),
     },
     Route {
         verb: Verb::Post,
         path: "/open/approve",
-        access: Access::Door(Door::A2a, Scope::Approve),
+        access: Access::OpenProtocol(OpenProtocol::A2a, Scope::Approve),
         payload: Payload::None,
         serve: |verb| on(verb, || async { "" }),
     },
     Route {
         verb: Verb::Post,
         path: "/open/admin",
-        access: Access::Door(Door::A2a, Scope::Admin),
+        access: Access::OpenProtocol(OpenProtocol::A2a, Scope::Admin),
         payload: Payload::None,
         serve: |verb| on(verb, || async { "" }),
     },
@@ -148,7 +148,7 @@ async fn every_route_but_the_public_ones_needs_a_token_before_its_body_is_read()
             // The body never comes: who waits for it never answers.
             let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\nConnection: close";
             match access {
-                Access::Token(_) | Access::Door(..) => {
+                Access::Token(_) | Access::OpenProtocol(..) => {
                     let answer = server.raw(format!("{verb} {path} HTTP/1.1\r\n{head}\r\n\r\n").as_bytes()).await;
                     assert_eq!((answer.status, answer.json().is_object()), (401, true), "{verb} {path}");
                     assert_eq!(answer.header("www-authenticate"), Some("Bearer"));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use gander::app::App;
-use gander_gateway::http::{SelfSigned, serve_with};
+use gander_gateway::http::{SelfSigned, serve_with_tls};
 use gander_gateway::server::router;
 use gander_services::token::Tokens;
 use tokio::net::{TcpListener, TcpStream};
@@ -14,13 +14,13 @@ async fn whoever_pins_the_certificate_is_served() {
     rustls::crypto::ring::default_provider().install_default().ok();
     let root = tempfile::tempdir().unwrap();
     let (config, _) = crate::served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
-    let tls = SelfSigned::open(&config.paths).unwrap();
+    let tls = SelfSigned::load_or_create(&config.paths).unwrap();
     let app = App::start(config.clone()).await.unwrap();
     let gateway = app.gateway(&config, Tokens::open(&config.paths).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let (routes, stop) = (router(&gateway), CancellationToken::new());
-    tokio::spawn(serve_with(listener, Some(tls.acceptor.clone()), gateway.http.clone(), routes, stop.clone()));
+    tokio::spawn(serve_with_tls(listener, Some(tls.acceptor.clone()), gateway.http.clone(), routes, stop.clone()));
     let certificate = std::fs::read(config.paths.data().join("tls.cert.der")).unwrap();
     let pinned = reqwest::Certificate::from_der(&certificate).unwrap();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([pinned]).build().unwrap();
@@ -46,8 +46,8 @@ async fn whoever_pins_the_certificate_is_served() {
 fn the_certificate_is_made_once() {
     let root = tempfile::tempdir().unwrap();
     let (config, _) = crate::served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
-    let first = SelfSigned::open(&config.paths).unwrap().fingerprint;
-    assert_eq!(SelfSigned::open(&config.paths).unwrap().fingerprint, first);
+    let first = SelfSigned::load_or_create(&config.paths).unwrap().fingerprint;
+    assert_eq!(SelfSigned::load_or_create(&config.paths).unwrap().fingerprint, first);
     assert_eq!((first.len(), first.matches(':').count()), (95, 31), "{first}");
     let key = std::fs::metadata(config.paths.data().join("tls.key.der")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o077, 0);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gander_client::{BadPin, Pin};
-use gander_gateway::settings::{Door, OnLeave};
+use gander_gateway::settings::{OnLeave, OpenProtocol};
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::units::Span;
 use secrecy::SecretString;
@@ -112,7 +112,7 @@ pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment)
     config.agents =
         vec![RemoteAgent { name: AGENT.to_owned(), title: None, description: None, kind: RemoteKind::Goosed(remote) }];
     config.sections.server.listen = listen;
-    config.sections.server.open = if api_key.is_none() { vec![Door::Adk] } else { Vec::new() };
+    config.sections.server.open = if api_key.is_none() { vec![OpenProtocol::Adk] } else { Vec::new() };
     // Whoever reaches goose through this address is asked what goose asks: there is nobody else to answer.
     config.sections.server.open_approve = !config.sections.server.open.is_empty();
     config.sections.adk.on_leave = if flags.keep_running { OnLeave::Continue } else { OnLeave::Cancel };
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(remote(&config).timeout, Duration::from_secs(300));
         let here = std::env::current_dir().unwrap().canonicalize().unwrap();
         assert_eq!(remote(&config).folder.as_deref(), here.to_str());
-        assert_eq!((config.native, config.sections.server.open), (false, vec![Door::Adk]));
+        assert_eq!((config.native, config.sections.server.open), (false, vec![OpenProtocol::Adk]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod wire_tools;
 use std::sync::Arc;
 
 use gander_domain::{AgentManifest, Capability};
-use gander_gateway::protocols::a2a::MERE_MESSAGES;
+use gander_gateway::protocols::a2a::MESSAGE_ONLY_CAPABILITY;
 use gander_runtime::backend::handler::{Handled, Handler};
 use gander_services::agents::Agent;
 use gander_store::Store;
@@ -40,7 +40,10 @@ pub fn agents(store: &Arc<dyn Store>) -> Vec<Agent> {
 
 /// The agent that the A2A kits ask for: it may answer with a message and no task.
 fn tck() -> Agent {
-    let mere = Capability { name: MERE_MESSAGES.to_owned(), description: "May answer with a mere message".to_owned() };
+    let mere = Capability {
+        name: MESSAGE_ONLY_CAPABILITY.to_owned(),
+        description: "May answer with a mere message".to_owned(),
+    };
     let any = || vec!["*/*".to_owned()];
     let manifest = AgentManifest {
         takes: any(),

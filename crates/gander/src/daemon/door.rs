@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gander_domain::caller::Caller;
-use gander_gateway::Peer;
+use gander_gateway::ClientPeer;
 use gander_services::ListenSecurity;
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -88,7 +88,7 @@ async fn serve(
         Want::Acp => {
             welcome(None).write(&mut writer).await?;
             let Hello { cwd, model, keys, manner, .. } = hello;
-            let peer = Peer { caller: Caller::local_owner(), cwd, model, keys, manner };
+            let peer = ClientPeer { caller: Caller::local_owner(), cwd, model, keys, manner };
             server.app.serve_acp(reader, writer, peer).await;
         }
         Want::Drain => {

@@ -142,7 +142,7 @@ impl Server {
         let lock = take(&paths)?;
         // An address that is taken is found before anything is touched.
         let tcp = address.map(bind).transpose()?;
-        let tls = config.tls.then(|| SelfSigned::open(&paths)).transpose()?;
+        let tls = config.tls.then(|| SelfSigned::load_or_create(&paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
         let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
         let app = App::start(config.clone()).await.map_err(ServerError::App)?;
@@ -191,7 +191,7 @@ impl Server {
     ) -> Result<Listening, ServerError> {
         let config = self.app.config();
         let tcp = bind(private_enough(address, security, config)?)?;
-        let tls = (security == ListenSecurity::Tls).then(|| SelfSigned::open(&config.paths)).transpose()?;
+        let tls = (security == ListenSecurity::Tls).then(|| SelfSigned::load_or_create(&config.paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
         let stop = self.stop.child_token();
         let address = self.serve(tcp, tls, stop.clone())?;
@@ -239,7 +239,7 @@ impl Server {
         self.addresses().push(address);
         let server = self.clone();
         self.doors.spawn(async move {
-            http::serve_with(
+            http::serve_with_tls(
                 tcp,
                 tls.map(|tls| tls.acceptor),
                 server.gateway.http.clone(),

@@ -22,26 +22,26 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use super::h2_abuse::Metered;
-use super::paced_body::Pace;
+use super::h2_abuse::MeteredStream;
+use super::paced_body::BodyPacer;
 use super::state::HttpState;
 
 /// How long connections may take to end once the listener is closed.
-const LAST_ANSWERS: Duration = Duration::from_secs(3);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(3);
 /// A peer that acknowledges nothing for so long is gone.
-const GONE_AFTER: Duration = Duration::from_secs(60);
+const ACK_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a connection that was flooded has for its farewell.
-const FAREWELL: Duration = Duration::from_secs(1);
+const ABUSE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// What the system may hold of what a peer has not taken yet.
-const SEND_BUFFER: usize = 64 * 1024;
+const SEND_BUFFER_CAPACITY: usize = 64 * 1024;
 /// The same of one stream of HTTP/2.
-const STREAM_BUFFER: usize = 32 * 1024;
+const STREAM_BUFFER_CAPACITY: usize = 32 * 1024;
 /// Descriptors that connections never take: the store, tools and children need some.
-const RESERVED_FILES: u64 = 256;
+const RESERVED_FILE_DESCRIPTORS: u64 = 256;
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ConnectionAddresses {
     /// The caller.
     pub peer: SocketAddr,
     /// This end.
@@ -50,9 +50,9 @@ pub struct Address {
     pub encrypted: bool,
 }
 
-impl Address {
+impl ConnectionAddresses {
     /// The ends of the connection that brought this request.
-    pub fn of<B>(request: &http::Request<B>) -> Self {
+    pub fn of_request<B>(request: &http::Request<B>) -> Self {
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         request.extensions().get().copied().unwrap_or(Self { peer: nowhere, local: nowhere, encrypted: false })
     }
@@ -60,7 +60,7 @@ impl Address {
 
 /// What outlives its request, a WebSocket or a stream, keeps its connection's place and hears when the server ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ConnectionPermit {
     _place: Arc<OwnedSemaphorePermit>,
     /// Cancelled when the connections end.
     pub(crate) stop: CancellationToken,
@@ -70,21 +70,21 @@ pub(crate) struct Seat {
 
 /// Accepts connections until it is told to stop, then lets the last answers out.
 pub async fn serve(listener: TcpListener, state: Arc<HttpState>, router: Router, stop: CancellationToken) {
-    serve_with(listener, None, state, router, stop).await;
+    serve_with_tls(listener, None, state, router, stop).await;
 }
 
 /// The same, encrypted if there is something to encrypt with.
-pub async fn serve_with(
+pub async fn serve_with_tls(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     state: Arc<HttpState>,
     router: Router,
     stop: CancellationToken,
 ) {
-    let builder = Arc::new(builder(&state));
-    let places = Arc::new(Semaphore::new(places(state.limits.connections)));
+    let builder = Arc::new(http_builder(&state));
+    let places = Arc::new(Semaphore::new(max_connections(state.limits.connections)));
     let connections = TaskTracker::new();
-    connections.spawn(Arc::clone(&state.readers).sweep(stop.clone()));
+    connections.spawn(Arc::clone(&state.readers).sweep_stalled(stop.clone()));
     loop {
         // A full house leaves callers in the system's queue.
         let place = tokio::select! {
@@ -95,17 +95,17 @@ pub async fn serve_with(
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let Some((stream, address)) = prepare(accepted, state.limits.stalled_reader.0).await else { continue };
-        let seat = Seat { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
+        let Some((stream, address)) = prepare_socket(accepted, state.limits.stalled_reader.0).await else { continue };
+        let seat = ConnectionPermit { _place: Arc::new(place), stop: stop.clone(), tasks: connections.clone() };
         let connection = Connection { state: state.clone(), builder: builder.clone(), address, seat: Arc::new(seat) };
         match tls.clone() {
-            None => drop(connections.spawn(connection.run(stream, router.clone(), stop.clone()))),
-            Some(tls) => drop(connections.spawn(connection.run_tls(tls, stream, router.clone(), stop.clone()))),
+            None => drop(connections.spawn(connection.serve_stream(stream, router.clone(), stop.clone()))),
+            Some(tls) => drop(connections.spawn(connection.serve_tls(tls, stream, router.clone(), stop.clone()))),
         }
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(LAST_ANSWERS, connections.wait()).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIMEOUT, connections.wait()).await.is_err() {
         tracing::debug!(left = connections.len(), "connections were cut");
     }
 }
@@ -113,46 +113,46 @@ pub async fn serve_with(
 struct Connection {
     state: Arc<HttpState>,
     builder: Arc<Builder<TokioExecutor>>,
-    address: Address,
-    seat: Arc<Seat>,
+    address: ConnectionAddresses,
+    seat: Arc<ConnectionPermit>,
 }
 
 impl Connection {
     /// Whoever does not finish the handshake in time is no client.
-    async fn run_tls(mut self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
+    async fn serve_tls(mut self, tls: TlsAcceptor, stream: TcpStream, router: Router, stop: CancellationToken) {
         match tokio::time::timeout(self.state.limits.header_time.0, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
                 self.address.encrypted = true;
-                self.run(stream, router, stop).await;
+                self.serve_stream(stream, router, stop).await;
             }
             Ok(Err(error)) => tracing::debug!(%error, "no handshake"),
             Err(_) => tracing::debug!("no handshake in time"),
         }
     }
 
-    async fn run<S>(self, stream: S, router: Router, stop: CancellationToken)
+    async fn serve_stream<S>(self, stream: S, router: Router, stop: CancellationToken)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         self.state.connections.fetch_add(1, Ordering::Relaxed);
         let spoke = Arc::new(AtomicBool::new(false));
         let (address, heard, seat) = (self.address, spoke.clone(), self.seat.clone());
-        let pace = Pace::new(&self.state);
+        let pace = BodyPacer::new(&self.state);
         let (cut, progress) = (pace.cut.clone(), Arc::clone(&pace.progress));
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             heard.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(address);
             request.extensions_mut().insert(seat.clone());
-            if let Some(bad) = pace.progress.bad() {
+            if let Some(bad) = pace.progress.framing_error() {
                 request.extensions_mut().insert(bad);
             }
             let (router, pace, version) = (router.clone(), pace.clone(), request.version());
             async move {
                 let response = router.oneshot(request.map(axum::body::Body::new) as Request).await?;
-                Ok::<_, Infallible>(pace.keep(version, response).await)
+                Ok::<_, Infallible>(pace.pace_response(version, response).await)
             }
         });
-        let (stream, flooded) = Metered::new(stream, progress, self.state.limits.stalled_reader.0);
+        let (stream, flooded) = MeteredStream::new(stream, progress, self.state.limits.stalled_reader.0);
         let connection = self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::pin!(connection);
         // Telling HTTP/1 from HTTP/2 has no time limit of its own, so the first header gets one here.
@@ -169,7 +169,7 @@ impl Connection {
                 }
                 () = async { tokio::select! { () = flooded.notified() => {}, () = cut.cancelled() => {} } }, if !leaving => {
                     (leaving, timed) = (true, false);
-                    silence.as_mut().reset(Instant::now() + FAREWELL);
+                    silence.as_mut().reset(Instant::now() + ABUSE_CLOSE_TIMEOUT);
                     connection.as_mut().graceful_shutdown();
                 }
                 () = stop.cancelled(), if !stopping => {
@@ -185,7 +185,7 @@ impl Connection {
     }
 }
 
-fn builder(state: &HttpState) -> Builder<TokioExecutor> {
+fn http_builder(state: &HttpState) -> Builder<TokioExecutor> {
     let limits = &state.limits;
     let header_size = u32::try_from(limits.header_size.len()).unwrap_or(u32::MAX);
     let mut builder = Builder::new(TokioExecutor::new());
@@ -202,7 +202,7 @@ fn builder(state: &HttpState) -> Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_header_list_size(header_size)
         .max_concurrent_streams(200)
-        .max_send_buf_size(STREAM_BUFFER)
+        .max_send_buf_size(STREAM_BUFFER_CAPACITY)
         .max_pending_accept_reset_streams(20)
         .max_local_error_reset_streams(64)
         .keep_alive_interval(Duration::from_secs(20))
@@ -211,10 +211,10 @@ fn builder(state: &HttpState) -> Builder<TokioExecutor> {
 }
 
 /// The socket options of a fresh connection. `None` if there is none after all.
-async fn prepare(
+async fn prepare_socket(
     accepted: std::io::Result<(TcpStream, SocketAddr)>,
     stalled: Duration,
-) -> Option<(TcpStream, Address)> {
+) -> Option<(TcpStream, ConnectionAddresses)> {
     let (stream, peer) = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
@@ -224,34 +224,35 @@ async fn prepare(
         }
     };
     let local = stream.local_addr().ok()?;
-    if let Err(error) = tune(&stream, stalled) {
+    if let Err(error) = set_socket_options(&stream, stalled) {
         tracing::debug!(%error, "cannot set a socket option");
     }
-    Some((stream, Address { peer, local, encrypted: false }))
+    Some((stream, ConnectionAddresses { peer, local, encrypted: false }))
 }
 
-fn tune(stream: &TcpStream, stalled: Duration) -> std::io::Result<()> {
+fn set_socket_options(stream: &TcpStream, stalled: Duration) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER)?;
+    sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER_CAPACITY)?;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(30))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
     // Linux counts a peer that takes nothing as one that acknowledges nothing: it must not be faster than we are.
     #[cfg(target_os = "linux")]
     {
-        let gone_after = GONE_AFTER.max(stalled.saturating_mul(2));
+        let gone_after = ACK_TIMEOUT.max(stalled.saturating_mul(2));
         sockopt::set_tcp_user_timeout(stream, u32::try_from(gone_after.as_millis()).unwrap_or(u32::MAX))?;
     }
     Ok(())
 }
 
 /// As many as wanted, as far as the system lets us open files.
-fn places(wanted: usize) -> usize {
+fn max_connections(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let files = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
-    let room =
-        files.map_or(usize::MAX, |files| usize::try_from(files.saturating_sub(RESERVED_FILES)).unwrap_or(usize::MAX));
+    let room = files.map_or(usize::MAX, |files| {
+        usize::try_from(files.saturating_sub(RESERVED_FILE_DESCRIPTORS)).unwrap_or(usize::MAX)
+    });
     wanted.min(room).clamp(1, Semaphore::MAX_PERMITS)
 }

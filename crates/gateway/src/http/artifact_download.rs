@@ -16,14 +16,14 @@ use super::state::HttpState;
 
 /// `?name=…&version=…`.
 #[derive(Debug, Deserialize)]
-struct Wanted {
+struct ArtifactQuery {
     name: String,
     version: u64,
 }
 
 /// Why there is no file.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoFile {
+pub(crate) enum DownloadError {
     #[error("an artifact is asked for by its session's id, its name and its version: {0}")]
     Unreadable(String),
     #[error("no such artifact: {0}")]
@@ -35,30 +35,38 @@ pub(crate) enum NoFile {
 }
 
 /// One version, for the owner of its session.
-pub(crate) async fn file(state: &HttpState, identity: &Caller, session: &str, uri: &Uri) -> Result<Response, NoFile> {
-    let desk = &state.services;
-    let wanted = Query::<Wanted>::try_from_uri(uri).map_err(|error| NoFile::Unreadable(error.body_text()))?;
-    let Query(Wanted { name, version }) = wanted;
-    let session: SessionId = session.parse().map_err(|_| NoFile::Unreadable("no session's id".to_owned()))?;
-    match desk.hub.store().card(session).await {
+pub(crate) async fn download_artifact(
+    state: &HttpState,
+    identity: &Caller,
+    session: &str,
+    uri: &Uri,
+) -> Result<Response, DownloadError> {
+    let services = &state.services;
+    let wanted =
+        Query::<ArtifactQuery>::try_from_uri(uri).map_err(|error| DownloadError::Unreadable(error.body_text()))?;
+    let Query(ArtifactQuery { name, version }) = wanted;
+    let session: SessionId = session.parse().map_err(|_| DownloadError::Unreadable("no session's id".to_owned()))?;
+    match services.hub.store().card(session).await {
         Ok(card) if card.owner == identity.principal => {}
-        Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Err(NoFile::Missing(name)),
-        Err(error) => return Err(store_failed(&error)),
+        Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Err(DownloadError::Missing(name)),
+        Err(error) => return Err(store_error(&error)),
     }
-    let found = desk.artifacts.load(&Shelf::session(session), &name, Some(version)).await;
+    let found = services.artifacts.load(&Shelf::session(session), &name, Some(version)).await;
     let found = found.map_err(|error| match error {
-        ArtifactError::Store(error) => store_failed(&error),
-        ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => failed(&error),
+        ArtifactError::Store(error) => store_error(&error),
+        ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => internal_error(&error),
     })?;
-    let (version, content) = found.ok_or(NoFile::Missing(name))?;
-    answer(&version, content)
+    let (version, content) = found.ok_or(DownloadError::Missing(name))?;
+    file_response(&version, content)
 }
 
 /// Whatever it is, a browser keeps it and does not run it here: an agent wrote it.
-fn answer(version: &Version, content: Content) -> Result<Response, NoFile> {
+fn file_response(version: &Version, content: Content) -> Result<Response, DownloadError> {
     let (bytes, otherwise) = match content {
         Content::Text { text } => (text.into_bytes(), "text/plain; charset=utf-8"),
-        Content::Bytes { data } => (STANDARD.decode(data).map_err(|error| failed(&error))?, "application/octet-stream"),
+        Content::Bytes { data } => {
+            (STANDARD.decode(data).map_err(|error| internal_error(&error))?, "application/octet-stream")
+        }
     };
     let mime = version.mime.as_deref().and_then(|mime| HeaderValue::from_str(mime).ok());
     let mut response = bytes.into_response();
@@ -69,11 +77,11 @@ fn answer(version: &Version, content: Content) -> Result<Response, NoFile> {
     Ok(response)
 }
 
-fn store_failed(error: &StoreError) -> NoFile {
-    if error.is_outage() { NoFile::Later } else { failed(error) }
+fn store_error(error: &StoreError) -> DownloadError {
+    if error.is_outage() { DownloadError::Later } else { internal_error(error) }
 }
 
-fn failed(error: &dyn std::error::Error) -> NoFile {
+fn internal_error(error: &dyn std::error::Error) -> DownloadError {
     tracing::error!(%error, "an artifact could not be read");
-    NoFile::Failed
+    DownloadError::Failed
 }

@@ -55,14 +55,14 @@ pub(crate) fn unauthorized() -> Response {
 }
 
 /// Come back later.
-pub(crate) fn later(status: StatusCode, code: &str, message: &str, seconds: u64) -> Response {
+pub(crate) fn retry_later(status: StatusCode, code: &str, message: &str, seconds: u64) -> Response {
     let mut response = problem(status, code, message);
     response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     response
 }
 
 /// Whatever is still being sent is not read: the connection ends with this answer.
-pub(crate) fn closing(mut response: Response) -> Response {
+pub(crate) fn with_connection_close(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
@@ -72,19 +72,19 @@ pub(crate) async fn not_found(_uri: Uri) -> Response {
 }
 
 /// The same where no route took the request, whose body is still on its way.
-pub(crate) async fn nowhere(request: Request) -> Response {
+pub(crate) async fn no_such_route(request: Request) -> Response {
     let refusal = not_found(request.uri().clone()).await;
-    body::unread(request, refusal).await
+    body::refuse_unread(request, refusal).await
 }
 
 /// The router adds the `Allow` header.
 pub(crate) async fn method_not_allowed(request: Request) -> Response {
     let message = "this route has other methods, see Allow";
-    body::unread(request, problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)).await
+    body::refuse_unread(request, problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)).await
 }
 
 /// A handler panicked. The panic hook has counted it and logged what and where, in the same task, just before.
-pub(crate) fn panicked() -> http::Response<Body> {
+pub(crate) fn handler_panicked() -> http::Response<Body> {
     let id = Uuid::now_v7();
     tracing::error!(%id, "a handler panicked");
     let (status, message) = (StatusCode::INTERNAL_SERVER_ERROR, "something went wrong here, see the log");

@@ -12,20 +12,20 @@ use gander_domain::caller::{Caller, Identity, Scope, Transport};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
-use super::accept::Address;
+use super::accept::ConnectionAddresses;
 use super::body;
-use super::error::{self, later, problem};
-use super::origin_check::Stranger;
-use super::request_framing::Bad;
+use super::error::{self, problem, retry_later};
+use super::origin_check::HostRejected;
+use super::request_framing::FramingError;
 use super::route::{Access, RouteRule};
 use super::state::HttpState;
-use crate::settings::Door;
+use crate::settings::OpenProtocol;
 
 /// Headers that hold nothing but a token: goose's, and the one of many REST clients.
-const SECRETS: [HeaderName; 2] = [HeaderName::from_static("x-secret-key"), HeaderName::from_static("x-api-key")];
+const TOKEN_HEADERS: [HeaderName; 2] = [HeaderName::from_static("x-secret-key"), HeaderName::from_static("x-api-key")];
 
 /// Headers that proxies add, by which a request that arrives on loopback shows that it came from elsewhere.
-const FORWARDING: [HeaderName; 8] = [
+const FORWARDING_HEADERS: [HeaderName; 8] = [
     header::FORWARDED,
     header::VIA,
     HeaderName::from_static("x-forwarded-for"),
@@ -37,23 +37,23 @@ const FORWARDING: [HeaderName; 8] = [
 ];
 
 /// Around everything: whoever is not meant gets no further than this.
-pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
-    if let Some(bad) = request.extensions().get::<Bad>() {
+pub(crate) async fn check_request(State(state): State<Arc<HttpState>>, request: Request, next: Next) -> Response {
+    if let Some(bad) = request.extensions().get::<FramingError>() {
         let (code, message) = match bad {
-            Bad::TwoLengths => ("two_lengths", "Content-Length and Transfer-Encoding exclude each other"),
-            Bad::Chunk => ("chunk_too_large", "a chunk is larger than any body"),
+            FramingError::TwoLengths => ("two_lengths", "Content-Length and Transfer-Encoding exclude each other"),
+            FramingError::Chunk => ("chunk_too_large", "a chunk is larger than any body"),
         };
-        return error::closing(problem(StatusCode::BAD_REQUEST, code, message));
+        return error::with_connection_close(problem(StatusCode::BAD_REQUEST, code, message));
     }
-    let local = Address::of(&request).local.ip();
+    let local = ConnectionAddresses::of_request(&request).local.ip();
     let origin = match state.names.check(request.uri(), request.headers(), local) {
         Ok(origin) => origin,
-        Err(stranger) => return error::closing(refuse(stranger)),
+        Err(stranger) => return error::with_connection_close(host_refusal(stranger)),
     };
-    let response = match (&origin, preflight(&request)) {
+    let response = match (&origin, preflight_response(&request)) {
         (Some(_), Some(preflight)) => preflight,
-        (Some(_) | None, _) => match oversized(&state, &request) {
-            Some(refusal) => error::closing(refusal),
+        (Some(_) | None, _) => match oversized_refusal(&state, &request) {
+            Some(refusal) => error::with_connection_close(refusal),
             None => next.run(request).await,
         },
     };
@@ -64,37 +64,39 @@ pub(crate) async fn admit(State(state): State<Arc<HttpState>>, request: Request,
 pub(crate) async fn check_route(state: Arc<HttpState>, route: RouteRule, mut request: Request, next: Next) -> Response {
     let identified = match route.access {
         Access::Public => None,
-        Access::Door(door, scope) if state.lets_in(door, &request) => Some(visitor(&state, &request, &route, scope)),
-        Access::Token(scope) | Access::Door(_, scope) => Some(identify(&state, &request, &route, scope)),
+        Access::OpenProtocol(door, scope) if state.admits_without_token(door, &request) => {
+            Some(caller_without_token(&state, &request, &route, scope))
+        }
+        Access::Token(scope) | Access::OpenProtocol(_, scope) => Some(identify_caller(&state, &request, &route, scope)),
     };
     match identified.transpose() {
         Ok(caller) => caller.and_then(|caller| request.extensions_mut().insert(caller)),
-        Err(refusal) => return body::unread(request, *refusal).await,
+        Err(refusal) => return body::refuse_unread(request, *refusal).await,
     };
     if state.is_draining() && !request.method().is_safe() {
-        let refusal = later(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
-        return body::unread(request, refusal).await;
+        let refusal = retry_later(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
+        return body::refuse_unread(request, refusal).await;
     }
-    match body::take(&state.limits, route.payload, request).await {
+    match body::read_body(&state.limits, route.payload, request).await {
         Ok(request) => next.run(request).await,
         Err(refusal) => *refusal,
     }
 }
 
-fn refuse(stranger: Stranger) -> Response {
+fn host_refusal(stranger: HostRejected) -> Response {
     match stranger {
-        Stranger::NoHost => problem(StatusCode::BAD_REQUEST, "bad_host", "exactly one Host is needed"),
-        Stranger::WrongHost => {
+        HostRejected::NoHost => problem(StatusCode::BAD_REQUEST, "bad_host", "exactly one Host is needed"),
+        HostRejected::WrongHost => {
             problem(StatusCode::FORBIDDEN, "wrong_host", "no such name here, see server.allowed_hosts")
         }
-        Stranger::WrongOrigin => {
+        HostRejected::WrongOrigin => {
             problem(StatusCode::FORBIDDEN, "wrong_origin", "this origin may not call, see server.allowed_origins")
         }
     }
 }
 
 /// The answer to a browser that asks whether an allowed page may send this.
-fn preflight(request: &Request) -> Option<Response> {
+fn preflight_response(request: &Request) -> Option<Response> {
     let method = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD)?;
     if request.method() != Method::OPTIONS {
         return None;
@@ -108,7 +110,7 @@ fn preflight(request: &Request) -> Option<Response> {
     Some((StatusCode::NO_CONTENT, headers).into_response())
 }
 
-fn oversized(state: &HttpState, request: &Request) -> Option<Response> {
+fn oversized_refusal(state: &HttpState, request: &Request) -> Option<Response> {
     let uri = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
     if uri > state.limits.uri.len() {
         return Some(problem(StatusCode::URI_TOO_LONG, "uri_too_long", "the address is too long"));
@@ -135,35 +137,49 @@ fn with_cors(mut response: Response, origin: Option<HeaderValue>) -> Response {
     response
 }
 
-fn identify(state: &HttpState, request: &Request, route: &RouteRule, scope: Scope) -> Result<Caller, Box<Response>> {
+fn identify_caller(
+    state: &HttpState,
+    request: &Request,
+    route: &RouteRule,
+    scope: Scope,
+) -> Result<Caller, Box<Response>> {
     let now = Instant::now();
-    let Some(identity) = credential(request.headers()).and_then(|token| state.tokens.identify(token)) else {
-        let peer = Address::of(request).peer.ip();
-        return Err(Box::new(if state.quotas.bad_try(peer, now) { error::unauthorized() } else { too_many(60) }));
+    let Some(identity) = request_token(request.headers()).and_then(|token| state.tokens.identify(token)) else {
+        let peer = ConnectionAddresses::of_request(request).peer.ip();
+        return Err(Box::new(if state.quotas.count_bad_token(peer, now) {
+            error::unauthorized()
+        } else {
+            too_many_requests(60)
+        }));
     };
-    permit(state, request, route, identity, scope)
+    authorize_caller(state, request, route, identity, scope)
 }
 
 /// Whoever comes in by an open door without a token: reads and prompts, and answers only if that was opened too.
-fn visitor(state: &HttpState, request: &Request, route: &RouteRule, scope: Scope) -> Result<Caller, Box<Response>> {
+fn caller_without_token(
+    state: &HttpState,
+    request: &Request,
+    route: &RouteRule,
+    scope: Scope,
+) -> Result<Caller, Box<Response>> {
     let mut identity = Identity::owner();
     identity.scopes = [Scope::Read, Scope::Prompt].into();
     if state.open_approve {
         identity.scopes.insert(Scope::Approve);
     }
-    permit(state, request, route, identity, scope)
+    authorize_caller(state, request, route, identity, scope)
 }
 
-fn permit(
+fn authorize_caller(
     state: &HttpState,
     request: &Request,
     route: &RouteRule,
     identity: Identity,
     scope: Scope,
 ) -> Result<Caller, Box<Response>> {
-    let caller = Caller::with_token(identity, route.protocol, transport(request));
-    if !state.quotas.take(&caller, Instant::now()) {
-        return Err(Box::new(too_many(1)));
+    let caller = Caller::with_token(identity, route.protocol, request_transport(request));
+    if !state.quotas.take_request(&caller, Instant::now()) {
+        return Err(Box::new(too_many_requests(1)));
     }
     if !caller.has(scope) {
         let message = format!("this token may not do that: it needs the scope {scope}");
@@ -173,9 +189,9 @@ fn permit(
 }
 
 /// Whether a request was made on this machine. A proxy on it speaks for whoever is behind: it is as far away as they.
-fn transport(request: &Request) -> Transport {
-    let Address { peer, local, .. } = Address::of(request);
-    let forwarded = FORWARDING.iter().any(|name| request.headers().contains_key(name));
+fn request_transport(request: &Request) -> Transport {
+    let ConnectionAddresses { peer, local, .. } = ConnectionAddresses::of_request(request);
+    let forwarded = FORWARDING_HEADERS.iter().any(|name| request.headers().contains_key(name));
     match peer.ip().to_canonical().is_loopback() && local.ip().to_canonical().is_loopback() && !forwarded {
         true => Transport::Loopback,
         false => Transport::Network,
@@ -184,22 +200,22 @@ fn transport(request: &Request) -> Transport {
 
 impl HttpState {
     /// True if the owner opened this door, and somebody on this machine brings no token of any kind.
-    fn lets_in(&self, door: Door, request: &Request) -> bool {
+    fn admits_without_token(&self, door: OpenProtocol, request: &Request) -> bool {
         let headers = request.headers();
         let named =
-            headers.contains_key(header::AUTHORIZATION) || SECRETS.iter().any(|name| headers.contains_key(name));
-        self.open.contains(&door) && !named && transport(request).same_machine()
+            headers.contains_key(header::AUTHORIZATION) || TOKEN_HEADERS.iter().any(|name| headers.contains_key(name));
+        self.open.contains(&door) && !named && request_transport(request).same_machine()
     }
 }
 
-fn too_many(seconds: u64) -> Response {
-    later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "too many requests", seconds)
+fn too_many_requests(seconds: u64) -> Response {
+    retry_later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "too many requests", seconds)
 }
 
 /// The one token of a request. Two are none: nobody could say which of them counted.
-fn credential(headers: &HeaderMap) -> Option<&str> {
-    let bearer = headers.get_all(header::AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
-    let secret = SECRETS.into_iter().flat_map(|name| headers.get_all(name)).map(|value| value.to_str().ok());
+fn request_token(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get_all(header::AUTHORIZATION).iter().map(|value| bearer_token(value.to_str().ok()?));
+    let secret = TOKEN_HEADERS.into_iter().flat_map(|name| headers.get_all(name)).map(|value| value.to_str().ok());
     let mut all = bearer.chain(secret);
     match (all.next(), all.next()) {
         (Some(token), None) => token.filter(|token| !token.is_empty()),
@@ -207,7 +223,7 @@ fn credential(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-fn bearer(value: &str) -> Option<&str> {
+fn bearer_token(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }

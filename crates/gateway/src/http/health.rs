@@ -15,27 +15,27 @@ use serde_json::{Value, json};
 use super::route::{Access, Route};
 use super::state::HttpState;
 
-const WELCOME: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>gander</title>\
+const WELCOME_PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>gander</title>\
 <h1>gander</h1><p>An agent server. Ask <code>gander token</code> for the token, \
 <code>GET /gander/status</code> for what is in force.</p></html>\n";
 
 /// Ours.
 pub(crate) const ROUTES: &[Route] = &[
-    Route::public("/", |verb| on(verb, welcome)),
-    Route::public("/health", |verb| on(verb, health)),
-    Route::public("/ping", |verb| on(verb, ping)),
-    Route::public("/status", |verb| on(verb, alive)),
-    Route::public("/features", |verb| on(verb, features)),
-    Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, status)),
+    Route::public("/", |verb| on(verb, welcome_page)),
+    Route::public("/health", |verb| on(verb, health_status)),
+    Route::public("/ping", |verb| on(verb, ping_response)),
+    Route::public("/status", |verb| on(verb, alive_text)),
+    Route::public("/features", |verb| on(verb, build_features)),
+    Route::get("/gander/status", Access::Token(Scope::Read), |verb| on(verb, server_status)),
 ];
 
 /// Says what this is.
-async fn welcome() -> Html<&'static str> {
-    Html(WELCOME)
+async fn welcome_page() -> Html<&'static str> {
+    Html(WELCOME_PAGE)
 }
 
 /// Green only if the store works and new work is taken.
-async fn health(State(state): State<Arc<HttpState>>) -> Response {
+async fn health_status(State(state): State<Arc<HttpState>>) -> Response {
     let status = match (state.is_draining(), state.services.hub.store().health().await) {
         (true, _) => "draining",
         (false, Health::Ready) => return Json(json!({ "status": "ok" })).into_response(),
@@ -45,12 +45,12 @@ async fn health(State(state): State<Arc<HttpState>>) -> Response {
 }
 
 /// Alive, as JSON.
-pub(crate) async fn ping() -> Json<Value> {
+pub(crate) async fn ping_response() -> Json<Value> {
     Json(json!({}))
 }
 
 /// The same as text, for clients that wait until a server is up.
-async fn alive(State(state): State<Arc<HttpState>>) -> Response {
+async fn alive_text(State(state): State<Arc<HttpState>>) -> Response {
     match state.services.hub.store().health().await {
         Health::Ready => "ok".into_response(),
         Health::ReadOnly(_) | Health::Stalled | Health::Closed => {
@@ -60,11 +60,11 @@ async fn alive(State(state): State<Arc<HttpState>>) -> Response {
 }
 
 /// What this build can do, by name.
-async fn features() -> Json<Value> {
+async fn build_features() -> Json<Value> {
     Json(json!({ "features": { "genai": cfg!(feature = "genai") } }))
 }
 
-fn store(health: &Health) -> Value {
+fn store_health(health: &Health) -> Value {
     match health {
         Health::Ready => json!({ "status": "ok" }),
         Health::ReadOnly(reason) => json!({ "status": "failing", "reason": reason }),
@@ -74,7 +74,7 @@ fn store(health: &Health) -> Value {
 }
 
 /// What is in force.
-async fn status(State(state): State<Arc<HttpState>>, Extension(identity): Extension<Caller>) -> Json<Value> {
+async fn server_status(State(state): State<Arc<HttpState>>, Extension(identity): Extension<Caller>) -> Json<Value> {
     Json(json!({
         "version": gander_services::VERSION,
         "pid": std::process::id(),
@@ -84,7 +84,7 @@ async fn status(State(state): State<Arc<HttpState>>, Extension(identity): Extens
         "connections": state.connections.load(Ordering::Relaxed),
         "panics": state.panics.load(Ordering::Relaxed),
         "limits": state.limits,
-        "store": store(&state.services.hub.store().health().await),
+        "store": store_health(&state.services.hub.store().health().await),
         "app": (state.services.status)(),
     }))
 }

@@ -22,7 +22,7 @@ pub(crate) mod stream_limits;
 pub(crate) mod tls;
 pub(crate) mod websocket_upgrade;
 
-pub use accept::{Address, serve, serve_with};
+pub use accept::{ConnectionAddresses, serve, serve_with_tls};
 pub use error::problem;
 pub use route::{Access, Payload, Route, RouteRule, Serve, Size, Verb};
 pub use state::HttpState;

@@ -5,18 +5,18 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-use super::accept::Address;
+use super::accept::ConnectionAddresses;
 
 /// The allowed names and origins, beyond the obvious.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct OriginCheck {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
 /// Why a caller is not let near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stranger {
+pub(crate) enum HostRejected {
     /// It says no name, or two.
     NoHost,
     /// It calls us by a name that is not ours.
@@ -25,30 +25,35 @@ pub(crate) enum Stranger {
     WrongOrigin,
 }
 
-impl Names {
+impl OriginCheck {
     pub(crate) fn new(hosts: &[String], origins: &[String]) -> Self {
         let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { hosts: lower(hosts), origins: lower(origins) }
     }
 
     /// Checks both. Gives the origin to echo, if the caller is a web page that may come in.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap, local: IpAddr) -> Result<Option<HeaderValue>, Stranger> {
-        let authority = authority(uri, headers).ok_or(Stranger::NoHost)?.to_ascii_lowercase();
-        let host = host_of(&authority).ok_or(Stranger::NoHost)?;
-        if !self.is_ours(host, local) {
-            return Err(Stranger::WrongHost);
+    pub(crate) fn check(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        local: IpAddr,
+    ) -> Result<Option<HeaderValue>, HostRejected> {
+        let authority = request_authority(uri, headers).ok_or(HostRejected::NoHost)?.to_ascii_lowercase();
+        let host = host_without_port(&authority).ok_or(HostRejected::NoHost)?;
+        if !self.is_own_host(host, local) {
+            return Err(HostRejected::WrongHost);
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let (Some(origin), None) = (origins.next(), origins.next()) else {
-            return if headers.contains_key(header::ORIGIN) { Err(Stranger::WrongOrigin) } else { Ok(None) };
+            return if headers.contains_key(header::ORIGIN) { Err(HostRejected::WrongOrigin) } else { Ok(None) };
         };
-        let text = origin.to_str().map_err(|_| Stranger::WrongOrigin)?.to_ascii_lowercase();
+        let text = origin.to_str().map_err(|_| HostRejected::WrongOrigin)?.to_ascii_lowercase();
         let same = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) == Some(authority.as_str());
-        if same || self.origins.contains(&text) { Ok(Some(origin.clone())) } else { Err(Stranger::WrongOrigin) }
+        if same || self.origins.contains(&text) { Ok(Some(origin.clone())) } else { Err(HostRejected::WrongOrigin) }
     }
 
     /// Rebinding needs a name: the very address of this end of the connection is no danger.
-    fn is_ours(&self, host: &str, local: IpAddr) -> bool {
+    fn is_own_host(&self, host: &str, local: IpAddr) -> bool {
         let address: Option<IpAddr> = host.parse().ok();
         host == "localhost"
             || address.is_some_and(|address| address.is_loopback() || address == local.to_canonical())
@@ -57,14 +62,14 @@ impl Names {
 }
 
 /// Where the caller found us: addresses of ours begin so. The guard let nobody in who uses a name that is not ours.
-pub(crate) fn called(parts: &Parts) -> String {
-    let encrypted = parts.extensions.get::<Address>().is_some_and(|address| address.encrypted);
-    let name = authority(&parts.uri, &parts.headers);
+pub(crate) fn request_base_url(parts: &Parts) -> String {
+    let encrypted = parts.extensions.get::<ConnectionAddresses>().is_some_and(|address| address.encrypted);
+    let name = request_authority(&parts.uri, &parts.headers);
     format!("{}://{}", if encrypted { "https" } else { "http" }, name.as_deref().unwrap_or("localhost"))
 }
 
 /// The one name the caller uses: HTTP/2 has it in the address, HTTP/1 in a header.
-pub(crate) fn authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+pub(crate) fn request_authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (in_header, more) = (hosts.next(), hosts.next());
     let in_header = match in_header {
@@ -81,7 +86,7 @@ pub(crate) fn authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
 }
 
 /// Without port and brackets; nothing if there is more than a host and a port.
-fn host_of(authority: &str) -> Option<&str> {
+fn host_without_port(authority: &str) -> Option<&str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
@@ -95,8 +100,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn check(host: Option<&str>, origin: Option<&str>) -> Result<Option<String>, Stranger> {
-        let names = Names::new(&["Box.example".into()], &["https://app.example".into()]);
+    fn check(host: Option<&str>, origin: Option<&str>) -> Result<Option<String>, HostRejected> {
+        let names = OriginCheck::new(&["Box.example".into()], &["https://app.example".into()]);
         let mut headers = HeaderMap::new();
         for (name, value) in [(header::HOST, host), (header::ORIGIN, origin)] {
             value.map(|value| headers.insert(name, value.parse().unwrap()));
@@ -118,11 +123,11 @@ mod tests {
         for host in
             ["evil.example", "localhost.evil.example", "192.168.1.6", "127.0.0.1.nip.io", "[::2]", "localhost.:1"]
         {
-            assert_eq!(check(Some(host), None), Err(Stranger::WrongHost), "{host}");
+            assert_eq!(check(Some(host), None), Err(HostRejected::WrongHost), "{host}");
         }
-        assert_eq!(check(None, None), Err(Stranger::NoHost));
+        assert_eq!(check(None, None), Err(HostRejected::NoHost));
         for host in ["127.0.0.1:1@evil.example", "localhost@evil.example", "localhost:x", "[::1]x", "[::1", "a:1:2"] {
-            assert_eq!(check(Some(host), None), Err(Stranger::NoHost), "{host}");
+            assert_eq!(check(Some(host), None), Err(HostRejected::NoHost), "{host}");
         }
     }
 
@@ -142,23 +147,23 @@ mod tests {
             "",
         ];
         for origin in strangers {
-            assert_eq!(check(Some("localhost:4747"), Some(origin)), Err(Stranger::WrongOrigin), "{origin}");
+            assert_eq!(check(Some("localhost:4747"), Some(origin)), Err(HostRejected::WrongOrigin), "{origin}");
         }
     }
 
     #[test]
     fn two_hosts_or_two_origins_are_none() {
-        let names = Names::new(&[], &[]);
+        let names = OriginCheck::new(&[], &[]);
         let local = "127.0.0.1".parse().unwrap();
         let mut headers = HeaderMap::new();
         headers.append(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
-        assert_eq!(names.check(&Uri::from_static("/"), &headers, local), Err(Stranger::WrongOrigin));
+        assert_eq!(names.check(&Uri::from_static("/"), &headers, local), Err(HostRejected::WrongOrigin));
         headers.append(header::HOST, HeaderValue::from_static("localhost"));
-        assert_eq!(names.check(&Uri::from_static("/"), &headers, local), Err(Stranger::NoHost));
+        assert_eq!(names.check(&Uri::from_static("/"), &headers, local), Err(HostRejected::NoHost));
         let mut headers = HeaderMap::new();
         headers.append(header::HOST, HeaderValue::from_static("localhost"));
-        assert_eq!(names.check(&Uri::from_static("http://evil.example/"), &headers, local), Err(Stranger::NoHost));
+        assert_eq!(names.check(&Uri::from_static("http://evil.example/"), &headers, local), Err(HostRejected::NoHost));
     }
 }

@@ -17,90 +17,90 @@ use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::error::later;
-use super::request_framing::Bad;
-use super::spool::{Kept, Spool};
+use super::error::retry_later;
+use super::request_framing::FramingError;
+use super::spool::{Spool, SpooledPiece};
 use super::state::HttpState;
 
 /// One frame takes at most so much of an answer.
-const FRAME: usize = 16 * 1024;
+const MAX_FRAME: usize = 16 * 1024;
 
 /// So much of an answer may wait in the buffer of an HTTP/1 connection.
-const AHEAD: usize = 32 * 1024;
+const MAX_BUFFERED: usize = 32 * 1024;
 
 /// A larger piece waits in a file.
-const IN_MEMORY: usize = 128 * 1024;
+const MAX_IN_MEMORY: usize = 128 * 1024;
 
 /// A smaller answer is not looked after: it costs less than looking after it.
-const TINY: u64 = 4 * 1024;
+const MIN_WATCHED: u64 = 4 * 1024;
 
 /// How often readers are looked after.
-const SWEEP: Duration = Duration::from_secs(2);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What of a connection was written, for answers that wait to go on.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct WriteProgress {
     flushes: AtomicU64,
     waits: AtomicWaker,
-    bad: OnceLock<Bad>,
+    bad: OnceLock<FramingError>,
 }
 
-impl Progress {
+impl WriteProgress {
     /// Its requests cannot be told apart.
-    pub(crate) fn fails(&self, bad: Bad) {
+    pub(crate) fn mark_bad_framing(&self, bad: FramingError) {
         self.bad.get_or_init(|| bad);
     }
 
     /// What is wrong with its requests.
-    pub(crate) fn bad(&self) -> Option<Bad> {
+    pub(crate) fn framing_error(&self) -> Option<FramingError> {
         self.bad.get().copied()
     }
 
     /// Everything is written.
-    pub(crate) fn flushed(&self) {
+    pub(crate) fn mark_flushed(&self) {
         self.flushes.fetch_add(1, Ordering::Release);
         self.waits.wake();
     }
 
-    fn count(&self) -> u64 {
+    fn flush_count(&self) -> u64 {
         self.flushes.load(Ordering::Acquire)
     }
 }
 
 /// The readers of HTTP/2: they can leave a stream alone whose connection is well.
 #[derive(Debug)]
-pub(crate) struct Readers {
+pub(crate) struct StalledReaders {
     begin: Instant,
     /// A reader that takes nothing for so long is given up.
     stalled: Duration,
-    open: Mutex<Vec<Weak<Waiting>>>,
+    open: Mutex<Vec<Weak<WaitingReader>>>,
 }
 
 /// Since when an answer waits for its reader.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingReader {
     /// Milliseconds; zero while it is the reader who waits.
     since: AtomicU64,
     connection: CancellationToken,
 }
 
-impl Readers {
+impl StalledReaders {
     pub(crate) fn new(stalled: Duration) -> Self {
         Self { begin: Instant::now(), stalled, open: Mutex::default() }
     }
 
     /// Ends the connections of readers that take nothing.
-    pub(crate) async fn sweep(self: Arc<Self>, stop: CancellationToken) {
-        let mut every = tokio::time::interval(SWEEP);
+    pub(crate) async fn sweep_stalled(self: Arc<Self>, stop: CancellationToken) {
+        let mut every = tokio::time::interval(SWEEP_INTERVAL);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                _ = every.tick() => self.give_up(self.now()),
+                _ = every.tick() => self.close_stalled(self.now()),
             }
         }
     }
 
-    fn give_up(&self, now: u64) {
+    fn close_stalled(&self, now: u64) {
         let longest = u64::try_from(self.stalled.as_millis()).unwrap_or(u64::MAX);
         self.lock().retain(|waiting| {
             let Some(waiting) = waiting.upgrade() else { return false };
@@ -112,8 +112,8 @@ impl Readers {
         });
     }
 
-    fn add(&self, connection: CancellationToken) -> Arc<Waiting> {
-        let waiting = Arc::new(Waiting { since: AtomicU64::new(self.now()), connection });
+    fn watch(&self, connection: CancellationToken) -> Arc<WaitingReader> {
+        let waiting = Arc::new(WaitingReader { since: AtomicU64::new(self.now()), connection });
         self.lock().push(Arc::downgrade(&waiting));
         waiting
     }
@@ -123,22 +123,22 @@ impl Readers {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Waiting>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<WaitingReader>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What answers of one connection share.
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct BodyPacer {
     pub(crate) spool: Arc<Spool>,
-    pub(crate) readers: Arc<Readers>,
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) readers: Arc<StalledReaders>,
+    pub(crate) progress: Arc<WriteProgress>,
     /// Ends the connection.
     pub(crate) cut: CancellationToken,
 }
 
-impl Pace {
+impl BodyPacer {
     /// For one connection.
     pub(crate) fn new(state: &HttpState) -> Self {
         Self {
@@ -150,46 +150,50 @@ impl Pace {
     }
 
     /// The answer, as its reader takes it. What is large already goes into a file before anybody reads it.
-    pub(crate) async fn keep(&self, version: Version, response: Response<Body>) -> Response<Paced> {
+    pub(crate) async fn pace_response(&self, version: Version, response: Response<Body>) -> Response<PacedBody> {
         let (parts, body) = response.into_parts();
         let size = body.size_hint().exact();
-        if size.is_none_or(|size| size <= IN_MEMORY as u64) {
-            return Response::from_parts(parts, self.paced(version, body, Large::None, size));
+        if size.is_none_or(|size| size <= MAX_IN_MEMORY as u64) {
+            return Response::from_parts(parts, self.paced_body(version, body, LargePiece::None, size));
         }
-        match self.save(body).await {
-            Ok(large) => Response::from_parts(parts, self.paced(version, Body::empty(), large, size)),
+        match self.spool_body(body).await {
+            Ok(large) => Response::from_parts(parts, self.paced_body(version, Body::empty(), large, size)),
             Err(error) => {
                 tracing::warn!(%error, "an answer has no room to wait for its reader");
                 let message = "too many large answers wait to be read";
-                let refusal = later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message, 5);
-                refusal.map(|body| self.paced(version, body, Large::None, None))
+                let refusal = retry_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message, 5);
+                refusal.map(|body| self.paced_body(version, body, LargePiece::None, None))
             }
         }
     }
 
-    async fn save(&self, body: Body) -> Result<Large, BoxError> {
+    async fn spool_body(&self, body: Body) -> Result<LargePiece, BoxError> {
         let whole = body.collect().await?.to_bytes();
-        Ok(saving(&self.spool, whole).await??)
+        Ok(spawn_spool_write(&self.spool, whole).await??)
     }
 
-    fn paced(&self, version: Version, body: Body, large: Large, left: Option<u64>) -> Paced {
+    fn paced_body(&self, version: Version, body: Body, large: LargePiece, left: Option<u64>) -> PacedBody {
         let reader = match version {
-            Version::HTTP_2 if left.is_some_and(|left| left <= TINY) => Reader::Trusted,
-            Version::HTTP_2 => Reader::Stream(self.readers.add(self.cut.clone()), Arc::clone(&self.readers)),
-            _ => Reader::Socket { progress: Arc::clone(&self.progress), given: 0, flushes: self.progress.count() },
+            Version::HTTP_2 if left.is_some_and(|left| left <= MIN_WATCHED) => ReaderProgress::Trusted,
+            Version::HTTP_2 => ReaderProgress::Stream(self.readers.watch(self.cut.clone()), Arc::clone(&self.readers)),
+            _ => ReaderProgress::Socket {
+                progress: Arc::clone(&self.progress),
+                given: 0,
+                flushes: self.progress.flush_count(),
+            },
         };
-        Paced { body, ready: Bytes::new(), large, reader, spool: Arc::clone(&self.spool), left }
+        PacedBody { body, ready: Bytes::new(), large, reader, spool: Arc::clone(&self.spool), left }
     }
 }
 
 /// An answer at the pace of its reader.
 #[derive(Debug)]
-pub(crate) struct Paced {
+pub(crate) struct PacedBody {
     body: Body,
     /// What was produced and not taken yet.
     ready: Bytes,
-    large: Large,
-    reader: Reader,
+    large: LargePiece,
+    reader: ReaderProgress,
     spool: Arc<Spool>,
     /// How much is left, if that is known.
     left: Option<u64>,
@@ -197,36 +201,36 @@ pub(crate) struct Paced {
 
 /// A piece that is too large to wait in memory.
 #[derive(Debug, Default)]
-enum Large {
+enum LargePiece {
     #[default]
     None,
     Saving(JoinHandle<io::Result<Self>>),
-    Kept(Kept),
-    Reading(JoinHandle<io::Result<(Kept, Bytes)>>),
+    Kept(SpooledPiece),
+    Reading(JoinHandle<io::Result<(SpooledPiece, Bytes)>>),
     /// There is no file to be had.
     Memory(Bytes),
 }
 
 /// How it is known what a reader takes.
 #[derive(Debug)]
-enum Reader {
+enum ReaderProgress {
     /// What was given is buffered until it is written.
-    Socket { progress: Arc<Progress>, given: usize, flushes: u64 },
+    Socket { progress: Arc<WriteProgress>, given: usize, flushes: u64 },
     /// It is asked for more when its reader allows for more.
-    Stream(Arc<Waiting>, Arc<Readers>),
+    Stream(Arc<WaitingReader>, Arc<StalledReaders>),
     /// So little that it does not matter.
     Trusted,
 }
 
-impl Reader {
+impl ReaderProgress {
     /// Ready if more can be given.
-    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_capacity(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Socket { progress, given, flushes } = self else { return Poll::Ready(()) };
-        if *given < AHEAD {
+        if *given < MAX_BUFFERED {
             return Poll::Ready(());
         }
         progress.waits.register(cx.waker());
-        let count = progress.count();
+        let count = progress.flush_count();
         if count == *flushes {
             return Poll::Pending;
         }
@@ -234,10 +238,10 @@ impl Reader {
         Poll::Ready(())
     }
 
-    fn gave(&mut self, bytes: usize) {
+    fn record_sent(&mut self, bytes: usize) {
         match self {
             Self::Socket { progress, given, flushes } => {
-                let count = progress.count();
+                let count = progress.flush_count();
                 *given = if count == *flushes { *given + bytes } else { bytes };
                 *flushes = count;
             }
@@ -247,23 +251,23 @@ impl Reader {
     }
 
     /// There is nothing to give yet.
-    fn waits(&self) {
+    fn mark_waiting(&self) {
         if let Self::Stream(waiting, _) = self {
             waiting.since.store(0, Ordering::Relaxed);
         }
     }
 }
 
-type Next = Option<Result<Frame<Bytes>, BoxError>>;
+type NextFrame = Option<Result<Frame<Bytes>, BoxError>>;
 
-impl Paced {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+impl PacedBody {
+    fn poll_next_frame(&mut self, cx: &mut Context<'_>) -> Poll<NextFrame> {
         loop {
             if !self.ready.is_empty() {
-                let frame = self.ready.split_to(self.ready.len().min(FRAME));
+                let frame = self.ready.split_to(self.ready.len().min(MAX_FRAME));
                 return Poll::Ready(Some(Ok(Frame::data(frame))));
             }
-            match self.poll_large(cx) {
+            match self.poll_large_piece(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
                 Poll::Ready(Ok(true)) => continue,
@@ -273,7 +277,9 @@ impl Paced {
                 None => return Poll::Ready(None),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(bytes) if bytes.len() > IN_MEMORY => self.large = Large::Saving(saving(&self.spool, bytes)),
+                    Ok(bytes) if bytes.len() > MAX_IN_MEMORY => {
+                        self.large = LargePiece::Saving(spawn_spool_write(&self.spool, bytes))
+                    }
                     Ok(bytes) => self.ready = bytes,
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
@@ -282,41 +288,41 @@ impl Paced {
     }
 
     /// Makes the next bytes of a large piece ready; false if there is none.
-    fn poll_large(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, BoxError>> {
+    fn poll_large_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, BoxError>> {
         match &mut self.large {
-            Large::None => return Poll::Ready(Ok(false)),
-            Large::Saving(saving) => self.large = ready!(Pin::new(saving).poll(cx))??,
-            Large::Reading(reading) => {
+            LargePiece::None => return Poll::Ready(Ok(false)),
+            LargePiece::Saving(saving) => self.large = ready!(Pin::new(saving).poll(cx))??,
+            LargePiece::Reading(reading) => {
                 let (kept, bytes) = ready!(Pin::new(reading).poll(cx))??;
-                (self.ready, self.large) = (bytes, Large::Kept(kept));
+                (self.ready, self.large) = (bytes, LargePiece::Kept(kept));
             }
-            Large::Memory(_) | Large::Kept(_) => match std::mem::take(&mut self.large) {
-                Large::Memory(bytes) => self.ready = bytes,
-                Large::Kept(mut kept) if kept.left() > 0 => {
-                    let read = move || kept.next().map(|bytes| (kept, bytes));
-                    self.large = Large::Reading(self.spool.at_its_turn(read));
+            LargePiece::Memory(_) | LargePiece::Kept(_) => match std::mem::take(&mut self.large) {
+                LargePiece::Memory(bytes) => self.ready = bytes,
+                LargePiece::Kept(mut kept) if kept.remaining() > 0 => {
+                    let read = move || kept.read_next().map(|bytes| (kept, bytes));
+                    self.large = LargePiece::Reading(self.spool.spawn_blocking_io(read));
                 }
-                Large::Kept(_) | Large::None | Large::Saving(_) | Large::Reading(_) => {}
+                LargePiece::Kept(_) | LargePiece::None | LargePiece::Saving(_) | LargePiece::Reading(_) => {}
             },
         }
         Poll::Ready(Ok(true))
     }
 }
 
-impl hyper::body::Body for Paced {
+impl hyper::body::Body for PacedBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Next> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<NextFrame> {
         let this = self.get_mut();
-        ready!(this.reader.poll_room(cx));
-        let next = this.poll_next(cx);
+        ready!(this.reader.poll_capacity(cx));
+        let next = this.poll_next_frame(cx);
         match &next {
-            Poll::Pending => this.reader.waits(),
+            Poll::Pending => this.reader.mark_waiting(),
             Poll::Ready(Some(Ok(frame))) => {
                 let length = frame.data_ref().map_or(0, Bytes::len);
                 this.left = this.left.map(|left| left.saturating_sub(length as u64));
-                this.reader.gave(length);
+                this.reader.record_sent(length);
             }
             Poll::Ready(Some(Err(_)) | None) => {}
         }
@@ -325,7 +331,7 @@ impl hyper::body::Body for Paced {
 
     fn is_end_stream(&self) -> bool {
         self.left == Some(0)
-            || (self.ready.is_empty() && matches!(self.large, Large::None) && self.body.is_end_stream())
+            || (self.ready.is_empty() && matches!(self.large, LargePiece::None) && self.body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -333,14 +339,14 @@ impl hyper::body::Body for Paced {
     }
 }
 
-fn saving(spool: &Arc<Spool>, bytes: Bytes) -> JoinHandle<io::Result<Large>> {
+fn spawn_spool_write(spool: &Arc<Spool>, bytes: Bytes) -> JoinHandle<io::Result<LargePiece>> {
     let keeper = Arc::clone(spool);
-    spool.at_its_turn(move || match keeper.keep(&bytes) {
-        Ok(kept) => Ok(Large::Kept(kept)),
+    spool.spawn_blocking_io(move || match keeper.write_piece(&bytes) {
+        Ok(kept) => Ok(LargePiece::Kept(kept)),
         Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Err(error),
         Err(error) => {
             tracing::warn!(%error, "a large answer waits in memory");
-            Ok(Large::Memory(bytes))
+            Ok(LargePiece::Memory(bytes))
         }
     })
 }
@@ -352,10 +358,10 @@ mod tests {
 
     const STALLED: Duration = Duration::from_secs(30);
 
-    fn pace(folder: &tempfile::TempDir) -> Pace {
-        Pace {
+    fn pace(folder: &tempfile::TempDir) -> BodyPacer {
+        BodyPacer {
             spool: Arc::new(Spool::new(folder.path().to_owned())),
-            readers: Arc::new(Readers::new(STALLED)),
+            readers: Arc::new(StalledReaders::new(STALLED)),
             progress: Arc::default(),
             cut: CancellationToken::new(),
         }
@@ -366,15 +372,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (pace, whole) = (pace(&folder), "x".repeat(1_000_000));
         for version in [Version::HTTP_11, Version::HTTP_2] {
-            let response = pace.keep(version, Response::new(Body::from(whole.clone()))).await;
+            let response = pace.pace_response(version, Response::new(Body::from(whole.clone()))).await;
             let mut body = response.into_body();
             assert_eq!(body.size_hint().exact(), Some(1_000_000));
             let mut read = 0;
             while let Some(frame) = body.frame().await {
                 let length = frame.unwrap().into_data().unwrap().len();
-                assert!(length <= FRAME);
+                assert!(length <= MAX_FRAME);
                 read += length;
-                pace.progress.flushed();
+                pace.progress.mark_flushed();
             }
             assert_eq!((read, body.is_end_stream()), (1_000_000, true));
         }
@@ -384,15 +390,16 @@ mod tests {
     async fn no_more_is_produced_than_a_connection_has_written() {
         let folder = tempfile::tempdir().unwrap();
         let pace = pace(&folder);
-        let endless = futures::stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from(vec![0; FRAME])));
-        let mut body = pace.keep(Version::HTTP_11, Response::new(Body::from_stream(endless))).await.into_body();
+        let endless = futures::stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from(vec![0; MAX_FRAME])));
+        let mut body =
+            pace.pace_response(Version::HTTP_11, Response::new(Body::from_stream(endless))).await.into_body();
         for _ in 0..3 {
             let mut frames = 0;
             while futures::poll!(body.frame()).is_ready() {
                 frames += 1;
             }
-            assert_eq!(frames, AHEAD / FRAME);
-            pace.progress.flushed();
+            assert_eq!(frames, MAX_BUFFERED / MAX_FRAME);
+            pace.progress.mark_flushed();
         }
     }
 
@@ -402,17 +409,17 @@ mod tests {
         let pace = pace(&folder);
         let later = pace.readers.now() + u64::try_from(STALLED.as_millis()).unwrap() + 1;
         let silent = futures::stream::pending::<io::Result<Bytes>>();
-        let mut waits = pace.keep(Version::HTTP_2, Response::new(Body::from_stream(silent))).await.into_body();
+        let mut waits = pace.pace_response(Version::HTTP_2, Response::new(Body::from_stream(silent))).await.into_body();
         assert!(futures::poll!(waits.frame()).is_pending());
-        pace.readers.give_up(later);
+        pace.readers.close_stalled(later);
         assert!(!pace.cut.is_cancelled());
-        let unread = pace.keep(Version::HTTP_2, Response::new(Body::from(vec![0; FRAME]))).await;
-        pace.readers.give_up(later - 10);
+        let unread = pace.pace_response(Version::HTTP_2, Response::new(Body::from(vec![0; MAX_FRAME]))).await;
+        pace.readers.close_stalled(later - 10);
         assert!(!pace.cut.is_cancelled());
-        pace.readers.give_up(later + 1_000);
+        pace.readers.close_stalled(later + 1_000);
         assert!(pace.cut.is_cancelled());
         drop((unread, waits));
-        pace.readers.give_up(later);
+        pace.readers.close_stalled(later);
         assert!(pace.readers.lock().is_empty());
     }
 }

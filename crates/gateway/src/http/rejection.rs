@@ -6,9 +6,9 @@ use http::{StatusCode, header};
 use serde::Serialize;
 
 /// It.
-pub(crate) struct No(Box<Response>);
+pub(crate) struct Rejection(Box<Response>);
 
-impl No {
+impl Rejection {
     /// This status, and this body in the protocol's own words. Whoever may come back is told so.
     pub(crate) fn new(status: u16, body: impl Serialize) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -20,13 +20,13 @@ impl No {
     }
 }
 
-impl From<Box<Response>> for No {
+impl From<Box<Response>> for Rejection {
     fn from(response: Box<Response>) -> Self {
         Self(response)
     }
 }
 
-impl IntoResponse for No {
+impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         *self.0
     }

@@ -4,14 +4,14 @@
 //! behind a proxy that reads otherwise, so both are found here, as the bytes pass.
 
 /// A larger chunk is no body that anybody takes.
-const LARGEST_CHUNK: u64 = 1 << 32;
+const MAX_CHUNK: u64 = 1 << 32;
 
 /// So much of a line is looked at: enough for a length.
-const LINE: usize = 256;
+const MAX_SCANNED_LINE: usize = 256;
 
 /// What is wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bad {
+pub(crate) enum FramingError {
     /// Its body has a length and no length.
     TwoLengths,
     /// A chunk is larger than any body.
@@ -20,8 +20,8 @@ pub(crate) enum Bad {
 
 /// Where in a request the next byte is.
 #[derive(Debug)]
-pub(crate) struct Requests {
-    place: Place,
+pub(crate) struct RequestScanner {
+    place: ScanPosition,
     line: Vec<u8>,
     length: Option<u64>,
     chunked: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Requests {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ScanPosition {
     /// Before or in its first line.
     Begin,
     Header,
@@ -44,37 +44,37 @@ enum Place {
     Opaque,
 }
 
-impl Default for Requests {
+impl Default for RequestScanner {
     fn default() -> Self {
-        Self { place: Place::Begin, line: Vec::new(), length: None, chunked: false, upgrade: false }
+        Self { place: ScanPosition::Begin, line: Vec::new(), length: None, chunked: false, upgrade: false }
     }
 }
 
-impl Requests {
+impl RequestScanner {
     /// Takes in the next bytes.
-    pub(crate) fn read(&mut self, mut bytes: &[u8]) -> Result<(), Bad> {
+    pub(crate) fn scan(&mut self, mut bytes: &[u8]) -> Result<(), FramingError> {
         while let [first, rest @ ..] = bytes {
             match &mut self.place {
-                Place::Opaque => return Ok(()),
-                Place::Body(left) | Place::Chunk(left) => {
+                ScanPosition::Opaque => return Ok(()),
+                ScanPosition::Body(left) | ScanPosition::Chunk(left) => {
                     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     *left -= taken as u64;
                     bytes = &bytes[taken..];
-                    if let Place::Body(0) = self.place {
-                        self.place = Place::Begin;
-                    } else if let Place::Chunk(0) = self.place {
-                        self.place = Place::Size;
+                    if let ScanPosition::Body(0) = self.place {
+                        self.place = ScanPosition::Begin;
+                    } else if let ScanPosition::Chunk(0) = self.place {
+                        self.place = ScanPosition::Size;
                     }
                 }
-                Place::Begin | Place::Header | Place::Size | Place::Trailer => {
+                ScanPosition::Begin | ScanPosition::Header | ScanPosition::Size | ScanPosition::Trailer => {
                     bytes = rest;
                     if *first == b'\n' {
                         let line = std::mem::take(&mut self.line);
-                        let ended = self.line_ended(line.trim_ascii_end());
+                        let ended = self.handle_line(line.trim_ascii_end());
                         self.line = line;
                         self.line.clear();
                         ended?;
-                    } else if self.line.len() < LINE {
+                    } else if self.line.len() < MAX_SCANNED_LINE {
                         self.line.push(*first);
                     }
                 }
@@ -83,32 +83,32 @@ impl Requests {
         Ok(())
     }
 
-    fn line_ended(&mut self, line: &[u8]) -> Result<(), Bad> {
+    fn handle_line(&mut self, line: &[u8]) -> Result<(), FramingError> {
         match (self.place, line.is_empty()) {
-            (Place::Begin, true) => {}
-            (Place::Begin, false) => {
-                (self.place, self.length, self.chunked, self.upgrade) = (Place::Header, None, false, false);
+            (ScanPosition::Begin, true) => {}
+            (ScanPosition::Begin, false) => {
+                (self.place, self.length, self.chunked, self.upgrade) = (ScanPosition::Header, None, false, false);
             }
-            (Place::Header, false) => self.header(line),
-            (Place::Header, true) => return self.head_ended(),
-            (Place::Size, _) => {
+            (ScanPosition::Header, false) => self.handle_header(line),
+            (ScanPosition::Header, true) => return self.handle_head_end(),
+            (ScanPosition::Size, _) => {
                 let digits = line.split(|byte| !byte.is_ascii_hexdigit()).next().unwrap_or_default();
                 let size = std::str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
                 self.place = match size {
-                    Some(0) => Place::Trailer,
-                    Some(size) if size <= LARGEST_CHUNK => Place::Chunk(size + 2),
-                    Some(_) => return Err(Bad::Chunk),
-                    None => Place::Opaque, // the library below refuses what is no number
+                    Some(0) => ScanPosition::Trailer,
+                    Some(size) if size <= MAX_CHUNK => ScanPosition::Chunk(size + 2),
+                    Some(_) => return Err(FramingError::Chunk),
+                    None => ScanPosition::Opaque, // the library below refuses what is no number
                 };
             }
-            (Place::Trailer, true) => self.place = Place::Begin,
-            (Place::Trailer, false) => {}
-            (Place::Body(_) | Place::Chunk(_) | Place::Opaque, _) => {}
+            (ScanPosition::Trailer, true) => self.place = ScanPosition::Begin,
+            (ScanPosition::Trailer, false) => {}
+            (ScanPosition::Body(_) | ScanPosition::Chunk(_) | ScanPosition::Opaque, _) => {}
         }
         Ok(())
     }
 
-    fn header(&mut self, line: &[u8]) {
+    fn handle_header(&mut self, line: &[u8]) {
         let Some(colon) = line.iter().position(|byte| *byte == b':') else { return };
         let (name, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"content-length") {
@@ -121,13 +121,13 @@ impl Requests {
         }
     }
 
-    fn head_ended(&mut self) -> Result<(), Bad> {
+    fn handle_head_end(&mut self) -> Result<(), FramingError> {
         self.place = match (self.length, self.chunked) {
-            (Some(_), true) => return Err(Bad::TwoLengths),
-            _ if self.upgrade => Place::Opaque,
-            (None, true) => Place::Size,
-            (None | Some(0), false) => Place::Begin,
-            (Some(length), false) => Place::Body(length),
+            (Some(_), true) => return Err(FramingError::TwoLengths),
+            _ if self.upgrade => ScanPosition::Opaque,
+            (None, true) => ScanPosition::Size,
+            (None | Some(0), false) => ScanPosition::Begin,
+            (Some(length), false) => ScanPosition::Body(length),
         };
         Ok(())
     }
@@ -137,9 +137,9 @@ impl Requests {
 mod tests {
     use super::*;
 
-    fn verdict(requests: &str, cut: usize) -> Result<(), Bad> {
-        let mut read = Requests::default();
-        requests.as_bytes().chunks(cut).try_for_each(|piece| read.read(piece))
+    fn verdict(requests: &str, cut: usize) -> Result<(), FramingError> {
+        let mut read = RequestScanner::default();
+        requests.as_bytes().chunks(cut).try_for_each(|piece| read.scan(piece))
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             for before in ["", good, chunked, get] {
                 let both = [before, good, chunked, get].concat();
                 assert_eq!(verdict(&both, cut), Ok(()), "{both}");
-                assert_eq!(verdict(&[&both, bad].concat(), cut), Err(Bad::TwoLengths), "{both}");
+                assert_eq!(verdict(&[&both, bad].concat(), cut), Err(FramingError::TwoLengths), "{both}");
             }
         }
     }
@@ -161,7 +161,7 @@ mod tests {
     fn a_chunk_has_an_end() {
         let chunk = |size: &str| format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{size}\r\n");
         let verdicts = ["ffffffffffffffff", "FFFFFFFFFFF", "10", "0", "x"].map(|size| verdict(&chunk(size), 7));
-        assert_eq!(verdicts, [Err(Bad::Chunk), Err(Bad::Chunk), Ok(()), Ok(()), Ok(())]);
+        assert_eq!(verdicts, [Err(FramingError::Chunk), Err(FramingError::Chunk), Ok(()), Ok(()), Ok(())]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use gander_domain::caller::{Protocol, Scope};
 use http::Method;
 
 use super::state::HttpState;
-use crate::settings::Door;
+use crate::settings::OpenProtocol;
 
 /// One line of a table. `S` is what the protocol's handlers share.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub enum Access {
     /// Whoever has a token with this scope.
     Token(Scope),
     /// The same; and whoever is on this machine, if the owner opened this protocol to callers without a token.
-    Door(Door, Scope),
+    OpenProtocol(OpenProtocol, Scope),
 }
 
 /// What a request may bring along. It is read before the handler runs.

@@ -13,13 +13,13 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// All files together hold at most so much.
-const MOST: u64 = 512 << 20;
+const MAX_SPOOLED_BYTES: u64 = 512 << 20;
 
 /// So many pieces are written or read at once.
-const TURNS: usize = 4;
+const MAX_CONCURRENT_IO: usize = 4;
 
 /// One read takes at most so much.
-const READ: u64 = 64 * 1024;
+const READ_SIZE: u64 = 64 * 1024;
 
 /// Where large pieces are kept.
 #[derive(Debug)]
@@ -32,27 +32,27 @@ pub(crate) struct Spool {
 
 /// A piece that is kept. Its file ends with it.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SpooledPiece {
     file: File,
     length: u64,
     read: u64,
-    _room: Room,
+    _room: SpoolReservation,
 }
 
 /// A share of the room, given back when it is dropped.
 #[derive(Debug)]
-struct Room {
+struct SpoolReservation {
     spool: Arc<Spool>,
     bytes: u64,
 }
 
 impl Spool {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, used: AtomicU64::new(0), turns: Semaphore::new(TURNS) }
+        Self { folder, used: AtomicU64::new(0), turns: Semaphore::new(MAX_CONCURRENT_IO) }
     }
 
     /// Does something that waits for the disk.
-    pub(crate) fn at_its_turn<T: Send + 'static>(
+    pub(crate) fn spawn_blocking_io<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
     ) -> JoinHandle<io::Result<T>> {
@@ -64,39 +64,39 @@ impl Spool {
     }
 
     /// Writes a piece into a file. Blocks.
-    pub(crate) fn keep(self: &Arc<Self>, piece: &[u8]) -> io::Result<Kept> {
+    pub(crate) fn write_piece(self: &Arc<Self>, piece: &[u8]) -> io::Result<SpooledPiece> {
         let length = piece.len() as u64;
-        let room = self.take(length).ok_or(io::ErrorKind::QuotaExceeded)?;
+        let room = self.reserve(length).ok_or(io::ErrorKind::QuotaExceeded)?;
         let path = self.folder.join(format!(".answer-{}", Uuid::now_v7()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         std::fs::remove_file(&path)?;
         file.write_all_at(piece, 0)?;
-        Ok(Kept { file, length, read: 0, _room: room })
+        Ok(SpooledPiece { file, length, read: 0, _room: room })
     }
 
-    fn take(self: &Arc<Self>, bytes: u64) -> Option<Room> {
-        let room = Room { spool: Arc::clone(self), bytes };
+    fn reserve(self: &Arc<Self>, bytes: u64) -> Option<SpoolReservation> {
+        let room = SpoolReservation { spool: Arc::clone(self), bytes };
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
-        used.checked_add(bytes).is_some_and(|used| used <= MOST).then_some(room)
+        used.checked_add(bytes).is_some_and(|used| used <= MAX_SPOOLED_BYTES).then_some(room)
     }
 }
 
-impl Kept {
+impl SpooledPiece {
     /// How much of it was not read yet.
-    pub(crate) fn left(&self) -> u64 {
+    pub(crate) fn remaining(&self) -> u64 {
         self.length - self.read
     }
 
     /// The next bytes; none at its end. Blocks.
-    pub(crate) fn next(&mut self) -> io::Result<Bytes> {
-        let mut bytes = vec![0; usize::try_from(self.left().min(READ)).unwrap_or_default()];
+    pub(crate) fn read_next(&mut self) -> io::Result<Bytes> {
+        let mut bytes = vec![0; usize::try_from(self.remaining().min(READ_SIZE)).unwrap_or_default()];
         self.file.read_exact_at(&mut bytes, self.read)?;
         self.read += bytes.len() as u64;
         Ok(bytes.into())
     }
 }
 
-impl Drop for Room {
+impl Drop for SpoolReservation {
     fn drop(&mut self) {
         self.spool.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -112,12 +112,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spool = Arc::new(Spool::new(folder.path().to_owned()));
         let piece: Vec<u8> = (0..200_000_u32).map(|number| number.to_le_bytes()[0]).collect();
-        let mut kept = spool.keep(&piece).unwrap();
+        let mut kept = spool.write_piece(&piece).unwrap();
         let mut read = Vec::new();
-        while kept.left() > 0 {
-            read.extend_from_slice(&kept.next().unwrap());
+        while kept.remaining() > 0 {
+            read.extend_from_slice(&kept.read_next().unwrap());
         }
-        assert!(read == piece && kept.next().unwrap().is_empty());
+        assert!(read == piece && kept.read_next().unwrap().is_empty());
         assert_eq!(spool.used.load(Ordering::Relaxed), 200_000);
         drop(kept);
         assert_eq!((spool.used.load(Ordering::Relaxed), folder.path().read_dir().unwrap().count()), (0, 0));
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn all_files_together_have_a_bound() {
         let spool = Arc::new(Spool::new(PathBuf::new()));
-        let first = spool.take(MOST - 10).unwrap();
-        assert!(spool.take(11).is_none() && spool.take(10).is_some());
+        let first = spool.reserve(MAX_SPOOLED_BYTES - 10).unwrap();
+        assert!(spool.reserve(11).is_none() && spool.reserve(10).is_some());
         drop(first);
-        assert!(spool.take(MOST).is_some());
+        assert!(spool.reserve(MAX_SPOOLED_BYTES).is_some());
     }
 }

@@ -13,47 +13,47 @@ use http::header::{self, HeaderMap, HeaderName};
 use http::{Extensions, HeaderValue, StatusCode};
 use tokio_util::sync::CancellationToken;
 
-use super::accept::Seat;
-use super::error::later;
+use super::accept::ConnectionPermit;
+use super::error::retry_later;
 use super::state::HttpState;
 use super::stream_limits;
-use crate::sse::{EventId, NoEventId};
+use crate::sse::{EventId, InvalidEventId};
 
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A stream that may be opened. What it takes up is given back when its response is dropped.
-pub(crate) struct Opening {
-    stream: stream_limits::Stream,
-    seat: Option<Arc<Seat>>,
+pub(crate) struct SsePermit {
+    stream: stream_limits::StreamPermit,
+    seat: Option<Arc<ConnectionPermit>>,
 }
 
-impl Opening {
+impl SsePermit {
     /// One more stream of this caller, unless it has too many.
     pub(crate) fn new(state: &HttpState, identity: &Caller, request: &Extensions) -> Result<Self, Box<Response>> {
-        let Some(stream) = state.streams.open(identity, &state.limits) else {
+        let Some(stream) = state.streams.acquire(identity, &state.limits) else {
             let status = StatusCode::TOO_MANY_REQUESTS;
-            return Err(Box::new(later(status, "too_many_streams", "too many streams are open", 1)));
+            return Err(Box::new(retry_later(status, "too_many_streams", "too many streams are open", 1)));
         };
-        Ok(Self { stream, seat: request.get::<Arc<Seat>>().cloned() })
+        Ok(Self { stream, seat: request.get::<Arc<ConnectionPermit>>().cloned() })
     }
 
     /// Cancelled when streams end.
-    pub(crate) fn stop(&self) -> CancellationToken {
+    pub(crate) fn stop_token(&self) -> CancellationToken {
         self.seat.as_ref().map(|seat| seat.stop.clone()).unwrap_or_default()
     }
 
     /// JSON that is made while it is read.
-    pub(crate) fn list<S>(self, pieces: S) -> Response
+    pub(crate) fn json_response<S>(self, pieces: S) -> Response
     where
         S: Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
     {
-        let mut response = self.held(pieces);
+        let mut response = self.streaming_response(pieces);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     }
 
-    fn held<S, E>(self, pieces: S) -> Response
+    fn streaming_response<S, E>(self, pieces: S) -> Response
     where
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<axum::BoxError> + 'static,
@@ -65,11 +65,11 @@ impl Opening {
     }
 
     /// The response.
-    pub(crate) fn response<S>(self, events: S) -> Response
+    pub(crate) fn sse_response<S>(self, events: S) -> Response
     where
         S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
     {
-        let mut response = self.held(events);
+        let mut response = self.streaming_response(events);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -79,17 +79,17 @@ impl Opening {
 }
 
 /// What the client has of a stream, if it says so. An id that is none is never read as the beginning.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, NoEventId> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, InvalidEventId> {
     let mut values = headers.get_all(LAST_EVENT_ID).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map_err(|_| NoEventId)?.trim().parse().map(Some),
-        (Some(_), Some(_)) => Err(NoEventId),
+        (Some(value), None) => value.to_str().map_err(|_| InvalidEventId)?.trim().parse().map(Some),
+        (Some(_), Some(_)) => Err(InvalidEventId),
     }
 }
 
 /// A client that says nothing takes everything.
-pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_event_stream(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT);
     let mut kinds = accepted.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     let takes = |kind: &str| {

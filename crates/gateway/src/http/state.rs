@@ -9,13 +9,13 @@ use gander_services::token::Tokens;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-use super::origin_check::Names;
-use super::paced_body::Readers;
+use super::origin_check::OriginCheck;
+use super::paced_body::StalledReaders;
 use super::panics;
-use super::rate_limit::Quotas;
+use super::rate_limit::RateLimiter;
 use super::spool::Spool;
-use super::stream_limits::Streams;
-use crate::settings::{Door, Limits, ServerSection};
+use super::stream_limits::StreamLimiter;
+use crate::settings::{Limits, OpenProtocol, ServerSection};
 
 /// So many responses that hold a whole session or run are made at once: each takes many times its length meanwhile.
 const MAX_WHOLE_RESPONSES: usize = 4;
@@ -28,15 +28,15 @@ pub struct HttpState {
     /// How much is too much.
     pub limits: Limits,
     pub(crate) tokens: Tokens,
-    pub(crate) open: Vec<Door>,
+    pub(crate) open: Vec<OpenProtocol>,
     pub(crate) open_approve: bool,
-    pub(crate) names: Names,
-    pub(crate) quotas: Quotas,
+    pub(crate) names: OriginCheck,
+    pub(crate) quotas: RateLimiter,
     /// Of the whole process.
     pub(crate) panics: Arc<AtomicUsize>,
     pub(crate) connections: AtomicUsize,
-    pub(crate) streams: Arc<Streams>,
-    pub(crate) readers: Arc<Readers>,
+    pub(crate) streams: Arc<StreamLimiter>,
+    pub(crate) readers: Arc<StalledReaders>,
     pub(crate) spool: Arc<Spool>,
     /// Taken while a response is made that holds a whole session or run.
     pub(crate) whole_responses: Semaphore,
@@ -60,11 +60,11 @@ impl HttpState {
         Arc::new(Self {
             services,
             tokens,
-            names: Names::new(&server.allowed_hosts, &server.allowed_origins),
+            names: OriginCheck::new(&server.allowed_hosts, &server.allowed_origins),
             open: server.open,
             open_approve: server.open_approve,
-            quotas: Quotas::new(&limits),
-            readers: Arc::new(Readers::new(limits.stalled_reader.0)),
+            quotas: RateLimiter::new(&limits),
+            readers: Arc::new(StalledReaders::new(limits.stalled_reader.0)),
             limits,
             panics: panics::count_panics(),
             connections: AtomicUsize::new(0),

@@ -10,23 +10,23 @@ use crate::settings::Limits;
 
 /// How many streams each principal has open.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
-    counts: Mutex<HashMap<Account, usize>>,
+pub(crate) struct StreamLimiter {
+    counts: Mutex<HashMap<StreamAccount, usize>>,
 }
 
 /// One open stream. Dropping it closes the account.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    streams: Arc<Streams>,
-    account: Account,
+pub(crate) struct StreamPermit {
+    streams: Arc<StreamLimiter>,
+    account: StreamAccount,
 }
 
 /// A principal, and whether it is on this machine: streams elsewhere leave those here alone.
-type Account = (Principal, bool);
+type StreamAccount = (Principal, bool);
 
-impl Streams {
+impl StreamLimiter {
     /// One more, unless there are so many already.
-    pub(crate) fn open(self: &Arc<Self>, caller: &Caller, limits: &Limits) -> Option<Stream> {
+    pub(crate) fn acquire(self: &Arc<Self>, caller: &Caller, limits: &Limits) -> Option<StreamPermit> {
         let here = caller.same_machine();
         let most = if here { limits.local_streams } else { limits.streams };
         let account = (caller.principal.clone(), here);
@@ -36,16 +36,16 @@ impl Streams {
             return None;
         }
         *count += 1;
-        Some(Stream { streams: Arc::clone(self), account })
+        Some(StreamPermit { streams: Arc::clone(self), account })
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Account, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<StreamAccount, usize>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Stream {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut counts = self.streams.lock();
         if let Some(count) = counts.get_mut(&self.account) {

@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 /// What a certificate of our own is made for.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const CERTIFICATE_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -43,17 +43,17 @@ impl std::fmt::Debug for SelfSigned {
 
 impl SelfSigned {
     /// The certificate of a data directory. It is made once: whoever pinned it can go on.
-    pub fn open(paths: &Paths) -> Result<Self, TlsError> {
+    pub fn load_or_create(paths: &Paths) -> Result<Self, TlsError> {
         let (certificate, key) = (paths.data().join("tls.cert.der"), paths.data().join("tls.key.der"));
         if !certificate.exists() || !key.exists() {
-            let made = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned))?;
+            let made = rcgen::generate_simple_self_signed(CERTIFICATE_NAMES.map(str::to_owned))?;
             write_private(&key, made.signing_key.serialized_der())?;
             write_private(&certificate, made.cert.der())?;
         }
-        Self::with(&certificate, &key)
+        Self::from_files(&certificate, &key)
     }
 
-    fn with(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+    fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let certificate = std::fs::read(certificate)?;
         let key = PrivateKeyDer::try_from(std::fs::read(key)?).map_err(|_| rustls::Error::General("no key".into()))?;
         let fingerprint = Pin::of(&certificate).to_string();

@@ -12,30 +12,32 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio_util::sync::CancellationToken;
 
-use super::accept::Seat;
+use super::accept::ConnectionPermit;
 use super::error::problem;
-use super::sse_response::Opening;
+use super::sse_response::SsePermit;
 use crate::websocket::accept_key;
 
 /// True if the caller wants a WebSocket.
-pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
-    lists(headers, header::UPGRADE, "websocket")
+pub(crate) fn wants_websocket(headers: &HeaderMap) -> bool {
+    header_lists(headers, header::UPGRADE, "websocket")
 }
 
 /// A handshake that is as it should be. What it takes up is given back when the connection is over.
-pub(crate) struct Handshake {
+pub(crate) struct WebSocketUpgrade {
     accept: HeaderValue,
     upgrade: OnUpgrade,
-    seat: Arc<Seat>,
-    opening: Opening,
+    seat: Arc<ConnectionPermit>,
+    opening: SsePermit,
 }
 
-impl Handshake {
+impl WebSocketUpgrade {
     /// Reads what the caller sent, or says what is wrong with it.
-    pub(crate) fn read(opening: Opening, mut request: Request) -> Result<Self, Box<Response>> {
-        let accept = handshake(&request)?;
+    pub(crate) fn from_request(opening: SsePermit, mut request: Request) -> Result<Self, Box<Response>> {
+        let accept = check_handshake(&request)?;
         let extensions = request.extensions_mut();
-        let (Some(upgrade), Some(seat)) = (extensions.remove::<OnUpgrade>(), extensions.remove::<Arc<Seat>>()) else {
+        let (Some(upgrade), Some(seat)) =
+            (extensions.remove::<OnUpgrade>(), extensions.remove::<Arc<ConnectionPermit>>())
+        else {
             let refusal = problem(StatusCode::BAD_REQUEST, "no_upgrade", "this connection cannot become a WebSocket");
             return Err(Box::new(refusal));
         };
@@ -43,12 +45,12 @@ impl Handshake {
     }
 
     /// Cancelled when the connections end.
-    pub(crate) fn stop(&self) -> CancellationToken {
+    pub(crate) fn stop_token(&self) -> CancellationToken {
         self.seat.stop.clone()
     }
 
     /// Answers; the connection is served once the answer is out.
-    pub(crate) fn open<F, S>(self, serve: F) -> Response
+    pub(crate) fn accept<F, S>(self, serve: F) -> Response
     where
         F: FnOnce(TokioIo<Upgraded>) -> S + Send + 'static,
         S: Future<Output = ()> + Send,
@@ -61,11 +63,11 @@ impl Handshake {
             }
             drop((seat, opening));
         });
-        switching(accept)
+        switching_protocols(accept)
     }
 }
 
-fn switching(accept: HeaderValue) -> Response {
+fn switching_protocols(accept: HeaderValue) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
@@ -76,10 +78,10 @@ fn switching(accept: HeaderValue) -> Response {
 }
 
 /// The value of `Sec-WebSocket-Accept`, or what is wrong. Extensions are not spoken, so none is agreed on.
-fn handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
+fn check_handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
     let headers = request.headers();
     let bad = |message| Err(Box::new(problem(StatusCode::BAD_REQUEST, "bad_handshake", message)));
-    if request.version() != Version::HTTP_11 || !lists(headers, header::CONNECTION, "upgrade") {
+    if request.version() != Version::HTTP_11 || !header_lists(headers, header::CONNECTION, "upgrade") {
         return bad("a WebSocket begins with Connection: Upgrade on HTTP/1.1");
     }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
@@ -95,7 +97,7 @@ fn handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
 }
 
 /// True if a header lists this word.
-fn lists(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+fn header_lists(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let values = headers.get_all(name);
     values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|listed| {
         let listed = listed.trim();

@@ -13,9 +13,9 @@ use gander_wire::acp::AcpOptions;
 
 pub use self::routes::{ROUTES, router, router_of};
 use crate::http::state::{HttpParts, HttpState};
-use crate::protocols::a2a::{A2aState, Push, Signer};
+use crate::protocols::a2a::{A2aState, CardSigner, PushNotifications};
 use crate::protocols::acp::AcpState;
-use crate::protocols::acp_rest::{AcpRestState, Resources};
+use crate::protocols::acp_rest::{AcpRestState, ResourceUrls};
 use crate::protocols::adk::AdkState;
 use crate::settings::{A2aSection, AdkSection, Limits, ServerSection};
 
@@ -35,9 +35,9 @@ pub struct GatewayParts {
     /// What every protocol works with.
     pub services: Arc<Services>,
     /// Who wants updates of A2A tasks sent where.
-    pub push: Push,
+    pub push: PushNotifications,
     /// Who signs agent cards, if anybody does.
-    pub signer: Option<Arc<Signer>>,
+    pub signer: Option<Arc<CardSigner>>,
     /// How ACP clients are spoken to that ask for nothing else.
     pub acp: AcpOptions,
     /// The network.
@@ -58,7 +58,7 @@ impl Gateway {
     /// A gateway in front of these services.
     pub fn new(parts: GatewayParts) -> Arc<Self> {
         let GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens } = parts;
-        let resources = Resources::new(tokens.secret_for("acp_rest"), server.forward_resources);
+        let resources = ResourceUrls::new(tokens.secret_for("acp_rest"), server.forward_resources);
         let peers = Guard::new(server.resource_peers.iter().cloned());
         let http = HttpState::new(HttpParts { services, server, limits, data, tokens });
         Arc::new(Self {

@@ -19,12 +19,12 @@ use crate::http::error::Problem;
 use crate::http::route::RouteRule;
 
 /// The protocol of an address: that of its route, else that of the routes that begin like it.
-fn protocol_of(method: &Method, path: &str) -> Protocol {
-    let exact = |route: &&RouteRule| route.verb.matches(method) && fits(route.path, path);
-    let other_verb = |route: &&RouteRule| fits(route.path, path);
+fn protocol_of_path(method: &Method, path: &str) -> Protocol {
+    let exact = |route: &&RouteRule| route.verb.matches(method) && path_matches(route.path, path);
+    let other_verb = |route: &&RouteRule| path_matches(route.path, path);
     let found = ROUTES.iter().find(exact).or_else(|| ROUTES.iter().find(other_verb)).map(|route| route.protocol);
     found.unwrap_or_else(|| {
-        let near = ROUTES.iter().map(|route| (shared(route.path, path), route.protocol));
+        let near = ROUTES.iter().map(|route| (shared_segments(route.path, path), route.protocol));
         let nearest = near.reduce(|best, next| if next.0 > best.0 { next } else { best });
         nearest.filter(|(shared, _)| *shared > 0).map_or(Protocol::Gander, |(_, protocol)| protocol)
     })
@@ -36,23 +36,23 @@ pub(super) async fn translate_refusals(request: Request, next: Next) -> Response
     let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
     let kind = request.headers().get(header::CONTENT_TYPE);
     let grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-    let response = speak(&method, &path, grpc, next.run(request).await);
+    let response = translate_refusal(&method, &path, grpc, next.run(request).await);
     tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
     response
 }
 
 /// A refusal in the words of its protocol; everything else as it is.
-fn speak(method: &Method, path: &str, grpc: bool, mut response: Response) -> Response {
-    let Some(problem) = problem_of(&mut response) else { return response };
-    let spoken = match protocol_of(method, path) {
+fn translate_refusal(method: &Method, path: &str, grpc: bool, mut response: Response) -> Response {
+    let Some(problem) = take_problem(&mut response) else { return response };
+    let spoken = match protocol_of_path(method, path) {
         Protocol::Gander | Protocol::Internal => return response,
-        Protocol::A2a if grpc => return grpc_ended(&problem, &response),
-        Protocol::A2a if is_rpc(method, path) => a2a_rpc(&problem),
-        Protocol::A2a => (problem.status, a2a_rest(&problem)),
-        Protocol::Acp => (problem.status, acp(&problem)),
-        Protocol::AcpRest => acp_rest(&problem),
+        Protocol::A2a if grpc => return grpc_refusal(&problem, &response),
+        Protocol::A2a if is_json_rpc_path(method, path) => a2a_json_rpc_refusal(&problem),
+        Protocol::A2a => (problem.status, a2a_rest_refusal(&problem)),
+        Protocol::Acp => (problem.status, acp_refusal(&problem)),
+        Protocol::AcpRest => acp_rest_refusal(&problem),
         Protocol::Goose => (problem.status, json!({ "message": problem.message })),
-        Protocol::Adk => adk(&problem),
+        Protocol::Adk => adk_refusal(&problem),
     };
     let (mut parts, _) = response.into_parts();
     let (status, body) = spoken;
@@ -64,7 +64,7 @@ fn speak(method: &Method, path: &str, grpc: bool, mut response: Response) -> Res
 }
 
 /// What is refused, if it is the outer layer that refuses: in our own words, or as the framework's plain text.
-fn problem_of(response: &mut Response) -> Option<Problem> {
+fn take_problem(response: &mut Response) -> Option<Problem> {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         return Some(problem);
     }
@@ -75,7 +75,7 @@ fn problem_of(response: &mut Response) -> Option<Problem> {
     plain.then(|| Problem { status, code: "refused".into(), message: reason.into() })
 }
 
-fn acp_rest(problem: &Problem) -> (StatusCode, Value) {
+fn acp_rest_refusal(problem: &Problem) -> (StatusCode, Value) {
     let (status, message) = (problem.status, problem.message.as_ref());
     let error = match status {
         StatusCode::NOT_FOUND => acp_rest::Error::not_found(message),
@@ -83,21 +83,21 @@ fn acp_rest(problem: &Problem) -> (StatusCode, Value) {
         status if status.is_client_error() => acp_rest::Error::invalid(message),
         _ => acp_rest::Error::server(message),
     };
-    (unprocessable(problem), json!(error.because(&problem.code)))
+    (unprocessable_status(problem), json!(error.because(&problem.code)))
 }
 
-fn adk(problem: &Problem) -> (StatusCode, Value) {
-    let status = unprocessable(problem);
+fn adk_refusal(problem: &Problem) -> (StatusCode, Value) {
+    let status = unprocessable_status(problem);
     (status, adk::Refusal::new(status.as_u16(), problem.message.as_ref()).body())
 }
 
 /// Two protocols say of a body that is no good JSON that they cannot process it.
-fn unprocessable(problem: &Problem) -> StatusCode {
+fn unprocessable_status(problem: &Problem) -> StatusCode {
     if problem.is_bad_json() { StatusCode::UNPROCESSABLE_ENTITY } else { problem.status }
 }
 
 /// An error that answers no request: which one it was was not read.
-fn acp(problem: &Problem) -> Value {
+fn acp_refusal(problem: &Problem) -> Value {
     let code = match problem.status {
         _ if problem.is_bad_json() => -32_700,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => -32_000,
@@ -109,7 +109,7 @@ fn acp(problem: &Problem) -> Value {
     json!({ "jsonrpc": "2.0", "id": null, "error": error })
 }
 
-fn kind(problem: &Problem) -> Kind {
+fn a2a_error_kind(problem: &Problem) -> Kind {
     match problem.status {
         _ if problem.is_bad_json() => Kind::Parse,
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Kind::MethodNotFound,
@@ -122,16 +122,16 @@ fn kind(problem: &Problem) -> Kind {
 }
 
 /// JSON-RPC knows what is wrong with a message, HTTP what is wrong with a caller.
-fn a2a_rpc(problem: &Problem) -> (StatusCode, Value) {
-    let error = A2aError::new(kind(problem), problem.message.as_ref());
+fn a2a_json_rpc_refusal(problem: &Problem) -> (StatusCode, Value) {
+    let error = A2aError::new(a2a_error_kind(problem), problem.message.as_ref());
     let status = if problem.is_bad_json() { StatusCode::OK } else { problem.status };
     let body = json!({ "jsonrpc": "2.0", "id": null, "error": error.json_rpc(gander_wire::a2a::Dialect::V1) });
     (status, body)
 }
 
 /// `google.rpc.Status`, with the status that HTTP says.
-fn a2a_rest(problem: &Problem) -> Value {
-    let mut body = A2aError::new(kind(problem), problem.message.as_ref()).rest();
+fn a2a_rest_refusal(problem: &Problem) -> Value {
+    let mut body = A2aError::new(a2a_error_kind(problem), problem.message.as_ref()).rest();
     body["error"]["code"] = problem.status.as_u16().into();
     match problem.status {
         StatusCode::UNAUTHORIZED => body["error"]["status"] = "UNAUTHENTICATED".into(),
@@ -143,7 +143,7 @@ fn a2a_rest(problem: &Problem) -> Value {
 }
 
 /// A call that ends before it begins, as gRPC has it: the status stands in the header.
-fn grpc_ended(problem: &Problem, response: &Response) -> Response {
+fn grpc_refusal(problem: &Problem, response: &Response) -> Response {
     let code = match problem.status {
         StatusCode::UNAUTHORIZED => tonic::Code::Unauthenticated,
         StatusCode::FORBIDDEN => tonic::Code::PermissionDenied,
@@ -165,13 +165,13 @@ fn grpc_ended(problem: &Problem, response: &Response) -> Response {
 }
 
 /// The addresses of the JSON-RPC binding: an agent and nothing behind it.
-fn is_rpc(method: &Method, path: &str) -> bool {
+fn is_json_rpc_path(method: &Method, path: &str) -> bool {
     let rest = path.strip_prefix("/a2a").unwrap_or("//").trim_matches('/');
     method == Method::POST && !rest.contains(['/', ':'])
 }
 
 /// True if an address is one of a route.
-fn fits(pattern: &str, path: &str) -> bool {
+fn path_matches(pattern: &str, path: &str) -> bool {
     let mut pieces = path.split('/');
     for wanted in pattern.split('/') {
         if wanted.starts_with("{*") {
@@ -186,7 +186,7 @@ fn fits(pattern: &str, path: &str) -> bool {
 }
 
 /// With how many equal pieces a route and an address begin.
-fn shared(pattern: &str, path: &str) -> usize {
+fn shared_segments(pattern: &str, path: &str) -> usize {
     let pieces = pattern.split('/').zip(path.split('/')).skip(1);
     pieces.take_while(|(wanted, piece)| wanted == piece && !piece.is_empty()).count()
 }
@@ -216,15 +216,15 @@ mod tests {
             (Method::GET, "/health", Protocol::Gander),
         ];
         for (method, path, protocol) in known {
-            assert_eq!(protocol_of(&method, path), protocol, "{method} {path}");
+            assert_eq!(protocol_of_path(&method, path), protocol, "{method} {path}");
         }
     }
 
     #[test]
     fn one_agent_and_nothing_behind_it_is_json_rpc() {
-        let rpc = ["/a2a", "/a2a/", "/a2a/gander", "/a2a/gander/"].map(|path| is_rpc(&Method::POST, path));
+        let rpc = ["/a2a", "/a2a/", "/a2a/gander", "/a2a/gander/"].map(|path| is_json_rpc_path(&Method::POST, path));
         assert_eq!(rpc, [true; 4]);
-        let rest = ["/a2a/message:send", "/a2a/gander/tasks"].map(|path| is_rpc(&Method::POST, path));
-        assert_eq!((rest, is_rpc(&Method::GET, "/a2a")), ([false; 2], false));
+        let rest = ["/a2a/message:send", "/a2a/gander/tasks"].map(|path| is_json_rpc_path(&Method::POST, path));
+        assert_eq!((rest, is_json_rpc_path(&Method::GET, "/a2a")), ([false; 2], false));
     }
 }

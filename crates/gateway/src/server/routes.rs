@@ -21,7 +21,7 @@ macro_rules! route_tables {
             &[$(&rules_of_table::<_, { $routes.len() }>(Protocol::$protocol, $routes)),*];
 
         /// Every route there is.
-        pub const ROUTES: &[RouteRule] = &joined::<{ count(TABLES) }>(TABLES);
+        pub const ROUTES: &[RouteRule] = &join_tables::<{ count_rules(TABLES) }>(TABLES);
 
         /// The router of every protocol.
         pub fn router(gateway: &Gateway) -> Router {
@@ -65,12 +65,12 @@ where
 /// and the guard's own among them, are translated into the caller's protocol.
 fn guarded(router: Router, http: &Arc<HttpState>) -> Router {
     router
-        .fallback(error::nowhere)
+        .fallback(error::no_such_route)
         .method_not_allowed_fallback(error::method_not_allowed)
         // Every route has its own limit, kept before its handler: the framework's lower one would speak no protocol.
         .layer(DefaultBodyLimit::disable())
-        .layer(CatchPanicLayer::custom(|_| error::panicked()))
-        .layer(middleware::from_fn_with_state(http.clone(), guard::admit))
+        .layer(CatchPanicLayer::custom(|_| error::handler_panicked()))
+        .layer(middleware::from_fn_with_state(http.clone(), guard::check_request))
         .layer(middleware::from_fn(translate_refusals))
 }
 
@@ -84,7 +84,7 @@ const fn rules_of_table<S, const N: usize>(protocol: Protocol, routes: &[Route<S
     rules
 }
 
-const fn count(tables: &[&[RouteRule]]) -> usize {
+const fn count_rules(tables: &[&[RouteRule]]) -> usize {
     let (mut total, mut table) = (0, 0);
     while table < tables.len() {
         total += tables[table].len();
@@ -93,7 +93,7 @@ const fn count(tables: &[&[RouteRule]]) -> usize {
     total
 }
 
-const fn joined<const N: usize>(tables: &[&[RouteRule]]) -> [RouteRule; N] {
+const fn join_tables<const N: usize>(tables: &[&[RouteRule]]) -> [RouteRule; N] {
     let mut all = [tables[0][0]; N];
     let (mut next, mut table) = (0, 0);
     while table < tables.len() {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The longest id that we make.
-const LONGEST: usize = 80;
+const MAX_EVENT_ID: usize = 80;
 
 /// A place in a session's stream: the entry, the message among that entry's, and the last message of no entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct StreamPosition {
     /// The entry that was shown last.
     pub seq: u64,
     /// Which of its messages.
@@ -23,15 +23,15 @@ pub struct EventId {
     /// The life of the log.
     pub incarnation: u32,
     /// Where in it.
-    pub position: Position,
+    pub position: StreamPosition,
 }
 
 /// The text is no id of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of an event")]
-pub struct NoEventId;
+pub struct InvalidEventId;
 
-impl Position {
+impl StreamPosition {
     /// Not beyond this one, as far as the log goes.
     pub fn covers(&self, seq: u64, index: u32) -> bool {
         (seq, index) <= (self.seq, self.index)
@@ -40,29 +40,29 @@ impl Position {
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Position { seq, index, answer } = self.position;
+        let StreamPosition { seq, index, answer } = self.position;
         write!(f, "{}.{seq}.{index}", self.incarnation)?;
         if answer > 0 { write!(f, ".{answer}") } else { Ok(()) }
     }
 }
 
 impl FromStr for EventId {
-    type Err = NoEventId;
+    type Err = InvalidEventId;
 
-    fn from_str(text: &str) -> Result<Self, NoEventId> {
+    fn from_str(text: &str) -> Result<Self, InvalidEventId> {
         let mut parts = text.split('.').take(5);
         let position = |parts: &mut dyn Iterator<Item = &str>| {
             let (incarnation, seq, index) = (parts.next()?, parts.next()?, parts.next()?);
-            let answer = parts.next().map_or(Some(0), number)?;
-            let position = Position { seq: number(seq)?, index: number(index)?, answer };
-            parts.next().is_none().then_some(Self { incarnation: number(incarnation)?, position })
+            let answer = parts.next().map_or(Some(0), parse_digits)?;
+            let position = StreamPosition { seq: parse_digits(seq)?, index: parse_digits(index)?, answer };
+            parts.next().is_none().then_some(Self { incarnation: parse_digits(incarnation)?, position })
         };
-        (text.len() <= LONGEST).then(|| position(&mut parts)).flatten().ok_or(NoEventId)
+        (text.len() <= MAX_EVENT_ID).then(|| position(&mut parts)).flatten().ok_or(InvalidEventId)
     }
 }
 
 /// Digits only: no sign, no spaces.
-pub(crate) fn number<T: FromStr>(digits: &str) -> Option<T> {
+pub(crate) fn parse_digits<T: FromStr>(digits: &str) -> Option<T> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
@@ -74,17 +74,17 @@ mod tests {
     #[test]
     fn ids_come_back_as_they_went() {
         for (seq, index, answer) in [(0, 0, 0), (12, 3, 0), (u64::MAX, u32::MAX, u64::MAX)] {
-            let id = EventId { incarnation: 7, position: Position { seq, index, answer } };
+            let id = EventId { incarnation: 7, position: StreamPosition { seq, index, answer } };
             assert_eq!(id.to_string().parse(), Ok(id));
         }
-        assert_eq!("1.2.3".parse::<EventId>().unwrap().position, Position { seq: 2, index: 3, answer: 0 });
+        assert_eq!("1.2.3".parse::<EventId>().unwrap().position, StreamPosition { seq: 2, index: 3, answer: 0 });
     }
 
     #[test]
     fn what_is_no_id_is_never_read_as_zero() {
         let long = "1".repeat(10_000);
         for text in ["", "abc", "-1", "1", "1.2", "1.2.x", "+1.2.3", "1.2.3.4.5", " 1.2.3", "1..3", "1.2.3\n", &long] {
-            assert_eq!(text.parse::<EventId>(), Err(NoEventId), "{text}");
+            assert_eq!(text.parse::<EventId>(), Err(InvalidEventId), "{text}");
         }
     }
 }

@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use event_id::{EventId, NoEventId, Position};
-pub use stream::{Follow, Frames, Reading};
+pub use event_id::{EventId, InvalidEventId, StreamPosition};
+pub use stream::{Projection, SseStream, SseWriter};
 
 /// After so much silence a comment is sent, so that nothing in between hangs up.
-pub(crate) const SILENCE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A comment: every client skips it.
 pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
 /// Adds one event. JSON needs no other framing: between its tokens a line end means no more than a blank.
-pub(crate) fn event(bytes: &mut Vec<u8>, id: Option<&dyn Display>, json: &[u8]) {
+pub(crate) fn append_event(bytes: &mut Vec<u8>, id: Option<&dyn Display>, json: &[u8]) {
     if let Some(id) = id {
         writeln!(bytes, "id: {id}").expect("writing to memory cannot fail");
     }

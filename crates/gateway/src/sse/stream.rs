@@ -11,24 +11,24 @@ use gander_store::StoreError;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{EventId, KEEP_ALIVE, Position, SILENCE, event};
+use super::{EventId, KEEP_ALIVE, KEEP_ALIVE_INTERVAL, StreamPosition, append_event};
 
 /// What a protocol makes of a log, entry by entry.
-pub trait Reading: Send + 'static {
+pub trait Projection: Send + 'static {
     /// What is said before the first entry.
-    fn begin(&mut self, _frames: &mut Frames) {}
+    fn write_start(&mut self, _frames: &mut SseWriter) {}
 
     /// What an entry says.
-    fn read(&mut self, entry: &Entry, frames: &mut Frames);
+    fn project_entry(&mut self, entry: &Entry, frames: &mut SseWriter);
 
     /// True if nothing follows what was read.
-    fn is_over(&self) -> bool;
+    fn is_complete(&self) -> bool;
 
     /// The log can be read no further.
-    fn lost(&mut self, _frames: &mut Frames) {}
+    fn write_log_lost(&mut self, _frames: &mut SseWriter) {}
 
     /// True if this entry cannot be read before something is restored that was let go to save memory.
-    fn lacks(&self, _entry: &Entry) -> bool {
+    fn needs_restore(&self, _entry: &Entry) -> bool {
         false
     }
 
@@ -39,13 +39,13 @@ pub trait Reading: Send + 'static {
 }
 
 /// A stream of events to be.
-pub struct Follow<R> {
+pub struct SseStream<R> {
     /// Where the log is read; at or before what the reader has.
     pub follower: Follower,
     /// What is made of it.
     pub reading: R,
     /// What the reader has: nothing of this is said again.
-    pub seen: Position,
+    pub seen: StreamPosition,
     /// Which life of the log this is.
     pub incarnation: u32,
     /// Cancelled when streams end.
@@ -54,119 +54,120 @@ pub struct Follow<R> {
 
 /// Events of one entry after another: each with its id, or as the items of one list.
 #[derive(Debug)]
-pub struct Frames {
+pub struct SseWriter {
     bytes: Vec<u8>,
-    shape: Shape,
+    shape: SseShape,
     incarnation: u32,
-    seen: Position,
+    seen: StreamPosition,
     seq: Seq,
     index: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum SseShape {
     Events,
     /// A list; whether it has an item already.
     List(bool),
 }
 
-impl Frames {
-    fn new(shape: Shape, seen: Position, incarnation: u32) -> Self {
+impl SseWriter {
+    fn new(shape: SseShape, seen: StreamPosition, incarnation: u32) -> Self {
         Self { bytes: Vec::new(), shape, incarnation, seen, seq: Seq::ZERO, index: 0 }
     }
 
-    fn add(&mut self, id: Option<&EventId>, json: &[u8]) {
+    fn push_frame(&mut self, id: Option<&EventId>, json: &[u8]) {
         match self.shape {
-            Shape::Events => event(&mut self.bytes, id.map(|id| id as &dyn std::fmt::Display), json),
-            Shape::List(more) => {
+            SseShape::Events => append_event(&mut self.bytes, id.map(|id| id as &dyn std::fmt::Display), json),
+            SseShape::List(more) => {
                 self.bytes.extend_from_slice(if more { b"," } else { b"" });
                 self.bytes.extend_from_slice(json);
-                self.shape = Shape::List(true);
+                self.shape = SseShape::List(true);
             }
         }
     }
 
     /// Adds an event, unless the reader has it.
-    pub fn event(&mut self, message: &impl Serialize) {
+    pub fn write_event(&mut self, message: &impl Serialize) {
         let index = self.index;
         self.index += 1;
-        if self.seen.covers(self.seq.0, index) && self.seen != Position::default() {
+        if self.seen.covers(self.seq.0, index) && self.seen != StreamPosition::default() {
             return;
         }
         let json = serde_json::to_vec(message).expect("wire types are made of what JSON can say");
-        self.place(index, &json);
+        self.push_indexed(index, &json);
     }
 
     /// Adds an event that is JSON already, unless the reader has it.
-    pub fn written(&mut self, json: &[u8]) {
+    pub fn write_json(&mut self, json: &[u8]) {
         let index = self.index;
         self.index += 1;
-        if !self.seen.covers(self.seq.0, index) || self.seen == Position::default() {
-            self.place(index, json);
+        if !self.seen.covers(self.seq.0, index) || self.seen == StreamPosition::default() {
+            self.push_indexed(index, json);
         }
     }
 
     /// Adds an event that is JSON already and has no place in the log.
-    pub fn written_aside(&mut self, json: &[u8]) {
-        self.add(None, json);
+    pub fn write_unlogged_json(&mut self, json: &[u8]) {
+        self.push_frame(None, json);
     }
 
-    fn place(&mut self, index: u32, json: &[u8]) {
-        let id = EventId { incarnation: self.incarnation, position: Position { seq: self.seq.0, index, answer: 0 } };
-        self.add(Some(&id), json);
+    fn push_indexed(&mut self, index: u32, json: &[u8]) {
+        let id =
+            EventId { incarnation: self.incarnation, position: StreamPosition { seq: self.seq.0, index, answer: 0 } };
+        self.push_frame(Some(&id), json);
     }
 
     /// Adds an event that has no place in the log: it is not said again to a reader who comes back.
-    pub fn aside(&mut self, message: &impl Serialize) {
+    pub fn write_unlogged(&mut self, message: &impl Serialize) {
         let json = serde_json::to_vec(message).expect("wire types are made of what JSON can say");
-        self.add(None, &json);
+        self.push_frame(None, &json);
     }
 }
 
-impl<R: Reading> Follow<R> {
+impl<R: Projection> SseStream<R> {
     /// The events, as many in one piece as there are. Comments break a long silence.
-    pub fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let frames = Frames::new(Shape::Events, self.seen, self.incarnation);
-        futures::stream::unfold((self, frames, Stage::New), |(mut follow, mut frames, stage)| async move {
-            let stage = follow.advance(&mut frames, stage).await?;
+    pub fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+        let frames = SseWriter::new(SseShape::Events, self.seen, self.incarnation);
+        futures::stream::unfold((self, frames, StreamStage::New), |(mut follow, mut frames, stage)| async move {
+            let stage = follow.read_until_events(&mut frames, stage).await?;
             let piece = if frames.bytes.is_empty() { KEEP_ALIVE } else { std::mem::take(&mut frames.bytes).into() };
             Some((Ok(piece), (follow, frames, stage)))
         })
     }
 
     /// Until there is something to send. `None` if there never will be.
-    async fn advance(&mut self, frames: &mut Frames, stage: Stage) -> Option<Stage> {
+    async fn read_until_events(&mut self, frames: &mut SseWriter, stage: StreamStage) -> Option<StreamStage> {
         match stage {
-            Stage::New => self.reading.begin(frames),
-            Stage::Open => {}
-            Stage::Over => return None,
+            StreamStage::New => self.reading.write_start(frames),
+            StreamStage::Open => {}
+            StreamStage::Over => return None,
         }
-        while frames.bytes.is_empty() && !self.reading.is_over() {
+        while frames.bytes.is_empty() && !self.reading.is_complete() {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
-                batch = self.follower.next() => if !self.take(frames, batch).await {
-                    self.reading.lost(frames);
-                    return (!frames.bytes.is_empty()).then_some(Stage::Over);
+                batch = self.follower.next() => if !self.take_batch(frames, batch).await {
+                    self.reading.write_log_lost(frames);
+                    return (!frames.bytes.is_empty()).then_some(StreamStage::Over);
                 },
-                () = tokio::time::sleep(SILENCE) => return Some(Stage::Open),
+                () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => return Some(StreamStage::Open),
             }
         }
-        match (frames.bytes.is_empty(), self.reading.is_over()) {
+        match (frames.bytes.is_empty(), self.reading.is_complete()) {
             (true, true) => None,
-            (false, true) => Some(Stage::Over),
-            (_, false) => Some(Stage::Open),
+            (false, true) => Some(StreamStage::Over),
+            (_, false) => Some(StreamStage::Open),
         }
     }
 
     /// False if the log can be read no further.
-    async fn take(&mut self, frames: &mut Frames, batch: Result<Option<Batch>, StoreError>) -> bool {
+    async fn take_batch(&mut self, frames: &mut SseWriter, batch: Result<Option<Batch>, StoreError>) -> bool {
         let Ok(Some(batch)) = batch else { return false };
         for entry in batch.iter() {
-            if read(&mut self.reading, entry, frames).await.is_err() {
+            if project_restored(&mut self.reading, entry, frames).await.is_err() {
                 return false;
             }
-            if self.reading.is_over() {
+            if self.reading.is_complete() {
                 break;
             }
         }
@@ -175,40 +176,40 @@ impl<R: Reading> Follow<R> {
 
     /// All events up to this entry, or so far, as one list between a head and a tail. A piece of the log is read when
     /// the one before was taken.
-    pub fn list(
+    pub fn into_list(
         self,
         end: Seq,
         head: &'static str,
         tail: &'static str,
     ) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
-        let mut frames = Frames::new(Shape::List(false), Position::default(), self.incarnation);
+        let mut frames = SseWriter::new(SseShape::List(false), StreamPosition::default(), self.incarnation);
         frames.bytes.extend_from_slice(head.as_bytes());
-        let listing = Listing { follower: self.follower, reading: self.reading, frames, end, tail, over: false };
+        let listing = ListStream { follower: self.follower, reading: self.reading, frames, end, tail, over: false };
         futures::stream::try_unfold(listing, |mut listing| async move {
-            let piece = listing.next().await?;
+            let piece = listing.next_piece().await?;
             Ok(piece.map(|piece| (piece, listing)))
         })
     }
 }
 
 /// Events on their way into a list.
-struct Listing<R> {
+struct ListStream<R> {
     follower: Follower,
     reading: R,
-    frames: Frames,
+    frames: SseWriter,
     end: Seq,
     tail: &'static str,
     over: bool,
 }
 
-impl<R: Reading> Listing<R> {
-    async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
+impl<R: Projection> ListStream<R> {
+    async fn next_piece(&mut self) -> Result<Option<Bytes>, StoreError> {
         while !self.over {
             let batch = if self.follower.place() < self.end { self.follower.stored().await? } else { None };
             match &batch {
                 Some(batch) => {
                     for entry in batch.iter().take_while(|entry| entry.seq <= self.end) {
-                        read(&mut self.reading, entry, &mut self.frames).await?;
+                        project_restored(&mut self.reading, entry, &mut self.frames).await?;
                     }
                 }
                 None => {
@@ -224,17 +225,21 @@ impl<R: Reading> Listing<R> {
     }
 }
 
-async fn read<R: Reading>(reading: &mut R, entry: &Entry, frames: &mut Frames) -> Result<(), StoreError> {
-    if reading.lacks(entry) {
+async fn project_restored<R: Projection>(
+    reading: &mut R,
+    entry: &Entry,
+    frames: &mut SseWriter,
+) -> Result<(), StoreError> {
+    if reading.needs_restore(entry) {
         reading.restore(Seq(entry.seq.0.saturating_sub(1))).await?;
     }
     (frames.seq, frames.index) = (entry.seq, 0);
-    reading.read(entry, frames);
+    reading.project_entry(entry, frames);
     Ok(())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum StreamStage {
     New,
     Open,
     Over,

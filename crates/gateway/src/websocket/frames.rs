@@ -4,33 +4,33 @@ use std::time::Duration;
 
 use gander_wire::jsonrpc::{MAX_LINE, Outbox};
 
-use super::header::{Bad, Header, Opcode, unmask, write_header};
-use crate::message_framing::{Framing, Piece, Stage};
+use super::header::{FrameHeader, InvalidHeader, Opcode, unmask, write_header};
+use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
 
 /// Pieces of one message: more is an attack, not a message.
 const MAX_FRAGMENTS: u32 = 65_536;
 /// Above this an empty buffer is given back.
 const KEEP_CAPACITY: usize = 16 * 1024;
 /// So much may arrive while nothing is taken.
-const HELD: usize = 64 * 1024;
+const MAX_UNTAKEN: usize = 64 * 1024;
 /// The unit of all time limits.
 const BEAT: Duration = Duration::from_secs(10);
 /// Beats between two pings.
-const PING_EVERY: u32 = 2;
+const PING_HEARTBEATS: u32 = 2;
 /// Beats that a client may take to introduce itself, and to finish a message that it began.
-const INTRODUCTION: u32 = 3;
-const WHOLE_MESSAGE: u32 = 6;
+const INITIALIZE_HEARTBEATS: u32 = 3;
+const MESSAGE_HEARTBEATS: u32 = 6;
 /// Beats of silence, pongs included, after which a client is gone.
-const SILENCE: u32 = 6;
+const SILENCE_HEARTBEATS: u32 = 6;
 /// Pings that a client may send within one beat.
 const MAX_PINGS: u32 = 1_000;
 
 /// Bytes of words beside a close's code: RFC 6455 has room for no more.
-const LONGEST_REASON: usize = 123;
+const MAX_CLOSE_REASON: usize = 123;
 
 /// Why a WebSocket is closed, as its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Close {
+pub(crate) enum CloseCode {
     Normal = 1000,
     Gone = 1001,
     Protocol = 1002,
@@ -43,7 +43,7 @@ pub(crate) enum Close {
 
 /// The frames of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+pub(crate) struct WebSocketFrames {
     buffer: Vec<u8>,
     /// Where the next frame begins.
     start: usize,
@@ -51,36 +51,36 @@ pub(crate) struct Frames {
     glanced: usize,
     /// What has arrived of a message in pieces.
     message: Vec<u8>,
-    partial: Option<Partial>,
+    partial: Option<PartialMessage>,
     /// The message was handed out and can be forgotten.
     handed_out: bool,
     /// What the framing itself has to say.
     control: Vec<u8>,
     pong: Option<Vec<u8>>,
     closed: bool,
-    clock: Beats,
+    clock: HeartbeatCounters,
 }
 
 /// A message of which not all has arrived.
 #[derive(Debug)]
-struct Partial {
+struct PartialMessage {
     opcode: Opcode,
     fragments: u32,
 }
 
 /// What is counted from beat to beat.
 #[derive(Debug, Default)]
-struct Beats {
+struct HeartbeatCounters {
     beats: u32,
     silent: u32,
     partial: u32,
     pings: u32,
 }
 
-impl Framing for Frames {
-    const BEAT: Option<Duration> = Some(BEAT);
+impl Framing for WebSocketFrames {
+    const HEARTBEAT: Option<Duration> = Some(BEAT);
 
-    fn push(&mut self, bytes: &[u8]) {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         self.clock.silent = 0;
         if self.closed {
             return; // data after a close means nothing
@@ -94,33 +94,35 @@ impl Framing for Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    fn next(&mut self) -> Option<Piece<'_>> {
+    fn next_message(&mut self) -> Option<InboundMessage<'_>> {
         if std::mem::take(&mut self.handed_out) {
             self.message.clear();
             self.message.shrink_to(KEEP_CAPACITY);
         }
         while !self.closed {
-            match self.frame() {
-                Ok(Some(Whole::Frame(from, to))) => return Some(Piece::Message(&self.buffer[from..to])),
-                Ok(Some(Whole::Message)) => {
-                    self.handed_out = true;
-                    return Some(Piece::Message(&self.message));
+            match self.read_frame() {
+                Ok(Some(FrameOutcome::Frame(from, to))) => {
+                    return Some(InboundMessage::Message(&self.buffer[from..to]));
                 }
-                Ok(Some(Whole::Nothing)) => {}
+                Ok(Some(FrameOutcome::Message)) => {
+                    self.handed_out = true;
+                    return Some(InboundMessage::Message(&self.message));
+                }
+                Ok(Some(FrameOutcome::Nothing)) => {}
                 Ok(None) => return None,
-                Err(why) => self.close(why),
+                Err(why) => self.close_with_code(why),
             }
         }
         None
     }
 
-    fn has_room(&self) -> bool {
-        self.buffer.len() - self.start < HELD
+    fn has_capacity(&self) -> bool {
+        self.buffer.len() - self.start < MAX_UNTAKEN
     }
 
-    fn glance(&mut self) {
+    fn answer_control_frames(&mut self) {
         let mut at = self.glanced.max(self.start);
-        while let Some(Ok(Some((header, length)))) = self.buffer.get(at..).map(Header::read) {
+        while let Some(Ok(Some((header, length)))) = self.buffer.get(at..).map(FrameHeader::parse) {
             let (from, to) = (at + length, at + length + header.payload);
             let Some(payload) = self.buffer.get(from..to) else { break };
             if header.opcode == Opcode::Ping && header.fin {
@@ -135,11 +137,11 @@ impl Framing for Frames {
     }
 
     /// A WebSocket that ends without a close leaves no message behind.
-    fn last(&mut self) -> Option<Piece<'_>> {
+    fn final_message(&mut self) -> Option<InboundMessage<'_>> {
         None
     }
 
-    fn pack(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
+    fn encode_outbox(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
         if !self.closed {
             for (_, message) in outbox.messages() {
                 write_header(bytes, Opcode::Text, message.len());
@@ -154,35 +156,35 @@ impl Framing for Frames {
         bytes.append(&mut self.control);
     }
 
-    fn beat(&mut self, stage: Stage) {
+    fn on_heartbeat(&mut self, stage: ConnectionStage) {
         let clock = &mut self.clock;
         clock.beats += 1;
         clock.silent += 1;
         clock.partial = if self.partial.is_some() { clock.partial + 1 } else { 0 };
         let pings = std::mem::take(&mut clock.pings);
-        if clock.silent > SILENCE {
-            self.close(Close::Gone);
+        if clock.silent > SILENCE_HEARTBEATS {
+            self.close_with_code(CloseCode::Gone);
         } else if pings > MAX_PINGS
-            || clock.partial > WHOLE_MESSAGE
-            || (stage == Stage::Strange && clock.beats >= INTRODUCTION)
+            || clock.partial > MESSAGE_HEARTBEATS
+            || (stage == ConnectionStage::Strange && clock.beats >= INITIALIZE_HEARTBEATS)
         {
-            self.close(Close::Policy);
-        } else if clock.beats.is_multiple_of(PING_EVERY) {
+            self.close_with_code(CloseCode::Policy);
+        } else if clock.beats.is_multiple_of(PING_HEARTBEATS) {
             write_header(&mut self.control, Opcode::Ping, 0);
         }
     }
 
-    fn end(&mut self) {
-        self.close(Close::Restart);
+    fn shut_down(&mut self) {
+        self.close_with_code(CloseCode::Restart);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.closed
     }
 }
 
 /// What one frame completed.
-enum Whole {
+enum FrameOutcome {
     /// A message of one frame: its place in the buffer.
     Frame(usize, usize),
     /// A message of several.
@@ -191,9 +193,9 @@ enum Whole {
     Nothing,
 }
 
-impl Frames {
+impl WebSocketFrames {
     /// A text message, on its way out with the next [`pack`](Framing::pack).
-    pub(super) fn say(&mut self, message: &[u8]) {
+    pub(super) fn send_text(&mut self, message: &[u8]) {
         if !self.closed {
             write_header(&mut self.control, Opcode::Text, message.len());
             self.control.extend_from_slice(message);
@@ -201,17 +203,17 @@ impl Frames {
     }
 
     /// Says why, in words too, and hears nothing more.
-    pub(super) fn close_saying(&mut self, why: Close, reason: &str) {
-        let reason = &reason.as_bytes()[..reason.floor_char_boundary(LONGEST_REASON)];
-        self.close_with(&[&(why as u16).to_be_bytes(), reason].concat());
+    pub(super) fn close_with_reason(&mut self, why: CloseCode, reason: &str) {
+        let reason = &reason.as_bytes()[..reason.floor_char_boundary(MAX_CLOSE_REASON)];
+        self.send_close(&[&(why as u16).to_be_bytes(), reason].concat());
     }
 
     /// Says why and hears nothing more.
-    pub(super) fn close(&mut self, why: Close) {
-        self.close_with(&(why as u16).to_be_bytes());
+    pub(super) fn close_with_code(&mut self, why: CloseCode) {
+        self.send_close(&(why as u16).to_be_bytes());
     }
 
-    fn close_with(&mut self, payload: &[u8]) {
+    fn send_close(&mut self, payload: &[u8]) {
         if !std::mem::replace(&mut self.closed, true) {
             write_header(&mut self.control, Opcode::Close, payload.len());
             self.control.extend_from_slice(payload);
@@ -219,15 +221,17 @@ impl Frames {
     }
 
     /// Takes in one frame, if a whole one has arrived.
-    fn frame(&mut self) -> Result<Option<Whole>, Close> {
+    fn read_frame(&mut self) -> Result<Option<FrameOutcome>, CloseCode> {
         let rest = &self.buffer[self.start..];
-        let Some((header, length)) = Header::read(rest).map_err(|Bad| Close::Protocol)? else { return Ok(None) };
+        let Some((header, length)) = FrameHeader::parse(rest).map_err(|InvalidHeader| CloseCode::Protocol)? else {
+            return Ok(None);
+        };
         // Refused by what it announces, so that a large one is never held.
         if self.message.len() + header.payload > MAX_LINE {
-            return Err(Close::TooLarge);
+            return Err(CloseCode::TooLarge);
         }
-        if !self.is_due(&header) {
-            return Err(Close::Protocol);
+        if !self.is_expected_frame(&header) {
+            return Err(CloseCode::Protocol);
         }
         if rest.len() < length + header.payload {
             return Ok(None);
@@ -237,20 +241,20 @@ impl Frames {
         self.start = to;
         unmask(&mut self.buffer[from..to], header.mask);
         match header.opcode {
-            Opcode::Text | Opcode::Binary | Opcode::Continuation => self.data(&header, from, to),
-            Opcode::Ping if to <= self.glanced => Ok(Some(Whole::Nothing)), // it was answered before its turn
+            Opcode::Text | Opcode::Binary | Opcode::Continuation => self.handle_data(&header, from, to),
+            Opcode::Ping if to <= self.glanced => Ok(Some(FrameOutcome::Nothing)), // it was answered before its turn
             Opcode::Ping => {
                 self.clock.pings += 1;
                 self.pong = Some(self.buffer[from..to].to_vec()); // only the latest is answered
-                Ok(Some(Whole::Nothing))
+                Ok(Some(FrameOutcome::Nothing))
             }
-            Opcode::Pong => Ok(Some(Whole::Nothing)),
-            Opcode::Close => self.closing(from, to),
+            Opcode::Pong => Ok(Some(FrameOutcome::Nothing)),
+            Opcode::Close => self.handle_close(from, to),
         }
     }
 
     /// A message in pieces is continued before another begins; only control frames come between.
-    fn is_due(&self, header: &Header) -> bool {
+    fn is_expected_frame(&self, header: &FrameHeader) -> bool {
         match header.opcode {
             Opcode::Continuation => self.partial.is_some(),
             Opcode::Text | Opcode::Binary => self.partial.is_none(),
@@ -258,51 +262,55 @@ impl Frames {
         }
     }
 
-    fn data(&mut self, header: &Header, from: usize, to: usize) -> Result<Option<Whole>, Close> {
+    fn handle_data(&mut self, header: &FrameHeader, from: usize, to: usize) -> Result<Option<FrameOutcome>, CloseCode> {
         let partial = self.partial.take();
         let opcode = partial.as_ref().map_or(header.opcode, |partial| partial.opcode);
         if header.fin && partial.is_none() {
-            return whole(opcode, &self.buffer[from..to], Whole::Frame(from, to)).map(Some);
+            return validate_message(opcode, &self.buffer[from..to], FrameOutcome::Frame(from, to)).map(Some);
         }
         if opcode == Opcode::Text {
             self.message.extend_from_slice(&self.buffer[from..to]);
         }
         if header.fin {
-            return whole(opcode, &self.message, Whole::Message).map(Some);
+            return validate_message(opcode, &self.message, FrameOutcome::Message).map(Some);
         }
         let fragments = partial.map_or(1, |partial| partial.fragments + 1);
         if fragments > MAX_FRAGMENTS {
-            return Err(Close::TooLarge);
+            return Err(CloseCode::TooLarge);
         }
-        self.partial = Some(Partial { opcode, fragments });
-        Ok(Some(Whole::Nothing))
+        self.partial = Some(PartialMessage { opcode, fragments });
+        Ok(Some(FrameOutcome::Nothing))
     }
 
     /// The other side says goodbye: so do we, with its own code.
-    fn closing(&mut self, from: usize, to: usize) -> Result<Option<Whole>, Close> {
+    fn handle_close(&mut self, from: usize, to: usize) -> Result<Option<FrameOutcome>, CloseCode> {
         let payload = self.buffer[from..to].to_vec();
         let fits = match payload.split_first_chunk::<2>() {
-            Some((code, reason)) => is_code(u16::from_be_bytes(*code)) && std::str::from_utf8(reason).is_ok(),
+            Some((code, reason)) => {
+                is_valid_close_code(u16::from_be_bytes(*code)) && std::str::from_utf8(reason).is_ok()
+            }
             None => payload.is_empty(),
         };
         if !fits {
-            return Err(Close::Protocol);
+            return Err(CloseCode::Protocol);
         }
-        self.close_with(&payload[..payload.len().min(2)]);
-        Ok(Some(Whole::Nothing))
+        self.send_close(&payload[..payload.len().min(2)]);
+        Ok(Some(FrameOutcome::Nothing))
     }
 }
 
 /// Text must be UTF-8; binary messages mean nothing here.
-fn whole(opcode: Opcode, message: &[u8], whole: Whole) -> Result<Whole, Close> {
+fn validate_message(opcode: Opcode, message: &[u8], whole: FrameOutcome) -> Result<FrameOutcome, CloseCode> {
     match opcode {
         Opcode::Text if std::str::from_utf8(message).is_ok() => Ok(whole),
-        Opcode::Text => Err(Close::NotUtf8),
-        Opcode::Binary | Opcode::Continuation | Opcode::Close | Opcode::Ping | Opcode::Pong => Ok(Whole::Nothing),
+        Opcode::Text => Err(CloseCode::NotUtf8),
+        Opcode::Binary | Opcode::Continuation | Opcode::Close | Opcode::Ping | Opcode::Pong => {
+            Ok(FrameOutcome::Nothing)
+        }
     }
 }
 
 /// Codes that may travel in a close frame.
-fn is_code(code: u16) -> bool {
+fn is_valid_close_code(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }

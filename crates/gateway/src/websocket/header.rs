@@ -13,7 +13,7 @@ pub(super) enum Opcode {
 
 /// A client's frame, before its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     pub(super) fin: bool,
     pub(super) opcode: Opcode,
     pub(super) mask: [u8; 4],
@@ -23,19 +23,19 @@ pub(super) struct Header {
 
 /// No client may send this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bad;
+pub(super) struct InvalidHeader;
 
-impl Header {
+impl FrameHeader {
     /// Reads a header and its length; `None` if more bytes are needed.
-    pub(super) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, Bad> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, InvalidHeader> {
         let Some(([first, second], rest)) = bytes.split_first_chunk::<2>() else { return Ok(None) };
-        let opcode = Opcode::of(first & 0x0f).ok_or(Bad)?;
+        let opcode = Opcode::from_bits(first & 0x0f).ok_or(InvalidHeader)?;
         let fin = first & 0x80 != 0;
         let (reserved, masked, short) = (first & 0x70, second & 0x80 != 0, second & 0x7f);
         if reserved != 0 || !masked || (opcode.is_control() && (short > 125 || !fin)) {
-            return Err(Bad);
+            return Err(InvalidHeader);
         }
-        let Some((payload, width)) = extended(short, rest)? else { return Ok(None) };
+        let Some((payload, width)) = payload_length(short, rest)? else { return Ok(None) };
         let Some(mask) = rest.get(width..).and_then(|rest| rest.first_chunk::<4>()) else { return Ok(None) };
         Ok(Some((Self { fin, opcode, mask: *mask, payload }, 2 + width + 4)))
     }
@@ -69,7 +69,7 @@ pub(super) fn unmask(payload: &mut [u8], mask: [u8; 4]) {
 }
 
 impl Opcode {
-    fn of(bits: u8) -> Option<Self> {
+    fn from_bits(bits: u8) -> Option<Self> {
         [Self::Continuation, Self::Text, Self::Binary, Self::Close, Self::Ping, Self::Pong]
             .into_iter()
             .find(|opcode| *opcode as u8 == bits)
@@ -81,16 +81,16 @@ impl Opcode {
 }
 
 /// The length of the payload and of the field that says it. The shortest field must be used.
-fn extended(short: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, Bad> {
+fn payload_length(short: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, InvalidHeader> {
     match short {
         126 => match rest.first_chunk().map(|length| usize::from(u16::from_be_bytes(*length))) {
-            Some(..=125) => Err(Bad),
+            Some(..=125) => Err(InvalidHeader),
             length => Ok(length.map(|length| (length, 2))),
         },
         127 => match rest.first_chunk().map(|length| u64::from_be_bytes(*length)) {
             Some(length @ (..=0xffff | 0x8000_0000_0000_0000..)) => {
                 tracing::trace!(length, "length of a frame in the wrong form");
-                Err(Bad)
+                Err(InvalidHeader)
             }
             length => Ok(length.map(|length| (usize::try_from(length).unwrap_or(usize::MAX), 8))),
         },

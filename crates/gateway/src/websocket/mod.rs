@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 
-pub(crate) use frames::{Close, Frames};
-pub(crate) use socket::{Socket, Step};
+pub(crate) use frames::{CloseCode, WebSocketFrames};
+pub(crate) use socket::{SocketEvent, WebSocket};
 
 /// What RFC 6455 has both sides add to the key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

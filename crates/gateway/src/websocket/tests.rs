@@ -4,9 +4,9 @@
 use gander_wire::jsonrpc::Outbox;
 use proptest::prelude::*;
 
-use super::header::{Header, Opcode, unmask, write_header};
-use super::{Frames, accept_key};
-use crate::message_framing::{Framing, Piece, Stage};
+use super::header::{FrameHeader, Opcode, unmask, write_header};
+use super::{WebSocketFrames, accept_key};
+use crate::message_framing::{ConnectionStage, Framing, InboundMessage};
 
 const FIN: u8 = 0x80;
 
@@ -26,18 +26,18 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 
 /// What came in and what is said in reply, if the bytes arrive in pieces of this size.
 fn play(bytes: &[u8], size: usize) -> (Vec<String>, Vec<u8>) {
-    let mut frames = Frames::default();
+    let mut frames = WebSocketFrames::default();
     let (mut heard, mut said) = (Vec::new(), Vec::new());
     for piece in bytes.chunks(size) {
-        frames.push(piece);
-        while let Some(piece) = frames.next() {
+        frames.push_bytes(piece);
+        while let Some(piece) = frames.next_message() {
             match piece {
-                Piece::Message(message) => heard.push(String::from_utf8(message.to_vec()).unwrap()),
-                Piece::TooLong => heard.push("too long".to_owned()),
+                InboundMessage::Message(message) => heard.push(String::from_utf8(message.to_vec()).unwrap()),
+                InboundMessage::TooLong => heard.push("too long".to_owned()),
             }
         }
     }
-    frames.pack(&mut Outbox::default(), &mut said);
+    frames.encode_outbox(&mut Outbox::default(), &mut said);
     (heard, said)
 }
 
@@ -113,44 +113,44 @@ fn a_goodbye_is_answered_with_its_own_code() {
 
 #[test]
 fn time_limits_close_and_a_live_client_is_pinged() {
-    let said = |beats: usize, stage, mut before: Box<dyn FnMut(&mut Frames)>| {
-        let (mut frames, mut said) = (Frames::default(), Vec::new());
+    let said = |beats: usize, stage, mut before: Box<dyn FnMut(&mut WebSocketFrames)>| {
+        let (mut frames, mut said) = (WebSocketFrames::default(), Vec::new());
         for _ in 0..beats {
             before(&mut frames);
-            while frames.next().is_some() {}
-            frames.beat(stage);
-            frames.pack(&mut Outbox::default(), &mut said);
+            while frames.next_message().is_some() {}
+            frames.on_heartbeat(stage);
+            frames.encode_outbox(&mut Outbox::default(), &mut said);
         }
         said
     };
     let ping = [FIN | 9, 0];
-    let pong = || Box::new(|frames: &mut Frames| frames.push(&frame(FIN | 10, b"")));
-    assert_eq!(said(4, Stage::Known, pong()), [ping, ping].concat());
-    assert_eq!(said(3, Stage::Strange, pong()), [&ping[..], &close(1008)].concat());
-    assert_eq!(said(9, Stage::Known, Box::new(|_| {})), [&ping.repeat(3)[..], &close(1001)].concat());
+    let pong = || Box::new(|frames: &mut WebSocketFrames| frames.push_bytes(&frame(FIN | 10, b"")));
+    assert_eq!(said(4, ConnectionStage::Known, pong()), [ping, ping].concat());
+    assert_eq!(said(3, ConnectionStage::Strange, pong()), [&ping[..], &close(1008)].concat());
+    assert_eq!(said(9, ConnectionStage::Known, Box::new(|_| {})), [&ping.repeat(3)[..], &close(1001)].concat());
     let mut begun = false;
-    let half = Box::new(move |frames: &mut Frames| match std::mem::replace(&mut begun, true) {
-        false => frames.push(&frame(1, b"half")),
-        true => frames.push(&frame(FIN | 10, b"")),
+    let half = Box::new(move |frames: &mut WebSocketFrames| match std::mem::replace(&mut begun, true) {
+        false => frames.push_bytes(&frame(1, b"half")),
+        true => frames.push_bytes(&frame(FIN | 10, b"")),
     });
-    assert_eq!(said(9, Stage::Known, half), [&ping.repeat(3)[..], &close(1008)].concat());
-    let flood = Box::new(|frames: &mut Frames| frames.push(&frame(FIN | 9, b"").repeat(1_001)));
-    assert_eq!(said(1, Stage::Known, flood), [&[FIN | 10, 0][..], &close(1008)].concat());
+    assert_eq!(said(9, ConnectionStage::Known, half), [&ping.repeat(3)[..], &close(1008)].concat());
+    let flood = Box::new(|frames: &mut WebSocketFrames| frames.push_bytes(&frame(FIN | 9, b"").repeat(1_001)));
+    assert_eq!(said(1, ConnectionStage::Known, flood), [&[FIN | 10, 0][..], &close(1008)].concat());
 }
 
 proptest! {
     #[test]
     fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..400), size in 1..50_usize) {
-        let (mut frames, mut whole) = (Frames::default(), Frames::default());
+        let (mut frames, mut whole) = (WebSocketFrames::default(), WebSocketFrames::default());
         for piece in bytes.chunks(size) {
-            frames.push(piece);
-            while frames.next().is_some() {}
+            frames.push_bytes(piece);
+            while frames.next_message().is_some() {}
         }
-        whole.push(&bytes);
-        while whole.next().is_some() {}
-        let said = |frames: &mut Frames| {
+        whole.push_bytes(&bytes);
+        while whole.next_message().is_some() {}
+        let said = |frames: &mut WebSocketFrames| {
             let mut bytes = Vec::new();
-            frames.pack(&mut Outbox::default(), &mut bytes);
+            frames.encode_outbox(&mut Outbox::default(), &mut bytes);
             bytes
         };
         prop_assert_eq!(said(&mut frames), said(&mut whole));
@@ -162,32 +162,32 @@ proptest! {
         write_header(&mut bytes, Opcode::Text, payload);
         bytes[1] |= 0x80;
         bytes.extend_from_slice(&[1, 2, 3, 4]);
-        let header = Header { fin: true, opcode: Opcode::Text, mask: [1, 2, 3, 4], payload };
-        prop_assert_eq!(Header::read(&bytes), Ok(Some((header, bytes.len()))));
-        prop_assert_eq!(Header::read(&bytes[..bytes.len() - 1]), Ok(None));
+        let header = FrameHeader { fin: true, opcode: Opcode::Text, mask: [1, 2, 3, 4], payload };
+        prop_assert_eq!(FrameHeader::parse(&bytes), Ok(Some((header, bytes.len()))));
+        prop_assert_eq!(FrameHeader::parse(&bytes[..bytes.len() - 1]), Ok(None));
     }
 }
 
 #[test]
 fn a_ping_is_answered_before_the_messages_that_nobody_takes_yet_and_only_once() {
     let bytes = [frame(FIN | 1, b"one"), frame(FIN | 9, b"there?"), frame(FIN | 1, b"two")].concat();
-    let mut frames = Frames::default();
+    let mut frames = WebSocketFrames::default();
     let (mut said, mut outbox) = (Vec::new(), Outbox::default());
     for piece in bytes.chunks(5) {
-        frames.push(piece);
-        frames.glance();
+        frames.push_bytes(piece);
+        frames.answer_control_frames();
     }
-    frames.pack(&mut outbox, &mut said);
+    frames.encode_outbox(&mut outbox, &mut said);
     assert_eq!(said, [&[FIN | 10, 6][..], b"there?"].concat());
     let mut heard = Vec::new();
-    while let Some(Piece::Message(message)) = frames.next() {
+    while let Some(InboundMessage::Message(message)) = frames.next_message() {
         heard.push(message.to_vec());
     }
     assert_eq!(heard, [b"one".to_vec(), b"two".to_vec()]);
-    frames.pack(&mut outbox, &mut said);
+    frames.encode_outbox(&mut outbox, &mut said);
     assert_eq!(said.len(), 8, "it was answered already");
-    frames.push(&frame(FIN | 9, b"again?"));
-    assert!(frames.next().is_none());
-    frames.pack(&mut outbox, &mut said);
+    frames.push_bytes(&frame(FIN | 9, b"again?"));
+    assert!(frames.next_message().is_none());
+    frames.encode_outbox(&mut outbox, &mut said);
     assert!(said.ends_with(b"again?"));
 }

@@ -7,7 +7,7 @@ use gander::app::App;
 use gander_client::Pin;
 use gander_domain::caller::Caller;
 use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
-use gander_gateway::http::{SelfSigned, serve_with};
+use gander_gateway::http::{SelfSigned, serve_with_tls};
 use gander_gateway::server::router;
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::token::{self, Tokens};
@@ -55,11 +55,11 @@ async fn other_over(line: Line) -> Other {
     let gateway = app.gateway(&config, Tokens::open(&config.paths).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let tls = (line == Line::SelfSigned).then(|| SelfSigned::open(&config.paths).unwrap());
+    let tls = (line == Line::SelfSigned).then(|| SelfSigned::load_or_create(&config.paths).unwrap());
     let pin = tls.as_ref().map(|tls| tls.fingerprint.parse().unwrap());
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let (stop, routes) = (CancellationToken::new(), router(&gateway));
-    tokio::spawn(serve_with(listener, tls.map(|tls| tls.acceptor), gateway.http.clone(), routes, stop.clone()));
+    tokio::spawn(serve_with_tls(listener, tls.map(|tls| tls.acceptor), gateway.http.clone(), routes, stop.clone()));
     Other { url, token, work: work.to_str().unwrap().to_owned(), pin, _stop: stop.drop_guard(), _root: root }
 }
 

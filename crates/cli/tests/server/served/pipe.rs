@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gander::app::App;
 use gander_domain::Principal;
 use gander_domain::caller::Caller;
-use gander_gateway::Peer;
+use gander_gateway::ClientPeer;
 use gander_testkit::harness::Client;
 use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
 
@@ -13,7 +13,7 @@ use tokio::io::{DuplexStream, ReadHalf, WriteHalf, duplex, split};
 pub fn open(app: &Arc<App>, principal: Principal) -> (ReadHalf<DuplexStream>, WriteHalf<DuplexStream>) {
     let (ours, theirs) = duplex(64 * 1024);
     let (reader, writer) = split(theirs);
-    let peer = Peer::new(Caller::local(principal));
+    let peer = ClientPeer::new(Caller::local(principal));
     let app = Arc::clone(app);
     tokio::spawn(async move { app.serve_acp(reader, writer, peer).await });
     split(ours)

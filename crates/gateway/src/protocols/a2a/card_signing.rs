@@ -15,12 +15,12 @@ use sha2::{Digest as _, Sha256};
 use crate::settings::A2aSection;
 
 /// The lines around a key in a PEM file.
-const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
-const END: &str = "-----END PRIVATE KEY-----";
+const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+const PEM_END: &str = "-----END PRIVATE KEY-----";
 
 /// The first byte of a public key that is written whole, and the length of each of its numbers.
-const UNCOMPRESSED: u8 = 4;
-const COORDINATE: usize = 32;
+const UNCOMPRESSED_POINT: u8 = 4;
+const COORDINATE_LEN: usize = 32;
 
 /// Why there is no key to sign with.
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +39,14 @@ pub enum SignError {
 }
 
 /// Signs agent cards.
-pub struct Signer {
+pub struct CardSigner {
     pair: EcdsaKeyPair,
     random: SystemRandom,
     id: String,
     public: Value,
 }
 
-impl Signer {
+impl CardSigner {
     /// With the key that the settings name, else the one in the data directory, which is made at first use.
     pub fn load(settings: &A2aSection, data: &Path) -> Result<Option<Self>, SignError> {
         if !settings.sign {
@@ -55,38 +55,40 @@ impl Signer {
         let own = data.join("a2a-key.pem");
         let path = settings.signing_key.as_ref().map_or(own.clone(), PathBuf::from);
         if path == own && !own.exists() {
-            make(&own)?;
+            create_key(&own)?;
         }
-        Self::read(&path).map(Some)
+        Self::read_key(&path).map(Some)
     }
 
-    fn read(path: &Path) -> Result<Self, SignError> {
+    fn read_key(path: &Path) -> Result<Self, SignError> {
         let no_key = || SignError::NoKey(path.to_owned());
-        let text = std::fs::read_to_string(path).map_err(|reason| unusable(path, reason))?;
-        let (_, rest) = text.split_once(BEGIN).ok_or_else(no_key)?;
-        let (body, _) = rest.split_once(END).ok_or_else(no_key)?;
+        let text = std::fs::read_to_string(path).map_err(|reason| unusable_key(path, reason))?;
+        let (_, rest) = text.split_once(PEM_BEGIN).ok_or_else(no_key)?;
+        let (body, _) = rest.split_once(PEM_END).ok_or_else(no_key)?;
         let key = STANDARD.decode(body.split_whitespace().collect::<String>()).map_err(|_| no_key())?;
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key, &random).map_err(|_| no_key())?;
-        let Some((&UNCOMPRESSED, numbers)) = pair.public_key().as_ref().split_first() else { return Err(no_key()) };
-        let (x, y) = numbers.split_at_checked(COORDINATE).ok_or_else(no_key)?;
+        let Some((&UNCOMPRESSED_POINT, numbers)) = pair.public_key().as_ref().split_first() else {
+            return Err(no_key());
+        };
+        let (x, y) = numbers.split_at_checked(COORDINATE_LEN).ok_or_else(no_key)?;
         // In this order its text is what names a key (RFC 7638).
-        let public = json!({ "crv": "P-256", "kty": "EC", "x": encoded(x), "y": encoded(y) });
-        let id = encoded(&Sha256::digest(public.to_string()));
+        let public = json!({ "crv": "P-256", "kty": "EC", "x": base64url(x), "y": base64url(y) });
+        let id = base64url(&Sha256::digest(public.to_string()));
         Ok(Self { pair, random, id, public })
     }
 
     /// The signature of a card, for whoever looks for its key at `keys`. None if the system has no chance left to give.
-    pub fn sign(&self, card: &Value, keys: &str) -> Option<Value> {
+    pub fn sign_card(&self, card: &Value, keys: &str) -> Option<Value> {
         let head = json!({ "alg": "ES256", "kid": self.id, "typ": "JOSE", "jku": keys }).to_string();
-        let protected = encoded(head.as_bytes());
-        let signed = format!("{protected}.{}", encoded(canonical(card).as_bytes()));
+        let protected = base64url(head.as_bytes());
+        let signed = format!("{protected}.{}", base64url(canonical(card).as_bytes()));
         let signature = self.pair.sign(&self.random, signed.as_bytes()).ok()?;
-        Some(json!({ "protected": protected, "signature": encoded(signature.as_ref()) }))
+        Some(json!({ "protected": protected, "signature": base64url(signature.as_ref()) }))
     }
 
     /// The set of keys that signatures can be checked with (RFC 7517).
-    pub fn keys(&self) -> Value {
+    pub fn jwks(&self) -> Value {
         let mut key = self.public.clone();
         key["kid"] = json!(self.id);
         key["alg"] = json!("ES256");
@@ -95,23 +97,23 @@ impl Signer {
     }
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for CardSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signer").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-fn make(path: &Path) -> Result<(), SignError> {
+fn create_key(path: &Path) -> Result<(), SignError> {
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
-        .map_err(|_| unusable(path, std::io::Error::other("the system gives no random numbers")))?;
-    let text = format!("{BEGIN}\n{}\n{END}\n", STANDARD.encode(key.as_ref()));
-    write_private(path, text.as_bytes()).map_err(|reason| unusable(path, reason))
+        .map_err(|_| unusable_key(path, std::io::Error::other("the system gives no random numbers")))?;
+    let text = format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", STANDARD.encode(key.as_ref()));
+    write_private(path, text.as_bytes()).map_err(|reason| unusable_key(path, reason))
 }
 
-fn unusable(path: &Path, reason: std::io::Error) -> SignError {
+fn unusable_key(path: &Path, reason: std::io::Error) -> SignError {
     SignError::Unusable { path: path.to_owned(), reason }
 }
 
-fn encoded(bytes: &[u8]) -> String {
+fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -10,17 +10,17 @@ use gander_store::clock::SystemIds;
 use gander_wire::a2a::{Error, Kind, Message, content, question};
 use serde_json::Value;
 
-use super::{A2a, Caller, Thread, stored};
+use super::{A2a, A2aCaller, TaskRef, store_error};
 
 /// Why a message that fits an answered question is refused.
-pub(super) const ANSWERED: &str = "the question was answered already; to prompt the running task set \
+pub(super) const ALREADY_ANSWERED: &str = "the question was answered already; to prompt the running task set \
      \"prompt\": true under the extension's key in the message's metadata, task";
 
 /// How long entries that the session has made may take until they are in the log.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A message on its way to a task.
-pub(super) struct Sent<'a> {
+pub(super) struct SentMessage<'a> {
     pub(super) message: &'a Message,
     pub(super) parts: Vec<Part>,
     pub(super) ack: Ack,
@@ -28,8 +28,8 @@ pub(super) struct Sent<'a> {
 }
 
 /// What a task's log says about a message.
-pub(super) struct Past {
-    pub(super) said: WasSaid,
+pub(super) struct PriorMessages {
+    pub(super) said: MessageSeen,
     /// Questions that held the task up and were answered, oldest first.
     answered: Vec<Question>,
     open: Vec<Question>,
@@ -37,48 +37,48 @@ pub(super) struct Past {
 
 /// Whether a message with this id is in the log already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WasSaid {
+pub(super) enum MessageSeen {
     Not,
     Same,
     Otherwise,
 }
 
-impl<'a> Sent<'a> {
+impl<'a> SentMessage<'a> {
     pub(super) fn new(message: &'a Message, parts: Vec<Part>, ack: Ack) -> Self {
         let hash = RequestHash::of(&(&parts, &message.metadata));
         Self { message, parts, ack, hash }
     }
 
     /// What is kept of it in the log beside its content.
-    pub(super) fn kept(&self) -> Value {
+    pub(super) fn log_meta(&self) -> Value {
         self.hash.note(Some(content::kept(self.message)))
     }
 
     /// A prompt to the running task.
-    pub(super) fn steers(&self, caller: &Caller) -> Command {
-        let (run, parts, meta) = (RunId::make(&mut SystemIds), self.parts.clone(), Some(self.kept()));
+    pub(super) fn steer_command(&self, caller: &A2aCaller) -> Command {
+        let (run, parts, meta) = (RunId::make(&mut SystemIds), self.parts.clone(), Some(self.log_meta()));
         Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Steer, meta }
     }
 
     /// An answer to what the task asks.
-    pub(super) fn answers(&self, caller: &Caller, question: &Question) -> Result<Command, Error> {
+    pub(super) fn answer_command(&self, caller: &A2aCaller, question: &Question) -> Result<Command, Error> {
         let reply = question::reply(question, self.message)?;
-        let meta = Some(Box::new(self.kept()));
+        let meta = Some(Box::new(self.log_meta()));
         Ok(Command::Answer { question: question.id, reply, origin: caller.origin(), meta })
     }
 
     /// Its id stands for another message.
-    pub(super) fn reused(&self) -> Error {
+    pub(super) fn id_reused_error(&self) -> Error {
         let id = &self.message.message_id;
         Error::field("message.messageId", format!("was used for another message, choose a new one: {id}"))
     }
 }
 
-impl Past {
-    fn take(&mut self, entry: &Entry, sent: &Sent<'_>) {
+impl PriorMessages {
+    fn scan_entry(&mut self, entry: &Entry, sent: &SentMessage<'_>) {
         let meta = entry.meta.as_deref();
         if meta.and_then(content::kept_id) == Some(sent.message.message_id.as_str()) {
-            self.said = if sent.hash.fits(meta) { WasSaid::Same } else { WasSaid::Otherwise };
+            self.said = if sent.hash.fits(meta) { MessageSeen::Same } else { MessageSeen::Otherwise };
         }
         if let Event::QuestionAsked { question } = &entry.event {
             self.open.push(question.clone());
@@ -95,7 +95,7 @@ impl Past {
     ///
     /// Whoever answers has seen the question and not what happened since: taking the words for a prompt would hand a
     /// "no" to an agent that goes on with somebody else's "yes".
-    pub(super) fn answers(&self, message: &Message) -> bool {
+    pub(super) fn repeats_answer(&self, message: &Message) -> bool {
         if let Some(named) = question::named(message) {
             return self.answered.iter().any(|question| question.id.to_string() == named);
         }
@@ -107,20 +107,25 @@ impl Past {
 impl A2a {
     /// What the task's log up to this place says about a message. A place that the session has reached and the store has
     /// not is waited for: an answer just given would be missed otherwise.
-    pub(super) async fn past(&self, thread: &Thread, sent: &Sent<'_>, head: Seq) -> Result<Past, Error> {
-        let mut past = Past { said: WasSaid::Not, answered: Vec::new(), open: Vec::new() };
-        let mut follower = self.desk.hub.follow(thread.session, thread.after, Form::Joined);
+    pub(super) async fn scan_prior_messages(
+        &self,
+        thread: &TaskRef,
+        sent: &SentMessage<'_>,
+        head: Seq,
+    ) -> Result<PriorMessages, Error> {
+        let mut past = PriorMessages { said: MessageSeen::Not, answered: Vec::new(), open: Vec::new() };
+        let mut follower = self.services.hub.follow(thread.session, thread.after, Form::Joined);
         let mut at = thread.after;
         while at < head {
             let late = |_| Error::new(Kind::Unavailable, "the store is slow, try again");
             let batch = tokio::time::timeout(COMMIT_TIMEOUT, follower.next()).await.map_err(late)?;
-            let Some(batch) = batch.map_err(stored)? else { break };
+            let Some(batch) = batch.map_err(store_error)? else { break };
             let from = at;
             // A batch may begin with entries that were given before.
             for entry in batch.iter().skip_while(|entry| entry.seq <= from) {
                 at = entry.seq;
                 if entry.run == Some(thread.run) {
-                    past.take(entry, sent);
+                    past.scan_entry(entry, sent);
                 }
             }
         }

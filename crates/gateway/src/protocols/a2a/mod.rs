@@ -18,10 +18,10 @@ use gander_wire::a2a::{
     DOOR, Detail, Dialect, Error, Kind, Opening, PushConfig, Request, Subject, Task, TaskPage, Update,
 };
 
-pub use card_signing::{SignError, Signer};
-pub use push::Push;
+pub use card_signing::{CardSigner, SignError};
+pub use push::PushNotifications;
 pub use state::A2aState;
-pub use stream::{Ends, Stream, TaskReading};
+pub use stream::{StopWhen, TaskProjection, TaskStream};
 
 use crate::settings::A2aSection;
 use gander_runtime::hub::{Follower, HubError};
@@ -30,14 +30,14 @@ use gander_store::StoreError;
 
 /// The A2A door.
 pub struct A2a {
-    desk: Arc<Services>,
-    push: Push,
+    services: Arc<Services>,
+    push: PushNotifications,
     first: Option<String>,
 }
 
 /// Who asks, of which agent, and in which words.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct A2aCaller {
     /// Who.
     pub identity: gander_domain::caller::Caller,
     /// Of which agent.
@@ -51,7 +51,7 @@ pub struct Caller {
 }
 
 /// What came of a request.
-pub enum Answer {
+pub enum A2aAnswer {
     /// Something was said: this is the task, or the agent's mere message.
     Sent(Update<'static>),
     /// A task.
@@ -67,11 +67,11 @@ pub enum Answer {
     /// The card is the binding's to make: only it knows under which name it was called.
     Card,
     /// Everything from here on.
-    Stream(Box<Stream>),
+    Stream(Box<TaskStream>),
 }
 
 /// A run in its session.
-pub(super) struct Thread {
+pub(super) struct TaskRef {
     session: SessionId,
     context: String,
     run: RunId,
@@ -85,62 +85,64 @@ pub(super) struct Thread {
 
 impl A2a {
     /// The door to these sessions.
-    pub fn new(desk: Arc<Services>, push: Push, settings: &A2aSection) -> Self {
+    pub fn new(services: Arc<Services>, push: PushNotifications, settings: &A2aSection) -> Self {
         let first = settings.agent.clone();
-        Self { desk, push, first }
+        Self { services, push, first }
     }
 
     /// The agent of this name; no name is the first one.
-    pub fn agent(&self, name: &str) -> Option<Arc<AgentManifest>> {
+    pub fn find_agent(&self, name: &str) -> Option<Arc<AgentManifest>> {
         if !name.is_empty() {
-            return self.desk.agents.manifest(name);
+            return self.services.agents.manifest(name);
         }
-        let first = self.first.as_deref().and_then(|first| self.desk.agents.manifest(first));
-        first.or_else(|| Some(self.desk.agents.default_manifest()))
+        let first = self.first.as_deref().and_then(|first| self.services.agents.manifest(first));
+        first.or_else(|| Some(self.services.agents.default_manifest()))
     }
 
     /// All agents, the first one first.
-    pub fn agents(&self) -> Vec<Arc<AgentManifest>> {
-        self.desk.agents.manifests()
+    pub fn list_agents(&self) -> Vec<Arc<AgentManifest>> {
+        self.services.agents.manifests()
     }
 
     /// Which life of the log this is.
     pub fn incarnation(&self) -> u32 {
-        self.desk.hub.store().incarnation()
+        self.services.hub.store().incarnation()
     }
 
     /// Carries out a request.
-    pub async fn call(&self, caller: &Caller, request: Request) -> Result<Answer, Error> {
-        permitted(caller, &request)?;
+    pub async fn handle_request(&self, caller: &A2aCaller, request: Request) -> Result<A2aAnswer, Error> {
+        check_scope(caller, &request)?;
         match request {
-            Request::Send(send) => self.send(caller, *send).await.map(Answer::Sent),
-            Request::Stream(send) => self.stream(caller, *send).await.map(Box::new).map(Answer::Stream),
-            Request::Get { id, history } => {
-                let task = self.task(caller, &id).await?;
-                Ok(Answer::Task(Box::new(task.with_history(history))))
+            Request::Send(send) => self.send_message(caller, *send).await.map(A2aAnswer::Sent),
+            Request::Stream(send) => {
+                self.send_streaming_message(caller, *send).await.map(Box::new).map(A2aAnswer::Stream)
             }
-            Request::List(list) => self.list(caller, *list).await.map(Answer::Page),
-            Request::Cancel { id } => self.cancel(caller, &id).await.map(Box::new).map(Answer::Task),
-            Request::Subscribe { id } => self.subscribe(caller, &id).await.map(Box::new).map(Answer::Stream),
+            Request::Get { id, history } => {
+                let task = self.load_task(caller, &id).await?;
+                Ok(A2aAnswer::Task(Box::new(task.with_history(history))))
+            }
+            Request::List(list) => self.list_tasks(caller, *list).await.map(A2aAnswer::Page),
+            Request::Cancel { id } => self.cancel_task(caller, &id).await.map(Box::new).map(A2aAnswer::Task),
+            Request::Subscribe { id } => self.subscribe_task(caller, &id).await.map(Box::new).map(A2aAnswer::Stream),
             Request::SetPush(config) => {
-                let (thread, _) = self.thread(caller, &config.task_id.clone()).await?;
-                let head = self.desk.hub.store().head(thread.session).await.map_err(stored)?;
-                self.push.set(caller, &thread, config, head).await.map(Answer::Push)
+                let (thread, _) = self.find_task(caller, &config.task_id.clone()).await?;
+                let head = self.services.hub.store().head(thread.session).await.map_err(store_error)?;
+                self.push.set_config(caller, &thread, config, head).await.map(A2aAnswer::Push)
             }
             Request::GetPush { task, id } => {
-                let (thread, _) = self.thread(caller, &task).await?;
-                self.push.get(thread.run, id.as_deref()).map(Answer::Push)
+                let (thread, _) = self.find_task(caller, &task).await?;
+                self.push.get_config(thread.run, id.as_deref()).map(A2aAnswer::Push)
             }
             Request::ListPush { task } => {
-                let (thread, _) = self.thread(caller, &task).await?;
-                Ok(Answer::Pushes(self.push.list(thread.run)))
+                let (thread, _) = self.find_task(caller, &task).await?;
+                Ok(A2aAnswer::Pushes(self.push.list_configs(thread.run)))
             }
             Request::DeletePush { task, id } => {
-                let (thread, _) = self.thread(caller, &task).await?;
-                self.push.delete(thread.run, &id).await?;
-                Ok(Answer::Deleted)
+                let (thread, _) = self.find_task(caller, &task).await?;
+                self.push.delete_config(thread.run, &id).await?;
+                Ok(A2aAnswer::Deleted)
             }
-            Request::ExtendedCard => Ok(Answer::Card),
+            Request::ExtendedCard => Ok(A2aAnswer::Card),
         }
     }
 }
@@ -151,34 +153,34 @@ impl fmt::Debug for A2a {
     }
 }
 
-impl Thread {
-    fn subject(&self, caller: &Caller) -> Subject {
-        Subject { task: self.run, context: self.context.clone(), shelf: Some(caller.shelf(self.session)) }
+impl TaskRef {
+    fn subject(&self, caller: &A2aCaller) -> Subject {
+        Subject { task: self.run, context: self.context.clone(), shelf: Some(caller.artifacts_url(self.session)) }
     }
 }
 
-impl Caller {
+impl A2aCaller {
     fn origin(&self) -> RunOrigin {
         RunOrigin { by: self.identity.principal.clone(), door: DOOR.to_owned() }
     }
 
     /// Where the caller reads what a session keeps. No agent's name begins with a dot.
-    fn shelf(&self, session: SessionId) -> String {
+    fn artifacts_url(&self, session: SessionId) -> String {
         format!("{}/a2a/.artifacts/{session}", self.base)
     }
 
     /// An agent that may answer with a mere message shows no task before it is known that it does not.
-    fn opening(&self) -> Opening {
-        let mere = self.agent.capabilities.iter().any(|capability| capability.name == MERE_MESSAGES);
+    fn task_opening(&self) -> Opening {
+        let mere = self.agent.capabilities.iter().any(|capability| capability.name == MESSAGE_ONLY_CAPABILITY);
         if mere { Opening::WhenKnown } else { Opening::AtOnce }
     }
 }
 
 /// The capability of an agent that may answer with a message and no task.
-pub const MERE_MESSAGES: &str = "a2a-messages";
+pub const MESSAGE_ONLY_CAPABILITY: &str = "a2a-messages";
 
 /// Whatever changes something needs more than a token that reads. Push configurations hold credentials.
-fn permitted(caller: &Caller, request: &Request) -> Result<(), Error> {
+fn check_scope(caller: &A2aCaller, request: &Request) -> Result<(), Error> {
     match request {
         Request::Get { .. } | Request::List(_) | Request::Subscribe { .. } | Request::ExtendedCard => Ok(()),
         Request::Send(_)
@@ -187,12 +189,12 @@ fn permitted(caller: &Caller, request: &Request) -> Result<(), Error> {
         | Request::SetPush(_)
         | Request::GetPush { .. }
         | Request::ListPush { .. }
-        | Request::DeletePush { .. } => caller.identity.may_prompt().map_err(|denied| refused(denied.into())),
+        | Request::DeletePush { .. } => caller.identity.may_prompt().map_err(|denied| hub_error(denied.into())),
     }
 }
 
 /// What the hub refuses, in the words of this protocol.
-fn refused(error: HubError) -> Error {
+fn hub_error(error: HubError) -> Error {
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => Error::new(Kind::TooMany, error.to_string()),
         HubError::Refused(CommandError::EmptyPrompt) => Error::field("message.parts", "must say something"),
@@ -200,13 +202,13 @@ fn refused(error: HubError) -> Error {
         HubError::Refused(_) => Error::new(Kind::UnsupportedOperation, error.to_string()),
         HubError::Denied(denied) => Error::new(Kind::Forbidden, denied.to_string()),
         HubError::Draining => Error::new(Kind::Unavailable, error.to_string()),
-        HubError::Store(error) => stored(error),
+        HubError::Store(error) => store_error(error),
         HubError::Gone(_) => Error::new(Kind::Internal, error.to_string()),
     }
 }
 
 /// What the store refuses. What went wrong inside is told to the log alone.
-fn stored(error: StoreError) -> Error {
+fn store_error(error: StoreError) -> Error {
     match error {
         StoreError::NotFound(id) | StoreError::Deleted(id) => {
             Error::new(Kind::TaskNotFound, format!("context not found: {id}"))

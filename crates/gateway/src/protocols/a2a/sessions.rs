@@ -5,78 +5,82 @@ use gander_runtime::hub::{Ack, HubError};
 use gander_store::{Alias, RunState, StoreError};
 use gander_wire::a2a::{DOOR, Error, Kind, Task};
 
-use super::{A2a, Caller, Ends, Thread, refused, stored};
+use super::{A2a, A2aCaller, StopWhen, TaskRef, hub_error, store_error};
 
 impl A2a {
     /// The run behind a task's id, and how far it is.
-    pub(super) async fn thread(&self, caller: &Caller, id: &str) -> Result<(Thread, RunState), Error> {
+    pub(super) async fn find_task(&self, caller: &A2aCaller, id: &str) -> Result<(TaskRef, RunState), Error> {
         let run: RunId = id.parse().map_err(|_| Error::no_task(id))?;
-        let store = self.desk.hub.store();
+        let store = self.services.hub.store();
         let principal = &caller.identity.principal;
-        let row = store.run_of(run, principal).await.map_err(stored)?.ok_or_else(|| Error::no_task(id))?;
-        let context = self.context(principal, row.session).await?;
+        let row = store.run_of(run, principal).await.map_err(store_error)?.ok_or_else(|| Error::no_task(id))?;
+        let context = self.context_id(principal, row.session).await?;
         let after = Seq(row.first.0.saturating_sub(1));
-        let head = store.head(row.session).await.map_err(stored)?;
-        Ok((Thread { session: row.session, context, run, after, check_from: head, newborn: None }, row.state))
+        let head = store.head(row.session).await.map_err(store_error)?;
+        Ok((TaskRef { session: row.session, context, run, after, check_from: head, newborn: None }, row.state))
     }
 
     /// The task as it is now.
-    pub(super) async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Error> {
-        let (thread, _) = self.thread(caller, id).await?;
-        let (_, task, _) = self.fold(caller, &thread).await?;
+    pub(super) async fn load_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, Error> {
+        let (thread, _) = self.find_task(caller, id).await?;
+        let (_, task, _) = self.fold_task(caller, &thread).await?;
         task.ok_or_else(|| Error::no_task(id))
     }
 
     /// Stops a task and waits until it has stopped.
-    pub(super) async fn cancel(&self, caller: &Caller, id: &str) -> Result<Task, Error> {
-        let (mut thread, state) = self.thread(caller, id).await?;
+    pub(super) async fn cancel_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, Error> {
+        let (mut thread, state) = self.find_task(caller, id).await?;
         let over = || Error::new(Kind::TaskNotCancelable, format!("task is over: {id}"));
         if matches!(state, RunState::Ended(..)) {
             return Err(over());
         }
         let command = Command::Cancel { run: Some(thread.run), origin: caller.origin() };
-        match self.desk.hub.command(&caller.identity, thread.session, command, Ack::Committed).await {
+        match self.services.hub.command(&caller.identity, thread.session, command, Ack::Committed).await {
             Ok(_) => {}
             Err(HubError::Refused(CommandError::NoSuchRun(_))) => return Err(over()),
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(hub_error(error)),
         }
         thread.check_from = Seq::ZERO;
-        self.until(caller, thread, Ends::Terminal).await
+        self.wait_until(caller, thread, StopWhen::Terminal).await
     }
 
     /// The name under which the caller knows a session.
-    pub(super) async fn context(&self, principal: &Principal, session: SessionId) -> Result<String, Error> {
-        let aliases = self.desk.hub.store().aliases(session).await.map_err(stored)?;
+    pub(super) async fn context_id(&self, principal: &Principal, session: SessionId) -> Result<String, Error> {
+        let aliases = self.services.hub.store().aliases(session).await.map_err(store_error)?;
         let own = aliases.into_iter().find(|alias| alias.door == DOOR && alias.principal == *principal);
         Ok(own.map_or_else(|| session.to_string(), |alias| alias.text))
     }
 
     /// The session that the caller goes on with, if there is one. An id of ours is never given again, so that of a
     /// session which the caller deleted is refused and not taken for a name that it chose. Another's is any name.
-    pub(super) async fn open_session(&self, principal: &Principal, context: &str) -> Result<Option<SessionId>, Error> {
+    pub(super) async fn find_open_session(
+        &self,
+        principal: &Principal,
+        context: &str,
+    ) -> Result<Option<SessionId>, Error> {
         if let Ok(session) = context.parse::<SessionId>()
             && let Err(HubError::Store(error @ StoreError::Deleted(_))) =
-                self.desk.hub.view_for(session, principal).await
+                self.services.hub.view_for(session, principal).await
         {
-            return Err(stored(error));
+            return Err(store_error(error));
         }
-        self.session(principal, context).await
+        self.find_session(principal, context).await
     }
 
     /// The session that the caller means, if there is one.
-    pub(super) async fn session(&self, principal: &Principal, context: &str) -> Result<Option<SessionId>, Error> {
+    pub(super) async fn find_session(&self, principal: &Principal, context: &str) -> Result<Option<SessionId>, Error> {
         if let Ok(session) = context.parse::<SessionId>() {
-            match self.desk.hub.store().card(session).await {
+            match self.services.hub.store().card(session).await {
                 Ok(card) if card.owner == *principal => return Ok(Some(session)),
                 Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => {}
-                Err(error) => return Err(stored(error)),
+                Err(error) => return Err(store_error(error)),
             }
         }
-        self.desk.hub.store().resolve_alias(&alias(principal, context)).await.map_err(stored)
+        self.services.hub.store().resolve_alias(&context_alias(principal, context)).await.map_err(store_error)
     }
 }
 
 /// A context's name that the client chose.
-pub(super) fn alias(principal: &Principal, context: &str) -> Alias {
+pub(super) fn context_alias(principal: &Principal, context: &str) -> Alias {
     Alias { principal: principal.clone(), door: DOOR.to_owned(), namespace: String::new(), text: context.to_owned() }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{A2a, Push, Signer};
+use super::{A2a, CardSigner, PushNotifications};
 use crate::http::state::HttpState;
 use crate::settings::A2aSection;
 
@@ -14,25 +14,25 @@ use crate::settings::A2aSection;
 pub struct A2aState {
     http: Arc<HttpState>,
     pub(crate) a2a: A2a,
-    pub(crate) cards: Cards,
-    pub(crate) signer: Option<Arc<Signer>>,
+    pub(crate) cards: CardSettings,
+    pub(crate) signer: Option<Arc<CardSigner>>,
 }
 
 impl A2aState {
     pub(crate) fn new(
         http: &Arc<HttpState>,
-        push: Push,
-        signer: Option<Arc<Signer>>,
+        push: PushNotifications,
+        signer: Option<Arc<CardSigner>>,
         settings: &A2aSection,
     ) -> Arc<Self> {
         let a2a = A2a::new(Arc::clone(&http.services), push, settings);
-        Arc::new(Self { http: Arc::clone(http), a2a, cards: Cards::new(settings), signer })
+        Arc::new(Self { http: Arc::clone(http), a2a, cards: CardSettings::new(settings), signer })
     }
 }
 
 /// What all cards have in common.
 #[derive(Debug)]
-pub(crate) struct Cards {
+pub(crate) struct CardSettings {
     /// The address under which others know this server, if that is not what they call it.
     pub(super) public_url: Option<String>,
     pub(super) grpc: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Cards {
     pub(super) since: Timestamp,
 }
 
-impl Cards {
+impl CardSettings {
     /// As the settings say.
     pub(crate) fn new(a2a: &A2aSection) -> Self {
         Self { public_url: a2a.public_url.clone(), grpc: a2a.grpc, v03: a2a.v03, since: Timestamp::now() }

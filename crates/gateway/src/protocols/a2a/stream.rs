@@ -6,15 +6,15 @@ use gander_store::{Cursor, Form, Limit, StoreError};
 use gander_wire::a2a::encode::Frame;
 use gander_wire::a2a::{Error, Kind, Opening, Subject, Task, TaskState, Update, Watch};
 
-use super::{A2a, Caller, Thread, stored};
-use crate::sse::{Frames, Reading};
+use super::{A2a, A2aCaller, TaskRef, store_error};
+use crate::sse::{Projection, SseWriter};
 
 /// A longer buffer is given back: who reads slowly must not hold it.
-const KEPT_LINE: usize = 16 * 1024;
+const KEEP_CAPACITY: usize = 16 * 1024;
 
 /// When there is nothing more to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub enum StopWhen {
     /// As soon as there is a task.
     AtOnce,
     /// When it is over or asks.
@@ -24,7 +24,7 @@ pub enum Ends {
 }
 
 /// A task's updates from some place on.
-pub struct Stream {
+pub struct TaskStream {
     /// What turns entries into updates: it has seen everything up to the place.
     pub watch: Watch,
     /// The task up to the place, if the stream begins with it.
@@ -32,24 +32,24 @@ pub struct Stream {
     /// Where the log goes on.
     pub follower: Follower,
     /// When the stream ends.
-    pub ends: Ends,
+    pub ends: StopWhen,
     /// The place from which on it may end.
     pub check_from: Seq,
 }
 
 /// A task's stream as the events of one binding.
-pub struct TaskReading {
+pub struct TaskProjection {
     watch: Watch,
     frame: Frame,
     snapshot: Option<Task>,
-    ends: Ends,
+    ends: StopWhen,
     check_from: Seq,
     over: bool,
     line: Vec<u8>,
 }
 
-impl Ends {
-    pub(super) fn at(self, state: TaskState) -> bool {
+impl StopWhen {
+    pub(super) fn is_reached_by(self, state: TaskState) -> bool {
         match self {
             Self::AtOnce => true,
             Self::Resting => state.is_terminal() || state.is_interrupted(),
@@ -60,12 +60,16 @@ impl Ends {
 
 impl A2a {
     /// Everything about a task that is in the log now: what watches it, the task, and the place.
-    pub(super) async fn fold(&self, caller: &Caller, thread: &Thread) -> Result<(Watch, Option<Task>, Seq), Error> {
-        let store = self.desk.hub.store();
+    pub(super) async fn fold_task(
+        &self,
+        caller: &A2aCaller,
+        thread: &TaskRef,
+    ) -> Result<(Watch, Option<Task>, Seq), Error> {
+        let store = self.services.hub.store();
         let mut watch = Watch::new(thread.subject(caller), caller.detail, Opening::AtOnce);
         let (mut task, mut at) = (None, thread.after);
         loop {
-            let page = store.read(thread.session, at, Limit::default(), Form::Joined).await.map_err(stored)?;
+            let page = store.read(thread.session, at, Limit::default(), Form::Joined).await.map_err(store_error)?;
             let Some(last) = page.last() else { return Ok((watch, task, at)) };
             at = last.seq;
             for entry in &page {
@@ -78,12 +82,17 @@ impl A2a {
     }
 
     /// Waits for what came of something said.
-    pub(super) async fn outcome(&self, caller: &Caller, thread: Thread, ends: Ends) -> Result<Update<'static>, Error> {
+    pub(super) async fn wait_for_update(
+        &self,
+        caller: &A2aCaller,
+        thread: TaskRef,
+        ends: StopWhen,
+    ) -> Result<Update<'static>, Error> {
         let mut watch = Watch::new(thread.subject(caller), caller.detail, Opening::AtOnce);
-        let follow = || self.desk.hub.follow(thread.session, thread.after, Form::Joined);
+        let follow = || self.services.hub.follow(thread.session, thread.after, Form::Joined);
         let mut follower = thread.newborn.unwrap_or_else(follow);
         let mut task: Option<Task> = None;
-        while let Some(batch) = follower.next().await.map_err(stored)? {
+        while let Some(batch) = follower.next().await.map_err(store_error)? {
             for entry in batch.iter() {
                 for update in watch.take(entry) {
                     if let Update::Reply(message) = update {
@@ -91,7 +100,9 @@ impl A2a {
                     }
                     Task::apply(&mut task, update);
                 }
-                if let Some(task) = task.take_if(|task| entry.seq >= thread.check_from && ends.at(task.status.state)) {
+                if let Some(task) =
+                    task.take_if(|task| entry.seq >= thread.check_from && ends.is_reached_by(task.status.state))
+                {
                     return Ok(Update::Begin(Box::new(task)));
                 }
             }
@@ -100,9 +111,9 @@ impl A2a {
     }
 
     /// Waits until a task is over.
-    pub(super) async fn until(&self, caller: &Caller, thread: Thread, ends: Ends) -> Result<Task, Error> {
+    pub(super) async fn wait_until(&self, caller: &A2aCaller, thread: TaskRef, ends: StopWhen) -> Result<Task, Error> {
         let run = thread.run;
-        match self.outcome(caller, thread, ends).await? {
+        match self.wait_for_update(caller, thread, ends).await? {
             Update::Begin(task) => Ok(*task),
             Update::Chunk(_) | Update::Artifact(_) | Update::Status(_) | Update::Reply(_) | Update::Said(_) => {
                 Err(Error::no_task(&run.to_string()))
@@ -111,49 +122,54 @@ impl A2a {
     }
 
     /// A stream of what comes of something said: a new task from its beginning, another from where it is.
-    pub(super) async fn open(&self, caller: &Caller, thread: Thread, ends: Ends) -> Result<Stream, Error> {
+    pub(super) async fn open_stream(
+        &self,
+        caller: &A2aCaller,
+        thread: TaskRef,
+        ends: StopWhen,
+    ) -> Result<TaskStream, Error> {
         let fresh = thread.check_from == thread.after.next();
-        let hub = &self.desk.hub;
+        let hub = &self.services.hub;
         if fresh {
-            let watch = Watch::new(thread.subject(caller), caller.detail, caller.opening());
+            let watch = Watch::new(thread.subject(caller), caller.detail, caller.task_opening());
             let (session, after) = (thread.session, thread.after);
             let follower = thread.newborn.unwrap_or_else(|| hub.follow(session, after, Form::Exact));
-            return Ok(Stream { watch, snapshot: None, follower, ends, check_from: after.next() });
+            return Ok(TaskStream { watch, snapshot: None, follower, ends, check_from: after.next() });
         }
-        let (watch, snapshot, at) = self.fold(caller, &thread).await?;
+        let (watch, snapshot, at) = self.fold_task(caller, &thread).await?;
         let follower = hub.follow(thread.session, at, Form::Exact);
-        Ok(Stream { watch, snapshot, follower, ends, check_from: thread.check_from })
+        Ok(TaskStream { watch, snapshot, follower, ends, check_from: thread.check_from })
     }
 
     /// A stream of a task that is not over, from where it is.
-    pub(super) async fn subscribe(&self, caller: &Caller, id: &str) -> Result<Stream, Error> {
-        let (thread, _) = self.thread(caller, id).await?;
-        let (watch, task, at) = self.fold(caller, &thread).await?;
+    pub(super) async fn subscribe_task(&self, caller: &A2aCaller, id: &str) -> Result<TaskStream, Error> {
+        let (thread, _) = self.find_task(caller, id).await?;
+        let (watch, task, at) = self.fold_task(caller, &thread).await?;
         let over = task.as_ref().is_none_or(|task| task.status.state.is_terminal());
         if over {
             return Err(Error::new(Kind::UnsupportedOperation, format!("task is over: {id}")));
         }
-        let follower = self.desk.hub.follow(thread.session, at, Form::Exact);
-        Ok(Stream { watch, snapshot: task, follower, ends: Ends::Terminal, check_from: at.next() })
+        let follower = self.services.hub.follow(thread.session, at, Form::Exact);
+        Ok(TaskStream { watch, snapshot: task, follower, ends: StopWhen::Terminal, check_from: at.next() })
     }
 
     /// A stream that goes on after an event that the client has, also to the end of a task that is over.
-    pub async fn resume(&self, caller: &Caller, id: &str, seen: Cursor) -> Result<Stream, Error> {
-        let (thread, _) = self.thread(caller, id).await?;
-        self.desk.hub.store().honour(thread.session, seen).await.map_err(|error| {
+    pub async fn resume_stream(&self, caller: &A2aCaller, id: &str, seen: Cursor) -> Result<TaskStream, Error> {
+        let (thread, _) = self.find_task(caller, id).await?;
+        self.services.hub.store().honour(thread.session, seen).await.map_err(|error| {
             if matches!(error, StoreError::Truncated { .. }) {
                 return Error::new(Kind::Truncated, format!("the log does not have this event, subscribe anew: {id}"));
             }
-            stored(error)
+            store_error(error)
         })?;
-        let watch = Watch::new(thread.subject(caller), caller.detail, caller.opening());
-        let follower = self.desk.hub.follow(thread.session, thread.after, Form::Exact);
+        let watch = Watch::new(thread.subject(caller), caller.detail, caller.task_opening());
+        let follower = self.services.hub.follow(thread.session, thread.after, Form::Exact);
         let check_from = seen.seq.next();
-        Ok(Stream { watch, snapshot: None, follower, ends: Ends::Terminal, check_from })
+        Ok(TaskStream { watch, snapshot: None, follower, ends: StopWhen::Terminal, check_from })
     }
 }
 
-impl Stream {
+impl TaskStream {
     /// Which task it is about.
     pub fn subject(&self) -> &Subject {
         self.watch.subject()
@@ -161,40 +177,40 @@ impl Stream {
 
     /// True if nothing follows this update of this entry.
     pub fn ends_with(&self, seq: Seq, update: &Update<'_>) -> bool {
-        is_last(self.ends, self.check_from, seq, update)
+        is_last_update(self.ends, self.check_from, seq, update)
     }
 
     /// The stream as events in this frame, and where they come from.
-    pub fn reading(self, frame: Frame) -> (Follower, TaskReading) {
+    pub fn into_projection(self, frame: Frame) -> (Follower, TaskProjection) {
         let Self { watch, snapshot, follower, ends, check_from } = self;
         let over = snapshot.as_ref().is_some_and(|task| task.status.state.is_terminal());
-        (follower, TaskReading { watch, frame, snapshot, ends, check_from, over, line: Vec::new() })
+        (follower, TaskProjection { watch, frame, snapshot, ends, check_from, over, line: Vec::new() })
     }
 }
 
-fn is_last(ends: Ends, check_from: Seq, seq: Seq, update: &Update<'_>) -> bool {
-    let rests = matches!(update, Update::Reply(_)) || update.state().is_some_and(|state| ends.at(state));
+fn is_last_update(ends: StopWhen, check_from: Seq, seq: Seq, update: &Update<'_>) -> bool {
+    let rests = matches!(update, Update::Reply(_)) || update.state().is_some_and(|state| ends.is_reached_by(state));
     rests && seq >= check_from
 }
 
-impl Reading for TaskReading {
-    fn begin(&mut self, frames: &mut Frames) {
+impl Projection for TaskProjection {
+    fn write_start(&mut self, frames: &mut SseWriter) {
         if let Some(task) = self.snapshot.take() {
             self.line.clear();
             self.frame.write(&Update::Begin(Box::new(task)), &mut self.line);
-            frames.written_aside(&self.line);
+            frames.write_unlogged_json(&self.line);
             self.line = Vec::new();
         }
     }
 
-    fn read(&mut self, entry: &Entry, frames: &mut Frames) {
+    fn project_entry(&mut self, entry: &Entry, frames: &mut SseWriter) {
         for update in self.watch.take(entry) {
-            let last = is_last(self.ends, self.check_from, entry.seq, &update);
+            let last = is_last_update(self.ends, self.check_from, entry.seq, &update);
             self.line.clear();
             if self.frame.write(&update, &mut self.line) {
-                frames.written(&self.line);
+                frames.write_json(&self.line);
             }
-            self.line.shrink_to(KEPT_LINE);
+            self.line.shrink_to(KEEP_CAPACITY);
             if last {
                 self.over = true;
                 return;
@@ -202,7 +218,7 @@ impl Reading for TaskReading {
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.over
     }
 }

@@ -5,23 +5,23 @@ use gander_store::{RunPage, RunQuery, RunSort};
 use gander_wire::a2a::input::List;
 use gander_wire::a2a::{Error, TaskPage, TaskState};
 
-use super::{A2a, Caller, Thread, stored};
+use super::{A2a, A2aCaller, TaskRef, store_error};
 
 impl A2a {
     /// The caller's tasks with this agent, those whose state changed last first.
-    pub(super) async fn list(&self, caller: &Caller, list: List) -> Result<TaskPage, Error> {
+    pub(super) async fn list_tasks(&self, caller: &A2aCaller, list: List) -> Result<TaskPage, Error> {
         let mut page =
             TaskPage { tasks: Vec::new(), next_page_token: String::new(), page_size: list.page_size, total_size: 0 };
-        let Some(query) = self.query(caller, &list).await? else { return Ok(page) };
-        let RunPage { rows, total, next } = self.desk.hub.store().runs(query).await.map_err(stored)?;
+        let Some(query) = self.run_query(caller, &list).await? else { return Ok(page) };
+        let RunPage { rows, total, next } = self.services.hub.store().runs(query).await.map_err(store_error)?;
         (page.total_size, page.next_page_token) = (total, next.map(|key| key.to_string()).unwrap_or_default());
         for row in rows {
-            let context = self.context(&caller.identity.principal, row.session).await?;
+            let context = self.context_id(&caller.identity.principal, row.session).await?;
             let after = gander_domain::Seq(row.first.0.saturating_sub(1));
             let thread =
-                Thread { session: row.session, context, run: row.run, after, check_from: row.first, newborn: None };
-            let (_, task, _) = self.fold(caller, &thread).await?;
-            let Some(mut task) = task.filter(|task| fits(task.status.state, list.state)) else { continue };
+                TaskRef { session: row.session, context, run: row.run, after, check_from: row.first, newborn: None };
+            let (_, task, _) = self.fold_task(caller, &thread).await?;
+            let Some(mut task) = task.filter(|task| matches_state(task.status.state, list.state)) else { continue };
             if !list.artifacts {
                 task.artifacts.clear();
             }
@@ -31,11 +31,11 @@ impl A2a {
     }
 
     /// `None` if nothing can fit: a context that nobody knows.
-    async fn query(&self, caller: &Caller, list: &List) -> Result<Option<RunQuery>, Error> {
+    async fn run_query(&self, caller: &A2aCaller, list: &List) -> Result<Option<RunQuery>, Error> {
         let principal = caller.identity.principal.clone();
         let session = match &list.context {
             None => None,
-            Some(context) => match self.session(&principal, context).await? {
+            Some(context) => match self.find_session(&principal, context).await? {
                 Some(session) => Some(session),
                 None => return Ok(None),
             },
@@ -43,9 +43,13 @@ impl A2a {
         let bad = |_| Error::field("pageToken", "is not one of this server");
         Ok(Some(RunQuery {
             principal,
-            agent: self.desk.agents.settings(&caller.agent.name, &self.desk.settings).map(|settings| settings.agent),
+            agent: self
+                .services
+                .agents
+                .settings(&caller.agent.name, &self.services.settings)
+                .map(|settings| settings.agent),
             session,
-            state: list.state.map(sort),
+            state: list.state.map(run_sort),
             since: list.since.map(Timestamp::from_micros),
             after: list.page_token.as_deref().map(str::parse).transpose().map_err(bad)?,
             limit: list.page_size,
@@ -54,11 +58,11 @@ impl A2a {
 }
 
 /// The store knows that a run asks, not what.
-fn fits(state: TaskState, wanted: Option<TaskState>) -> bool {
+fn matches_state(state: TaskState, wanted: Option<TaskState>) -> bool {
     wanted.is_none_or(|wanted| wanted == state || !wanted.is_interrupted())
 }
 
-fn sort(state: TaskState) -> RunSort {
+fn run_sort(state: TaskState) -> RunSort {
     match state {
         TaskState::Submitted => RunSort::Queued,
         TaskState::Working => RunSort::Running,

@@ -13,45 +13,45 @@ use gander_wire::acp::{Abilities, Connection, HostAnswer, HostCall, HostCallId, 
 use tokio::sync::{mpsc, oneshot};
 
 /// An editor that does not answer within this time fails the tool.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HOST_TIMEOUT: Duration = Duration::from_secs(60);
 
-type Answer = Result<HostAnswer, WireError>;
+type HostResult = Result<HostAnswer, WireError>;
 
 /// A call on its way to the client's connection.
-pub(super) struct HostAsk {
+pub(super) struct HostRequest {
     session: SessionId,
     /// Apart, as every client has room for many of them and most never send one.
     call: Box<HostCall>,
-    reply: oneshot::Sender<Answer>,
+    reply: oneshot::Sender<HostResult>,
 }
 
 /// Calls that a client was sent and has not answered.
 #[derive(Default)]
-pub(super) struct Asks {
-    replies: HashMap<HostCallId, oneshot::Sender<Answer>>,
+pub(super) struct HostCalls {
+    replies: HashMap<HostCallId, oneshot::Sender<HostResult>>,
 }
 
 /// The editor of one session, as the tools see it.
 pub(super) struct EditorHost {
     offers: Offers,
     session: SessionId,
-    calls: mpsc::Sender<HostAsk>,
+    calls: mpsc::Sender<HostRequest>,
 }
 
-impl HostAsk {
+impl HostRequest {
     pub(super) fn session(&self) -> SessionId {
         self.session
     }
 
     /// Nobody is there who could be asked.
-    pub(super) fn refuse(self) {
+    pub(super) fn fail_unreachable(self) {
         drop(self.reply.send(Err(WireError::Gone)));
     }
 }
 
-impl Asks {
+impl HostCalls {
     /// Sends a call; what the client does not offer fails at once.
-    pub(super) fn send(&mut self, ask: HostAsk, connection: &mut Connection) {
+    pub(super) fn send_request(&mut self, ask: HostRequest, connection: &mut Connection) {
         match connection.call_host(ask.session, *ask.call) {
             Ok(id) => drop(self.replies.insert(id, ask.reply)),
             Err(error) => drop(ask.reply.send(Err(error))),
@@ -59,14 +59,14 @@ impl Asks {
     }
 
     /// The client answered.
-    pub(super) fn answered(&mut self, call: HostCallId, answer: Answer) {
+    pub(super) fn handle_answer(&mut self, call: HostCallId, answer: HostResult) {
         if let Some(reply) = self.replies.remove(&call) {
             drop(reply.send(answer)); // a tool that was cancelled does not wait any more
         }
     }
 
     /// The next call that nobody waits for any more.
-    pub(super) async fn given_up(&mut self) -> HostCallId {
+    pub(super) async fn next_abandoned(&mut self) -> HostCallId {
         std::future::poll_fn(|context| {
             let closed =
                 self.replies.iter_mut().find_map(|(id, reply)| reply.poll_closed(context).is_ready().then_some(*id));
@@ -82,57 +82,57 @@ impl Asks {
     }
 
     /// The client is gone: whoever still waits is told by the dropped reply.
-    pub(super) fn clear(&mut self) {
+    pub(super) fn fail_all(&mut self) {
         self.replies.clear();
     }
 }
 
 impl EditorHost {
     /// The editor, if it lends anything.
-    pub(super) fn offered(
+    pub(super) fn from_abilities(
         abilities: Abilities,
         session: SessionId,
-        calls: mpsc::Sender<HostAsk>,
+        calls: mpsc::Sender<HostRequest>,
     ) -> Option<Arc<dyn Host>> {
         let offers = Offers { read: abilities.read_file, write: abilities.write_file, terminal: abilities.terminal };
         (offers != Offers::default()).then(|| Arc::new(Self { offers, session, calls }) as Arc<dyn Host>)
     }
 
-    async fn call(&self, call: HostCall) -> Result<HostAnswer, HostError> {
-        tokio::time::timeout(PATIENCE, self.call_patiently(call))
+    async fn call_host(&self, call: HostCall) -> Result<HostAnswer, HostError> {
+        tokio::time::timeout(HOST_TIMEOUT, self.call_with_timeout(call))
             .await
-            .unwrap_or_else(|_| Err(failed("the editor did not answer within 60 seconds")))
+            .unwrap_or_else(|_| Err(host_error("the editor did not answer within 60 seconds")))
     }
 
-    async fn call_patiently(&self, call: HostCall) -> Result<HostAnswer, HostError> {
+    async fn call_with_timeout(&self, call: HostCall) -> Result<HostAnswer, HostError> {
         let (reply, answer) = oneshot::channel();
-        let ask = HostAsk { session: self.session, call: Box::new(call), reply };
-        self.calls.send(ask).await.map_err(|_| failed("the editor is gone"))?;
-        let answer = answer.await.map_err(|_| failed("the editor is gone"))?;
-        answer.map_err(|error| failed(&error.to_string()))
+        let ask = HostRequest { session: self.session, call: Box::new(call), reply };
+        self.calls.send(ask).await.map_err(|_| host_error("the editor is gone"))?;
+        let answer = answer.await.map_err(|_| host_error("the editor is gone"))?;
+        answer.map_err(|error| host_error(&error.to_string()))
     }
 
     /// Waits for a command's end, or brings it about.
-    async fn watch(&self, terminal: &str, command: &CommandLine, live: &Live) -> Result<Exit, HostError> {
-        let wait = self.call_patiently(HostCall::WaitForExit { terminal: terminal.to_owned() });
+    async fn wait_for_terminal(&self, terminal: &str, command: &CommandLine, live: &Live) -> Result<Exit, HostError> {
+        let wait = self.call_with_timeout(HostCall::WaitForExit { terminal: terminal.to_owned() });
         let kill = HostCall::Kill { terminal: terminal.to_owned() };
         tokio::select! {
             ended = wait => match ended? {
-                HostAnswer::Exit(exit) => Ok(own_exit(&exit)),
+                HostAnswer::Exit(exit) => Ok(exit_status(&exit)),
                 HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. } => {
-                    Err(failed("the editor answered something else"))
+                    Err(host_error("the editor answered something else"))
                 }
             },
-            () = live.cancel.cancelled() => self.call(kill).await.map(|_| Exit::Cancelled),
-            () = tokio::time::sleep(command.timeout) => self.call(kill).await.map(|_| Exit::TimedOut),
+            () = live.cancel.cancelled() => self.call_host(kill).await.map(|_| Exit::Cancelled),
+            () = tokio::time::sleep(command.timeout) => self.call_host(kill).await.map(|_| Exit::TimedOut),
         }
     }
 
-    async fn output(&self, terminal: &str) -> Result<String, HostError> {
-        match self.call(HostCall::Output { terminal: terminal.to_owned() }).await? {
+    async fn terminal_output(&self, terminal: &str) -> Result<String, HostError> {
+        match self.call_host(HostCall::Output { terminal: terminal.to_owned() }).await? {
             HostAnswer::Output { text, .. } => Ok(text),
             HostAnswer::Text(_) | HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Exit(_) => {
-                Err(failed("the editor answered something else"))
+                Err(host_error("the editor answered something else"))
             }
         }
     }
@@ -147,17 +147,17 @@ impl Host for EditorHost {
 
     async fn read_text(&self, path: &Path) -> Result<String, HostError> {
         let path = path.to_string_lossy().into_owned();
-        match self.call(HostCall::ReadFile { path, line: None, limit: None }).await? {
+        match self.call_host(HostCall::ReadFile { path, line: None, limit: None }).await? {
             HostAnswer::Text(text) => Ok(text),
             HostAnswer::Done | HostAnswer::Terminal(_) | HostAnswer::Output { .. } | HostAnswer::Exit(_) => {
-                Err(failed("the editor answered something else"))
+                Err(host_error("the editor answered something else"))
             }
         }
     }
 
     async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
         let path = path.to_string_lossy().into_owned();
-        self.call(HostCall::WriteFile { path, content: content.to_owned() }).await.map(drop)
+        self.call_host(HostCall::WriteFile { path, content: content.to_owned() }).await.map(drop)
     }
 
     async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
@@ -168,14 +168,14 @@ impl Host for EditorHost {
             cwd: Some(command.cwd.to_string_lossy().into_owned()),
             output_limit: Some(command.output as u64),
         };
-        let HostAnswer::Terminal(terminal) = self.call(create).await? else {
-            return Err(failed("the editor gave no terminal"));
+        let HostAnswer::Terminal(terminal) = self.call_host(create).await? else {
+            return Err(host_error("the editor gave no terminal"));
         };
         let shown = Signal::Shown(vec![ToolContent::Terminal { id: terminal.clone() }]);
         drop(live.signals.try_send(shown)); // shown at the end in any case
-        let ended = self.watch(&terminal, command, live).await;
-        let output = self.output(&terminal).await;
-        let released = self.call(HostCall::Release { terminal: terminal.clone() }).await;
+        let ended = self.wait_for_terminal(&terminal, command, live).await;
+        let output = self.terminal_output(&terminal).await;
+        let released = self.call_host(HostCall::Release { terminal: terminal.clone() }).await;
         if let Err(error) = released {
             tracing::debug!(%error, "terminal was not released");
         }
@@ -183,13 +183,13 @@ impl Host for EditorHost {
     }
 }
 
-fn own_exit(exit: &WireExit) -> Exit {
+fn exit_status(exit: &WireExit) -> Exit {
     match exit.code {
         Some(code) => Exit::Code(i32::try_from(code).unwrap_or(i32::MAX)),
         None => Exit::Signal(0),
     }
 }
 
-fn failed(why: &str) -> HostError {
+fn host_error(why: &str) -> HostError {
     HostError::Failed(why.to_owned())
 }

@@ -14,14 +14,14 @@ use gander_wire::acp::{Intent, Listed, Presence, Ticket, Withdrawal};
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use super::session_list::list;
-use super::sessions::{Place, create, first, fork, open};
-use super::{Client, gander_methods, linked_files, mcp_servers};
-use crate::Peer;
+use super::session_list::list_sessions;
+use super::sessions::{FollowFrom, create_session, fork_session, initial_session, open_session};
+use super::{AcpClient, gander_methods, linked_files, mcp_servers};
+use crate::ClientPeer;
 use crate::protocols::goose;
 
 /// Something that was carried out beside the connection.
-pub(super) enum Done {
+pub(super) enum FinishedIntent {
     /// A session is there; it is followed from this place.
     Opened { ticket: Ticket, result: Result<(Box<SessionView>, Seq), ServiceError> },
     /// Sessions were listed.
@@ -38,67 +38,86 @@ pub(super) enum Done {
     Extended { ticket: Ticket, result: Result<Value, ServiceError> },
 }
 
-impl Client {
-    pub(super) async fn carry_out(&mut self, intent: Intent) {
-        let desk = Arc::clone(&self.desk);
+impl AcpClient {
+    pub(super) async fn carry_out_intent(&mut self, intent: Intent) {
+        let services = Arc::clone(&self.services);
         let peer = self.peer.clone();
         match intent {
             Intent::NewSession { ticket, params } => {
-                self.work.spawn(async move { Done::Opened { ticket, result: create(&desk, &peer, params).await } });
+                self.work.spawn(async move {
+                    FinishedIntent::Opened { ticket, result: create_session(&services, &peer, params).await }
+                });
             }
             Intent::FirstSession { ticket } => {
                 let reserved = self.reserved;
-                self.work.spawn(async move { Done::Opened { ticket, result: first(desk, peer, reserved).await } });
+                self.work.spawn(async move {
+                    FinishedIntent::Opened { ticket, result: initial_session(services, peer, reserved).await }
+                });
             }
             Intent::LoadSession { ticket, session, params } => {
-                let open = open(desk, peer, session, Some(params), Place::First);
-                self.work.spawn(async move { Done::Opened { ticket, result: open.await } });
+                let open = open_session(services, peer, session, Some(params), FollowFrom::First);
+                self.work.spawn(async move { FinishedIntent::Opened { ticket, result: open.await } });
             }
             Intent::ResumeSession { ticket, session, params } => {
-                let open = open(desk, peer, session, Some(params), Place::Head);
-                self.work.spawn(async move { Done::Opened { ticket, result: open.await } });
+                let open = open_session(services, peer, session, Some(params), FollowFrom::Head);
+                self.work.spawn(async move { FinishedIntent::Opened { ticket, result: open.await } });
             }
             Intent::Attach { ticket, session } => {
-                let open = open(desk, peer, session, None, Place::Head);
-                self.work.spawn(async move { Done::Opened { ticket, result: open.await } });
+                let open = open_session(services, peer, session, None, FollowFrom::Head);
+                self.work.spawn(async move { FinishedIntent::Opened { ticket, result: open.await } });
             }
             Intent::ForkSession { ticket, session, params } => {
-                self.work
-                    .spawn(async move { Done::Opened { ticket, result: fork(&desk, &peer, session, params).await } });
+                self.work.spawn(async move {
+                    FinishedIntent::Opened { ticket, result: fork_session(&services, &peer, session, params).await }
+                });
             }
             Intent::ListSessions { ticket, cwd, cursor, archived } => {
                 self.work.spawn(async move {
-                    Done::Listed { ticket, result: list(&desk, &peer, cwd, cursor, archived).await }
+                    FinishedIntent::Listed {
+                        ticket,
+                        result: list_sessions(&services, &peer, cwd, cursor, archived).await,
+                    }
                 });
             }
             Intent::SessionStatus { ticket, session } => {
-                self.work.spawn(async move { Done::Status { ticket, result: presence(&desk, &peer, session).await } });
-            }
-            Intent::ArchiveSession { ticket, session } => {
-                self.follows.remove(session);
-                self.work.spawn(async move { Done::Left { ticket, result: archive(&desk, &peer, session).await } });
-            }
-            Intent::CloseSession { ticket, session } => {
-                self.follows.remove(session);
-                self.work.spawn(async move { Done::Left { ticket, result: close(&desk, &peer, session).await } });
-            }
-            Intent::DeleteSession { ticket, session } => {
-                self.work.spawn(async move { Done::Left { ticket, result: delete(&desk, &peer, session).await } });
-            }
-            Intent::Command { session, command, ticket } => self.command(session, command, ticket).await,
-            Intent::Withdrew { session, question, how } => self.withdrew(session, question, how).await,
-            Intent::HostReply { call, result } => self.asks.answered(call, result),
-            Intent::Extension { ticket, method, params } => {
                 self.work.spawn(async move {
-                    Done::Extended { ticket, result: extended(desk, peer, method, params).await }
+                    FinishedIntent::Status { ticket, result: session_presence(&services, &peer, session).await }
                 });
             }
-            Intent::Detach { session } => self.follows.remove(session),
+            Intent::ArchiveSession { ticket, session } => {
+                self.follows.unsubscribe(session);
+                self.work.spawn(async move {
+                    FinishedIntent::Left { ticket, result: archive_session(&services, &peer, session).await }
+                });
+            }
+            Intent::CloseSession { ticket, session } => {
+                self.follows.unsubscribe(session);
+                self.work.spawn(async move {
+                    FinishedIntent::Left { ticket, result: close_session(&services, &peer, session).await }
+                });
+            }
+            Intent::DeleteSession { ticket, session } => {
+                self.work.spawn(async move {
+                    FinishedIntent::Left { ticket, result: delete_session(&services, &peer, session).await }
+                });
+            }
+            Intent::Command { session, command, ticket } => self.send_command(session, command, ticket).await,
+            Intent::Withdrew { session, question, how } => self.handle_withdrawal(session, question, how).await,
+            Intent::HostReply { call, result } => self.asks.handle_answer(call, result),
+            Intent::Extension { ticket, method, params } => {
+                self.work.spawn(async move {
+                    FinishedIntent::Extended {
+                        ticket,
+                        result: call_extension_method(services, peer, method, params).await,
+                    }
+                });
+            }
+            Intent::Detach { session } => self.follows.unsubscribe(session),
         }
     }
 
     /// Handed over before the next message is read: a cancel never overtakes its prompt.
-    async fn command(&mut self, session: SessionId, command: Command, ticket: Option<Ticket>) {
+    async fn send_command(&mut self, session: SessionId, command: Command, ticket: Option<Ticket>) {
         let ack = match command {
             // Its answer waits for the end of the run, which is synced.
             Command::Prompt { .. } => Ack::Committed,
@@ -114,105 +133,119 @@ impl Client {
             self.denied = self.peer.caller.may_answer().err();
         }
         let view = self.connection.view(session).map(|view| (view.workspace.clone(), view.folders.clone()));
-        let command = match permitted(&self.desk, &self.peer, session, view, command).await {
+        let command = match authorize_command(&self.services, &self.peer, session, view, command).await {
             Ok(command) => command,
             Err(refusal) => {
-                self.work.spawn(async move { Done::Command { ticket, result: Err(refusal) } });
+                self.work.spawn(async move { FinishedIntent::Command { ticket, result: Err(refusal) } });
                 return;
             }
         };
-        let lent = self.lent(session);
-        let pending = self.desk.hub.submit(&self.peer.caller, session, command, ack, lent).await;
+        let lent = self.lent_resources(session);
+        let pending = self.services.hub.submit(&self.peer.caller, session, command, ack, lent).await;
         self.work.spawn(async move {
-            Done::Command { ticket, result: pending.await.map_err(|error| refusal(session, &error)) }
+            FinishedIntent::Command { ticket, result: pending.await.map_err(|error| refusal(session, &error)) }
         });
     }
 
-    fn lent(&self, session: SessionId) -> Lent {
+    fn lent_resources(&self, session: SessionId) -> Lent {
         let abilities = self.connection.abilities().unwrap_or_default();
-        let host = super::host_calls::EditorHost::offered(abilities, session, self.host_sender.clone());
+        let host = super::host_calls::EditorHost::from_abilities(abilities, session, self.host_sender.clone());
         Lent { host, keys: Some(self.peer.keys.clone()) }
     }
 
     /// Only a chosen option is an answer. The last client's `cancelled` is one too.
-    async fn withdrew(&mut self, session: SessionId, question: QuestionId, how: Withdrawal) {
-        if how == Withdrawal::Cancelled && self.desk.clients.at(session) <= 1 {
-            let command = Command::Answer { question, reply: Reply::Cancelled, origin: origin(&self.peer), meta: None };
-            self.command(session, command, None).await;
+    async fn handle_withdrawal(&mut self, session: SessionId, question: QuestionId, how: Withdrawal) {
+        if how == Withdrawal::Cancelled && self.services.clients.at(session) <= 1 {
+            let command =
+                Command::Answer { question, reply: Reply::Cancelled, origin: run_origin(&self.peer), meta: None };
+            self.send_command(session, command, None).await;
         }
     }
 
     /// Recipes with a slash, and prompts of a session's MCP servers as soon as the servers are there, are commands.
-    fn offer_prompts(&mut self, session: SessionId) {
-        let (desk, principal) = (Arc::clone(&self.desk), self.peer.caller.principal.clone());
+    fn offer_slash_commands(&mut self, session: SessionId) {
+        let (services, principal) = (Arc::clone(&self.services), self.peer.caller.principal.clone());
         self.work.spawn(async move {
-            let slashes = desk.recipes.slashes(&principal).await.unwrap_or_default();
+            let slashes = services.recipes.slashes(&principal).await.unwrap_or_default();
             let mut offers: Vec<SlashCommand> = slashes.iter().map(recipes::Slash::offer).collect();
-            if desk.extensions.has(session) {
-                offers.extend(desk.extensions.prompts(session).await.iter().map(mcp_servers::offer));
+            if services.extensions.has(session) {
+                offers.extend(services.extensions.prompts(session).await.iter().map(mcp_servers::prompt_command));
             }
-            Done::Offered { session, offers }
+            FinishedIntent::Offered { session, offers }
         });
     }
 
     /// Tells the client what became of something.
-    pub(super) fn finished(&mut self, done: Result<Done, JoinError>) {
+    pub(super) fn handle_finished(&mut self, done: Result<FinishedIntent, JoinError>) {
         let Ok(done) = done else {
             tracing::error!("a client's request failed inside");
             return;
         };
         self.connection.outbox().address(gander_wire::jsonrpc::Place::default());
         match done {
-            Done::Opened { ticket, result: Ok((view, after)) } => {
+            FinishedIntent::Opened { ticket, result: Ok((view, after)) } => {
                 let session = view.session;
-                let catalog = (self.desk.catalog)(&view.workspace);
+                let catalog = (self.services.catalog)(&view.workspace);
                 self.connection.opened(ticket, *view, catalog);
                 // One that was open here already goes on where this client is.
                 let told = self.connection.view(session).map_or(after, |view| view.head);
-                self.attach(session, told);
-                self.offer_prompts(session);
+                self.attach_session(session, told);
+                self.offer_slash_commands(session);
             }
-            Done::Offered { session, offers } if !offers.is_empty() => self.connection.offer(session, &offers),
-            Done::Offered { .. } => {}
-            Done::Listed { ticket, result: Ok((sessions, next)) } => self.connection.listed(ticket, sessions, next),
-            Done::Status { ticket, result: Ok(presence) } => self.connection.status(ticket, presence),
-            Done::Left { ticket, result: Ok(()) } => self.connection.done(ticket),
-            Done::Command { ticket: Some(ticket), result: Ok(accepted) } => self.connection.accepted(ticket, accepted),
-            Done::Extended { ticket, result: Ok(value) } => self.connection.extended(ticket, &value),
-            Done::Command { ticket: None, .. } => {}
-            Done::Opened { ticket, result: Err(refusal) }
-            | Done::Listed { ticket, result: Err(refusal) }
-            | Done::Status { ticket, result: Err(refusal) }
-            | Done::Left { ticket, result: Err(refusal) }
-            | Done::Command { ticket: Some(ticket), result: Err(refusal) }
-            | Done::Extended { ticket, result: Err(refusal) } => self.connection.refused(ticket, &refusal),
+            FinishedIntent::Offered { session, offers } if !offers.is_empty() => {
+                self.connection.offer(session, &offers)
+            }
+            FinishedIntent::Offered { .. } => {}
+            FinishedIntent::Listed { ticket, result: Ok((sessions, next)) } => {
+                self.connection.listed(ticket, sessions, next)
+            }
+            FinishedIntent::Status { ticket, result: Ok(presence) } => self.connection.status(ticket, presence),
+            FinishedIntent::Left { ticket, result: Ok(()) } => self.connection.done(ticket),
+            FinishedIntent::Command { ticket: Some(ticket), result: Ok(accepted) } => {
+                self.connection.accepted(ticket, accepted)
+            }
+            FinishedIntent::Extended { ticket, result: Ok(value) } => self.connection.extended(ticket, &value),
+            FinishedIntent::Command { ticket: None, .. } => {}
+            FinishedIntent::Opened { ticket, result: Err(refusal) }
+            | FinishedIntent::Listed { ticket, result: Err(refusal) }
+            | FinishedIntent::Status { ticket, result: Err(refusal) }
+            | FinishedIntent::Left { ticket, result: Err(refusal) }
+            | FinishedIntent::Command { ticket: Some(ticket), result: Err(refusal) }
+            | FinishedIntent::Extended { ticket, result: Err(refusal) } => self.connection.refused(ticket, &refusal),
         }
     }
 }
 
 /// Methods of goose are for everybody, those of our own command line for local clients.
-async fn extended(desk: Arc<Services>, peer: Peer, method: String, params: Value) -> Result<Value, ServiceError> {
+async fn call_extension_method(
+    services: Arc<Services>,
+    peer: ClientPeer,
+    method: String,
+    params: Value,
+) -> Result<Value, ServiceError> {
     match method.strip_prefix("_goose/") {
-        Some(name) => goose::call(&desk, &peer, name, params).await,
-        None => gander_methods::call(&desk, &peer, &method, params).await,
+        Some(name) => goose::handle_goose_method(&services, &peer, name, params).await,
+        None => gander_methods::handle_gander_method(&services, &peer, &method, params).await,
     }
 }
 
 /// A session that is open here was checked then; any other must be this client's own. Small files that a prompt
 /// points to in the workspace are read along.
-async fn permitted(
-    desk: &Services,
-    peer: &Peer,
+async fn authorize_command(
+    services: &Services,
+    peer: &ClientPeer,
     session: SessionId,
     open: Option<(String, Vec<String>)>,
     command: Command,
 ) -> Result<Command, ServiceError> {
-    let Some((workspace, folders)) = open else { return own(desk, peer, session).await.map(|_| command) };
+    let Some((workspace, folders)) = open else {
+        return find_own_session(services, peer, session).await.map(|_| command);
+    };
     match command {
         Command::Prompt { run, origin, parts, if_busy, meta } => {
-            let parts = recipes::expanded(&desk.recipes, &peer.caller.principal, &workspace, parts).await?;
-            let parts = desk.extensions.expanded(session, parts).await.map_err(ServiceError::BadParams)?;
-            let parts = linked_files::read(&desk.files, &workspace, &folders, parts).await;
+            let parts = recipes::expanded(&services.recipes, &peer.caller.principal, &workspace, parts).await?;
+            let parts = services.extensions.expanded(session, parts).await.map_err(ServiceError::BadParams)?;
+            let parts = linked_files::inline_linked_files(&services.files, &workspace, &folders, parts).await;
             Ok(Command::Prompt { run, origin, parts, if_busy, meta })
         }
         other @ (Command::Cancel { .. }
@@ -225,42 +258,50 @@ async fn permitted(
     }
 }
 
-async fn presence(desk: &Services, peer: &Peer, session: SessionId) -> Result<Presence, ServiceError> {
-    let card = own(desk, peer, session).await?;
-    let used = desk.clients.at(session) > 0 || card.state != CardState::Idle;
+async fn session_presence(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+) -> Result<Presence, ServiceError> {
+    let card = find_own_session(services, peer, session).await?;
+    let used = services.clients.at(session) > 0 || card.state != CardState::Idle;
     Ok(if used { Presence::Open } else { Presence::Saved })
 }
 
-async fn archive(desk: &Services, peer: &Peer, session: SessionId) -> Result<(), ServiceError> {
-    close(desk, peer, session).await?;
-    let archived = desk.hub.command(&peer.caller, session, Command::Archive { archived: true }, Ack::Synced).await;
+async fn archive_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
+    close_session(services, peer, session).await?;
+    let archived = services.hub.command(&peer.caller, session, Command::Archive { archived: true }, Ack::Synced).await;
     archived.map(drop).map_err(|error| refusal(session, &error))
 }
 
-async fn close(desk: &Services, peer: &Peer, session: SessionId) -> Result<(), ServiceError> {
-    own(desk, peer, session).await?;
-    if desk.clients.at(session) == 0 {
-        let cancel = Command::Cancel { run: None, origin: origin(peer) };
-        let cancelled = desk.hub.command(&peer.caller, session, cancel, Ack::Synced).await;
+async fn close_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
+    find_own_session(services, peer, session).await?;
+    if services.clients.at(session) == 0 {
+        let cancel = Command::Cancel { run: None, origin: run_origin(peer) };
+        let cancelled = services.hub.command(&peer.caller, session, cancel, Ack::Synced).await;
         cancelled.map_err(|error| refusal(session, &error))?;
-        desk.extensions.close(session);
+        services.extensions.close(session);
     }
     Ok(())
 }
 
-async fn delete(desk: &Services, peer: &Peer, session: SessionId) -> Result<(), ServiceError> {
-    own(desk, peer, session).await?;
-    desk.hub.delete(&peer.caller, session).await.map_err(|error| refusal(session, &error))?;
-    desk.extensions.close(session);
+async fn delete_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
+    find_own_session(services, peer, session).await?;
+    services.hub.delete(&peer.caller, session).await.map_err(|error| refusal(session, &error))?;
+    services.extensions.close(session);
     Ok(())
 }
 
 /// Another's session is as unknown as none.
-pub(super) async fn own(desk: &Services, peer: &Peer, session: SessionId) -> Result<Card, ServiceError> {
-    let card = desk.hub.store().card(session).await.map_err(|error| refusal(session, &error.into()))?;
+pub(super) async fn find_own_session(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+) -> Result<Card, ServiceError> {
+    let card = services.hub.store().card(session).await.map_err(|error| refusal(session, &error.into()))?;
     if card.owner == peer.caller.principal { Ok(card) } else { Err(ServiceError::UnknownSession(session)) }
 }
 
-pub(super) fn origin(peer: &Peer) -> RunOrigin {
+pub(super) fn run_origin(peer: &ClientPeer) -> RunOrigin {
     RunOrigin { by: peer.caller.principal.clone(), door: "acp".to_owned() }
 }

@@ -6,27 +6,32 @@ use gander_domain::Part;
 use gander_tools::{FileAccess, Workspace};
 
 /// Larger files stay links: the agent reads of them what it needs.
-const SMALL: u64 = 64 * 1024;
+const MAX_INLINED_FILE: u64 = 64 * 1024;
 
 /// The same parts, with the text of each small file right behind the link to it.
 ///
 /// Whatever cannot be read, lies outside or may hold secrets stays a link.
-pub(super) async fn read(files: &FileAccess, workspace: &str, folders: &[String], parts: Vec<Part>) -> Vec<Part> {
-    if !parts.iter().any(|part| path(part).is_some()) {
+pub(super) async fn inline_linked_files(
+    files: &FileAccess,
+    workspace: &str,
+    folders: &[String],
+    parts: Vec<Part>,
+) -> Vec<Part> {
+    if !parts.iter().any(|part| linked_path(part).is_some()) {
         return parts;
     }
     let root = PathBuf::from(workspace);
     let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
     let (kept, files) = (parts.clone(), files.clone());
     let read = tokio::task::spawn_blocking(move || match files.open(&root, &folders) {
-        Ok(workspace) => parts.into_iter().flat_map(|part| with_text(&workspace, part)).collect(),
+        Ok(workspace) => parts.into_iter().flat_map(|part| with_file_text(&workspace, part)).collect(),
         Err(_) => parts,
     });
     read.await.unwrap_or(kept)
 }
 
-fn with_text(workspace: &Workspace, part: Part) -> Vec<Part> {
-    let text = path(&part).and_then(|path| Some(workspace.read_redacted(&path, SMALL).ok()?.1));
+fn with_file_text(workspace: &Workspace, part: Part) -> Vec<Part> {
+    let text = linked_path(&part).and_then(|path| Some(workspace.read_redacted(&path, MAX_INLINED_FILE).ok()?.1));
     match (text, &part) {
         (Some(text), Part::Link { uri, mime, .. }) => {
             let resource = Part::Resource { uri: uri.clone(), mime: mime.clone(), text: Some(text), blob: None };
@@ -37,15 +42,15 @@ fn with_text(workspace: &Workspace, part: Part) -> Vec<Part> {
 }
 
 /// The local path that a link names.
-fn path(part: &Part) -> Option<String> {
+fn linked_path(part: &Part) -> Option<String> {
     let Part::Link { uri, .. } = part else { return None };
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    let path = decoded(rest.split(['#', '?']).next()?)?;
+    let path = percent_decoded(rest.split(['#', '?']).next()?)?;
     Path::new(&path).is_absolute().then_some(path)
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -101,6 +106,6 @@ mod tests {
             Part::Resource { uri: small.clone(), mime: None, text: Some("alpha [redacted]".to_owned()), blob: None };
         let expected: Vec<Part> = [link(small), text].into_iter().chain(stay.map(link)).collect();
         let files = FileAccess::new(Redactor::new(["hush-hush"]));
-        assert_eq!(read(&files, &inside.display().to_string(), &[], given).await, expected);
+        assert_eq!(inline_linked_files(&files, &inside.display().to_string(), &[], given).await, expected);
     }
 }

@@ -6,29 +6,33 @@ use gander_services::Services;
 use gander_tools::Guard;
 use gander_wire::acp::schema::{EnvVariable, HttpHeader, McpServer};
 
-use crate::Peer;
+use crate::ClientPeer;
 pub(super) use gander_services::extension_changes::may_start;
 
 /// Servers that one client may bring along.
-const MOST: usize = 32;
+const MAX_SERVERS: usize = 32;
 
 /// The servers as we start them, or why not. Whoever may start programs may also reach any address.
-pub(super) fn specs(desk: &Services, peer: &Peer, servers: &[McpServer]) -> Result<Vec<Spec>, ServiceError> {
-    if servers.len() > MOST {
-        return Err(ServiceError::BadParams(format!("more than {MOST} MCP servers: {}", servers.len())));
+pub(super) fn server_specs(
+    services: &Services,
+    peer: &ClientPeer,
+    servers: &[McpServer],
+) -> Result<Vec<Spec>, ServiceError> {
+    if servers.len() > MAX_SERVERS {
+        return Err(ServiceError::BadParams(format!("more than {MAX_SERVERS} MCP servers: {}", servers.len())));
     }
-    servers.iter().map(|server| spec(server, may_start(desk, &peer.caller))).collect()
+    servers.iter().map(|server| server_spec(server, may_start(services, &peer.caller))).collect()
 }
 
 /// A prompt as a command.
-pub(super) fn offer(prompt: &PromptSpec) -> SlashCommand {
+pub(super) fn prompt_command(prompt: &PromptSpec) -> SlashCommand {
     let wanted = prompt.arguments.iter().map(|argument| argument.name.as_str());
     let hint = wanted.collect::<Vec<_>>().join(" ");
     SlashCommand { name: prompt.command(), description: prompt.description.clone(), hint }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn spec(server: &McpServer, may_start: bool) -> Result<Spec, ServiceError> {
+fn server_spec(server: &McpServer, may_start: bool) -> Result<Spec, ServiceError> {
     let (name, transport) = match server {
         McpServer::Stdio(_) if !may_start => {
             let text = "a client on the network may not start programs unless server.allow_remote_commands is true";

@@ -24,16 +24,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-pub use self::driver::Ending;
-use self::host_calls::{Asks, HostAsk};
-use self::intents::Done;
+pub use self::driver::ShutdownSignals;
+use self::host_calls::{HostCalls, HostRequest};
+use self::intents::FinishedIntent;
 pub use self::state::AcpState;
 pub use self::streamable_http::{
-    Addressed, Closed, Connections, Events, From, Made, Open, Opened, Post, Posted, Unopened,
+    Addressed, CloseOutcome, Connections, CreateOutcome, OpenError, OpenOutcome, OpenRequest, PostOutcome,
+    PostedMessage, ResumeFrom, SsePipeReader,
 };
-use self::subscriptions::{Follows, News};
-use crate::Peer;
-use crate::websocket::Frames;
+use self::subscriptions::{SessionEvent, Subscriptions};
+use crate::ClientPeer;
+use crate::websocket::WebSocketFrames;
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
 use gander_services::Services;
@@ -41,56 +42,56 @@ use gander_store::{Form, StoreError};
 pub use gander_wire::acp::AcpOptions;
 
 /// While more than this waits to be written, nothing new is asked for: entries stay in the log, input in its pipe.
-const UNSENT: usize = 16 * 1024;
+const MAX_UNSENT: usize = 16 * 1024;
 
 /// Requests of one client that are being carried out at once.
-const AT_ONCE: usize = 128;
+const MAX_CONCURRENT_REQUESTS: usize = 128;
 
 /// Calls to a client's editor that wait to be sent.
-const HOST_CALLS: usize = 32;
+const HOST_CALL_CAPACITY: usize = 32;
 
 /// Serves a client of this machine, one message a line, until it is gone. Its runs go on.
-pub async fn serve<R, W>(desk: Arc<Services>, reader: R, writer: W, peer: Peer)
+pub async fn serve_lines<R, W>(services: Arc<Services>, reader: R, writer: W, peer: ClientPeer)
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    let lines = Lines::with_limit(desk.longest_line);
-    Client::new(desk, peer).drive(lines, reader, writer, Ending::default()).await;
+    let lines = Lines::with_limit(services.longest_line);
+    AcpClient::new(services, peer).run(lines, reader, writer, ShutdownSignals::default()).await;
 }
 
 /// Serves a client over a WebSocket until it is gone. Its runs go on.
 pub async fn serve_websocket<S>(
-    desk: Arc<Services>,
+    services: Arc<Services>,
     stream: S,
     identity: &Caller,
     manner: AcpOptions,
-    pace: Pace,
-    ending: Ending,
+    pace: MessagePacer,
+    ending: ShutdownSignals,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let (reader, writer) = tokio::io::split(stream);
-    let mut client = Client::from_network(desk, identity.clone(), manner);
+    let mut client = AcpClient::from_network(services, identity.clone(), manner);
     client.pace = Some(pace);
-    client.drive(Frames::default(), reader, writer, ending).await;
+    client.run(WebSocketFrames::default(), reader, writer, ending).await;
 }
 
 /// Counts a message, and says how long the next one has to wait.
-pub type Pace = Arc<dyn Fn() -> Duration + Send + Sync>;
+pub type MessagePacer = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// One client's connection and what is under way for it.
-struct Client {
-    desk: Arc<Services>,
-    peer: Peer,
+struct AcpClient {
+    services: Arc<Services>,
+    peer: ClientPeer,
     connection: Connection,
-    follows: Follows,
-    work: JoinSet<Done>,
-    asks: Asks,
-    host_asks: mpsc::Receiver<HostAsk>,
-    host_sender: mpsc::Sender<HostAsk>,
+    follows: Subscriptions,
+    work: JoinSet<FinishedIntent>,
+    asks: HostCalls,
+    host_asks: mpsc::Receiver<HostRequest>,
+    host_sender: mpsc::Sender<HostRequest>,
     /// How long each message keeps the next one waiting, where messages are counted.
-    pace: Option<Pace>,
+    pace: Option<MessagePacer>,
     /// Why the last answer of this client did not count, for transports that can say so.
     denied: Option<Denied>,
     /// Says when what can be chosen is not what it was.
@@ -101,23 +102,24 @@ struct Client {
     reserved: Option<SessionId>,
 }
 
-impl Client {
-    fn new(desk: Arc<Services>, peer: Peer) -> Self {
-        let (host_sender, host_asks) = mpsc::channel(HOST_CALLS);
+impl AcpClient {
+    fn new(services: Arc<Services>, peer: ClientPeer) -> Self {
+        let (host_sender, host_asks) = mpsc::channel(HOST_CALL_CAPACITY);
         let AcpOptions { dialect, v2 } = peer.manner;
-        let connection = Connection::new(Profile { v2, ..profile(&desk, &peer) }, peer.caller.principal.clone());
+        let connection =
+            Connection::new(Profile { v2, ..agent_profile(&services, &peer) }, peer.caller.principal.clone());
         let connection = match dialect {
             Some(dialect) => connection.speaking(dialect),
             None => connection,
         };
         Self {
-            follows: Follows::new(Arc::clone(&desk.clients)),
-            relisted: desk.agents.changes(),
-            desk,
+            follows: Subscriptions::new(Arc::clone(&services.clients)),
+            relisted: services.agents.changes(),
+            services,
             peer,
             connection,
             work: JoinSet::new(),
-            asks: Asks::default(),
+            asks: HostCalls::default(),
             host_asks,
             host_sender,
             pace: None,
@@ -127,82 +129,82 @@ impl Client {
         }
     }
 
-    fn from_network(desk: Arc<Services>, caller: Caller, manner: AcpOptions) -> Self {
-        Self::new(desk, Peer { manner, ..Peer::new(caller) })
+    fn from_network(services: Arc<Services>, caller: Caller, manner: AcpOptions) -> Self {
+        Self::new(services, ClientPeer { manner, ..ClientPeer::new(caller) })
     }
 
     /// True if this client may use the session. Another's is as unknown as none.
-    async fn owns(&mut self, session: SessionId) -> bool {
-        intents::own(&self.desk, &self.peer, session).await.is_ok()
+    async fn owns_session(&mut self, session: SessionId) -> bool {
+        intents::find_own_session(&self.services, &self.peer, session).await.is_ok()
     }
 
     /// A session is no more. If the server ends, it only seems so.
-    fn lose(&mut self, session: SessionId) {
-        self.follows.remove(session);
-        if !self.desk.hub.is_draining() {
+    fn close_lost_session(&mut self, session: SessionId) {
+        self.follows.unsubscribe(session);
+        if !self.services.hub.is_draining() {
             self.connection.gone(session);
         }
     }
 
     /// The log of a session can be written or read no further.
-    fn broken(&mut self, session: SessionId, error: &StoreError) {
-        self.follows.remove(session);
+    fn close_broken_session(&mut self, session: SessionId, error: &StoreError) {
+        self.follows.unsubscribe(session);
         self.connection.broken(session, &gander_services::errors::unavailable(error));
     }
 
     /// Carries out what the client wants.
-    async fn settle(&mut self) {
+    async fn carry_out_intents(&mut self) {
         while let Some(intent) = self.connection.poll() {
-            self.carry_out(intent).await;
+            self.carry_out_intent(intent).await;
         }
     }
 
     /// Tells the client what happened in a session.
-    fn hear(&mut self, news: News) {
-        let News { session, follower, batch } = news;
+    fn handle_session_event(&mut self, news: SessionEvent) {
+        let SessionEvent { session, follower, batch } = news;
         match batch {
             Ok(Some(batch)) => {
                 batch.pieces().for_each(|entries| self.connection.entries(session, entries));
                 if self.connection.is_attached(session) {
-                    self.follows.go_on(session, follower);
+                    self.follows.resume(session, follower);
                 }
             }
-            Ok(None) => self.lose(session),
-            Err(error) => self.broken(session, &error),
+            Ok(None) => self.close_lost_session(session),
+            Err(error) => self.close_broken_session(session, &error),
         }
     }
 
     /// Agents or modes came or went: what can be chosen is told anew in each open session.
-    fn relist(&mut self) {
-        for session in self.follows.sessions() {
+    fn refresh_catalogs(&mut self) {
+        for session in self.follows.session_ids() {
             if let Some(folder) = self.connection.view(session).map(|view| view.workspace.clone()) {
-                self.connection.catalog_changed(session, (self.desk.catalog)(&folder));
+                self.connection.catalog_changed(session, (self.services.catalog)(&folder));
             }
         }
     }
 
     /// What the client was asked fails, what it watched is let go. Its runs go on.
-    async fn leave(mut self) {
-        self.follows.clear();
+    async fn disconnect(mut self) {
+        self.follows.unsubscribe_all();
         self.connection.disconnected();
-        self.settle().await;
-        self.asks.clear();
+        self.carry_out_intents().await;
+        self.asks.fail_all();
     }
 
-    fn attach(&mut self, session: SessionId, after: gander_domain::Seq) {
-        self.follows.add(session, self.desk.hub.follow(session, after, self.form));
+    fn attach_session(&mut self, session: SessionId, after: gander_domain::Seq) {
+        self.follows.subscribe(session, self.services.hub.follow(session, after, self.form));
     }
 }
 
-fn profile(desk: &Services, peer: &Peer) -> Profile {
-    let manifest = desk.agents.default_manifest();
+fn agent_profile(services: &Services, peer: &ClientPeer) -> Profile {
+    let manifest = services.agents.default_manifest();
     Profile {
         name: manifest.name.clone(),
         title: manifest.title.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         image: check::takes_any(&manifest.takes, "image"),
         audio: check::takes_any(&manifest.takes, "audio"),
-        mcp_stdio: mcp_servers::may_start(desk, &peer.caller),
+        mcp_stdio: mcp_servers::may_start(services, &peer.caller),
         mcp_http: true,
         ..Profile::default()
     }

@@ -6,20 +6,20 @@ use gander_services::errors::unavailable;
 use gander_store::{Card, Form, Limit, Page, PageKey, SessionQuery, Store};
 use gander_wire::acp::{ArchiveFilter, Listed};
 
-use crate::Peer;
+use crate::ClientPeer;
 
 /// Sessions on one page.
-const PAGE: u32 = 50;
+const PAGE_SIZE: u32 = 50;
 
-pub(super) async fn list(
-    desk: &Services,
-    peer: &Peer,
+pub(super) async fn list_sessions(
+    services: &Services,
+    peer: &ClientPeer,
     cwd: Option<String>,
     cursor: Option<String>,
     archived: ArchiveFilter,
 ) -> Result<(Vec<Listed>, Option<String>), ServiceError> {
     let after = cursor.map(|cursor| cursor.parse()).transpose().map_err(ServiceError::BadParams)?;
-    let workspace = cwd.map(|cwd| desk.workspaces.canonical_name(cwd));
+    let workspace = cwd.map(|cwd| services.workspaces.canonical_name(cwd));
     let query = |archived| SessionQuery {
         principal: peer.caller.principal.clone(),
         workspace: workspace.clone(),
@@ -27,45 +27,47 @@ pub(super) async fn list(
         archived,
         state: None,
         after,
-        limit: PAGE,
+        limit: PAGE_SIZE,
     };
     let page = match archived {
-        ArchiveFilter::Exclude => desk.hub.store().sessions(query(false)).await,
-        ArchiveFilter::Only => desk.hub.store().sessions(query(true)).await,
+        ArchiveFilter::Exclude => services.hub.store().sessions(query(false)).await,
+        ArchiveFilter::Only => services.hub.store().sessions(query(true)).await,
         ArchiveFilter::Include => {
-            let pages =
-                futures::try_join!(desk.hub.store().sessions(query(false)), desk.hub.store().sessions(query(true)));
-            pages.map(|(kept, archived)| merged(kept, archived))
+            let pages = futures::try_join!(
+                services.hub.store().sessions(query(false)),
+                services.hub.store().sessions(query(true))
+            );
+            pages.map(|(kept, archived)| merge_pages(kept, archived))
         }
     };
     let page = page.map_err(|error| unavailable(&error))?;
     let next = page.next.map(|next| next.to_string());
-    let store = desk.hub.store();
-    let listed = page.cards.into_iter().map(|card| listed(&**store, card));
+    let store = services.hub.store();
+    let listed = page.cards.into_iter().map(|card| listed_session(&**store, card));
     Ok((futures::future::join_all(listed).await, next))
 }
 
 /// The first page of two lists together, last changed first.
-fn merged(one: Page, other: Page) -> Page {
+fn merge_pages(one: Page, other: Page) -> Page {
     let more = one.next.is_some() || other.next.is_some();
     let mut cards: Vec<Card> = one.cards.into_iter().chain(other.cards).collect();
     cards.sort_by_key(|card| std::cmp::Reverse((card.updated_at, card.session)));
-    let cut = cards.len() > PAGE as usize;
-    cards.truncate(PAGE as usize);
+    let cut = cards.len() > PAGE_SIZE as usize;
+    cards.truncate(PAGE_SIZE as usize);
     let last = cards.last().filter(|_| more || cut);
     let next = last.map(|card| PageKey { updated_at: card.updated_at, session: card.session });
     Page { cards, next }
 }
 
-async fn listed(store: &dyn Store, card: Card) -> Listed {
+async fn listed_session(store: &dyn Store, card: Card) -> Listed {
     let Card { session, workspace, title, created_at, updated_at, archived, .. } = card;
     let title = Some(title).filter(|title| !title.is_empty());
-    let folders = folders(store, session).await;
+    let folders = session_folders(store, session).await;
     Listed { session, workspace, folders, title, created_at, updated_at, archived }
 }
 
 /// The further folders of a session, which its first entry names. One that was just deleted has none.
-async fn folders(store: &dyn Store, session: SessionId) -> Vec<String> {
+async fn session_folders(store: &dyn Store, session: SessionId) -> Vec<String> {
     let first = store.read(session, Seq::ZERO, Limit { entries: 1, bytes: 1 }, Form::Joined).await.unwrap_or_default();
     match first.into_iter().next().map(|entry| entry.event) {
         Some(Event::SessionCreated { folders, .. }) => folders,

@@ -10,43 +10,43 @@ use gander_store::clock::SystemIds;
 use gander_store::{Alias, Form, read_all};
 use gander_wire::acp::SessionParams;
 
-use super::mcp_servers::specs;
-use crate::Peer;
+use super::mcp_servers::server_specs;
+use crate::ClientPeer;
 use crate::protocols::goose;
 
 /// Where a session is followed from.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum FollowFrom {
     First,
     Head,
 }
 
 /// The session that an introduction brings along. Under a reserved id it is made once, and found ever after.
-pub(super) async fn first(
-    desk: Arc<Services>,
-    peer: Peer,
+pub(super) async fn initial_session(
+    services: Arc<Services>,
+    peer: ClientPeer,
     reserved: Option<SessionId>,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let Some(session) = reserved else { return create(&desk, &peer, SessionParams::default()).await };
-    match open(Arc::clone(&desk), peer.clone(), session, None, Place::Head).await {
+    let Some(session) = reserved else { return create_session(&services, &peer, SessionParams::default()).await };
+    match open_session(Arc::clone(&services), peer.clone(), session, None, FollowFrom::Head).await {
         Err(ServiceError::UnknownSession(_)) => {
-            let birth = birth(&desk, &peer, session, SessionParams::default()).await?;
-            make(&desk, &peer, birth, Vec::new()).await
+            let birth = session_init(&services, &peer, session, SessionParams::default()).await?;
+            store_session(&services, &peer, birth, Vec::new()).await
         }
         found => found,
     }
 }
 
-pub(super) async fn create(
-    desk: &Services,
-    peer: &Peer,
+pub(super) async fn create_session(
+    services: &Services,
+    peer: &ClientPeer,
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let session = SessionId::make(&mut SystemIds);
-    let servers = specs(desk, peer, &params.mcp_servers)?;
-    let alias = params.reuse.as_deref().map(|name| workspace_name(peer, name));
+    let servers = server_specs(services, peer, &params.mcp_servers)?;
+    let alias = params.reuse.as_deref().map(|name| workspace_alias(peer, name));
     let reused = match &alias {
-        Some(alias) => reused(desk, peer, alias).await?,
+        Some(alias) => find_reused_session(services, peer, alias).await?,
         None => None,
     };
     let aliases = alias.filter(|_| reused.is_none()).into_iter().collect();
@@ -56,58 +56,67 @@ pub(super) async fn create(
             owner: peer.caller.principal.clone(),
             workspace: old.workspace,
             folders: old.folders,
-            settings: peer.caller.inherited_settings(desk.settings.policy, old.settings),
+            settings: peer.caller.inherited_settings(services.settings.policy, old.settings),
             parent: None,
             meta: params.meta,
         },
         None => {
-            let mut birth = birth(desk, peer, session, params).await?;
-            goose::preset(desk, peer, &mut birth.settings).await?;
+            let mut birth = session_init(services, peer, session, params).await?;
+            goose::apply_saved_settings(services, peer, &mut birth.settings).await?;
             birth
         }
     };
-    let (view, head) = make(desk, peer, birth, aliases).await?;
-    desk.extensions.bring(&view, servers);
+    let (view, head) = store_session(services, peer, birth, aliases).await?;
+    services.extensions.bring(&view, servers);
     Ok((view, head))
 }
 
-async fn make(
-    desk: &Services,
-    peer: &Peer,
+async fn store_session(
+    services: &Services,
+    peer: &ClientPeer,
     birth: Birth,
     aliases: Vec<Alias>,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let session = birth.session;
-    let view = desk.hub.create(&peer.caller, birth, aliases).await.map_err(|error| refusal(session, &error))?;
+    let view = services.hub.create(&peer.caller, birth, aliases).await.map_err(|error| refusal(session, &error))?;
     let head = view.head;
     Ok((Box::new(view), head))
 }
 
-async fn birth(desk: &Services, peer: &Peer, session: SessionId, params: SessionParams) -> Result<Birth, ServiceError> {
+async fn session_init(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+    params: SessionParams,
+) -> Result<Birth, ServiceError> {
     let workspace = match params.cwd.as_deref() {
-        Some(cwd) => chosen(desk, peer, cwd).await?,
-        None => private(desk, session)?,
+        Some(cwd) => chosen_folder(services, peer, cwd).await?,
+        None => scratch_folder(services, session)?,
     };
     let mut folders = Vec::with_capacity(params.folders.len());
     for folder in &params.folders {
-        folders.push(chosen(desk, peer, folder).await?);
+        folders.push(chosen_folder(services, peer, folder).await?);
     }
-    let mut settings = desk.settings.clone();
+    let mut settings = services.settings.clone();
     settings.model = peer.model.clone().or(settings.model);
     let owner = peer.caller.principal.clone();
     Ok(Birth { session, owner, workspace, folders, settings, parent: None, meta: params.meta })
 }
 
-fn workspace_name(peer: &Peer, name: &str) -> Alias {
+fn workspace_alias(peer: &ClientPeer, name: &str) -> Alias {
     let (door, namespace) = ("acp".to_owned(), "workspace".to_owned());
     Alias { principal: peer.caller.principal.clone(), door, namespace, text: name.to_owned() }
 }
 
 /// The session whose workspace a client wants to go on in, if it is there and the client's own.
-async fn reused(desk: &Services, peer: &Peer, alias: &Alias) -> Result<Option<SessionView>, ServiceError> {
-    let named = desk.hub.store().resolve_alias(alias).await.map_err(|error| unavailable(&error))?;
+async fn find_reused_session(
+    services: &Services,
+    peer: &ClientPeer,
+    alias: &Alias,
+) -> Result<Option<SessionView>, ServiceError> {
+    let named = services.hub.store().resolve_alias(alias).await.map_err(|error| unavailable(&error))?;
     let Some(session) = named.or_else(|| alias.text.parse().ok()) else { return Ok(None) };
-    match desk.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error)) {
+    match services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error)) {
         Ok(view) => Ok(Some(view)),
         Err(ServiceError::UnknownSession(_)) => Ok(None),
         Err(refusal) => Err(refusal),
@@ -115,73 +124,74 @@ async fn reused(desk: &Services, peer: &Peer, alias: &Alias) -> Result<Option<Se
 }
 
 /// A new session with the messages of this one; a turn that is under way is not among them.
-pub(super) async fn fork(
-    desk: &Services,
-    peer: &Peer,
+pub(super) async fn fork_session(
+    services: &Services,
+    peer: &ClientPeer,
     session: SessionId,
     params: SessionParams,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let old = desk.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
-    let servers = specs(desk, peer, &params.mcp_servers)?;
-    let log = read_all(&**desk.hub.store(), session, Form::Joined).await.map_err(|error| unavailable(&error))?;
+    let old = services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
+    let servers = server_specs(services, peer, &params.mcp_servers)?;
+    let log = read_all(&**services.hub.store(), session, Form::Joined).await.map_err(|error| unavailable(&error))?;
     let end = old.run.as_ref().map_or(old.head.next(), |run| run.from);
     let context = Context::replay(log.iter().take_while(|entry| entry.seq < end));
     let messages = context.map(|context| context.messages).unwrap_or_default();
     let fork = SessionId::make(&mut SystemIds);
     // Whoever has the session has its folder too, however it was chosen.
-    let inherited = params.cwd.as_deref().is_none_or(|cwd| desk.workspaces.is_same(cwd, &old.workspace));
+    let inherited = params.cwd.as_deref().is_none_or(|cwd| services.workspaces.is_same(cwd, &old.workspace));
     let asked = SessionParams { cwd: params.cwd.filter(|_| !inherited), ..params };
-    let settings = peer.caller.inherited_settings(desk.settings.policy, old.settings);
-    let mut birth = Birth { parent: Some(session), settings, ..birth(desk, peer, fork, asked).await? };
+    let settings = peer.caller.inherited_settings(services.settings.policy, old.settings);
+    let mut birth = Birth { parent: Some(session), settings, ..session_init(services, peer, fork, asked).await? };
     if inherited {
         birth.workspace = old.workspace;
     }
-    desk.hub.create(&peer.caller, birth, Vec::new()).await.map_err(|error| refusal(fork, &error))?;
+    services.hub.create(&peer.caller, birth, Vec::new()).await.map_err(|error| refusal(fork, &error))?;
     let replacement = messages.into_iter().map(Arc::unwrap_or_clone).collect();
     let history = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
     for command in std::iter::once(history).chain(old.title.map(|title| Command::SetTitle { title })) {
-        desk.hub.command(&peer.caller, fork, command, Ack::Synced).await.map_err(|error| refusal(fork, &error))?;
+        services.hub.command(&peer.caller, fork, command, Ack::Synced).await.map_err(|error| refusal(fork, &error))?;
     }
-    let view = desk.hub.view(fork).await.map_err(|error| refusal(fork, &error))?;
-    desk.extensions.bring(&view, servers);
+    let view = services.hub.view(fork).await.map_err(|error| refusal(fork, &error))?;
+    services.extensions.bring(&view, servers);
     let head = view.head;
     Ok((Box::new(view), head))
 }
 
-pub(super) async fn open(
-    desk: Arc<Services>,
-    peer: Peer,
+pub(super) async fn open_session(
+    services: Arc<Services>,
+    peer: ClientPeer,
     session: SessionId,
     params: Option<SessionParams>,
-    place: Place,
+    place: FollowFrom,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let view = desk.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
+    let view =
+        services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
     if let Some(params) = params {
-        let servers = specs(&desk, &peer, &params.mcp_servers)?;
-        if let Some(cwd) = params.cwd.filter(|cwd| !desk.workspaces.is_same(cwd, &view.workspace)) {
-            chosen(&desk, &peer, &cwd).await?;
+        let servers = server_specs(&services, &peer, &params.mcp_servers)?;
+        if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same(cwd, &view.workspace)) {
+            chosen_folder(&services, &peer, &cwd).await?;
         }
-        desk.extensions.bring(&view, servers);
+        services.extensions.bring(&view, servers);
     }
     // The view may be ahead of what is stored and can be read. The log's own end is where live begins.
-    let head = desk.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
+    let head = services.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
     let view = if view.head > head {
-        desk.hub.view_at(session, head).await.map_err(|error| refusal(session, &error))?
+        services.hub.view_at(session, head).await.map_err(|error| refusal(session, &error))?
     } else {
         view
     };
     let after = match place {
-        Place::First => Seq::ZERO,
-        Place::Head => view.head,
+        FollowFrom::First => Seq::ZERO,
+        FollowFrom::Head => view.head,
     };
     Ok((Box::new(view), after))
 }
 
-async fn chosen(desk: &Services, peer: &Peer, folder: &str) -> Result<String, ServiceError> {
-    let chosen = desk.workspaces.choose(&desk.hub, &peer.caller, folder).await;
+async fn chosen_folder(services: &Services, peer: &ClientPeer, folder: &str) -> Result<String, ServiceError> {
+    let chosen = services.workspaces.choose(&services.hub, &peer.caller, folder).await;
     chosen.map_err(|error| ServiceError::BadWorkspace(error.to_string()))
 }
 
-fn private(desk: &Services, session: SessionId) -> Result<String, ServiceError> {
-    desk.workspaces.private(session).map_err(|error| ServiceError::BadWorkspace(error.to_string()))
+fn scratch_folder(services: &Services, session: SessionId) -> Result<String, ServiceError> {
+    services.workspaces.private(session).map_err(|error| ServiceError::BadWorkspace(error.to_string()))
 }

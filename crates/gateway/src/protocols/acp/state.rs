@@ -19,7 +19,7 @@ impl AcpState {
     /// Connections that nobody uses are forgotten from now on until the server ends.
     pub(crate) fn new(http: &Arc<HttpState>, defaults: AcpOptions) -> Arc<Self> {
         let acp = Connections::new(Arc::clone(&http.services), defaults);
-        acp.sweep(http.ending.clone());
+        acp.spawn_sweeper(http.ending.clone());
         Arc::new(Self { http: Arc::clone(http), acp })
     }
 }

@@ -11,19 +11,19 @@ use gander_runtime::hub::{Batch, Follower};
 use gander_services::clients::{Clients, Presence};
 use gander_store::StoreError;
 
-type Watch = Abortable<BoxFuture<'static, News>>;
+type PendingEvent = Abortable<BoxFuture<'static, SessionEvent>>;
 
 /// What a watched session has to tell.
-pub(super) struct News {
+pub(super) struct SessionEvent {
     pub(super) session: SessionId,
     pub(super) follower: Follower,
     pub(super) batch: Result<Option<Batch>, StoreError>,
 }
 
 /// The sessions that a client watches.
-pub(super) struct Follows {
+pub(super) struct Subscriptions {
     clients: Arc<Clients>,
-    watches: FuturesUnordered<Watch>,
+    watches: FuturesUnordered<PendingEvent>,
     present: HashMap<SessionId, (AbortHandle, Option<Presence>)>,
 }
 
@@ -35,21 +35,21 @@ pub(super) enum Attendance {
     Away,
 }
 
-impl Follows {
+impl Subscriptions {
     pub(super) fn new(clients: Arc<Clients>) -> Self {
         Self { clients, watches: FuturesUnordered::new(), present: HashMap::new() }
     }
 
     /// Watches a session from where the follower stands, in place of an older watch.
-    pub(super) fn add(&mut self, session: SessionId, follower: Follower) {
-        self.remove(session);
-        let handle = self.watch(session, follower);
+    pub(super) fn subscribe(&mut self, session: SessionId, follower: Follower) {
+        self.unsubscribe(session);
+        let handle = self.spawn_watch(session, follower);
         let presence = self.clients.enter(session);
         self.present.insert(session, (handle, Some(presence)));
     }
 
     /// Counts the client as attached to a session that it watches, or not.
-    pub(super) fn attend(&mut self, session: SessionId, attendance: Attendance) {
+    pub(super) fn set_attendance(&mut self, session: SessionId, attendance: Attendance) {
         let Some((_, presence)) = self.present.get_mut(&session) else { return };
         match attendance {
             Attendance::Here => {
@@ -59,24 +59,24 @@ impl Follows {
         }
     }
 
-    pub(super) fn remove(&mut self, session: SessionId) {
+    pub(super) fn unsubscribe(&mut self, session: SessionId) {
         if let Some((watch, _)) = self.present.remove(&session) {
             watch.abort();
         }
     }
 
     /// All of them.
-    pub(super) fn sessions(&self) -> Vec<SessionId> {
+    pub(super) fn session_ids(&self) -> Vec<SessionId> {
         self.present.keys().copied().collect()
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(super) fn unsubscribe_all(&mut self) {
         self.watches.clear();
         self.present.clear();
     }
 
     /// The next news of any session. Safe to drop: what is not taken stays in the log.
-    pub(super) async fn next(&mut self) -> Option<News> {
+    pub(super) async fn next_event(&mut self) -> Option<SessionEvent> {
         loop {
             match self.watches.next().await {
                 Some(Ok(news)) => return Some(news),
@@ -87,20 +87,20 @@ impl Follows {
     }
 
     /// Goes on watching a session, unless it was let go.
-    pub(super) fn go_on(&mut self, session: SessionId, follower: Follower) {
+    pub(super) fn resume(&mut self, session: SessionId, follower: Follower) {
         if self.present.contains_key(&session) {
-            let handle = self.watch(session, follower);
+            let handle = self.spawn_watch(session, follower);
             if let Some((watch, _)) = self.present.get_mut(&session) {
                 *watch = handle;
             }
         }
     }
 
-    fn watch(&mut self, session: SessionId, mut follower: Follower) -> AbortHandle {
+    fn spawn_watch(&mut self, session: SessionId, mut follower: Follower) -> AbortHandle {
         let (handle, registration) = AbortHandle::new_pair();
-        let watch: BoxFuture<'static, News> = Box::pin(async move {
+        let watch: BoxFuture<'static, SessionEvent> = Box::pin(async move {
             let batch = follower.next().await;
-            News { session, follower, batch }
+            SessionEvent { session, follower, batch }
         });
         self.watches.push(Abortable::new(watch, registration));
         handle
@@ -114,13 +114,13 @@ mod tests {
     #[test]
     fn who_is_away_watches_on_and_does_not_count() {
         let (clients, session) = (Arc::new(Clients::default()), SessionId::new(uuid::Uuid::from_u128(1)));
-        let mut follows = Follows::new(Arc::clone(&clients));
-        follows.attend(session, Attendance::Here);
+        let mut follows = Subscriptions::new(Arc::clone(&clients));
+        follows.set_attendance(session, Attendance::Here);
         assert_eq!(clients.at(session), 0, "nobody watches");
         let (handle, _) = AbortHandle::new_pair();
         follows.present.insert(session, (handle, Some(clients.enter(session))));
         let counts = [Attendance::Here, Attendance::Away, Attendance::Away, Attendance::Here].map(|attendance| {
-            follows.attend(session, attendance);
+            follows.set_attendance(session, attendance);
             clients.at(session)
         });
         assert_eq!(counts, [1, 0, 0, 1]);

@@ -8,20 +8,20 @@ use gander_tools::download;
 use gander_wire::acp_rest::{Line, Message, Refusal, input};
 
 use super::AcpRest;
-use super::sessions::Reference;
+use super::sessions::MessageReference;
 
 /// Addresses in one history.
-const MOST: usize = 1_000;
+const MAX_HISTORY_URLS: usize = 1_000;
 
 /// Bytes behind one address.
-const LARGEST: usize = 4 << 20;
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Time for all of them.
-const TIME: Duration = Duration::from_secs(20);
+const IMPORT_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl AcpRest {
     /// What is said at these addresses. `None` if the session holds just that, or nothing was named.
-    pub(super) async fn history(
+    pub(super) async fn import_history(
         &self,
         session: Option<&SessionView>,
         addresses: &[String],
@@ -29,14 +29,15 @@ impl AcpRest {
         if addresses.is_empty() {
             return Ok(None);
         }
-        if addresses.len() > MOST {
-            return Err(Refusal::unreadable(format!("history is longer than {MOST}: {}", addresses.len())));
+        if addresses.len() > MAX_HISTORY_URLS {
+            return Err(Refusal::unreadable(format!("history is longer than {MAX_HISTORY_URLS}: {}", addresses.len())));
         }
-        let references: Vec<Option<Reference>> = addresses.iter().map(|address| self.own(address)).collect();
+        let references: Vec<Option<MessageReference>> =
+            addresses.iter().map(|address| self.own_reference(address)).collect();
         if let Some(view) = session {
             let places: Vec<_> =
-                self.kept(view.session).await?.into_iter().map(|kept| (kept.seq, kept.index)).collect();
-            let same = |reference: &Option<Reference>, place: &(_, u32)| {
+                self.completed_messages(view.session).await?.into_iter().map(|kept| (kept.seq, kept.index)).collect();
+            let same = |reference: &Option<MessageReference>, place: &(_, u32)| {
                 reference.is_some_and(|own| own.session == view.session && (own.seq, own.index) == *place)
             };
             if places.len() == references.len() && references.iter().zip(&places).all(|(own, place)| same(own, place)) {
@@ -46,21 +47,21 @@ impl AcpRest {
         let all = async {
             let mut lines = Vec::new();
             for (address, reference) in addresses.iter().zip(references) {
-                lines.push(self.line(address, reference).await?);
+                lines.push(self.fetch_message(address, reference).await?);
             }
             Ok(Some(lines))
         };
         let late = |_| Refusal::unreadable("history could not be fetched in time");
-        tokio::time::timeout(TIME, all).await.map_err(late)?
+        tokio::time::timeout(IMPORT_TIMEOUT, all).await.map_err(late)?
     }
 
-    async fn line(&self, address: &str, reference: Option<Reference>) -> Result<Line, Refusal> {
+    async fn fetch_message(&self, address: &str, reference: Option<MessageReference>) -> Result<Line, Refusal> {
         let gone = || Refusal::unreadable(format!("history is gone: {address}"));
         if let Some(reference) = reference {
-            let kept = self.message(reference).await.ok_or_else(gone)?;
+            let kept = self.load_message(reference).await.ok_or_else(gone)?;
             return Ok(Line { role: kept.message.role, parts: kept.message.parts });
         }
-        let fetched = download(&self.guard, address, LARGEST).await;
+        let fetched = download(&self.guard, address, MAX_MESSAGE_BYTES).await;
         let bytes = fetched.map_err(|error| Refusal::unreadable(format!("history cannot be fetched: {error}")))?;
         let message: Message = serde_json::from_slice(&bytes)
             .map_err(|error| Refusal::unreadable(format!("history is no message, {error}: {address}")))?;
@@ -68,8 +69,8 @@ impl AcpRest {
     }
 
     /// The proof in an address is ours or it is not: whatever its host.
-    fn own(&self, address: &str) -> Option<Reference> {
+    fn own_reference(&self, address: &str) -> Option<MessageReference> {
         let (_, id) = address.rsplit_once("/resources/")?;
-        self.resources.reference(id, clock::now())
+        self.resources.verify_resource_id(id, clock::now())
     }
 }

@@ -19,32 +19,32 @@ use gander_store::{Form, Limit, Store, StoreError};
 use gander_tools::Guard;
 use gander_wire::acp_rest::{DOOR, Error, Refusal, RunReading};
 
-use crate::sse::{Frames, Reading};
+use crate::sse::{Projection, SseWriter};
 
-pub use sessions::{Resources, UnknownResource};
+pub use sessions::{ResourceUrls, UnknownResource};
 pub use state::AcpRestState;
 
 /// This door.
 pub struct AcpRest {
-    desk: Arc<Services>,
-    resources: Resources,
+    services: Arc<Services>,
+    resources: ResourceUrls,
     guard: Guard,
-    figures: stats::Recent,
+    figures: stats::StatsCache,
 }
 
 /// Where the caller found us: addresses of ours begin with this.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base(pub String);
+pub struct BaseUrl(pub String);
 
-impl Base {
+impl BaseUrl {
     /// Where the caller reads what a session keeps.
-    fn shelf(&self, session: SessionId) -> String {
+    fn artifacts_url(&self, session: SessionId) -> String {
         format!("{}/acp-rest/sessions/{session}/artifacts", self.0)
     }
 }
 
 /// A run that is being followed.
-pub struct Watched {
+pub struct AcpRestRunSubscription {
     /// What was read of it so far.
     pub reading: RunReading,
     /// The rest.
@@ -52,20 +52,20 @@ pub struct Watched {
     /// The question that was just answered: until the log says so, the run only seems to await.
     answered: Option<QuestionId>,
     session: SessionId,
-    begin: Begin,
+    begin: RunStart,
 }
 
 /// Where a run begins, for who must read it again.
 #[derive(Clone, Debug)]
-struct Begin {
+struct RunStart {
     unread: RunReading,
     after: Seq,
 }
 
 impl AcpRest {
     /// This door to these sessions.
-    pub fn new(desk: Arc<Services>, resources: Resources, guard: Guard) -> Self {
-        Self { desk, resources, guard, figures: stats::Recent::default() }
+    pub fn new(services: Arc<Services>, resources: ResourceUrls, guard: Guard) -> Self {
+        Self { services, resources, guard, figures: stats::StatsCache::default() }
     }
 }
 
@@ -75,7 +75,7 @@ impl fmt::Debug for AcpRest {
     }
 }
 
-impl Watched {
+impl AcpRestRunSubscription {
     /// Which run.
     pub fn run(&self) -> RunId {
         self.reading.run().run_id
@@ -91,7 +91,7 @@ impl Watched {
     }
 
     /// The answer's own entry ends the pretence.
-    fn notice_answer(&mut self) {
+    fn note_answered(&mut self) {
         let open = self.reading.question().map(|question| question.id);
         if self.answered.is_some() && open != self.answered {
             self.answered = None;
@@ -100,27 +100,27 @@ impl Watched {
 }
 
 /// A run as a stream of events, until it ends or awaits.
-pub struct RunEvents {
+pub struct RunEventProjection {
     reading: RunReading,
     answered: Option<QuestionId>,
     over: bool,
-    begin: Begin,
+    begin: RunStart,
     session: SessionId,
     store: Arc<dyn Store>,
 }
 
-impl RunEvents {
+impl RunEventProjection {
     /// The events of this run that were not read yet, and where they come from.
-    pub fn of(watched: Watched) -> (Self, Follower) {
-        let Watched { reading, follower, answered, session, begin } = watched;
+    pub fn from_subscription(watched: AcpRestRunSubscription) -> (Self, Follower) {
+        let AcpRestRunSubscription { reading, follower, answered, session, begin } = watched;
         let (reading, store) = (reading.sparing(), Arc::clone(follower.store()));
         (Self { reading, answered, over: false, begin, session, store }, follower)
     }
 }
 
-impl Reading for RunEvents {
-    fn read(&mut self, entry: &gander_domain::Entry, frames: &mut Frames) {
-        self.reading.tell(entry, &mut |event| frames.event(event));
+impl Projection for RunEventProjection {
+    fn project_entry(&mut self, entry: &gander_domain::Entry, frames: &mut SseWriter) {
+        self.reading.tell(entry, &mut |event| frames.write_event(event));
         let open = self.reading.question().map(|question| question.id);
         if open != self.answered {
             self.answered = None;
@@ -128,17 +128,17 @@ impl Reading for RunEvents {
         self.over = self.answered.is_none() && self.reading.is_settled();
     }
 
-    fn is_over(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.over
     }
 
-    fn lacks(&self, entry: &gander_domain::Entry) -> bool {
+    fn needs_restore(&self, entry: &gander_domain::Entry) -> bool {
         self.reading.lacks(entry)
     }
 
     fn restore(&mut self, upto: Seq) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let Begin { unread: mut reading, after: mut place } = self.begin.clone();
+            let RunStart { unread: mut reading, after: mut place } = self.begin.clone();
             while place < upto {
                 let page = self.store.read(self.session, place, Limit::default(), Form::Joined).await?;
                 let Some(last) = page.last() else { break };
@@ -150,18 +150,18 @@ impl Reading for RunEvents {
         })
     }
 
-    fn lost(&mut self, frames: &mut Frames) {
+    fn write_log_lost(&mut self, frames: &mut SseWriter) {
         let error = Error::server("the log can be read no further");
-        frames.aside(&gander_wire::acp_rest::Event::Error { error: &error });
+        frames.write_unlogged(&gander_wire::acp_rest::Event::Error { error: &error });
     }
 }
 
-fn origin(identity: &Caller) -> RunOrigin {
+fn run_origin(identity: &Caller) -> RunOrigin {
     RunOrigin { by: identity.principal.clone(), door: DOOR.to_owned() }
 }
 
 /// What a client is told of a refusal inside.
-fn refusal(error: &HubError) -> Refusal {
+fn hub_refusal(error: &HubError) -> Refusal {
     let server = |status, error: Error| Refusal { status, error };
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => server(429, Error::server(error.to_string())),
@@ -192,6 +192,6 @@ fn refusal(error: &HubError) -> Refusal {
     }
 }
 
-fn failed(error: StoreError) -> Refusal {
-    refusal(&HubError::Store(error))
+fn store_refusal(error: StoreError) -> Refusal {
+    hub_refusal(&HubError::Store(error))
 }

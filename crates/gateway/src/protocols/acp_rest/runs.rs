@@ -18,34 +18,34 @@ use gander_wire::acp_rest::{
 use gander_wire::check;
 use serde_json::{Value, json};
 
-use super::{AcpRest, Base, Begin, Watched, failed, origin, refusal};
+use super::{AcpRest, AcpRestRunSubscription, BaseUrl, RunStart, hub_refusal, run_origin, store_refusal};
 
 /// A prompt on its way to a session.
-struct Prompt {
+struct PendingPrompt {
     run: RunId,
     agent: String,
     command: Command,
     ack: Ack,
-    base: Base,
+    base: BaseUrl,
 }
 
 /// A client's own id for a run, and the request that it stands for.
-struct Key {
+struct IdempotencyKey {
     run: RunId,
     hash: RequestHash,
     session: Option<SessionId>,
 }
 
 /// What a client calls a new session and its first run.
-struct Names<'a> {
+struct ClientNames<'a> {
     session: Option<SessionId>,
-    run: Option<&'a Key>,
+    run: Option<&'a IdempotencyKey>,
 }
 
-impl Names<'_> {
+impl ClientNames<'_> {
     /// The run's id is an alias too, so that of two requests at once with the same id only one makes a session.
     fn aliases(&self, door: &AcpRest, identity: &Caller) -> Vec<Alias> {
-        let session = self.session.map(|name| door.alias(identity, name));
+        let session = self.session.map(|name| door.session_alias(identity, name));
         let run = self.run.map(|key| Alias {
             principal: identity.principal.clone(),
             door: DOOR.to_owned(),
@@ -58,108 +58,123 @@ impl Names<'_> {
 
 impl AcpRest {
     /// Begins a run, or finds the one that the client began before under this id.
-    pub async fn begin(&self, identity: &Caller, base: Base, new: NewRun) -> Result<Watched, Refusal> {
+    pub async fn begin_run(
+        &self,
+        identity: &Caller,
+        base: BaseUrl,
+        new: NewRun,
+    ) -> Result<AcpRestRunSubscription, Refusal> {
         let unknown = || Refusal::not_found(format!("no such agent: {}", new.agent));
-        let settings = self.desk.agents.settings(&new.agent, &self.desk.settings);
-        let (settings, named) = settings.zip(self.desk.agents.manifest(&new.agent)).ok_or_else(unknown)?;
+        let settings = self.services.agents.settings(&new.agent, &self.services.settings);
+        let (settings, named) = settings.zip(self.services.agents.manifest(&new.agent)).ok_or_else(unknown)?;
         for part in &new.parts {
             check::media_for(part, &named.takes).map_err(|error| Refusal::unreadable(error.to_string()))?;
         }
         let new = NewRun { agent: spelled(&named.name, &new.agent), ..new };
-        let hash = hash(&new);
-        let key = new.run.map(|run| Key { run, hash: hash.clone(), session: session_of(&new.place) });
+        let hash = request_hash(&new);
+        let key = new.run.map(|run| IdempotencyKey { run, hash: hash.clone(), session: requested_session(&new.place) });
         if let Some(key) = &key
-            && let Some(known) = self.repeated(identity, &base, key).await?
+            && let Some(known) = self.find_repeated_run(identity, &base, key).await?
         {
             return Ok(known);
         }
         let NewRun { agent, before, parts, times, mode, place, run } = new;
         let (session, name, history) = match place {
             Place::New => (None, None, Vec::new()),
-            Place::Named(id) => (self.session(identity, id).await?, Some(id), Vec::new()),
-            Place::Described(id, history) => (self.session(identity, id).await?, Some(id), history),
+            Place::Named(id) => (self.find_session(identity, id).await?, Some(id), Vec::new()),
+            Place::Described(id, history) => (self.find_session(identity, id).await?, Some(id), history),
         };
         let run = run.unwrap_or_else(|| RunId::make(&mut SystemIds));
         let alias = name.filter(|name| session.as_ref().is_none_or(|view| view.session != *name));
-        let meta = hash.note(Some(note(&agent, alias, times)));
-        let origin = origin(identity);
+        let meta = hash.note(Some(run_meta(&agent, alias, times)));
+        let origin = run_origin(identity);
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Queue, meta: Some(meta) };
         // Whoever is told before the end is told what would survive a power cut.
         let ack = if mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
-        let prompt = Prompt { run, agent, command, ack, base: base.clone() };
-        let history = self.history(session.as_ref(), &history).await?;
+        let prompt = PendingPrompt { run, agent, command, ack, base: base.clone() };
+        let history = self.import_history(session.as_ref(), &history).await?;
         let before: Vec<Line> = history.unwrap_or_default().into_iter().chain(before).collect();
         let begun = match session {
-            Some(view) => self.go_on(identity, view, before, prompt).await?,
-            None => self.start(identity, Names { session: name, run: key.as_ref() }, settings, before, prompt).await?,
+            Some(view) => self.continue_session(identity, view, before, prompt).await?,
+            None => {
+                self.start_in_new_session(
+                    identity,
+                    ClientNames { session: name, run: key.as_ref() },
+                    settings,
+                    before,
+                    prompt,
+                )
+                .await?
+            }
         };
         match (begun, key) {
             (Some(watched), _) => Ok(watched),
             (None, Some(key)) => {
-                let known = self.repeated(identity, &base, &key).await?;
+                let known = self.find_repeated_run(identity, &base, &key).await?;
                 known.ok_or_else(|| {
                     Refusal::wrong_state(format!("another request with this run id is under way: {run}"))
                 })
             }
-            (None, None) => Err(refusal(&HubError::Refused(CommandError::NoSuchRun(run)))),
+            (None, None) => Err(hub_refusal(&HubError::Refused(CommandError::NoSuchRun(run)))),
         }
     }
 
     /// A new session, with its first prompt in the same append if nothing comes before it.
-    async fn start(
+    async fn start_in_new_session(
         &self,
         identity: &Caller,
-        names: Names<'_>,
+        names: ClientNames<'_>,
         settings: Settings,
         before: Vec<Line>,
-        prompt: Prompt,
-    ) -> Result<Option<Watched>, Refusal> {
+        prompt: PendingPrompt,
+    ) -> Result<Option<AcpRestRunSubscription>, Refusal> {
         let session = SessionId::make(&mut SystemIds);
-        let workspace = self.desk.workspaces.private(session);
+        let workspace = self.services.workspaces.private(session);
         let workspace = workspace.map_err(|error| Refusal::unreadable(format!("workspace {error}")))?;
         let owner = identity.principal.clone();
         let birth =
             gander_domain::Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
         let aliases = names.aliases(self, identity);
         let taken = match before.is_empty() {
-            false => match self.desk.hub.create(identity, birth, aliases).await {
-                Ok(view) => return self.go_on(identity, view, before, prompt).await,
+            false => match self.services.hub.create(identity, birth, aliases).await {
+                Ok(view) => return self.continue_session(identity, view, before, prompt).await,
                 Err(HubError::Store(StoreError::AliasTaken(taken))) => taken,
-                Err(error) => return Err(refusal(&error)),
+                Err(error) => return Err(hub_refusal(&error)),
             },
             true => {
-                let Prompt { run, agent, command, ack, base } = &prompt;
-                let begun = self.desk.hub.begin(identity, birth, aliases, command.clone(), *ack, Lent::default()).await;
+                let PendingPrompt { run, agent, command, ack, base } = &prompt;
+                let begun =
+                    self.services.hub.begin(identity, birth, aliases, command.clone(), *ack, Lent::default()).await;
                 let Begun { follower, accepted, .. } = begun;
                 match accepted.await {
                     Ok(_) => {
-                        let reading = RunReading::new(session, agent, *run).with_shelf(base.shelf(session));
-                        return Ok(Some(Watched::unread(reading, follower, session, Seq::ZERO)));
+                        let reading = RunReading::new(session, agent, *run).with_shelf(base.artifacts_url(session));
+                        return Ok(Some(AcpRestRunSubscription::from_start(reading, follower, session, Seq::ZERO)));
                     }
                     Err(HubError::Store(StoreError::AliasTaken(taken))) => taken,
-                    Err(error) => return Err(refusal(&error)),
+                    Err(error) => return Err(hub_refusal(&error)),
                 }
             }
         };
         // Another request made it just now: under this name it is the same session, under this run id the same run.
-        let view = self.desk.hub.view(taken).await.map_err(|error| refusal(&error))?;
-        if view.knows(prompt.run) { Ok(None) } else { self.go_on(identity, view, before, prompt).await }
+        let view = self.services.hub.view(taken).await.map_err(|error| hub_refusal(&error))?;
+        if view.knows(prompt.run) { Ok(None) } else { self.continue_session(identity, view, before, prompt).await }
     }
 
     /// A session that is there, set to the agent that is asked for. `None` if the run was begun before.
-    async fn go_on(
+    async fn continue_session(
         &self,
         identity: &Caller,
         view: SessionView,
         before: Vec<Line>,
-        prompt: Prompt,
-    ) -> Result<Option<Watched>, Refusal> {
+        prompt: PendingPrompt,
+    ) -> Result<Option<AcpRestRunSubscription>, Refusal> {
         let session = view.session;
-        let patch = self.desk.agents.roster().choose(&prompt.agent, &view.settings).unwrap_or_default();
+        let patch = self.services.agents.roster().choose(&prompt.agent, &view.settings).unwrap_or_default();
         let changes = patch != SettingsPatch::default();
         if let Some(active) = &view.run {
             if active.is_awaiting() {
-                return Err(refusal(&CommandError::RunAwaiting(active.id).into()));
+                return Err(hub_refusal(&CommandError::RunAwaiting(active.id).into()));
             }
             if changes {
                 let busy = format!("session is busy with another agent, run: {}", active.id);
@@ -167,88 +182,111 @@ impl AcpRest {
             }
         }
         if !before.is_empty() {
-            self.carry_out(identity, session, replacement(before)).await?;
+            self.send_command(identity, session, history_reset(before)).await?;
         }
         if changes {
-            self.carry_out(identity, session, Command::Configure { patch }).await?;
+            self.send_command(identity, session, Command::Configure { patch }).await?;
         }
-        let follower = self.desk.hub.follow_live(session, view.head);
-        let Prompt { run, agent, command, ack, base } = prompt;
-        let accepted = self.desk.hub.command(identity, session, command, ack).await.map_err(|error| refusal(&error))?;
+        let follower = self.services.hub.follow_live(session, view.head);
+        let PendingPrompt { run, agent, command, ack, base } = prompt;
+        let accepted =
+            self.services.hub.command(identity, session, command, ack).await.map_err(|error| hub_refusal(&error))?;
         match accepted {
             Accepted::Repeated(_) => return Ok(None),
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => {}
         }
-        let reading = RunReading::new(session, &agent, run).with_shelf(base.shelf(session));
-        Ok(Some(Watched::unread(reading, follower, session, view.head)))
+        let reading = RunReading::new(session, &agent, run).with_shelf(base.artifacts_url(session));
+        Ok(Some(AcpRestRunSubscription::from_start(reading, follower, session, view.head)))
     }
 
     /// The run that the same request began, read from its beginning, if there is one. Nobody finds another's.
-    async fn repeated(&self, identity: &Caller, base: &Base, key: &Key) -> Result<Option<Watched>, Refusal> {
-        let Key { run, hash, session } = key;
-        let Some(row) = self.desk.hub.store().run_of(*run, &identity.principal).await.map_err(failed)? else {
+    async fn find_repeated_run(
+        &self,
+        identity: &Caller,
+        base: &BaseUrl,
+        key: &IdempotencyKey,
+    ) -> Result<Option<AcpRestRunSubscription>, Refusal> {
+        let IdempotencyKey { run, hash, session } = key;
+        let Some(row) = self.services.hub.store().run_of(*run, &identity.principal).await.map_err(store_refusal)?
+        else {
             return Ok(None);
         };
-        let reading = self.unread(identity, base, &row).await;
+        let reading = self.load_projection(identity, base, &row).await;
         let reading = reading.map_err(|_| Refusal::wrong_state(format!("run id is taken: {run}")))?;
         let elsewhere = match session {
-            Some(id) => self.session(identity, *id).await?.is_none_or(|view| view.session != row.session),
+            Some(id) => self.find_session(identity, *id).await?.is_none_or(|view| view.session != row.session),
             None => false,
         };
-        if elsewhere || !hash.began(&**self.desk.hub.store(), &row).await.map_err(failed)? {
+        if elsewhere || !hash.began(&**self.services.hub.store(), &row).await.map_err(store_refusal)? {
             return Err(Refusal::run_id_reused(format!(
                 "run id was used for another request, choose a new one: {run}"
             )));
         }
-        let after = before(row.first);
-        let follower = self.desk.hub.follow(row.session, after, Form::Exact);
-        Ok(Some(Watched::unread(reading, follower, row.session, after)))
+        let after = seq_before(row.first);
+        let follower = self.services.hub.follow(row.session, after, Form::Exact);
+        Ok(Some(AcpRestRunSubscription::from_start(reading, follower, row.session, after)))
     }
 
     /// A run from its beginning.
-    pub async fn open(&self, identity: &Caller, base: &Base, run: RunId) -> Result<Watched, Refusal> {
-        let row = self.row(identity, run).await?;
-        self.watch(identity, base, row).await
+    pub async fn open_run(
+        &self,
+        identity: &Caller,
+        base: &BaseUrl,
+        run: RunId,
+    ) -> Result<AcpRestRunSubscription, Refusal> {
+        let row = self.find_run_row(identity, run).await?;
+        self.subscribe_from_start(identity, base, row).await
     }
 
-    async fn watch(&self, identity: &Caller, base: &Base, row: RunRow) -> Result<Watched, Refusal> {
-        let reading = self.unread(identity, base, &row).await?;
-        let follower = self.desk.hub.follow(row.session, before(row.first), Form::Exact);
-        Ok(Watched::unread(reading, follower, row.session, before(row.first)))
+    async fn subscribe_from_start(
+        &self,
+        identity: &Caller,
+        base: &BaseUrl,
+        row: RunRow,
+    ) -> Result<AcpRestRunSubscription, Refusal> {
+        let reading = self.load_projection(identity, base, &row).await?;
+        let follower = self.services.hub.follow(row.session, seq_before(row.first), Form::Exact);
+        Ok(AcpRestRunSubscription::from_start(reading, follower, row.session, seq_before(row.first)))
     }
 
     /// A run as it is now.
-    pub async fn find(&self, identity: &Caller, base: &Base, run: RunId) -> Result<RunReading, Refusal> {
-        let row = self.row(identity, run).await?;
-        let mut reading = self.unread(identity, base, &row).await?;
-        self.read(&row, Form::Joined, |entry| reading.take(entry)).await?;
+    pub async fn find_run(&self, identity: &Caller, base: &BaseUrl, run: RunId) -> Result<RunReading, Refusal> {
+        let row = self.find_run_row(identity, run).await?;
+        let mut reading = self.load_projection(identity, base, &row).await?;
+        self.read_run_entries(&row, Form::Joined, |entry| reading.take(entry)).await?;
         Ok(reading)
     }
 
     /// A run whose events are listed, and the last entry of it that there will be.
-    pub async fn events(&self, identity: &Caller, base: &Base, run: RunId) -> Result<(Watched, Seq), Refusal> {
-        let row = self.row(identity, run).await?;
-        let end = end(&row);
-        Ok((self.watch(identity, base, row).await?, end))
+    pub async fn run_events(
+        &self,
+        identity: &Caller,
+        base: &BaseUrl,
+        run: RunId,
+    ) -> Result<(AcpRestRunSubscription, Seq), Refusal> {
+        let row = self.find_run_row(identity, run).await?;
+        let end = last_seq(&row);
+        Ok((self.subscribe_from_start(identity, base, row).await?, end))
     }
 
     /// Answers what a run awaits. Of two answers one is taken.
-    pub async fn resume(
+    pub async fn resume_run(
         &self,
         identity: &Caller,
-        base: &Base,
+        base: &BaseUrl,
         run: RunId,
         resume: &Resume,
-    ) -> Result<Watched, Refusal> {
-        let row = self.row(identity, run).await?;
-        let begin = Begin { unread: self.unread(identity, base, &row).await?, after: before(row.first) };
+    ) -> Result<AcpRestRunSubscription, Refusal> {
+        let row = self.find_run_row(identity, run).await?;
+        let begin =
+            RunStart { unread: self.load_projection(identity, base, &row).await?, after: seq_before(row.first) };
         let mut reading = begin.unread.clone();
         if let Some(id) = resume.session
-            && self.session(identity, id).await?.is_none_or(|view| view.session != row.session)
+            && self.find_session(identity, id).await?.is_none_or(|view| view.session != row.session)
         {
             return Err(Refusal::disagreement(format!("the run is in another session than session_id: {id}")));
         }
-        let place = self.read(&row, Form::Joined, |entry| reading.take(entry)).await?;
+        let place = self.read_run_entries(&row, Form::Joined, |entry| reading.take(entry)).await?;
         let awaited = reading.question().filter(|_| reading.run().status == RunStatus::Awaiting);
         let Some(asked) = awaited else {
             return Err(Refusal::wrong_state(format!("run awaits nothing: {run}")));
@@ -257,55 +295,61 @@ impl AcpRest {
             return Err(Refusal::wrong_state(format!("run does not await an answer to this question: {run}")));
         }
         let (question, reply) = (asked.id, question::reply(asked, &resume.message)?);
-        let follower = self.desk.hub.follow_live(row.session, place);
-        let command = Command::Answer { question, reply, origin: origin(identity), meta: None };
+        let follower = self.services.hub.follow_live(row.session, place);
+        let command = Command::Answer { question, reply, origin: run_origin(identity), meta: None };
         let ack = if resume.mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
-        self.desk.hub.command(identity, row.session, command, ack).await.map_err(|error| refusal(&error))?;
-        Ok(Watched { reading, follower, answered: Some(question), session: row.session, begin })
+        self.services.hub.command(identity, row.session, command, ack).await.map_err(|error| hub_refusal(&error))?;
+        Ok(AcpRestRunSubscription { reading, follower, answered: Some(question), session: row.session, begin })
     }
 
     /// Cancels a run: it is told to be cancelling, though it may be over already.
-    pub async fn cancel(&self, identity: &Caller, base: &Base, run: RunId) -> Result<Run, Refusal> {
-        let row = self.row(identity, run).await?;
-        let mut reading = self.unread(identity, base, &row).await?;
-        self.read(&row, Form::Joined, |entry| reading.take(entry)).await?;
+    pub async fn cancel_run(&self, identity: &Caller, base: &BaseUrl, run: RunId) -> Result<Run, Refusal> {
+        let row = self.find_run_row(identity, run).await?;
+        let mut reading = self.load_projection(identity, base, &row).await?;
+        self.read_run_entries(&row, Form::Joined, |entry| reading.take(entry)).await?;
         let over = || Refusal::wrong_state(format!("run is over and cannot be cancelled: {run}"));
         if reading.run().status.is_terminal() {
             return Err(over());
         }
-        let command = Command::Cancel { run: Some(run), origin: origin(identity) };
-        match self.desk.hub.command(identity, row.session, command, Ack::Synced).await {
+        let command = Command::Cancel { run: Some(run), origin: run_origin(identity) };
+        match self.services.hub.command(identity, row.session, command, Ack::Synced).await {
             Ok(_) => Ok(Run { status: RunStatus::Cancelling, finished_at: None, ..reading.into_run() }),
             Err(HubError::Refused(CommandError::NoSuchRun(_))) => Err(over()),
-            Err(error) => Err(refusal(&error)),
+            Err(error) => Err(hub_refusal(&error)),
         }
     }
 
     /// Where a run is, for somebody who may see it.
-    async fn unread(&self, identity: &Caller, base: &Base, row: &RunRow) -> Result<RunReading, Refusal> {
-        let card = self.desk.hub.store().card(row.session).await.map_err(failed)?;
+    async fn load_projection(&self, identity: &Caller, base: &BaseUrl, row: &RunRow) -> Result<RunReading, Refusal> {
+        let card = self.services.hub.store().card(row.session).await.map_err(store_refusal)?;
         if card.owner != identity.principal {
             return Err(no_such_run(row.run));
         }
-        Ok(RunReading::new(row.session, &card.agent, row.run).with_shelf(base.shelf(row.session)))
+        Ok(RunReading::new(row.session, &card.agent, row.run).with_shelf(base.artifacts_url(row.session)))
     }
 
-    async fn row(&self, identity: &Caller, run: RunId) -> Result<RunRow, Refusal> {
-        let row = self.desk.hub.store().run_of(run, &identity.principal).await.map_err(failed)?;
+    async fn find_run_row(&self, identity: &Caller, run: RunId) -> Result<RunRow, Refusal> {
+        let row = self.services.hub.store().run_of(run, &identity.principal).await.map_err(store_refusal)?;
         row.ok_or_else(|| no_such_run(run))
     }
 
     /// Reads a run's entries; gives the place of the last one.
-    async fn read(
+    async fn read_run_entries(
         &self,
         row: &RunRow,
         form: Form,
         mut take: impl FnMut(&gander_domain::Entry),
     ) -> Result<Seq, Refusal> {
-        let end = end(row);
-        let mut place = before(row.first);
+        let end = last_seq(row);
+        let mut place = seq_before(row.first);
         while place < end {
-            let page = self.desk.hub.store().read(row.session, place, Limit::default(), form).await.map_err(failed)?;
+            let page = self
+                .services
+                .hub
+                .store()
+                .read(row.session, place, Limit::default(), form)
+                .await
+                .map_err(store_refusal)?;
             let Some(last) = page.last() else { break };
             place = last.seq;
             page.iter().take_while(|entry| entry.seq <= end).for_each(&mut take);
@@ -313,26 +357,26 @@ impl AcpRest {
         Ok(place)
     }
 
-    async fn carry_out(&self, identity: &Caller, session: SessionId, command: Command) -> Result<(), Refusal> {
-        let done = self.desk.hub.command(identity, session, command, Ack::Committed).await;
-        done.map(|_| ()).map_err(|error| refusal(&error))
+    async fn send_command(&self, identity: &Caller, session: SessionId, command: Command) -> Result<(), Refusal> {
+        let done = self.services.hub.command(identity, session, command, Ack::Committed).await;
+        done.map(|_| ()).map_err(|error| hub_refusal(&error))
     }
 }
 
-impl Watched {
+impl AcpRestRunSubscription {
     /// Nothing of the run was read yet.
-    fn unread(reading: RunReading, follower: Follower, session: SessionId, after: Seq) -> Self {
-        let begin = Begin { unread: reading.clone(), after };
+    fn from_start(reading: RunReading, follower: Follower, session: SessionId, after: Seq) -> Self {
+        let begin = RunStart { unread: reading.clone(), after };
         Self { reading, follower, answered: None, session, begin }
     }
 
     /// The run once it ended or awaits.
-    pub async fn settled(mut self) -> Result<Run, Refusal> {
+    pub async fn wait_settled(mut self) -> Result<Run, Refusal> {
         while !self.is_settled() {
-            let batch = self.next().await?;
+            let batch = self.next_batch().await?;
             for entry in batch.iter() {
                 self.reading.take(entry);
-                self.notice_answer();
+                self.note_answered();
                 if self.is_settled() {
                     break;
                 }
@@ -342,13 +386,13 @@ impl Watched {
     }
 
     /// The run right after it was accepted.
-    pub async fn accepted(mut self) -> Result<Run, Refusal> {
+    pub async fn wait_accepted(mut self) -> Result<Run, Refusal> {
         let begun = self.answered.is_none();
         loop {
-            let batch = self.next().await?;
+            let batch = self.next_batch().await?;
             for entry in batch.iter() {
                 self.reading.take(entry);
-                self.notice_answer();
+                self.note_answered();
                 let run = self.reading.run();
                 if begun && entry.run == Some(run.run_id) {
                     return Ok(Run { status: RunStatus::Created, ..self.reading.into_run() });
@@ -360,19 +404,19 @@ impl Watched {
         }
     }
 
-    async fn next(&mut self) -> Result<Batch, Refusal> {
-        let gone = || refusal(&HubError::Gone(self.session));
-        self.follower.next().await.map_err(failed)?.ok_or_else(gone)
+    async fn next_batch(&mut self) -> Result<Batch, Refusal> {
+        let gone = || hub_refusal(&HubError::Gone(self.session));
+        self.follower.next().await.map_err(store_refusal)?.ok_or_else(gone)
     }
 }
 
 /// How the client hears of a run and which addresses its history has do not make it another request.
-fn hash(new: &NewRun) -> RequestHash {
+fn request_hash(new: &NewRun) -> RequestHash {
     let before: Vec<_> = new.before.iter().map(|Line { role, parts }| (role, parts)).collect();
-    RequestHash::of(&(DOOR, &new.agent, before, &new.parts, session_of(&new.place)))
+    RequestHash::of(&(DOOR, &new.agent, before, &new.parts, requested_session(&new.place)))
 }
 
-fn session_of(place: &Place) -> Option<SessionId> {
+fn requested_session(place: &Place) -> Option<SessionId> {
     match place {
         Place::New => None,
         Place::Named(id) | Place::Described(id, _) => Some(*id),
@@ -383,19 +427,19 @@ fn no_such_run(run: RunId) -> Refusal {
     Refusal::not_found(format!("no such run: {run}"))
 }
 
-fn end(row: &RunRow) -> Seq {
+fn last_seq(row: &RunRow) -> Seq {
     match row.state {
         RunState::Ended(end, _) => end,
         RunState::Queued | RunState::Running | RunState::Awaiting => Seq(u64::MAX),
     }
 }
 
-fn before(first: Seq) -> Seq {
+fn seq_before(first: Seq) -> Seq {
     Seq(first.0.saturating_sub(1))
 }
 
 /// What the door wants to find again: who was asked for, how the client calls the session, and its own times.
-fn note(agent: &str, name: Option<SessionId>, times: Option<[Time; 2]>) -> Value {
+fn run_meta(agent: &str, name: Option<SessionId>, times: Option<[Time; 2]>) -> Value {
     let mut note = json!({ "agent": agent });
     if let Some(name) = name {
         note["session"] = json!(name);
@@ -406,7 +450,7 @@ fn note(agent: &str, name: Option<SessionId>, times: Option<[Time; 2]>) -> Value
     json!({ DOOR: note })
 }
 
-fn replacement(lines: Vec<Line>) -> Command {
+fn history_reset(lines: Vec<Line>) -> Command {
     let message = |Line { role, parts }| Message {
         id: MessageId::make(&mut SystemIds),
         role,

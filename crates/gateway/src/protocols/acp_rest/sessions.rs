@@ -11,17 +11,17 @@ use gander_wire::acp_rest::{DOOR, Message, Refusal, Session, part};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{AcpRest, Base, failed, refusal};
+use super::{AcpRest, BaseUrl, hub_refusal, store_refusal};
 
 /// How long an address of a message is good for.
-const GOOD_FOR: i64 = 24 * 60 * 60 * 1_000_000;
+const RESOURCE_TTL_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Bytes of an address that prove it is ours.
-const PROOF: usize = 16;
+const PROOF_LEN: usize = 16;
 
 /// Makes and checks the addresses of messages: unguessable, and good for a day.
 #[derive(Clone)]
-pub struct Resources {
+pub struct ResourceUrls {
     key: [u8; 32],
     forwarded: bool,
 }
@@ -32,34 +32,34 @@ pub struct UnknownResource;
 
 /// Where a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct MessageReference {
     pub(super) session: SessionId,
     pub(super) seq: Seq,
     /// Which of the entry's messages.
     pub(super) index: u32,
 }
 
-impl Resources {
+impl ResourceUrls {
     /// Proven by this secret. What is not forwarded has no address.
     pub fn new(key: [u8; 32], forwarded: bool) -> Self {
         Self { key, forwarded }
     }
 
-    fn id(&self, reference: Reference, until: Timestamp) -> String {
+    fn resource_id(&self, reference: MessageReference, until: Timestamp) -> String {
         let mut bytes = Vec::with_capacity(64);
         bytes.extend_from_slice(reference.session.uuid().as_bytes());
         bytes.extend_from_slice(&reference.seq.0.to_be_bytes());
         bytes.extend_from_slice(&reference.index.to_be_bytes());
         bytes.extend_from_slice(&until.micros().to_be_bytes());
-        let proof = self.proof(&bytes);
+        let proof = self.sign_resource(&bytes);
         bytes.extend_from_slice(&proof);
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    pub(super) fn reference(&self, id: &str, now: Timestamp) -> Option<Reference> {
+    pub(super) fn verify_resource_id(&self, id: &str, now: Timestamp) -> Option<MessageReference> {
         let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
-        let (body, proof) = bytes.split_at_checked(bytes.len().checked_sub(PROOF)?)?;
-        if !bool::from(self.proof(body).ct_eq(proof)) {
+        let (body, proof) = bytes.split_at_checked(bytes.len().checked_sub(PROOF_LEN)?)?;
+        if !bool::from(self.sign_resource(body).ct_eq(proof)) {
             return None;
         }
         let (session, rest) = body.split_first_chunk::<16>()?;
@@ -68,75 +68,81 @@ impl Resources {
         let until = i64::from_be_bytes(rest.try_into().ok()?);
         let session = SessionId::new(uuid::Uuid::from_bytes(*session));
         let (seq, index) = (Seq(u64::from_be_bytes(*seq)), u32::from_be_bytes(*index));
-        (now.micros() < until).then_some(Reference { session, seq, index })
+        (now.micros() < until).then_some(MessageReference { session, seq, index })
     }
 
     /// Hashed twice, so that nobody can lengthen what was proven.
-    fn proof(&self, body: &[u8]) -> [u8; PROOF] {
+    fn sign_resource(&self, body: &[u8]) -> [u8; PROOF_LEN] {
         let inner = Sha256::new().chain_update(self.key).chain_update(body).finalize();
         let outer = Sha256::new().chain_update(self.key).chain_update(inner).finalize();
-        let mut proof = [0; PROOF];
-        proof.copy_from_slice(&outer[..PROOF]);
+        let mut proof = [0; PROOF_LEN];
+        proof.copy_from_slice(&outer[..PROOF_LEN]);
         proof
     }
 }
 
 impl AcpRest {
     /// The session of this id: ours, or one that the client named so.
-    pub async fn session(&self, identity: &Caller, id: SessionId) -> Result<Option<SessionView>, Refusal> {
-        match self.desk.hub.view_for(id, &identity.principal).await {
+    pub async fn find_session(&self, identity: &Caller, id: SessionId) -> Result<Option<SessionView>, Refusal> {
+        match self.services.hub.view_for(id, &identity.principal).await {
             Ok(view) => return Ok(Some(view)),
             Err(HubError::Store(StoreError::NotFound(_))) => {}
-            Err(error) => return Err(refusal(&error)),
+            Err(error) => return Err(hub_refusal(&error)),
         }
-        let named = self.desk.hub.store().resolve_alias(&self.alias(identity, id)).await.map_err(failed)?;
+        let named =
+            self.services.hub.store().resolve_alias(&self.session_alias(identity, id)).await.map_err(store_refusal)?;
         let Some(session) = named else { return Ok(None) };
-        self.desk.hub.view_for(session, &identity.principal).await.map(Some).map_err(|error| refusal(&error))
+        self.services.hub.view_for(session, &identity.principal).await.map(Some).map_err(|error| hub_refusal(&error))
     }
 
     /// The session as this protocol describes it.
-    pub async fn describe(&self, id: SessionId, view: &SessionView, base: &Base) -> Result<Session, Refusal> {
+    pub async fn describe_session(
+        &self,
+        id: SessionId,
+        view: &SessionView,
+        base: &BaseUrl,
+    ) -> Result<Session, Refusal> {
         let mut history = Vec::new();
         if self.resources.forwarded {
-            let until = Timestamp::from_micros(clock::now().micros() + GOOD_FOR);
-            for kept in self.kept(view.session).await? {
-                let reference = Reference { session: view.session, seq: kept.seq, index: kept.index };
-                history.push(format!("{}/resources/{}", base.0, self.resources.id(reference, until)));
+            let until = Timestamp::from_micros(clock::now().micros() + RESOURCE_TTL_MICROS);
+            for kept in self.completed_messages(view.session).await? {
+                let reference = MessageReference { session: view.session, seq: kept.seq, index: kept.index };
+                history.push(format!("{}/resources/{}", base.0, self.resources.resource_id(reference, until)));
             }
         }
         Ok(Session { id: id.to_string(), history, state: None })
     }
 
     /// The message at an address.
-    pub async fn resource(&self, id: &str) -> Result<Message, UnknownResource> {
-        let known = self.resources.reference(id, clock::now()).filter(|_| self.resources.forwarded);
+    pub async fn find_resource(&self, id: &str) -> Result<Message, UnknownResource> {
+        let known = self.resources.verify_resource_id(id, clock::now()).filter(|_| self.resources.forwarded);
         let reference = known.ok_or(UnknownResource)?;
-        let agent = self.desk.hub.store().card(reference.session).await.map_err(|_| UnknownResource)?.agent;
-        let kept = self.message(reference).await.ok_or(UnknownResource)?;
-        Ok(shown(&agent, &kept))
+        let agent = self.services.hub.store().card(reference.session).await.map_err(|_| UnknownResource)?.agent;
+        let kept = self.load_message(reference).await.ok_or(UnknownResource)?;
+        Ok(shown_message(&agent, &kept))
     }
 
-    pub(super) async fn message(&self, reference: Reference) -> Option<Spoken> {
-        let Reference { session, seq, index } = reference;
+    pub(super) async fn load_message(&self, reference: MessageReference) -> Option<Spoken> {
+        let MessageReference { session, seq, index } = reference;
         let (after, limit) = (Seq(seq.0.checked_sub(1)?), Limit { entries: 1, ..Limit::default() });
-        let page = self.desk.hub.store().read(session, after, limit, Form::Joined).await.ok()?;
+        let page = self.services.hub.store().read(session, after, limit, Form::Joined).await.ok()?;
         let entry = page.first().filter(|entry| entry.seq == seq)?;
-        said(entry).find(|kept| kept.index == index)
+        entry_messages(entry).find(|kept| kept.index == index)
     }
 
     /// What was said in runs that came to their end, since the history began.
-    pub(super) async fn kept(&self, session: SessionId) -> Result<Vec<Spoken>, Refusal> {
-        let log = read_all(&**self.desk.hub.store(), session, Form::Joined).await.map_err(failed)?;
+    pub(super) async fn completed_messages(&self, session: SessionId) -> Result<Vec<Spoken>, Refusal> {
+        let log = read_all(&**self.services.hub.store(), session, Form::Joined).await.map_err(store_refusal)?;
         let (mut kept, mut pending) = (Vec::new(), Vec::new());
         for entry in &log {
             match &entry.event {
                 Event::HistoryReset { .. } => {
                     Spoken::reset(&mut kept, entry);
-                    kept.retain(is_shown);
+                    kept.retain(is_shown_message);
                 }
                 Event::RunEnded { outcome: Outcome::Completed { .. } } => kept.append(&mut pending),
                 Event::RunStarted { .. } | Event::RunEnded { .. } => pending.clear(),
-                Event::MessageDone { .. } => pending.extend(said(entry)),
+                Event::MessageDone { .. } => pending.extend(entry_messages(entry)),
                 Event::SessionCreated { .. }
                 | Event::TitleSet { .. }
                 | Event::SettingsChanged { .. }
@@ -164,25 +170,25 @@ impl AcpRest {
         Ok(kept)
     }
 
-    pub(super) fn alias(&self, identity: &Caller, name: SessionId) -> Alias {
+    pub(super) fn session_alias(&self, identity: &Caller, name: SessionId) -> Alias {
         let principal: Principal = identity.principal.clone();
         Alias { principal, door: DOOR.to_owned(), namespace: "session".to_owned(), text: name.to_string() }
     }
 }
 
 /// The messages of an entry that a client can be shown.
-fn said(entry: &Entry) -> impl Iterator<Item = Spoken> + '_ {
-    Spoken::of(entry).filter(is_shown)
+fn entry_messages(entry: &Entry) -> impl Iterator<Item = Spoken> + '_ {
+    Spoken::of(entry).filter(is_shown_message)
 }
 
-fn is_shown(kept: &Spoken) -> bool {
+fn is_shown_message(kept: &Spoken) -> bool {
     let message = &kept.message;
     message.role != Role::Tool
         && !message.interrupted
         && message.parts.iter().any(|part| part::message_part(part).is_some())
 }
 
-fn shown(agent: &str, kept: &Spoken) -> Message {
+fn shown_message(agent: &str, kept: &Spoken) -> Message {
     let role = match kept.message.role {
         Role::User => "user".to_owned(),
         Role::Agent | Role::Tool => format!("agent/{agent}"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gander_tools::Guard;
 
-use super::{AcpRest, Resources};
+use super::{AcpRest, ResourceUrls};
 use crate::http::state::HttpState;
 
 /// What the handlers of ACP-REST share. It gives the state of every handler as its target.
@@ -16,7 +16,7 @@ pub struct AcpRestState {
 }
 
 impl AcpRestState {
-    pub(crate) fn new(http: &Arc<HttpState>, resources: Resources, peers: Guard) -> Arc<Self> {
+    pub(crate) fn new(http: &Arc<HttpState>, resources: ResourceUrls, peers: Guard) -> Arc<Self> {
         let acp_rest = AcpRest::new(Arc::clone(&http.services), resources, peers);
         Arc::new(Self { http: Arc::clone(http), acp_rest })
     }

@@ -11,22 +11,22 @@ use gander_store::{Form, Limit, SessionQuery, sessions_of};
 use gander_wire::acp_rest::{Figures, Refusal, manifest};
 use serde_json::Value;
 
-use super::{AcpRest, failed};
+use super::{AcpRest, store_refusal};
 
 /// Sessions that are looked at.
-const SESSIONS: u32 = 50;
+const MAX_SESSIONS_SCANNED: u32 = 50;
 
 /// How long figures are good enough.
-const FRESH: Duration = Duration::from_secs(30);
+const STATS_TTL: Duration = Duration::from_secs(30);
 
 /// Figures that were worked out lately.
 #[derive(Default)]
-pub(super) struct Recent(Mutex<HashMap<Principal, (Instant, Sums)>>);
+pub(super) struct StatsCache(Mutex<HashMap<Principal, (Instant, AgentSums)>>);
 
-type Sums = HashMap<String, Sum>;
+type AgentSums = HashMap<String, RunSum>;
 
 #[derive(Clone, Copy, Default)]
-struct Sum {
+struct RunSum {
     runs: u32,
     completed: u32,
     tokens: u64,
@@ -35,47 +35,48 @@ struct Sum {
 
 impl AcpRest {
     /// Agents as this protocol shows them; all, or from the `offset`th at most `limit`.
-    pub async fn agents(&self, identity: &Caller, offset: usize, limit: usize) -> Result<Vec<Value>, Refusal> {
-        let sums = self.sums(&identity.principal).await?;
-        let manifests = self.desk.agents.roster().flat();
+    pub async fn list_agents(&self, identity: &Caller, offset: usize, limit: usize) -> Result<Vec<Value>, Refusal> {
+        let sums = self.load_sums(&identity.principal).await?;
+        let manifests = self.services.agents.roster().flat();
         let page = manifests.iter().skip(offset).take(limit);
-        Ok(page.map(|agent| manifest(agent, figures(&sums, agent))).collect())
+        Ok(page.map(|agent| manifest(agent, agent_stats(&sums, agent))).collect())
     }
 
     /// One of them.
-    pub async fn agent(&self, identity: &Caller, name: &str) -> Result<Value, Refusal> {
+    pub async fn describe_agent(&self, identity: &Caller, name: &str) -> Result<Value, Refusal> {
         let unknown = || Refusal::not_found(format!("no such agent: {name}"));
-        let agent = self.desk.agents.manifest(name).ok_or_else(unknown)?;
-        let mut shown = manifest(&agent, figures(&self.sums(&identity.principal).await?, &agent));
+        let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
+        let mut shown = manifest(&agent, agent_stats(&self.load_sums(&identity.principal).await?, &agent));
         shown["name"] = spelled(&agent.name, name).into();
         Ok(shown)
     }
 
-    async fn sums(&self, principal: &Principal) -> Result<Sums, Refusal> {
-        if let Some((at, sums)) = self.figures.lock().get(principal).filter(|(at, _)| at.elapsed() < FRESH) {
+    async fn load_sums(&self, principal: &Principal) -> Result<AgentSums, Refusal> {
+        if let Some((at, sums)) = self.figures.lock().get(principal).filter(|(at, _)| at.elapsed() < STATS_TTL) {
             tracing::trace!(?at, "figures are fresh");
             return Ok(sums.clone());
         }
-        let mut sums = Sums::new();
-        let query = SessionQuery { limit: SESSIONS, ..sessions_of(principal.clone()) };
-        let store = self.desk.hub.store();
-        for card in store.sessions(query).await.map_err(failed)?.cards {
-            let page = store.read(card.session, Seq::ZERO, Limit::default(), Form::Joined).await.map_err(failed)?;
-            sums.entry(card.agent).or_default().add(&page);
+        let mut sums = AgentSums::new();
+        let query = SessionQuery { limit: MAX_SESSIONS_SCANNED, ..sessions_of(principal.clone()) };
+        let store = self.services.hub.store();
+        for card in store.sessions(query).await.map_err(store_refusal)?.cards {
+            let page =
+                store.read(card.session, Seq::ZERO, Limit::default(), Form::Joined).await.map_err(store_refusal)?;
+            sums.entry(card.agent).or_default().add_runs(&page);
         }
         self.figures.lock().insert(principal.clone(), (Instant::now(), sums.clone()));
         Ok(sums)
     }
 }
 
-impl Recent {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, (Instant, Sums)>> {
+impl StatsCache {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, (Instant, AgentSums)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Sum {
-    fn add(&mut self, entries: &[Entry]) {
+impl RunSum {
+    fn add_runs(&mut self, entries: &[Entry]) {
         let mut active: Option<(RunId, Timestamp)> = None;
         for entry in entries {
             if let (Event::RunStarted { .. }, Some(run)) = (&entry.event, entry.run) {
@@ -93,7 +94,7 @@ impl Sum {
     }
 }
 
-fn figures(sums: &Sums, agent: &AgentManifest) -> Option<Figures> {
+fn agent_stats(sums: &AgentSums, agent: &AgentManifest) -> Option<Figures> {
     let sum = sums.get(&agent.name).filter(|sum| sum.runs > 0)?;
     let runs = f64::from(sum.runs);
     Some(Figures {

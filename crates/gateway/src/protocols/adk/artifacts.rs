@@ -7,11 +7,11 @@ use gander_wire::adk::types::seconds;
 use gander_wire::adk::{ArtifactVersion, NewArtifact, Refusal};
 use serde_json::{Value, json};
 
-use super::{Adk, Located, Place, failed};
+use super::{Adk, AppUser, LocatedSession, store_refusal};
 
 /// Which version of an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbered {
+pub enum VersionChoice {
     /// The latest.
     Latest,
     /// This one.
@@ -20,44 +20,54 @@ pub enum Numbered {
 
 impl Adk {
     /// The names of all artifacts that a session sees.
-    pub async fn artifacts(&self, identity: &Caller, located: &Located) -> Result<Vec<String>, Refusal> {
+    pub async fn list_artifacts(&self, identity: &Caller, located: &LocatedSession) -> Result<Vec<String>, Refusal> {
         let mut names = Vec::new();
-        for shelf in [Shelf::session(located.session), of_user(identity, &located.place)] {
-            let kept = self.desk.artifacts.list(&shelf).await.map_err(refused)?;
+        for shelf in [Shelf::session(located.session), user_scope(identity, &located.place)] {
+            let kept = self.services.artifacts.list(&shelf).await.map_err(artifact_refusal)?;
             names.extend(kept.into_iter().map(|kept| kept.name));
         }
-        let view = self.view(located.session).await?;
-        names.extend(self.desk.hub.backend().holdings(&view).await);
+        let view = self.load_view(located.session).await?;
+        names.extend(self.services.hub.backend().holdings(&view).await);
         Ok(names)
     }
 
     /// Puts something away.
-    pub async fn save(
+    pub async fn save_artifact(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         new: NewArtifact,
     ) -> Result<ArtifactVersion, Refusal> {
-        let (mime, content) = content(new.part)?;
+        let (mime, content) = artifact_content(new.part)?;
         let version = NewVersion { name: new.name.clone(), mime, metadata: new.metadata, content };
-        let saved = self.desk.artifacts.save(&shelf(identity, located, &new.name), version).await.map_err(refused)?;
-        Ok(described(located, &new.name, &saved))
+        let saved = self
+            .services
+            .artifacts
+            .save(&artifact_scope(identity, located, &new.name), version)
+            .await
+            .map_err(artifact_refusal)?;
+        Ok(version_info(located, &new.name, &saved))
     }
 
     /// One version, as a part.
-    pub async fn load(
+    pub async fn load_artifact(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         name: &str,
-        which: Numbered,
+        which: VersionChoice,
     ) -> Result<Value, Refusal> {
         let number = match which {
-            Numbered::Latest => None,
-            Numbered::Number(number) => Some(number),
+            VersionChoice::Latest => None,
+            VersionChoice::Number(number) => Some(number),
         };
-        let found = self.desk.artifacts.load(&shelf(identity, located, name), name, number).await.map_err(refused)?;
-        let Some((version, content)) = found else { return self.held(located, name, number).await };
+        let found = self
+            .services
+            .artifacts
+            .load(&artifact_scope(identity, located, name), name, number)
+            .await
+            .map_err(artifact_refusal)?;
+        let Some((version, content)) = found else { return self.load_agent_artifact(located, name, number).await };
         Ok(match content {
             Content::Text { text } => json!({ "text": text }),
             Content::Bytes { data } => json!({ "inlineData": { "data": data, "mimeType": version.mime } }),
@@ -65,59 +75,74 @@ impl Adk {
     }
 
     /// What the agent itself keeps for the session: it has one version, the present one.
-    async fn held(&self, located: &Located, name: &str, number: Option<u64>) -> Result<Value, Refusal> {
+    async fn load_agent_artifact(
+        &self,
+        located: &LocatedSession,
+        name: &str,
+        number: Option<u64>,
+    ) -> Result<Value, Refusal> {
         if number.is_some() {
-            return Err(no_artifact());
+            return Err(no_such_artifact());
         }
-        let view = self.view(located.session).await?;
-        let held = self.desk.hub.backend().holding(&view, name).await.ok_or_else(no_artifact)?;
+        let view = self.load_view(located.session).await?;
+        let held = self.services.hub.backend().holding(&view, name).await.ok_or_else(no_such_artifact)?;
         Ok(json!({ "text": held.text }))
     }
 
     /// All versions, without their contents.
-    pub async fn versions(
+    pub async fn list_versions(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         name: &str,
     ) -> Result<Vec<ArtifactVersion>, Refusal> {
-        let versions = self.desk.artifacts.versions(&shelf(identity, located, name), name).await.map_err(refused)?;
-        Ok(versions.iter().map(|version| described(located, name, version)).collect())
+        let versions = self
+            .services
+            .artifacts
+            .versions(&artifact_scope(identity, located, name), name)
+            .await
+            .map_err(artifact_refusal)?;
+        Ok(versions.iter().map(|version| version_info(located, name, version)).collect())
     }
 
     /// One of them.
-    pub async fn version(
+    pub async fn describe_version(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         name: &str,
-        which: Numbered,
+        which: VersionChoice,
     ) -> Result<ArtifactVersion, Refusal> {
-        let mut versions = self.versions(identity, located, name).await?;
+        let mut versions = self.list_versions(identity, located, name).await?;
         let found = match which {
-            Numbered::Latest => versions.pop(),
-            Numbered::Number(number) => versions.into_iter().find(|version| version.version == number),
+            VersionChoice::Latest => versions.pop(),
+            VersionChoice::Number(number) => versions.into_iter().find(|version| version.version == number),
         };
-        found.ok_or_else(no_artifact)
+        found.ok_or_else(no_such_artifact)
     }
 
     /// Takes an artifact away; it need not be there.
-    pub async fn remove(&self, identity: &Caller, located: &Located, name: &str) -> Result<(), Refusal> {
-        let removed = self.desk.artifacts.delete(&shelf(identity, located, name), name).await;
-        removed.map(drop).map_err(refused)
+    pub async fn delete_artifact(
+        &self,
+        identity: &Caller,
+        located: &LocatedSession,
+        name: &str,
+    ) -> Result<(), Refusal> {
+        let removed = self.services.artifacts.delete(&artifact_scope(identity, located, name), name).await;
+        removed.map(drop).map_err(artifact_refusal)
     }
 }
 
-fn shelf(identity: &Caller, located: &Located, name: &str) -> Shelf {
-    if name.starts_with("user:") { of_user(identity, &located.place) } else { Shelf::session(located.session) }
+fn artifact_scope(identity: &Caller, located: &LocatedSession, name: &str) -> Shelf {
+    if name.starts_with("user:") { user_scope(identity, &located.place) } else { Shelf::session(located.session) }
 }
 
-fn of_user(identity: &Caller, place: &Place) -> Shelf {
+fn user_scope(identity: &Caller, place: &AppUser) -> Shelf {
     Shelf::person(&identity.principal, &format!("adk/{}/{}", place.app, place.user))
 }
 
-fn described(located: &Located, name: &str, version: &Version) -> ArtifactVersion {
-    let Place { app, user } = &located.place;
+fn version_info(located: &LocatedSession, name: &str, version: &Version) -> ArtifactVersion {
+    let AppUser { app, user } = &located.place;
     let session = if name.starts_with("user:") { String::new() } else { format!("/sessions/{}", located.name) };
     let number = version.number;
     ArtifactVersion {
@@ -129,7 +154,7 @@ fn described(located: &Located, name: &str, version: &Version) -> ArtifactVersio
     }
 }
 
-fn content(part: Part) -> Result<(Option<String>, Content), Refusal> {
+fn artifact_content(part: Part) -> Result<(Option<String>, Content), Refusal> {
     match part {
         Part::Text { text } | Part::Thought { text } => Ok((Some("text/plain".to_owned()), Content::Text { text })),
         Part::Image { mime, data, .. } | Part::Audio { mime, data } => Ok((Some(mime), Content::Bytes { data })),
@@ -142,15 +167,15 @@ fn content(part: Part) -> Result<(Option<String>, Content), Refusal> {
     }
 }
 
-fn no_artifact() -> Refusal {
+fn no_such_artifact() -> Refusal {
     Refusal::new(404, "Artifact not found")
 }
 
-fn refused(error: ArtifactError) -> Refusal {
+fn artifact_refusal(error: ArtifactError) -> Refusal {
     match error {
         ArtifactError::BadName(..) => Refusal::new(400, error.to_string()),
         ArtifactError::TooLarge(_) => Refusal::new(413, error.to_string()),
         ArtifactError::Full => Refusal::new(507, error.to_string()),
-        ArtifactError::Store(error) => failed(error),
+        ArtifactError::Store(error) => store_refusal(error),
     }
 }

@@ -19,9 +19,9 @@ use gander_domain::{AgentManifest, Command, CommandError, RunOrigin, SettingsPat
 use gander_wire::adk::{DOOR, Refusal};
 use serde_json::Value;
 
-pub use artifacts::Numbered;
-pub use runs::{Begun, Watched};
-pub use sessions::{Asked, Located};
+pub use artifacts::VersionChoice;
+pub use runs::{AdkRunSubscription, BeginOutcome};
+pub use sessions::{ListRange, LocatedSession};
 pub use state::AdkState;
 
 use crate::settings::AdkSection;
@@ -33,13 +33,13 @@ use gander_store::StoreError;
 
 /// This door.
 pub struct Adk {
-    desk: Arc<Services>,
+    services: Arc<Services>,
     settings: AdkSection,
 }
 
 /// Whose sessions: an agent's, of one user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AppUser {
     /// The agent.
     pub app: String,
     /// The user.
@@ -48,8 +48,8 @@ pub struct Place {
 
 impl Adk {
     /// This door to these sessions.
-    pub fn new(desk: Arc<Services>, settings: AdkSection) -> Self {
-        Self { desk, settings }
+    pub fn new(services: Arc<Services>, settings: AdkSection) -> Self {
+        Self { services, settings }
     }
 
     /// How this door is set.
@@ -58,38 +58,38 @@ impl Adk {
     }
 
     /// The agents and their modes, by name.
-    pub fn apps(&self) -> Vec<Arc<AgentManifest>> {
-        let mut apps = self.desk.agents.roster().flat();
+    pub fn list_apps(&self) -> Vec<Arc<AgentManifest>> {
+        let mut apps = self.services.agents.roster().flat();
         apps.sort_by(|one, other| one.name.cmp(&other.name));
         apps
     }
 
     /// The agent or mode of this name, in either spelling.
-    pub fn app(&self, name: &str) -> Result<Arc<AgentManifest>, Refusal> {
+    pub fn find_app(&self, name: &str) -> Result<Arc<AgentManifest>, Refusal> {
         if name.starts_with("__") {
             return Err(Refusal::new(403, "there are no internal agents here"));
         }
-        self.desk.agents.manifest(name).ok_or_else(|| Refusal::no_app(name))
+        self.services.agents.manifest(name).ok_or_else(|| Refusal::no_app(name))
     }
 
     /// The ways in which an agent works that have names of their own.
-    pub fn ways(&self, agent: &AgentManifest) -> Vec<Arc<AgentManifest>> {
-        let roster = self.desk.agents.roster();
+    pub fn named_modes(&self, agent: &AgentManifest) -> Vec<Arc<AgentManifest>> {
+        let roster = self.services.agents.roster();
         let own = |way: &&Way| way.agent.name == agent.name && way.name != agent.name;
         roster.ways().iter().filter(own).map(|way| Arc::new(way.manifest())).collect()
     }
 
     /// A place by the one name that its agent or mode has here.
-    fn placed(&self, place: Place) -> Place {
-        match self.desk.agents.roster().named(&place.app) {
-            Some(known) => Place { app: known.name.clone(), ..place },
+    fn canonical_app_user(&self, place: AppUser) -> AppUser {
+        match self.services.agents.roster().named(&place.app) {
+            Some(known) => AppUser { app: known.name.clone(), ..place },
             None => place, // an agent that answers to every name
         }
     }
 
     /// True if sessions of this agent can be asked for under this name: its own, or that of its family.
-    fn may_serve(&self, app: &str, agent: &str) -> bool {
-        let roster = self.desk.agents.roster();
+    fn serves_agent(&self, app: &str, agent: &str) -> bool {
+        let roster = self.services.agents.roster();
         match (roster.named(app), roster.agent(agent)) {
             (Some(app), Some(agent)) => app.name == agent.name || (app.family.is_some() && app.family == agent.family),
             (Some(_), None) => false,
@@ -98,14 +98,14 @@ impl Adk {
     }
 
     /// Tools of an agent that give their last result later.
-    fn long_running(&self, agent: &str) -> Vec<String> {
-        self.desk.agents.manifest(agent).map(|agent| agent.long_running.clone()).unwrap_or_default()
+    fn long_running_tools(&self, agent: &str) -> Vec<String> {
+        self.services.agents.manifest(agent).map(|agent| agent.long_running.clone()).unwrap_or_default()
     }
 
     /// The session works as the app that is asked for: a mode's name sets its mode, its own agent's name leaves it.
-    async fn select(&self, identity: &Caller, located: &Located) -> Result<(), Refusal> {
-        let view = self.view(located.session).await?;
-        let patch = self.desk.agents.roster().choose(&located.place.app, &view.settings).unwrap_or_default();
+    async fn select_app(&self, identity: &Caller, located: &LocatedSession) -> Result<(), Refusal> {
+        let view = self.load_view(located.session).await?;
+        let patch = self.services.agents.roster().choose(&located.place.app, &view.settings).unwrap_or_default();
         if patch == SettingsPatch::default() {
             return Ok(());
         }
@@ -113,12 +113,12 @@ impl Adk {
             Some(run) => {
                 Err(Refusal::new(409, format!("the session is busy as another app, invocation: e-{}", run.id)))
             }
-            None => self.carry_out(identity, located.session, Command::Configure { patch }).await,
+            None => self.send_command(identity, located.session, Command::Configure { patch }).await,
         }
     }
 
     /// What this caller shares under this agent and user.
-    fn room(identity: &Caller, place: &Place) -> Room {
+    fn state_scope(identity: &Caller, place: &AppUser) -> Room {
         Room { principal: identity.principal.clone(), app: place.app.clone(), user: place.user.clone() }
     }
 }
@@ -129,12 +129,12 @@ impl fmt::Debug for Adk {
     }
 }
 
-fn origin(identity: &Caller) -> RunOrigin {
+fn run_origin(identity: &Caller) -> RunOrigin {
     RunOrigin { by: identity.principal.clone(), door: DOOR.to_owned() }
 }
 
 /// What a client is told of a refusal inside.
-fn refusal(error: &HubError) -> Refusal {
+fn hub_refusal(error: &HubError) -> Refusal {
     match error {
         HubError::Refused(CommandError::QueueFull(_)) => Refusal::new(429, error.to_string()),
         HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_)) => {
@@ -162,13 +162,13 @@ fn refusal(error: &HubError) -> Refusal {
     }
 }
 
-fn failed(error: StoreError) -> Refusal {
-    refusal(&HubError::Store(error))
+fn store_refusal(error: StoreError) -> Refusal {
+    hub_refusal(&HubError::Store(error))
 }
 
-fn not_kept(error: StateError) -> Refusal {
+fn state_refusal(error: StateError) -> Refusal {
     match error {
         StateError::Full(_) => Refusal::invalid(&["stateDelta"], format!("Value error, {error}"), Value::Null),
-        StateError::Store(error) => failed(error),
+        StateError::Store(error) => store_refusal(error),
     }
 }

@@ -17,13 +17,13 @@ use gander_wire::adk::{DOOR, Event, NewSession, Problem, Refusal, RunRequest, Sa
 use gander_wire::check::{self, BadMedia};
 use serde_json::{Map, Value, json};
 
-use super::{Adk, Located, Place, failed, origin, refusal};
+use super::{Adk, AppUser, LocatedSession, hub_refusal, run_origin, store_refusal};
 use crate::settings::OnLeave;
 
 /// What became of a request to run.
-pub enum Begun {
+pub enum BeginOutcome {
     /// A run that can be followed.
-    Watching(Box<Watched>),
+    Watching(Box<AdkRunSubscription>),
     /// The answer was given before: there is nothing to tell.
     Nothing,
     /// An answer to what nobody asked.
@@ -31,16 +31,16 @@ pub enum Begun {
 }
 
 /// A run that is being followed. Dropping it is leaving.
-pub struct Watched {
+pub struct AdkRunSubscription {
     telling: Telling,
     follower: Follower,
     /// Just answered: until the log says so, the run only seems to ask.
     answered: Vec<QuestionId>,
-    leaving: Leaving,
+    leaving: CancelRunOnDrop,
 }
 
 /// What answers mean.
-enum Meant {
+enum AnswerMeaning {
     Answer(QuestionId, Box<Command>),
     /// It was answered before.
     Late,
@@ -51,18 +51,18 @@ enum Meant {
 
 impl Adk {
     /// Begins a run, or goes on with the one that asked.
-    pub async fn begin(&self, identity: &Caller, request: RunRequest) -> Result<Begun, Refusal> {
-        let place = Place { app: request.address.app.clone(), user: request.address.user.clone() };
-        let app = self.app(&place.app)?;
+    pub async fn begin_run(&self, identity: &Caller, request: RunRequest) -> Result<BeginOutcome, Refusal> {
+        let place = AppUser { app: request.address.app.clone(), user: request.address.user.clone() };
+        let app = self.find_app(&place.app)?;
         if let Said::Parts(parts) = &request.said {
             check_media(parts, &app.takes)?;
         }
         let name = request.address.session.clone();
-        let located = match self.find(identity, place.clone(), &name).await {
+        let located = match self.find_session(identity, place.clone(), &name).await {
             Err(error) if error.status == 404 && self.settings.like_adk2goose => {
                 let new = NewSession { id: Some(checked_id(&name)?), ..NewSession::default() };
-                self.create(identity, place.clone(), new).await?;
-                self.find(identity, place, &name).await?
+                self.create_session(identity, place.clone(), new).await?;
+                self.find_session(identity, place, &name).await?
             }
             Err(error) if error.status == 404 => {
                 return Err(Refusal::new(404, format!("Session not found: {name}")));
@@ -71,9 +71,9 @@ impl Adk {
         };
         self.check_invocation(identity, &located, &request).await?;
         match request.said.clone() {
-            Said::Parts(parts) => self.prompt(identity, &located, request, parts, None).await,
-            Said::Nothing => self.prompt(identity, &located, request, Vec::new(), None).await,
-            Said::Responses(responses) => self.respond(identity, &located, request, responses).await,
+            Said::Parts(parts) => self.prompt_session(identity, &located, request, parts, None).await,
+            Said::Nothing => self.prompt_session(identity, &located, request, Vec::new(), None).await,
+            Said::Responses(responses) => self.respond_to_functions(identity, &located, request, responses).await,
         }
     }
 
@@ -82,7 +82,7 @@ impl Adk {
     async fn check_invocation(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         request: &RunRequest,
     ) -> Result<(), Refusal> {
         let Some(name) = request.invocation.as_deref().filter(|_| !matches!(request.said, Said::Parts(_))) else {
@@ -90,10 +90,10 @@ impl Adk {
         };
         let unknown = || Refusal::new(404, format!("Invocation not found: {name}"));
         let run: RunId = name.strip_prefix("e-").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
-        let row = self.desk.hub.store().run_of(run, &identity.principal).await.map_err(failed)?;
+        let row = self.services.hub.store().run_of(run, &identity.principal).await.map_err(store_refusal)?;
         let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
         match (&request.said, row.state) {
-            (Said::Responses(responses), _) => self.same_invocation(located, responses, run).await,
+            (Said::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
             (_, RunState::Ended(..)) => {
                 Err(Refusal::new(400, format!("Invocation is finished and has nothing to resume: {name}")))
             }
@@ -105,9 +105,9 @@ impl Adk {
     }
 
     /// Questions of the session that are known are those of this run. Another session's are as unknown as none.
-    async fn same_invocation(
+    async fn check_same_invocation(
         &self,
-        located: &Located,
+        located: &LocatedSession,
         responses: &[FunctionResponse],
         run: RunId,
     ) -> Result<(), Refusal> {
@@ -115,7 +115,7 @@ impl Adk {
             let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
                 continue;
             };
-            let row = self.desk.hub.store().question(id).await.map_err(failed)?;
+            let row = self.services.hub.store().question(id).await.map_err(store_refusal)?;
             let here = row.filter(|row| row.session == located.session);
             if here.is_some_and(|row| row.run.is_some_and(|asked| asked != run)) {
                 return Err(Refusal::new(400, format!("the invocation e-{run} did not ask this: {}", response.id)));
@@ -124,26 +124,26 @@ impl Adk {
         Ok(())
     }
 
-    async fn prompt(
+    async fn prompt_session(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         request: RunRequest,
         parts: Vec<Part>,
         continues: Option<RunId>,
-    ) -> Result<Begun, Refusal> {
-        self.select(identity, located).await?;
+    ) -> Result<BeginOutcome, Refusal> {
+        self.select_app(identity, located).await?;
         let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
         let run = RunId::make(&mut SystemIds);
         let mut note = Map::new();
-        match content.filter(|_| parts.is_empty() || worth_keeping(&parts)) {
+        match content.filter(|_| parts.is_empty() || needs_original_parts(&parts)) {
             Some(content) => drop(note.insert("content".to_owned(), content)),
             None if parts.is_empty() => drop(note.insert("silent".to_owned(), json!(true))),
             None => {}
         }
         if !state_delta.is_empty() {
             note.insert("stateDelta".to_owned(), Value::Object(state_delta.clone()));
-            self.keep(identity, located, state_delta, Some(json!({ DOOR: { "run": run } }))).await?;
+            self.set_state(identity, located, state_delta, Some(json!({ DOOR: { "run": run } }))).await?;
         }
         if !custom_metadata.is_empty() {
             note.insert("customMetadata".to_owned(), Value::Object(custom_metadata));
@@ -154,125 +154,126 @@ impl Adk {
         if let Some(run) = continues {
             note.insert("continues".to_owned(), json!(run));
         }
-        note.extend(for_others(run_config, &said));
+        note.extend(remote_agent_meta(run_config, &said));
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
         let meta = Some(json!({ DOOR: note }));
-        let view = self.view(located.session).await?;
-        let follower = self.desk.hub.follow_live(located.session, view.head);
-        let command = Command::Prompt { run, origin: origin(identity), parts, if_busy: IfBusy::QueueOrSupersede, meta };
-        let leaving = self.leaving(identity, located.session, run);
-        self.desk
+        let view = self.load_view(located.session).await?;
+        let follower = self.services.hub.follow_live(located.session, view.head);
+        let command =
+            Command::Prompt { run, origin: run_origin(identity), parts, if_busy: IfBusy::QueueOrSupersede, meta };
+        let leaving = self.cancel_on_drop(identity, located.session, run);
+        self.services
             .hub
             .command(identity, located.session, command, Ack::Committed)
             .await
-            .map_err(|error| refusal(&error))?;
-        let telling = self.telling(run, &view, streaming);
-        Ok(Begun::Watching(Box::new(Watched { telling, follower, answered: Vec::new(), leaving })))
+            .map_err(|error| hub_refusal(&error))?;
+        let telling = self.run_projection(run, &view, streaming);
+        Ok(BeginOutcome::Watching(Box::new(AdkRunSubscription { telling, follower, answered: Vec::new(), leaving })))
     }
 
     /// All answers are understood before the first one counts.
-    async fn respond(
+    async fn respond_to_functions(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         request: RunRequest,
         responses: Vec<FunctionResponse>,
-    ) -> Result<Begun, Refusal> {
+    ) -> Result<BeginOutcome, Refusal> {
         // Results of long-running calls too: whoever sends them speaks for a tool.
-        identity.may_answer().map_err(|denied| refusal(&denied.into()))?;
-        let view = self.view(located.session).await?;
+        identity.may_answer().map_err(|denied| hub_refusal(&denied.into()))?;
+        let view = self.load_view(located.session).await?;
         let (mut answers, mut results, mut continues) = (Vec::new(), Vec::new(), None);
         for response in responses {
-            match self.meaning(identity, &view, response).await? {
-                Meant::Answer(question, command) => answers.push((question, *command)),
-                Meant::Late => {}
-                Meant::Result(run, response) => {
+            match self.answer_meaning(identity, &view, response).await? {
+                AnswerMeaning::Answer(question, command) => answers.push((question, *command)),
+                AnswerMeaning::Late => {}
+                AnswerMeaning::Result(run, response) => {
                     continues = continues.or(run);
                     results.push(response);
                 }
-                Meant::Unknown(id) => return Ok(Begun::Unknown(id)),
+                AnswerMeaning::Unknown(id) => return Ok(BeginOutcome::Unknown(id)),
             }
         }
         match (&view.run, answers.is_empty(), results.is_empty()) {
-            (Some(_), false, _) => self.answer(identity, &view, answers, request.streaming).await,
+            (Some(_), false, _) => self.answer_questions(identity, &view, answers, request.streaming).await,
             (_, _, false) => {
                 let text = |result: &FunctionResponse| {
                     let FunctionResponse { name, response, id } = result;
                     Part::text(format!("The call {id} of {name} gave this in the end: {response}"))
                 };
                 let parts = results.iter().map(text).collect();
-                self.prompt(identity, located, request, parts, continues).await
+                self.prompt_session(identity, located, request, parts, continues).await
             }
-            (_, _, true) => Ok(Begun::Nothing),
+            (_, _, true) => Ok(BeginOutcome::Nothing),
         }
     }
 
-    async fn meaning(
+    async fn answer_meaning(
         &self,
         identity: &Caller,
         view: &SessionView,
         response: FunctionResponse,
-    ) -> Result<Meant, Refusal> {
+    ) -> Result<AnswerMeaning, Refusal> {
         let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
-            return Ok(Meant::Unknown(response.id));
+            return Ok(AnswerMeaning::Unknown(response.id));
         };
         if let Some(question) = view.run.as_ref().and_then(|run| run.question(id)) {
             let meta = json!({ DOOR: { "response": response.response, "name": response.name } });
-            let reply = reply(question, &response.response)?;
-            let (origin, meta) = (origin(identity), Some(Box::new(meta)));
-            return Ok(Meant::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
+            let reply = read_reply(question, &response.response)?;
+            let (origin, meta) = (run_origin(identity), Some(Box::new(meta)));
+            return Ok(AnswerMeaning::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
         }
-        let row = self.desk.hub.store().question(id).await.map_err(failed)?;
+        let row = self.services.hub.store().question(id).await.map_err(store_refusal)?;
         if row.is_some_and(|row| row.session == view.session) {
-            return Ok(Meant::Late);
+            return Ok(AnswerMeaning::Late);
         }
-        let called = self.was_called(view.session, ToolCallId::new(id.uuid())).await?;
+        let called = self.find_call_run(view.session, ToolCallId::new(id.uuid())).await?;
         Ok(match called {
-            Some(run) => Meant::Result(run, response),
-            None => Meant::Unknown(response.id),
+            Some(run) => AnswerMeaning::Result(run, response),
+            None => AnswerMeaning::Unknown(response.id),
         })
     }
 
-    async fn answer(
+    async fn answer_questions(
         &self,
         identity: &Caller,
         view: &SessionView,
         answers: Vec<(QuestionId, Command)>,
         streaming: bool,
-    ) -> Result<Begun, Refusal> {
-        let Some(active) = &view.run else { return Ok(Begun::Nothing) };
-        let mut telling = self.telling(active.id, view, streaming);
+    ) -> Result<BeginOutcome, Refusal> {
+        let Some(active) = &view.run else { return Ok(BeginOutcome::Nothing) };
+        let mut telling = self.run_projection(active.id, view, streaming);
         let mut place = Seq(active.from.0.saturating_sub(1));
         while place < view.head {
-            let page = self.desk.hub.store().read(view.session, place, Limit::default(), Form::Joined).await;
-            let page = page.map_err(failed)?;
+            let page = self.services.hub.store().read(view.session, place, Limit::default(), Form::Joined).await;
+            let page = page.map_err(store_refusal)?;
             let Some(last) = page.last() else { break };
             place = last.seq;
             page.iter().for_each(|entry| telling.tell(entry, &mut Vec::new()));
         }
-        let follower = self.desk.hub.follow_live(view.session, place);
-        let leaving = self.leaving(identity, view.session, active.id);
+        let follower = self.services.hub.follow_live(view.session, place);
+        let leaving = self.cancel_on_drop(identity, view.session, active.id);
         let mut answered = Vec::new();
         for (question, command) in answers {
-            match self.desk.hub.command(identity, view.session, command, Ack::Committed).await {
+            match self.services.hub.command(identity, view.session, command, Ack::Committed).await {
                 Ok(_) => answered.push(question),
                 Err(HubError::Refused(gander_domain::CommandError::NoSuchQuestion(_))) => {} // somebody was faster
-                Err(error) => return Err(refusal(&error)),
+                Err(error) => return Err(hub_refusal(&error)),
             }
         }
         if answered.is_empty() {
-            return Ok(Begun::Nothing);
+            return Ok(BeginOutcome::Nothing);
         }
-        Ok(Begun::Watching(Box::new(Watched { telling, follower, answered, leaving })))
+        Ok(BeginOutcome::Watching(Box::new(AdkRunSubscription { telling, follower, answered, leaving })))
     }
 
     /// The run of a call, if there was such a call.
-    async fn was_called(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, Refusal> {
+    async fn find_call_run(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, Refusal> {
         let mut place = Seq::ZERO;
         loop {
-            let page = self.desk.hub.store().read(session, place, Limit::default(), Form::Joined).await;
-            let page = page.map_err(failed)?;
+            let page = self.services.hub.store().read(session, place, Limit::default(), Form::Joined).await;
+            let page = page.map_err(store_refusal)?;
             let Some(last) = page.last() else { return Ok(None) };
             place = last.seq;
             let is_it = |entry: &&Entry| matches!(&entry.event, Fact::ToolCalled { call } if call.id == id);
@@ -282,34 +283,41 @@ impl Adk {
         }
     }
 
-    fn telling(&self, run: RunId, view: &SessionView, streaming: bool) -> Telling {
-        let telling = Telling::new(run, &view.settings.agent, tone(streaming));
-        telling.with_long_running(&self.long_running(&view.settings.agent))
+    fn run_projection(&self, run: RunId, view: &SessionView, streaming: bool) -> Telling {
+        let telling = Telling::new(run, &view.settings.agent, stream_mode(streaming));
+        telling.with_long_running(&self.long_running_tools(&view.settings.agent))
     }
 
-    fn leaving(&self, identity: &Caller, session: SessionId, run: RunId) -> Leaving {
+    fn cancel_on_drop(&self, identity: &Caller, session: SessionId, run: RunId) -> CancelRunOnDrop {
         let cancels = self.settings.on_leave == OnLeave::Cancel;
-        Leaving { desk: Arc::clone(&self.desk), identity: identity.clone(), session, run, cancels, over: false }
+        CancelRunOnDrop {
+            services: Arc::clone(&self.services),
+            identity: identity.clone(),
+            session,
+            run,
+            cancels,
+            over: false,
+        }
     }
 }
 
-impl Watched {
+impl AdkRunSubscription {
     /// What happens next; an empty list is no end. `None` once everything is told.
-    pub async fn next(&mut self) -> Result<Option<Vec<Event>>, Refusal> {
-        if self.is_over() {
+    pub async fn next_events(&mut self) -> Result<Option<Vec<Event>>, Refusal> {
+        if self.is_complete() {
             return Ok(None);
         }
-        let gone = || refusal(&HubError::Gone(self.leaving.session));
+        let gone = || hub_refusal(&HubError::Gone(self.leaving.session));
         let batch = self.follower.next().await;
-        let batch: Batch = batch.map_err(|error: StoreError| failed(error))?.ok_or_else(gone)?;
+        let batch: Batch = batch.map_err(|error: StoreError| store_refusal(error))?.ok_or_else(gone)?;
         let mut events = Vec::new();
         for entry in batch.iter() {
             self.telling.tell(entry, &mut events);
-            if self.is_over() {
+            if self.is_complete() {
                 break;
             }
         }
-        self.leaving.over = self.is_over();
+        self.leaving.over = self.is_complete();
         Ok(Some(events))
     }
 
@@ -319,7 +327,7 @@ impl Watched {
     }
 
     /// True if everything is told: the run ended, or it asks.
-    pub fn is_over(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         match self.telling.stage() {
             Stage::Ended(_) => true,
             Stage::Asking => !self.answered.iter().any(|question| self.telling.asks(*question)),
@@ -329,7 +337,7 @@ impl Watched {
 }
 
 /// What only an agent that others run makes use of: which model, and what functions gave under which ids.
-fn for_others(run_config: Map<String, Value>, said: &Said) -> Map<String, Value> {
+fn remote_agent_meta(run_config: Map<String, Value>, said: &Said) -> Map<String, Value> {
     let mut note = Map::new();
     if !run_config.is_empty() {
         note.insert("runConfig".to_owned(), Value::Object(run_config));
@@ -345,8 +353,8 @@ fn for_others(run_config: Map<String, Value>, said: &Said) -> Map<String, Value>
 }
 
 /// A client that goes before the end, where that is set to stop the run.
-struct Leaving {
-    desk: Arc<Services>,
+struct CancelRunOnDrop {
+    services: Arc<Services>,
     identity: Caller,
     session: SessionId,
     run: RunId,
@@ -354,28 +362,28 @@ struct Leaving {
     over: bool,
 }
 
-impl Drop for Leaving {
+impl Drop for CancelRunOnDrop {
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.over || !self.cancels || self.desk.hub.is_draining() {
+        if self.over || !self.cancels || self.services.hub.is_draining() {
             return;
         }
-        let (desk, identity, session) = (Arc::clone(&self.desk), self.identity.clone(), self.session);
-        let command = Command::Cancel { run: Some(self.run), origin: origin(&self.identity) };
+        let (services, identity, session) = (Arc::clone(&self.services), self.identity.clone(), self.session);
+        let command = Command::Cancel { run: Some(self.run), origin: run_origin(&self.identity) };
         runtime.spawn(async move {
-            if let Err(error) = desk.hub.command(&identity, session, command, Ack::Committed).await {
+            if let Err(error) = services.hub.command(&identity, session, command, Ack::Committed).await {
                 tracing::debug!(%error, "nothing to cancel");
             }
         });
     }
 }
 
-fn tone(streaming: bool) -> Tone {
+fn stream_mode(streaming: bool) -> Tone {
     if streaming { Tone::Pieces } else { Tone::Whole }
 }
 
 /// What our own parts cannot show again as it was sent.
-fn worth_keeping(parts: &[Part]) -> bool {
+fn needs_original_parts(parts: &[Part]) -> bool {
     parts.iter().any(|part| !matches!(part, Part::Text { .. } | Part::Image { .. } | Part::Audio { .. }))
         || parts.iter().any(|part| matches!(part, Part::Text { text } if text.starts_with("The call adk-")))
 }
@@ -392,11 +400,11 @@ fn check_media(parts: &[Part], takes: &[String]) -> Result<(), Refusal> {
 }
 
 /// What an answer means to a question. Some clients wrap it into a text.
-fn reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
+fn read_reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
     let unwrapped = response.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
     let response: &Value = unwrapped.as_ref().unwrap_or(response);
     let confirmed = response.get("confirmed").and_then(Value::as_bool);
-    if let (Some(plan), Some(true)) = (changed(question, response), confirmed) {
+    if let (Some(plan), Some(true)) = (changed_plan(question, response), confirmed) {
         return Ok(Reply::Filled { content: plan.clone() });
     }
     match &question.ask {
@@ -433,7 +441,7 @@ fn reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
 }
 
 /// The plan that was sent back in place of a proposed one.
-fn changed<'a>(question: &Question, response: &'a Value) -> Option<&'a Value> {
+fn changed_plan<'a>(question: &Question, response: &'a Value) -> Option<&'a Value> {
     question.plan.as_ref()?;
     response.get("payload").filter(|payload| payload.get("items").is_some())
 }

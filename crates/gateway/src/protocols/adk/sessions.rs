@@ -13,29 +13,29 @@ use gander_wire::adk::types::seconds;
 use gander_wire::adk::{DOOR, LONGEST_ID, NewSession, Refusal, Session, output};
 use serde_json::{Value, json};
 
-use super::{Adk, Place, failed, not_kept, refusal};
-use crate::log_list::{Items, Recount};
+use super::{Adk, AppUser, hub_refusal, state_refusal, store_refusal};
+use crate::log_list::{ListProjection, LogList};
 
 /// Sessions of other doors that are read in one go.
-const FOREIGN_PAGE: u32 = 500;
+const FOREIGN_PAGE_SIZE: u32 = 500;
 
 /// Names read in one go.
-const PAGE: u32 = 500;
+const ALIAS_PAGE_SIZE: u32 = 500;
 
 /// A session that was found.
 #[derive(Clone, Debug)]
-pub struct Located {
+pub struct LocatedSession {
     /// Its id.
     pub session: SessionId,
     /// Where it was found.
-    pub place: Place,
+    pub place: AppUser,
     /// How the client calls it.
     pub name: String,
 }
 
 /// Which part of a list is wanted; everything if nothing is said.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct ListRange {
     /// Skip so many.
     pub offset: usize,
     /// At most so many.
@@ -46,66 +46,77 @@ pub struct Asked {
 
 impl Adk {
     /// Makes a session, with its values and whatever was said elsewhere.
-    pub async fn create(&self, identity: &Caller, place: Place, new: NewSession) -> Result<Session, Refusal> {
-        let place = self.placed(place);
-        self.check(identity, &place)?;
-        let settings = self.desk.agents.settings(&place.app, &self.desk.settings);
+    pub async fn create_session(&self, identity: &Caller, place: AppUser, new: NewSession) -> Result<Session, Refusal> {
+        let place = self.canonical_app_user(place);
+        self.check_user(identity, &place)?;
+        let settings = self.services.agents.settings(&place.app, &self.services.settings);
         let settings = settings.ok_or_else(|| Refusal::no_app(&place.app))?;
         let session = SessionId::make(&mut SystemIds);
         let name = new.id.unwrap_or_else(|| session.to_string());
-        let alias = alias(identity, &place, &name);
-        if self.desk.hub.store().resolve_alias(&alias).await.map_err(failed)?.is_some() {
-            return Err(exists(&name));
+        let alias = session_alias(identity, &place, &name);
+        if self.services.hub.store().resolve_alias(&alias).await.map_err(store_refusal)?.is_some() {
+            return Err(already_exists(&name));
         }
-        let workspace = self.desk.workspaces.private(session);
+        let workspace = self.services.workspaces.private(session);
         let workspace = workspace.map_err(|error| Refusal::new(500, format!("workspace {error}")))?;
         let owner = identity.principal.clone();
         let birth = Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
-        match self.desk.hub.create(identity, birth, vec![alias]).await {
+        match self.services.hub.create(identity, birth, vec![alias]).await {
             Ok(_) => {}
-            Err(HubError::Store(StoreError::AliasTaken(_))) => return Err(exists(&name)),
-            Err(error) => return Err(refusal(&error)),
+            Err(HubError::Store(StoreError::AliasTaken(_))) => return Err(already_exists(&name)),
+            Err(error) => return Err(hub_refusal(&error)),
         }
-        let located = Located { session, place, name };
-        if let Err(refusal) = self.furnish(identity, &located, new.state, new.events).await {
+        let located = LocatedSession { session, place, name };
+        if let Err(refusal) = self.fill_new_session(identity, &located, new.state, new.events).await {
             // Nobody heard of it yet: whoever tries again must not find its name taken.
-            if let Err(error) = self.desk.hub.delete(identity, session).await {
+            if let Err(error) = self.services.hub.delete(identity, session).await {
                 tracing::warn!(%error, %session, "a session that was not furnished is left behind");
             }
             return Err(refusal);
         }
-        self.session(identity, &located).await
+        self.describe_session(identity, &located).await
     }
 
     /// A session, and everything that happened in it, made while it is taken.
-    pub async fn get(&self, identity: &Caller, place: Place, name: &str) -> Result<(Session, Items<History>), Refusal> {
-        let located = self.find(identity, place, name).await?;
-        let view = self.view(located.session).await?;
-        let shared = self.desk.shared.get(&Self::room(identity, &located.place)).await.map_err(not_kept)?;
-        let history = History::new(&self.long_running(&view.settings.agent));
-        let events = Items::of(self.desk.hub.store(), located.session, history).await.map_err(failed)?;
-        Ok((shown(&located, &view, &shared, Vec::new()), events))
+    pub async fn load_session(
+        &self,
+        identity: &Caller,
+        place: AppUser,
+        name: &str,
+    ) -> Result<(Session, LogList<History>), Refusal> {
+        let located = self.find_session(identity, place, name).await?;
+        let view = self.load_view(located.session).await?;
+        let shared =
+            self.services.shared.get(&Self::state_scope(identity, &located.place)).await.map_err(state_refusal)?;
+        let history = History::new(&self.long_running_tools(&view.settings.agent));
+        let events = LogList::open(self.services.hub.store(), located.session, history).await.map_err(store_refusal)?;
+        Ok((session_object(&located, &view, &shared, Vec::new()), events))
     }
 
     /// The sessions of a user, without what happened in them.
-    pub async fn list(&self, identity: &Caller, place: &Place, asked: Asked) -> Result<Vec<Session>, Refusal> {
-        let place = &self.placed(place.clone());
-        if self.check(identity, place).is_err() {
+    pub async fn list_sessions(
+        &self,
+        identity: &Caller,
+        place: &AppUser,
+        asked: ListRange,
+    ) -> Result<Vec<Session>, Refusal> {
+        let place = &self.canonical_app_user(place.clone());
+        if self.check_user(identity, place).is_err() {
             return Ok(Vec::new());
         }
-        let mut found = self.named(identity, place).await?;
+        let mut found = self.list_named_sessions(identity, place).await?;
         if place.user == self.settings.user {
-            found.extend(self.foreign(identity, place).await?);
+            found.extend(self.list_foreign_sessions(identity, place).await?);
         }
         found.sort_by_key(|located| located.session);
         if asked.newest_first {
             found.reverse();
         }
-        let shared = self.desk.shared.get(&Self::room(identity, place)).await.map_err(not_kept)?;
+        let shared = self.services.shared.get(&Self::state_scope(identity, place)).await.map_err(state_refusal)?;
         let mut sessions = Vec::new();
         for located in found.into_iter().skip(asked.offset).take(asked.limit.unwrap_or(usize::MAX)) {
-            match self.view(located.session).await {
-                Ok(view) => sessions.push(shown(&located, &view, &shared, Vec::new())),
+            match self.load_view(located.session).await {
+                Ok(view) => sessions.push(session_object(&located, &view, &shared, Vec::new())),
                 Err(error) if error.status == 404 => {} // deleted meanwhile
                 Err(error) => return Err(error),
             }
@@ -114,43 +125,49 @@ impl Adk {
     }
 
     /// Changes values of a session.
-    pub async fn patch(&self, identity: &Caller, place: Place, name: &str, delta: State) -> Result<Session, Refusal> {
-        let located = self.find(identity, place, name).await?;
-        self.retitle(identity, &located, &delta).await?;
-        self.keep(identity, &located, delta, None).await?;
-        self.session(identity, &located).await
+    pub async fn patch_state(
+        &self,
+        identity: &Caller,
+        place: AppUser,
+        name: &str,
+        delta: State,
+    ) -> Result<Session, Refusal> {
+        let located = self.find_session(identity, place, name).await?;
+        self.update_title(identity, &located, &delta).await?;
+        self.set_state(identity, &located, delta, None).await?;
+        self.describe_session(identity, &located).await
     }
 
     /// Removes a session; it need not be there.
-    pub async fn delete(&self, identity: &Caller, place: Place, name: &str) -> Result<(), Refusal> {
-        let located = match self.find(identity, place, name).await {
+    pub async fn delete_session(&self, identity: &Caller, place: AppUser, name: &str) -> Result<(), Refusal> {
+        let located = match self.find_session(identity, place, name).await {
             Ok(located) => located,
             Err(error) if error.status == 404 => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.desk.hub.delete(identity, located.session).await.map_err(|error| refusal(&error))
+        self.services.hub.delete(identity, located.session).await.map_err(|error| hub_refusal(&error))
     }
 
     /// The session of this name, if this caller may see it.
-    pub async fn find(&self, identity: &Caller, place: Place, name: &str) -> Result<Located, Refusal> {
-        let place = self.placed(place);
-        self.check(identity, &place)?;
-        let store = self.desk.hub.store();
-        let known = store.resolve_alias(&alias(identity, &place, name)).await.map_err(failed)?;
+    pub async fn find_session(&self, identity: &Caller, place: AppUser, name: &str) -> Result<LocatedSession, Refusal> {
+        let place = self.canonical_app_user(place);
+        self.check_user(identity, &place)?;
+        let store = self.services.hub.store();
+        let known = store.resolve_alias(&session_alias(identity, &place, name)).await.map_err(store_refusal)?;
         if let Some(session) = known {
-            return Ok(Located { session, place, name: name.to_owned() });
+            return Ok(LocatedSession { session, place, name: name.to_owned() });
         }
         let session: SessionId = name.parse().map_err(|_| Refusal::no_session())?;
-        let card = store.card(session).await.map_err(failed)?;
+        let card = store.card(session).await.map_err(store_refusal)?;
         let mine = card.owner == identity.principal && place.user == self.settings.user;
-        if mine && self.may_serve(&place.app, &card.agent) && self.is_foreign(session).await? {
-            return Ok(Located { session, place, name: name.to_owned() });
+        if mine && self.serves_agent(&place.app, &card.agent) && self.is_foreign(session).await? {
+            return Ok(LocatedSession { session, place, name: name.to_owned() });
         }
         Err(Refusal::no_session())
     }
 
     /// A token that is bound to one user sees no other.
-    pub(super) fn check(&self, identity: &Caller, place: &Place) -> Result<(), Refusal> {
+    pub(super) fn check_user(&self, identity: &Caller, place: &AppUser) -> Result<(), Refusal> {
         let bound = identity.adk_user.as_ref().is_none_or(|user| *user == place.user);
         let sane = |text: &str| {
             !text.is_empty() && text.len() <= LONGEST_ID && !text.chars().any(|letter| letter.is_control())
@@ -159,36 +176,36 @@ impl Adk {
     }
 
     /// Sets values: those of the session in its log, the others where they are shared.
-    pub(super) async fn keep(
+    pub(super) async fn set_state(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         delta: State,
         meta: Option<Value>,
     ) -> Result<(), Refusal> {
-        self.desk.shared.set(&Self::room(identity, &located.place), &delta).await.map_err(not_kept)?;
+        self.services.shared.set(&Self::state_scope(identity, &located.place), &delta).await.map_err(state_refusal)?;
         let command = Command::SetState { delta, meta: meta.map(Box::new) };
-        self.carry_out(identity, located.session, command).await
+        self.send_command(identity, located.session, command).await
     }
 
-    pub(super) async fn view(&self, session: SessionId) -> Result<SessionView, Refusal> {
-        self.desk.hub.stored_view(session).await.map_err(|error| refusal(&error))
+    pub(super) async fn load_view(&self, session: SessionId) -> Result<SessionView, Refusal> {
+        self.services.hub.stored_view(session).await.map_err(|error| hub_refusal(&error))
     }
 
-    pub(super) async fn carry_out(
+    pub(super) async fn send_command(
         &self,
         identity: &Caller,
         session: SessionId,
         command: Command,
     ) -> Result<(), Refusal> {
-        let done = self.desk.hub.command(identity, session, command, Ack::Synced).await;
-        done.map(drop).map_err(|error| refusal(&error))
+        let done = self.services.hub.command(identity, session, command, Ack::Synced).await;
+        done.map(drop).map_err(|error| hub_refusal(&error))
     }
 
-    async fn furnish(
+    async fn fill_new_session(
         &self,
         identity: &Caller,
-        located: &Located,
+        located: &LocatedSession,
         state: State,
         events: Vec<(gander_domain::Role, Vec<gander_domain::Part>)>,
     ) -> Result<(), Refusal> {
@@ -199,42 +216,47 @@ impl Adk {
             };
             let replacement = events.into_iter().map(message).collect();
             let reset = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
-            self.carry_out(identity, located.session, reset).await?;
+            self.send_command(identity, located.session, reset).await?;
         }
         if state.is_empty() {
             return Ok(());
         }
-        self.retitle(identity, located, &state).await?;
-        self.keep(identity, located, state, Some(json!({ DOOR: { "born": true } }))).await
+        self.update_title(identity, located, &state).await?;
+        self.set_state(identity, located, state, Some(json!({ DOOR: { "born": true } }))).await
     }
 
     /// The page keeps a session's title among its values: every door shows it.
-    async fn retitle(&self, identity: &Caller, located: &Located, delta: &State) -> Result<(), Refusal> {
+    async fn update_title(&self, identity: &Caller, located: &LocatedSession, delta: &State) -> Result<(), Refusal> {
         let title = delta.get("__session_metadata__").and_then(|all| all.get("displayName")?.as_str());
         match title.map(str::trim).filter(|title| !title.is_empty() && title.chars().count() <= 200) {
             Some(title) => {
-                self.carry_out(identity, located.session, Command::SetTitle { title: title.to_owned() }).await
+                self.send_command(identity, located.session, Command::SetTitle { title: title.to_owned() }).await
             }
             None => Ok(()),
         }
     }
 
-    async fn session(&self, identity: &Caller, located: &Located) -> Result<Session, Refusal> {
-        let view = self.view(located.session).await?;
-        let entries = read_all(&**self.desk.hub.store(), located.session, Form::Joined).await.map_err(failed)?;
-        let shared = self.desk.shared.get(&Self::room(identity, &located.place)).await.map_err(not_kept)?;
-        let events = output::history_of(&entries, &self.long_running(&view.settings.agent));
-        Ok(shown(located, &view, &shared, events))
+    async fn describe_session(&self, identity: &Caller, located: &LocatedSession) -> Result<Session, Refusal> {
+        let view = self.load_view(located.session).await?;
+        let entries =
+            read_all(&**self.services.hub.store(), located.session, Form::Joined).await.map_err(store_refusal)?;
+        let shared =
+            self.services.shared.get(&Self::state_scope(identity, &located.place)).await.map_err(state_refusal)?;
+        let events = output::history_of(&entries, &self.long_running_tools(&view.settings.agent));
+        Ok(session_object(located, &view, &shared, events))
     }
 
-    async fn named(&self, identity: &Caller, place: &Place) -> Result<Vec<Located>, Refusal> {
-        let (namespace, mut found) = (namespace(place), Vec::<Located>::new());
+    async fn list_named_sessions(&self, identity: &Caller, place: &AppUser) -> Result<Vec<LocatedSession>, Refusal> {
+        let (namespace, mut found) = (alias_namespace(place), Vec::<LocatedSession>::new());
         loop {
             let after = found.last().map(|located| located.name.as_str());
-            let store = self.desk.hub.store();
-            let page = store.named(&identity.principal, DOOR, &namespace, after, PAGE).await.map_err(failed)?;
-            let whole = page.len() < PAGE as usize;
-            let located = |(name, session)| Located { session, place: place.clone(), name };
+            let store = self.services.hub.store();
+            let page = store
+                .named(&identity.principal, DOOR, &namespace, after, ALIAS_PAGE_SIZE)
+                .await
+                .map_err(store_refusal)?;
+            let whole = page.len() < ALIAS_PAGE_SIZE as usize;
+            let located = |(name, session)| LocatedSession { session, place: place.clone(), name };
             found.extend(page.into_iter().map(located));
             if whole {
                 return Ok(found);
@@ -243,14 +265,19 @@ impl Adk {
     }
 
     /// Sessions that other doors made.
-    async fn foreign(&self, identity: &Caller, place: &Place) -> Result<Vec<Located>, Refusal> {
-        let mut query = SessionQuery { limit: FOREIGN_PAGE, ..sessions_of(identity.principal.clone()) };
+    async fn list_foreign_sessions(&self, identity: &Caller, place: &AppUser) -> Result<Vec<LocatedSession>, Refusal> {
+        let mut query = SessionQuery { limit: FOREIGN_PAGE_SIZE, ..sessions_of(identity.principal.clone()) };
         let mut found = Vec::new();
         loop {
-            let Page { cards, next } = self.desk.hub.store().sessions(query.clone()).await.map_err(failed)?;
-            for card in cards.into_iter().filter(|card| self.may_serve(&place.app, &card.agent)) {
-                if self.is_foreign(card.session).await? && self.is_shown_as(&place.app, &card).await? {
-                    found.push(Located { session: card.session, place: place.clone(), name: card.session.to_string() });
+            let Page { cards, next } =
+                self.services.hub.store().sessions(query.clone()).await.map_err(store_refusal)?;
+            for card in cards.into_iter().filter(|card| self.serves_agent(&place.app, &card.agent)) {
+                if self.is_foreign(card.session).await? && self.belongs_to_app(&place.app, &card).await? {
+                    found.push(LocatedSession {
+                        session: card.session,
+                        place: place.clone(),
+                        name: card.session.to_string(),
+                    });
                 }
             }
             if next.is_none() {
@@ -261,29 +288,34 @@ impl Adk {
     }
 
     /// True if a session of another door is one of this app: its agent's, or the mode's that it works in.
-    async fn is_shown_as(&self, app: &str, card: &Card) -> Result<bool, Refusal> {
-        let roster = self.desk.agents.roster();
+    async fn belongs_to_app(&self, app: &str, card: &Card) -> Result<bool, Refusal> {
+        let roster = self.services.agents.roster();
         if roster.agent(app).is_some() {
             return Ok(card.agent == app);
         }
-        let settings = self.view(card.session).await?.settings;
+        let settings = self.load_view(card.session).await?.settings;
         Ok(roster.way_of(&settings).is_some_and(|way| way.name == app))
     }
 
     async fn is_foreign(&self, session: SessionId) -> Result<bool, Refusal> {
-        let names = self.desk.hub.store().aliases(session).await.map_err(failed)?;
+        let names = self.services.hub.store().aliases(session).await.map_err(store_refusal)?;
         Ok(names.iter().all(|alias| alias.door != DOOR))
     }
 }
 
-impl Recount for History {
-    fn tell(&mut self, entry: &Entry) -> Vec<Value> {
+impl ListProjection for History {
+    fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
         Self::tell(self, entry).iter().map(|event| json!(event)).collect()
     }
 }
 
 /// Its own values, then those it shares.
-fn shown(located: &Located, view: &SessionView, shared: &State, events: Vec<gander_wire::adk::Event>) -> Session {
+fn session_object(
+    located: &LocatedSession,
+    view: &SessionView,
+    shared: &State,
+    events: Vec<gander_wire::adk::Event>,
+) -> Session {
     let mut state = within(&view.state, StateScope::Session);
     state.extend(shared.clone());
     Session {
@@ -296,20 +328,20 @@ fn shown(located: &Located, view: &SessionView, shared: &State, events: Vec<gand
     }
 }
 
-fn exists(name: &str) -> Refusal {
+fn already_exists(name: &str) -> Refusal {
     Refusal::new(409, format!("Session already exists: {name}"))
 }
 
 /// No agent's name has a slash.
-fn namespace(place: &Place) -> String {
+fn alias_namespace(place: &AppUser) -> String {
     format!("{}/{}", place.app, place.user)
 }
 
-fn alias(identity: &Caller, place: &Place, name: &str) -> Alias {
+fn session_alias(identity: &Caller, place: &AppUser, name: &str) -> Alias {
     Alias {
         principal: identity.principal.clone(),
         door: DOOR.to_owned(),
-        namespace: namespace(place),
+        namespace: alias_namespace(place),
         text: name.to_owned(),
     }
 }

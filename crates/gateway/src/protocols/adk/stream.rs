@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::protocols::adk::Watched;
-use crate::sse::{self, KEEP_ALIVE, SILENCE};
+use crate::protocols::adk::AdkRunSubscription;
+use crate::sse::{self, KEEP_ALIVE, KEEP_ALIVE_INTERVAL};
 
 /// So many events at most go out in one piece.
-const MOST: usize = 256;
+const MAX_EVENTS_PER_FRAME: usize = 256;
 
 /// A run that somebody listens to.
-pub(crate) struct Listening {
-    watched: Watched,
+pub(crate) struct AdkRunStream {
+    watched: AdkRunSubscription,
     one_event: bool,
     join: Duration,
     stop: CancellationToken,
@@ -33,72 +33,76 @@ pub(crate) struct Listening {
     last: Option<Event>,
 }
 
-impl Listening {
-    pub(crate) fn new(watched: Watched, one_event: bool, join: Duration, stop: CancellationToken) -> Self {
+impl AdkRunStream {
+    pub(crate) fn new(watched: AdkRunSubscription, one_event: bool, join: Duration, stop: CancellationToken) -> Self {
         Self { watched, one_event, join, stop, over: false, closes: false, last: None }
     }
 
     /// A turn that went well ends with an event that says so.
-    pub(crate) fn closing(self, closes: bool) -> Self {
+    pub(crate) fn with_closing_event(self, closes: bool) -> Self {
         Self { closes, ..self }
     }
 
     /// The events, until the run has ended or asks.
-    pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
         futures::stream::unfold(self, |mut listening| async move {
-            let piece = listening.next().await?;
+            let piece = listening.next_bytes().await?;
             Some((Ok(piece), listening))
         })
     }
 
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
         }
-        let silence = Instant::now() + SILENCE;
+        let silence = Instant::now() + KEEP_ALIVE_INTERVAL;
         let (mut events, mut until) = (Vec::new(), silence);
         let problem = loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
-                more = self.watched.next() => match more {
+                more = self.watched.next_events() => match more {
                     Ok(Some(more)) => events.extend(more),
                     Ok(None) => break None,
                     Err(problem) => break Some(problem),
                 },
                 () = tokio::time::sleep_until(until) => break None,
             }
-            if self.watched.is_over() || events.len() >= MOST || !only_pieces(&events) {
+            if self.watched.is_complete() || events.len() >= MAX_EVENTS_PER_FRAME || !all_partial(&events) {
                 break None;
             }
             if !events.is_empty() && until == silence {
                 until = Instant::now() + self.join;
             }
         };
-        self.over = self.watched.is_over() || problem.is_some();
-        Some(self.written(events, problem)).filter(|bytes| !bytes.is_empty() || !self.over)
+        self.over = self.watched.is_complete() || problem.is_some();
+        Some(self.write_events(events, problem)).filter(|bytes| !bytes.is_empty() || !self.over)
     }
 
-    fn written(&mut self, events: Vec<Event>, problem: Option<Refusal>) -> Bytes {
+    fn write_events(&mut self, events: Vec<Event>, problem: Option<Refusal>) -> Bytes {
         let mut bytes = Vec::new();
-        for event in self.joined(events) {
+        for event in self.join_events(events) {
             let (said, saved) = if self.one_event { (event, None) } else { split(event) };
-            add(&mut bytes, &said);
+            append_event(&mut bytes, &said);
             self.last = Some(Event { content: None, ..said });
-            saved.iter().for_each(|saved| add(&mut bytes, saved));
+            saved.iter().for_each(|saved| append_event(&mut bytes, saved));
         }
         if let Stage::Ended(outcome) = self.watched.stage() {
-            failure(outcome, clock::now()).iter().for_each(|last| add(&mut bytes, last));
+            failure(outcome, clock::now()).iter().for_each(|last| append_event(&mut bytes, last));
             let well = self.closes && matches!(outcome, Outcome::Completed { .. });
-            self.last.take().filter(|_| well).iter().for_each(|last| add(&mut bytes, &closed(last)));
+            self.last
+                .take()
+                .filter(|_| well)
+                .iter()
+                .for_each(|last| append_event(&mut bytes, &turn_complete_event(last)));
         }
         if let Some(problem) = problem {
-            add(&mut bytes, &error("Error", &problem.error));
+            append_event(&mut bytes, &error_event("Error", &problem.error));
         }
         if bytes.is_empty() && !self.over { KEEP_ALIVE } else { bytes.into() }
     }
 
-    fn joined(&self, events: Vec<Event>) -> Vec<Event> {
+    fn join_events(&self, events: Vec<Event>) -> Vec<Event> {
         if self.join.is_zero() {
             return events;
         }
@@ -115,7 +119,7 @@ impl Listening {
 }
 
 /// The end of a turn, with what it cost.
-fn closed(last: &Event) -> Event {
+fn turn_complete_event(last: &Event) -> Event {
     let id = uuid::Uuid::now_v7().to_string();
     let mut end = Event::new(&last.invocation_id, &last.author, id, clock::now());
     (end.turn_complete, end.usage_metadata) = (Some(true), last.usage_metadata.clone());
@@ -123,7 +127,7 @@ fn closed(last: &Event) -> Event {
 }
 
 /// The last words of a stream that went wrong.
-pub(crate) fn error(kind: &str, message: &str) -> Value {
+pub(crate) fn error_event(kind: &str, message: &str) -> Value {
     let at = seconds(clock::now());
     json!({
         "error": format!("{kind}: {message}"),
@@ -132,22 +136,22 @@ pub(crate) fn error(kind: &str, message: &str) -> Value {
 }
 
 /// An answer to what nobody asked.
-pub(crate) fn unknown(id: &str) -> String {
+pub(crate) fn unknown_question_text(id: &str) -> String {
     format!("no function call of this session has this id: {id}")
 }
 
 /// One event that is told alone.
-pub(crate) fn frame(value: &Value) -> Bytes {
+pub(crate) fn single_frame(value: &Value) -> Bytes {
     let mut bytes = Vec::new();
-    add(&mut bytes, value);
+    append_event(&mut bytes, value);
     bytes.into()
 }
 
-fn add(bytes: &mut Vec<u8>, event: &impl Serialize) {
+fn append_event(bytes: &mut Vec<u8>, event: &impl Serialize) {
     let json = serde_json::to_vec(event).expect("wire types are made of what JSON can say");
-    sse::event(bytes, None, &json);
+    sse::append_event(bytes, None, &json);
 }
 
-fn only_pieces(events: &[Event]) -> bool {
+fn all_partial(events: &[Event]) -> bool {
     events.iter().all(|event| event.partial == Some(true))
 }

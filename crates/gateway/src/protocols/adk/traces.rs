@@ -8,76 +8,80 @@ use gander_wire::adk::{DOOR, Refusal};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Adk, Located, Place, failed};
+use super::{Adk, AppUser, LocatedSession, store_refusal};
 
 /// Sessions that changed last, among which that of an event is looked for.
-const RECENT: u32 = 100;
+const MAX_RECENT_SESSIONS: u32 = 100;
 
 /// So many of them are read for one event.
-const READ: usize = 8;
+const MAX_SESSIONS_READ: usize = 8;
 
 /// Ids and entries take their times apart, in microseconds.
-const SLACK: i64 = 1_000_000;
+const CLOCK_SLACK_MICROS: i64 = 1_000_000;
 
 impl Adk {
     /// All spans of a session; none if there is no such session. The page names no user.
-    pub async fn traces(&self, identity: &Caller, app: &str, name: &str) -> Result<Vec<Value>, Refusal> {
+    pub async fn session_spans(&self, identity: &Caller, app: &str, name: &str) -> Result<Vec<Value>, Refusal> {
         let user = identity.adk_user.clone().unwrap_or_else(|| self.settings.user.clone());
-        let located = match self.find(identity, Place { app: app.to_owned(), user }, name).await {
+        let located = match self.find_session(identity, AppUser { app: app.to_owned(), user }, name).await {
             Err(error) if error.status == 404 => match name.parse() {
-                Ok(session) => self.known(identity, session).await?,
+                Ok(session) => self.find_own_session(identity, session).await?,
                 Err(_) => None,
             },
             found => Some(found?),
         };
         match located {
-            Some(located) => self.spans(&located).await,
+            Some(located) => self.load_spans(&located).await,
             None => Ok(Vec::new()),
         }
     }
 
     /// What is known of one event. Its id says when it was: only sessions that were there then are read.
-    pub async fn trace(&self, identity: &Caller, event: &str) -> Result<Option<Value>, Refusal> {
-        let Some(at) = Uuid::parse_str(event).ok().and_then(time_of) else { return Ok(None) };
-        let query = SessionQuery { limit: RECENT, ..sessions_of(identity.principal.clone()) };
-        let cards = self.desk.hub.store().sessions(query).await.map_err(failed)?.cards;
-        let near = |card: &&Card| (card.created_at.micros() - SLACK..=card.updated_at.micros() + SLACK).contains(&at);
+    pub async fn event_trace(&self, identity: &Caller, event: &str) -> Result<Option<Value>, Refusal> {
+        let Some(at) = Uuid::parse_str(event).ok().and_then(uuid_time_micros) else { return Ok(None) };
+        let query = SessionQuery { limit: MAX_RECENT_SESSIONS, ..sessions_of(identity.principal.clone()) };
+        let cards = self.services.hub.store().sessions(query).await.map_err(store_refusal)?.cards;
+        let near = |card: &&Card| {
+            (card.created_at.micros() - CLOCK_SLACK_MICROS..=card.updated_at.micros() + CLOCK_SLACK_MICROS)
+                .contains(&at)
+        };
         let then = cards.iter().filter(near);
-        for card in then.take(READ) {
-            let Some(located) = self.known(identity, card.session).await? else { continue };
-            if let Some(known) = of_event(&self.spans(&located).await?, event) {
+        for card in then.take(MAX_SESSIONS_READ) {
+            let Some(located) = self.find_own_session(identity, card.session).await? else { continue };
+            if let Some(known) = of_event(&self.load_spans(&located).await?, event) {
                 return Ok(Some(known));
             }
         }
         Ok(None)
     }
 
-    async fn spans(&self, located: &Located) -> Result<Vec<Value>, Refusal> {
-        let entries = read_all(&**self.desk.hub.store(), located.session, Form::Joined).await.map_err(failed)?;
+    async fn load_spans(&self, located: &LocatedSession) -> Result<Vec<Value>, Refusal> {
+        let entries =
+            read_all(&**self.services.hub.store(), located.session, Form::Joined).await.map_err(store_refusal)?;
         Ok(spans(&entries, &located.name))
     }
 
     /// A session of this caller by its id, as the ADK door names it.
-    async fn known(&self, identity: &Caller, session: SessionId) -> Result<Option<Located>, Refusal> {
-        let store = self.desk.hub.store();
+    async fn find_own_session(&self, identity: &Caller, session: SessionId) -> Result<Option<LocatedSession>, Refusal> {
+        let store = self.services.hub.store();
         let card = match store.card(session).await {
             Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Ok(None),
-            card => card.map_err(failed)?,
+            card => card.map_err(store_refusal)?,
         };
-        let names = store.aliases(session).await.map_err(failed)?;
+        let names = store.aliases(session).await.map_err(store_refusal)?;
         let named = names.iter().find(|alias| alias.door == DOOR);
         let place = match named.and_then(|alias| alias.namespace.split_once('/')) {
-            Some((app, user)) => Place { app: app.to_owned(), user: user.to_owned() },
-            None => Place { app: card.agent, user: self.settings.user.clone() },
+            Some((app, user)) => AppUser { app: app.to_owned(), user: user.to_owned() },
+            None => AppUser { app: card.agent, user: self.settings.user.clone() },
         };
         let name = named.map_or_else(|| session.to_string(), |alias| alias.text.clone());
-        let theirs = card.owner == identity.principal && self.check(identity, &place).is_ok();
-        Ok(theirs.then_some(Located { session, place, name }))
+        let theirs = card.owner == identity.principal && self.check_user(identity, &place).is_ok();
+        Ok(theirs.then_some(LocatedSession { session, place, name }))
     }
 }
 
 /// When an id was made, in microseconds.
-fn time_of(id: Uuid) -> Option<i64> {
+fn uuid_time_micros(id: Uuid) -> Option<i64> {
     let (seconds, nanos) = id.get_timestamp()?.to_unix();
     let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
     micros.checked_add(i64::from(nanos / 1_000))

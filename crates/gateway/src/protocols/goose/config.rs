@@ -9,97 +9,116 @@ use gander_services::user_store::{Book, Shelf};
 use gander_wire::goose::mode;
 use serde_json::{Value, json};
 
-use crate::Peer;
+use crate::ClientPeer;
 
 const PROVIDER: &str = "GOOSE_PROVIDER";
 const MODEL: &str = "GOOSE_MODEL";
 const MODE: &str = "GOOSE_MODE";
 
 /// Longer keys name nothing.
-const LONGEST_KEY: usize = 256;
+const MAX_KEY_LEN: usize = 256;
 
 /// Sets a new session as this client's saved settings say.
-pub async fn preset(desk: &Services, peer: &Peer, settings: &mut Settings) -> Result<(), ServiceError> {
-    let saved = saved(desk, peer, Shelf::Config).await?;
+pub async fn apply_saved_settings(
+    services: &Services,
+    peer: &ClientPeer,
+    settings: &mut Settings,
+) -> Result<(), ServiceError> {
+    let saved = load_saved_settings(services, peer, Shelf::Config).await?;
     let text = |key: &str| saved.get(key).and_then(Value::as_str);
-    if let Some(model) = text(PROVIDER).and_then(|provider| desk.models.named(provider, text(MODEL)))
+    if let Some(model) = text(PROVIDER).and_then(|provider| services.models.named(provider, text(MODEL)))
         && peer.model.is_none()
     {
         settings.model = Some(model);
     }
     if let Some(policy) = text(MODE).and_then(mode::policy) {
-        settings.policy = peer.caller.allowed_policy(desk.settings.policy, policy);
+        settings.policy = peer.caller.allowed_policy(services.settings.policy, policy);
     }
     Ok(())
 }
 
 /// What was saved of one kind.
-pub async fn saved(desk: &Services, peer: &Peer, shelf: Shelf) -> Result<BTreeMap<String, Value>, ServiceError> {
-    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+pub async fn load_saved_settings(
+    services: &Services,
+    peer: &ClientPeer,
+    shelf: Shelf,
+) -> Result<BTreeMap<String, Value>, ServiceError> {
+    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
     book.shelf(shelf).await.map_err(|error| unavailable(&error))
 }
 
 /// Every setting that is in force.
-pub async fn all(desk: &Services, peer: &Peer) -> Result<BTreeMap<String, Value>, ServiceError> {
-    let mut values = BTreeMap::from([(MODE.to_owned(), json!(mode::name(desk.settings.policy)))]);
-    let model = desk.settings.model.clone().or_else(|| desk.models.known_default());
+pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTreeMap<String, Value>, ServiceError> {
+    let mut values = BTreeMap::from([(MODE.to_owned(), json!(mode::name(services.settings.policy)))]);
+    let model = services.settings.model.clone().or_else(|| services.models.known_default());
     if let Some((provider, model)) = model.as_deref().and_then(|model| model.split_once('/')) {
         values.insert(PROVIDER.to_owned(), json!(provider));
         values.insert(MODEL.to_owned(), json!(model));
     }
-    values.extend(saved(desk, peer, Shelf::Config).await?);
+    values.extend(load_saved_settings(services, peer, Shelf::Config).await?);
     Ok(values)
 }
 
 /// Saves a setting.
-pub async fn save(desk: &Services, peer: &Peer, shelf: Shelf, key: &str, value: Value) -> Result<(), ServiceError> {
-    if key.is_empty() || key.len() > LONGEST_KEY {
-        return Err(ServiceError::BadParams(format!("key must have 1 to {LONGEST_KEY} bytes")));
+pub async fn save_setting(
+    services: &Services,
+    peer: &ClientPeer,
+    shelf: Shelf,
+    key: &str,
+    value: Value,
+) -> Result<(), ServiceError> {
+    if key.is_empty() || key.len() > MAX_KEY_LEN {
+        return Err(ServiceError::BadParams(format!("key must have 1 to {MAX_KEY_LEN} bytes")));
     }
-    if is_secret(desk, key) {
+    if is_secret_key(services, key) {
         return Err(ServiceError::BadParams(format!(
             "keys of providers come from the environment or the settings file, not over the network: {key}"
         )));
     }
     if let (Shelf::Config, MODE, Some(policy)) = (shelf, key, value.as_str().and_then(mode::policy)) {
-        let allowed = peer.caller.may_loosen_policy(desk.settings.policy, policy);
+        let allowed = peer.caller.may_loosen_policy(services.settings.policy, policy);
         allowed.map_err(denied)?;
     }
-    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
     book.put(shelf, key, value).await.map_err(|error| unavailable(&error))
 }
 
 /// Forgets a setting; false if there was none.
-pub async fn forget(desk: &Services, peer: &Peer, shelf: Shelf, key: &str) -> Result<bool, ServiceError> {
-    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+pub async fn delete_setting(
+    services: &Services,
+    peer: &ClientPeer,
+    shelf: Shelf,
+    key: &str,
+) -> Result<bool, ServiceError> {
+    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
     book.remove(shelf, key).await.map_err(|error| unavailable(&error))
 }
 
 /// True for what is never shown nor stored.
-pub fn is_secret(desk: &Services, key: &str) -> bool {
+pub fn is_secret_key(services: &Services, key: &str) -> bool {
     let endings = ["_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY", "_PASSWORD"];
     let upper = key.to_ascii_uppercase();
-    let mut variables = desk.models.providers().into_iter().flat_map(|provider| provider.variables);
+    let mut variables = services.models.providers().into_iter().flat_map(|provider| provider.variables);
     endings.iter().any(|ending| upper.ends_with(ending))
         || variables.any(|variable| variable.secret && variable.name == upper)
 }
 
 /// The provider and model of new sessions.
-pub async fn defaults(desk: &Services, peer: &Peer) -> Result<Value, ServiceError> {
-    let values = all(desk, peer).await?;
+pub async fn default_model(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {
+    let values = all_settings(services, peer).await?;
     Ok(json!({ "providerId": values.get(PROVIDER), "modelId": values.get(MODEL) }))
 }
 
 /// Saves the provider and model of new sessions.
-pub async fn save_defaults(
-    desk: &Services,
-    peer: &Peer,
+pub async fn save_default_model(
+    services: &Services,
+    peer: &ClientPeer,
     provider: &str,
     model: Option<&str>,
 ) -> Result<(), ServiceError> {
-    let chosen = desk.models.named(provider, model);
+    let chosen = services.models.named(provider, model);
     let chosen = chosen.ok_or_else(|| ServiceError::BadParams(format!("no such provider: {provider}")))?;
     let model = chosen.split_once('/').map_or("", |(_, model)| model);
-    save(desk, peer, Shelf::Config, PROVIDER, json!(provider)).await?;
-    save(desk, peer, Shelf::Config, MODEL, json!(model)).await
+    save_setting(services, peer, Shelf::Config, PROVIDER, json!(provider)).await?;
+    save_setting(services, peer, Shelf::Config, MODEL, json!(model)).await
 }

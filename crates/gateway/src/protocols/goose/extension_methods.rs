@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{config, extensions, providers, recipe_methods, sessions};
-use crate::Peer;
+use crate::ClientPeer;
 
 /// Preferences that goose's pages keep at the server.
 const PREFERENCES: [&str; 5] = [
@@ -26,32 +26,39 @@ const PREFERENCES: [&str; 5] = [
 ];
 
 /// Carries out a method; its name comes without `_goose/`. 1.35 had the same methods without `unstable/`.
-pub async fn call(desk: &Services, peer: &Peer, name: &str, params: Value) -> Result<Value, ServiceError> {
+pub async fn handle_goose_method(
+    services: &Services,
+    peer: &ClientPeer,
+    name: &str,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let name = name.strip_prefix("unstable/").unwrap_or(name);
     match name.split('/').next() {
-        Some("session" | "working_dir" | "elicitation") => about_session(desk, peer, name, params).await,
-        Some("config" | "defaults" | "preferences") => about_settings(desk, peer, name, params).await,
-        Some("providers") => about_providers(desk, name, params),
-        Some("apps") => recipe_methods::about_apps(desk, peer, name, params).await,
-        Some("recipes") => recipe_methods::about_recipes(desk, peer, name, params).await,
-        Some("schedules") => recipe_methods::about_schedules(desk, peer, name, params).await,
+        Some("session" | "working_dir" | "elicitation") => handle_session_method(services, peer, name, params).await,
+        Some("config" | "defaults" | "preferences") => handle_settings_method(services, peer, name, params).await,
+        Some("providers") => handle_provider_method(services, name, params),
+        Some("apps") => recipe_methods::handle_app_method(services, peer, name, params).await,
+        Some("recipes") => recipe_methods::handle_recipe_method(services, peer, name, params).await,
+        Some("schedules") => recipe_methods::handle_schedule_method(services, peer, name, params).await,
         Some(_) | None => match name {
             "tools/list" | "tools" => {
-                let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
-                Ok(json!({ "tools": providers::tools(desk, &view) }))
+                let view = sessions::find_own_session(services, peer, read_params::<Named>(params)?.session_id).await?;
+                Ok(json!({ "tools": providers::session_tools(services, &view) }))
             }
-            "extensions/available" => Ok(json!({ "extensions": extensions::everywhere(desk, &peer.caller) })),
-            "extensions/add" => add_extension(desk, peer, params).await,
-            "extensions/remove" => remove_extension(desk, peer, params).await,
-            "slash-commands/list" => Ok(json!({ "availableCommands": all_commands(desk, peer).await? })),
+            "extensions/available" => {
+                Ok(json!({ "extensions": extensions::global_extensions(services, &peer.caller) }))
+            }
+            "extensions/add" => add_extension(services, peer, params).await,
+            "extensions/remove" => remove_extension(services, peer, params).await,
+            "slash-commands/list" => Ok(json!({ "availableCommands": all_slash_commands(services, peer).await? })),
             "sources/list" => Ok(json!({ "sources": [] })),
-            _ => Err(unknown(name)),
+            _ => Err(unknown_method(name)),
         },
     }
 }
 
 /// The slash commands there are, with the kind that goose's menus show.
-pub fn commands() -> Vec<Value> {
+pub fn built_in_commands() -> Vec<Value> {
     let command = |name: &str, description: &str| json!({ "name": name, "description": description, "_meta": { "commandType": "Builtin" } });
     vec![
         command("clear", "Start over with an empty conversation in the same workspace"),
@@ -60,13 +67,13 @@ pub fn commands() -> Vec<Value> {
 }
 
 /// The same, and the recipes that somebody calls by a slash.
-async fn all_commands(desk: &Services, peer: &Peer) -> Result<Vec<Value>, ServiceError> {
-    let slashes = desk.recipes.slashes(&peer.caller.principal).await.map_err(|error| unavailable(&error))?;
+async fn all_slash_commands(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
+    let slashes = services.recipes.slashes(&peer.caller.principal).await.map_err(|error| unavailable(&error))?;
     let recipe = |slash: &Slash| {
         let kind = json!({ "commandType": "Recipe" });
         json!({ "name": slash.name, "description": slash.recipe.description, "_meta": kind })
     };
-    Ok(commands().into_iter().chain(slashes.iter().map(recipe)).collect())
+    Ok(built_in_commands().into_iter().chain(slashes.iter().map(recipe)).collect())
 }
 
 #[derive(Deserialize)]
@@ -75,71 +82,86 @@ struct Named {
     session_id: SessionId,
 }
 
-async fn about_session(desk: &Services, peer: &Peer, name: &str, params: Value) -> Result<Value, ServiceError> {
-    let known = |command| async { command_own(desk, peer, read::<Named>(params.clone())?.session_id, command).await };
+async fn handle_session_method(
+    services: &Services,
+    peer: &ClientPeer,
+    name: &str,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let known = |command| async {
+        command_own_session(services, peer, read_params::<Named>(params.clone())?.session_id, command).await
+    };
     match name {
-        "session/info" => info(desk, peer, params).await,
+        "session/info" => session_info(services, peer, params).await,
         "session/export" => {
-            let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
-            Ok(json!({ "data": sessions::export(desk, &view).await? }))
+            let view = sessions::find_own_session(services, peer, read_params::<Named>(params)?.session_id).await?;
+            Ok(json!({ "data": sessions::export_session(services, &view).await? }))
         }
-        "session/import" => import(desk, peer, params).await,
+        "session/import" => import_session(services, peer, params).await,
         "session/rename" => {
-            let title = sessions::title(params["title"].as_str().unwrap_or_default())?;
+            let title = sessions::check_title(params["title"].as_str().unwrap_or_default())?;
             known(Command::SetTitle { title }).await
         }
         "session/archive" => known(Command::Archive { archived: true }).await,
         "session/unarchive" => known(Command::Archive { archived: false }).await,
-        "session/conversation/truncate" => truncate(desk, peer, params).await,
+        "session/conversation/truncate" => truncate_session(services, peer, params).await,
         "session/extensions/list" | "session/extensions" => {
-            let session = read::<Named>(params)?.session_id;
-            let view = sessions::own(desk, peer, session).await?;
-            let keyed = |config: Value| json!({ "extensionKey": extensions::name(&config), "extension": config });
-            Ok(json!({ "extensions": extensions::of_session(desk, &view).into_iter().map(keyed).collect::<Vec<_>>() }))
+            let session = read_params::<Named>(params)?.session_id;
+            let view = sessions::find_own_session(services, peer, session).await?;
+            let keyed =
+                |config: Value| json!({ "extensionKey": extensions::config_name(&config), "extension": config });
+            Ok(
+                json!({ "extensions": extensions::session_extensions(services, &view).into_iter().map(keyed).collect::<Vec<_>>() }),
+            )
         }
-        "session/extensions/add" => add_extension(desk, peer, params).await,
-        "session/extensions/remove" => remove_extension(desk, peer, params).await,
-        "session/working-dir/update" | "working_dir/update" => keep_folder(desk, peer, params).await,
-        "elicitation/respond" => respond(desk, peer, params).await,
-        _ => Err(unknown(name)),
+        "session/extensions/add" => add_extension(services, peer, params).await,
+        "session/extensions/remove" => remove_extension(services, peer, params).await,
+        "session/working-dir/update" | "working_dir/update" => update_working_dir(services, peer, params).await,
+        "elicitation/respond" => respond_to_elicitation(services, peer, params).await,
+        _ => Err(unknown_method(name)),
     }
 }
 
-async fn toggle(desk: &Services, peer: &Peer, params: &Value) -> Result<Value, ServiceError> {
+async fn toggle_extension(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
     let switch = match params["enabled"].as_bool() {
         Some(true) => Switch::On,
         Some(false) => Switch::Off,
         None => return Err(ServiceError::BadParams("missing field `enabled`".to_owned())),
     };
     let name = params["configKey"].as_str().unwrap_or_default();
-    extensions::switch(desk, &peer.caller, name, switch).await.map(|()| json!({}))
+    extensions::switch(services, &peer.caller, name, switch).await.map(|()| json!({}))
 }
 
-async fn add_extension(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
-    let session = read::<Named>(params.clone())?.session_id;
-    extensions::add(desk, peer, Some(session), &params["config"]).await.map(|()| json!({}))
+async fn add_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let session = read_params::<Named>(params.clone())?.session_id;
+    extensions::add_extension(services, peer, Some(session), &params["config"]).await.map(|()| json!({}))
 }
 
-async fn remove_extension(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
-    let session = read::<Named>(params.clone())?.session_id;
+async fn remove_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let session = read_params::<Named>(params.clone())?.session_id;
     let name = params["name"].as_str().unwrap_or_default();
-    extensions::remove(desk, &peer.caller, Some(session), name).await.map(|()| json!({}))
+    extensions::remove(services, &peer.caller, Some(session), name).await.map(|()| json!({}))
 }
 
-async fn about_settings(desk: &Services, peer: &Peer, name: &str, params: Value) -> Result<Value, ServiceError> {
+async fn handle_settings_method(
+    services: &Services,
+    peer: &ClientPeer,
+    name: &str,
+    params: Value,
+) -> Result<Value, ServiceError> {
     let key = || params["key"].as_str().unwrap_or_default();
     match name {
-        "config/read" if config::is_secret(desk, key()) => Ok(json!({ "value": null })),
-        "config/read" => Ok(json!({ "value": config::all(desk, peer).await?.get(key()) })),
-        "config/read-all" => Ok(json!({ "config": config::all(desk, peer).await? })),
+        "config/read" if config::is_secret_key(services, key()) => Ok(json!({ "value": null })),
+        "config/read" => Ok(json!({ "value": config::all_settings(services, peer).await?.get(key()) })),
+        "config/read-all" => Ok(json!({ "config": config::all_settings(services, peer).await? })),
         "config/upsert" => {
-            config::save(desk, peer, Shelf::Config, key(), params["value"].clone()).await?;
+            config::save_setting(services, peer, Shelf::Config, key(), params["value"].clone()).await?;
             Ok(json!({}))
         }
-        "config/remove" => config::forget(desk, peer, Shelf::Config, key()).await.map(|_| json!({})),
+        "config/remove" => config::delete_setting(services, peer, Shelf::Config, key()).await.map(|_| json!({})),
         "config/extensions/list" | "config/extensions" => {
-            let entry = |(config, on): (Value, bool)| json!({ "configKey": extensions::name(&config), "extension": config, "enabled": on });
-            let entries: Vec<Value> = extensions::known(desk, &peer.caller).into_iter().map(entry).collect();
+            let entry = |(config, on): (Value, bool)| json!({ "configKey": extensions::config_name(&config), "extension": config, "enabled": on });
+            let entries: Vec<Value> = extensions::list_known(services, &peer.caller).into_iter().map(entry).collect();
             Ok(json!({ "extensions": entries, "warnings": [] }))
         }
         "config/extensions/add" => {
@@ -147,32 +169,32 @@ async fn about_settings(desk: &Services, peer: &Peer, name: &str, params: Value)
                 return Err(ServiceError::BadParams("extensionConfig must be an object".to_owned()));
             };
             config["name"] = params["name"].clone();
-            extensions::add(desk, peer, None, &config).await.map(|()| json!({}))
+            extensions::add_extension(services, peer, None, &config).await.map(|()| json!({}))
         }
         "config/extensions/remove" => {
             let name = params["configKey"].as_str().unwrap_or_default();
-            extensions::remove(desk, &peer.caller, None, name).await.map(|()| json!({}))
+            extensions::remove(services, &peer.caller, None, name).await.map(|()| json!({}))
         }
-        "config/extensions/toggle" => toggle(desk, peer, &params).await,
-        "defaults/read" => config::defaults(desk, peer).await,
+        "config/extensions/toggle" => toggle_extension(services, peer, &params).await,
+        "defaults/read" => config::default_model(services, peer).await,
         "defaults/save" => {
             let provider = params["providerId"].as_str().unwrap_or_default();
-            config::save_defaults(desk, peer, provider, params["modelId"].as_str()).await?;
-            config::defaults(desk, peer).await
+            config::save_default_model(services, peer, provider, params["modelId"].as_str()).await?;
+            config::default_model(services, peer).await
         }
-        "preferences/read" => preferences(desk, peer, &params).await,
-        "preferences/save" => save_preferences(desk, peer, &params).await,
+        "preferences/read" => load_preferences(services, peer, &params).await,
+        "preferences/save" => save_preferences(services, peer, &params).await,
         "preferences/remove" => {
             for key in params["keys"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                config::forget(desk, peer, Shelf::Preference, key).await?;
+                config::delete_setting(services, peer, Shelf::Preference, key).await?;
             }
             Ok(json!({}))
         }
-        _ => Err(unknown(name)),
+        _ => Err(unknown_method(name)),
     }
 }
 
-fn about_providers(desk: &Services, name: &str, params: Value) -> Result<Value, ServiceError> {
+fn handle_provider_method(services: &Services, name: &str, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Wanted {
@@ -180,8 +202,8 @@ fn about_providers(desk: &Services, name: &str, params: Value) -> Result<Value, 
         provider_ids: Vec<String>,
         provider_id: Option<String>,
     }
-    let Wanted { provider_ids, provider_id } = read(params)?;
-    let all = desk.models.providers();
+    let Wanted { provider_ids, provider_id } = read_params(params)?;
+    let all = services.models.providers();
     let listed = || all.iter().filter(|known| provider_ids.is_empty() || provider_ids.contains(&known.name));
     let named = || -> Result<&Provider, ServiceError> {
         let id = provider_id.clone().unwrap_or_default();
@@ -189,23 +211,23 @@ fn about_providers(desk: &Services, name: &str, params: Value) -> Result<Value, 
         found.ok_or_else(|| ServiceError::BadParams(format!("no such provider: {id}")))
     };
     match name {
-        "providers/list" => Ok(json!({ "entries": listed().map(providers::entry).collect::<Vec<_>>() })),
+        "providers/list" => Ok(json!({ "entries": listed().map(providers::provider_entry).collect::<Vec<_>>() })),
         "providers/supported-models/list" => {
             let models: Vec<&str> = named()?.models.iter().map(|model| model.model.as_str()).collect();
             Ok(json!({ "providerId": named()?.name, "models": models }))
         }
-        "providers/config/read" => Ok(json!({ "fields": providers::fields(named()?) })),
+        "providers/config/read" => Ok(json!({ "fields": providers::provider_fields(named()?) })),
         "providers/config/status" => {
             let status = |known: &Provider| json!({ "providerId": known.name, "isConfigured": known.configured });
             Ok(json!({ "statuses": listed().map(status).collect::<Vec<_>>() }))
         }
-        _ => Err(unknown(name)),
+        _ => Err(unknown_method(name)),
     }
 }
 
-async fn info(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
-    let view = sessions::own(desk, peer, read::<Named>(params)?.session_id).await?;
-    let object = sessions::object(desk, &view).await?;
+async fn session_info(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
+    let view = sessions::find_own_session(services, peer, read_params::<Named>(params)?.session_id).await?;
+    let object = sessions::session_object(services, &view).await?;
     let meta = json!({
         "messageCount": view.messages, "createdAt": time(view.created_at), "userSetName": view.title.is_some(),
         "sessionType": "acp", "hasRecipe": !object["recipe"].is_null(), "providerId": object["provider_name"],
@@ -218,12 +240,12 @@ async fn info(desk: &Services, peer: &Peer, params: Value) -> Result<Value, Serv
     Ok(json!({ "session": session }))
 }
 
-async fn import(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
+async fn import_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     struct Import {
         data: String,
     }
-    let view = sessions::import(desk, peer, &read::<Import>(params)?.data).await?;
+    let view = sessions::import_session(services, peer, &read_params::<Import>(params)?.data).await?;
     Ok(json!({
         "sessionId": view.session, "title": view.title, "updatedAt": time(view.updated_at),
         "messageCount": view.messages,
@@ -231,41 +253,41 @@ async fn import(desk: &Services, peer: &Peer, params: Value) -> Result<Value, Se
 }
 
 /// Goes back to before a message, which is named by its id or by the second it was said in.
-async fn truncate(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
+async fn truncate_session(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Truncate {
         session_id: SessionId,
         truncate_from: Value,
     }
-    let Truncate { session_id, truncate_from } = read(params)?;
-    sessions::own(desk, peer, session_id).await?;
-    let transcript = sessions::transcript(desk, session_id).await?;
+    let Truncate { session_id, truncate_from } = read_params(params)?;
+    sessions::find_own_session(services, peer, session_id).await?;
+    let transcript = sessions::load_transcript(services, session_id).await?;
     let by_time = truncate_from.as_i64().map(|second| transcript.before_second(second));
     let count = truncate_from.as_str().map_or(by_time, |id| transcript.before_message(id));
     let count = count.ok_or_else(|| ServiceError::BadParams(format!("no such message: {truncate_from}")))?;
-    command_own(desk, peer, session_id, transcript.rewind(count)).await
+    command_own_session(services, peer, session_id, transcript.rewind(count)).await
 }
 
 /// A session keeps the folder it began in: every path in its history is about that one.
-async fn keep_folder(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
+async fn update_working_dir(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Update {
         session_id: SessionId,
         working_dir: String,
     }
-    let Update { session_id, working_dir } = read(params)?;
-    let view = sessions::own(desk, peer, session_id).await?;
-    if desk.workspaces.is_same(&working_dir, &view.workspace) {
+    let Update { session_id, working_dir } = read_params(params)?;
+    let view = sessions::find_own_session(services, peer, session_id).await?;
+    if services.workspaces.is_same(&working_dir, &view.workspace) {
         return Ok(json!({}));
     }
-    let chosen = desk.workspaces.choose(&desk.hub, &peer.caller, &working_dir).await;
+    let chosen = services.workspaces.choose(&services.hub, &peer.caller, &working_dir).await;
     chosen.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?;
     Err(ServiceError::BadWorkspace("a session keeps its folder, begin another one there".to_owned()))
 }
 
-async fn respond(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
+async fn respond_to_elicitation(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Respond {
@@ -274,44 +296,50 @@ async fn respond(desk: &Services, peer: &Peer, params: Value) -> Result<Value, S
         #[serde(default)]
         user_data: Value,
     }
-    let Respond { session_id, elicitation_id, user_data } = read(params)?;
+    let Respond { session_id, elicitation_id, user_data } = read_params(params)?;
     let reply = if user_data.is_null() { Reply::Declined } else { Reply::Filled { content: user_data } };
     let origin = RunOrigin { by: peer.caller.principal.clone(), door: "goose".to_owned() };
-    command_own(desk, peer, session_id, Command::Answer { question: elicitation_id, reply, origin, meta: None }).await
+    command_own_session(
+        services,
+        peer,
+        session_id,
+        Command::Answer { question: elicitation_id, reply, origin, meta: None },
+    )
+    .await
 }
 
-async fn preferences(desk: &Services, peer: &Peer, params: &Value) -> Result<Value, ServiceError> {
-    let saved = config::saved(desk, peer, Shelf::Preference).await?;
+async fn load_preferences(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
+    let saved = config::load_saved_settings(services, peer, Shelf::Preference).await?;
     let wanted: Vec<&str> = params["keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let keys = if wanted.is_empty() { PREFERENCES.to_vec() } else { wanted };
     let values: Vec<Value> = keys.iter().map(|key| json!({ "key": key, "value": saved.get(*key) })).collect();
     Ok(json!({ "values": values }))
 }
 
-async fn save_preferences(desk: &Services, peer: &Peer, params: &Value) -> Result<Value, ServiceError> {
+async fn save_preferences(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
     for entry in params["values"].as_array().into_iter().flatten() {
         let key = entry["key"].as_str().unwrap_or_default();
-        config::save(desk, peer, Shelf::Preference, key, entry["value"].clone()).await?;
+        config::save_setting(services, peer, Shelf::Preference, key, entry["value"].clone()).await?;
     }
     Ok(json!({}))
 }
 
-async fn command_own(
-    desk: &Services,
-    peer: &Peer,
+async fn command_own_session(
+    services: &Services,
+    peer: &ClientPeer,
     session: SessionId,
     command: Command,
 ) -> Result<Value, ServiceError> {
-    sessions::own(desk, peer, session).await?;
-    let done = desk.hub.command(&peer.caller, session, command, Ack::Synced).await;
+    sessions::find_own_session(services, peer, session).await?;
+    let done = services.hub.command(&peer.caller, session, command, Ack::Synced).await;
     done.map(|_| json!({})).map_err(|error| refusal(session, &error))
 }
 
-pub(super) fn unknown(name: &str) -> ServiceError {
+pub(super) fn unknown_method(name: &str) -> ServiceError {
     ServiceError::UnknownMethod(format!("_goose/unstable/{name}"))
 }
 
 /// An id that we cannot have made is the id of no session.
-pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {
+pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {
     serde_json::from_value(params).map_err(|error| ServiceError::BadParams(error.to_string()))
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::sessions;
-use crate::Peer;
+use crate::ClientPeer;
 
 pub use gander_services::extension_changes::{remove, switch};
 
@@ -36,73 +36,78 @@ struct Config {
 
 /// Adds one to a session, or to all. What comes back as it was shown, or changed, was shown without its secrets and
 /// keeps them.
-pub async fn add(desk: &Services, peer: &Peer, session: Option<SessionId>, config: &Value) -> Result<(), ServiceError> {
-    let (name, entry) = entry(config).map_err(ServiceError::BadParams)?;
-    match is_as_shown(desk, peer, session, config).await? {
-        true => extension_changes::restore(desk, &peer.caller, session, &name).await,
+pub async fn add_extension(
+    services: &Services,
+    peer: &ClientPeer,
+    session: Option<SessionId>,
+    config: &Value,
+) -> Result<(), ServiceError> {
+    let (name, entry) = parse_config(config).map_err(ServiceError::BadParams)?;
+    match is_unchanged(services, peer, session, config).await? {
+        true => extension_changes::restore(services, &peer.caller, session, &name).await,
         false => {
-            let entry = extension_changes::keeping(desk, &peer.caller, session, &name, entry).await?;
-            extension_changes::add(desk, &peer.caller, session, &name, entry).await
+            let entry = extension_changes::keeping(services, &peer.caller, session, &name, entry).await?;
+            extension_changes::add(services, &peer.caller, session, &name, entry).await
         }
     }
 }
 
 /// True if this is what we show of one that is known there.
-async fn is_as_shown(
-    desk: &Services,
-    peer: &Peer,
+async fn is_unchanged(
+    services: &Services,
+    peer: &ClientPeer,
     session: Option<SessionId>,
     given: &Value,
 ) -> Result<bool, ServiceError> {
-    let known = extension_changes::known(desk, &peer.caller, session).await?;
-    let Some(spec) = known.iter().find(|spec| spec.name == name(given)) else { return Ok(false) };
+    let known = extension_changes::known(services, &peer.caller, session).await?;
+    let Some(spec) = known.iter().find(|spec| spec.name == config_name(given)) else { return Ok(false) };
     let shown = match session {
-        Some(session) => in_session(desk, &sessions::own(desk, peer, session).await?, spec),
-        None => everywhere_to(&peer.caller, spec),
+        Some(session) => session_config(services, &sessions::find_own_session(services, peer, session).await?, spec),
+        None => global_config_for(&peer.caller, spec),
     };
-    Ok(is_same(given, &shown))
+    Ok(same_config(given, &shown))
 }
 
-fn is_same(given: &Value, shown: &Value) -> bool {
+fn same_config(given: &Value, shown: &Value) -> bool {
     let read = |config: &Value| serde_json::from_value::<Config>(config.clone());
     matches!((read(given), read(shown)), (Ok(given), Ok(shown)) if given == shown)
 }
 
 /// Those that are known for every session, each with whether it is used; our own tools first.
-pub fn known(desk: &Services, caller: &Caller) -> Vec<(Value, bool)> {
-    let servers = desk.extensions.switches().into_iter().map(|(spec, on)| (everywhere_to(caller, &spec), on));
-    let ours = desk.extensions.built_in_switches().into_iter().map(|(known, on)| (built_in(known), on));
+pub fn list_known(services: &Services, caller: &Caller) -> Vec<(Value, bool)> {
+    let servers = services.extensions.switches().into_iter().map(|(spec, on)| (global_config_for(caller, &spec), on));
+    let ours = services.extensions.built_in_switches().into_iter().map(|(known, on)| (built_in_config(known), on));
     ours.chain(servers).collect()
 }
 
 /// Those of a session, without secrets; our own tools first.
-pub fn of_session(desk: &Services, view: &SessionView) -> Vec<Value> {
-    let ours = desk.extensions.built_ins(view);
-    let servers = desk.extensions.specs(view);
-    ours.iter().map(built_in).chain(servers.iter().map(|spec| in_session(desk, view, spec))).collect()
+pub fn session_extensions(services: &Services, view: &SessionView) -> Vec<Value> {
+    let ours = services.extensions.built_ins(view);
+    let servers = services.extensions.specs(view);
+    ours.iter().map(built_in_config).chain(servers.iter().map(|spec| session_config(services, view, spec))).collect()
 }
 
 /// Those of every session, in the same form.
-pub fn everywhere(desk: &Services, caller: &Caller) -> Vec<Value> {
-    let ours = desk.extensions.built_ins_everywhere();
-    let servers = desk.extensions.everywhere();
-    ours.iter().map(built_in).chain(servers.iter().map(|spec| everywhere_to(caller, spec))).collect()
+pub fn global_extensions(services: &Services, caller: &Caller) -> Vec<Value> {
+    let ours = services.extensions.built_ins_everywhere();
+    let servers = services.extensions.everywhere();
+    ours.iter().map(built_in_config).chain(servers.iter().map(|spec| global_config_for(caller, spec))).collect()
 }
 
 /// How a server of every session is shown to this caller.
-fn everywhere_to(caller: &Caller, spec: &Spec) -> Value {
-    if caller.is_owner() { config(spec) } else { lent(spec) }
+fn global_config_for(caller: &Caller, spec: &Spec) -> Value {
+    if caller.is_owner() { server_config(spec) } else { lent_config(spec) }
 }
 
 /// How a session's server is shown to the session's principal.
-fn in_session(desk: &Services, view: &SessionView, spec: &Spec) -> Value {
-    let own = view.owner == Principal::owner() || desk.extensions.is_own(view, &spec.name);
-    if own { config(spec) } else { lent(spec) }
+fn session_config(services: &Services, view: &SessionView, spec: &Spec) -> Value {
+    let own = view.owner == Principal::owner() || services.extensions.is_own(view, &spec.name);
+    if own { server_config(spec) } else { lent_config(spec) }
 }
 
 /// A server that the owner lends to everybody's sessions: which program or address it is, with which arguments and
 /// which keys, is the owner's business. The name alone brings it back where it was taken away.
-fn lent(spec: &Spec) -> Value {
+fn lent_config(spec: &Spec) -> Value {
     json!({
         "type": "platform", "name": spec.name, "display_name": spec.name, "bundled": true,
         "description": "configured by the owner of this server",
@@ -110,7 +115,7 @@ fn lent(spec: &Spec) -> Value {
 }
 
 /// Its name in a list of configurations.
-pub fn name(config: &Value) -> &str {
+pub fn config_name(config: &Value) -> &str {
     config["name"].as_str().unwrap_or_default()
 }
 
@@ -124,7 +129,7 @@ pub fn without_secrets(mut config: Value) -> Value {
     config
 }
 
-fn entry(config: &Value) -> Result<(String, Entry), String> {
+fn parse_config(config: &Value) -> Result<(String, Entry), String> {
     let config: Config = serde_json::from_value(config.clone()).map_err(|error| error.to_string())?;
     if config.name.is_empty() {
         return Err("missing field `name`".to_owned());
@@ -142,7 +147,7 @@ fn entry(config: &Value) -> Result<(String, Entry), String> {
 }
 
 /// Tools of our own, as goose shows its own.
-fn built_in(built_in: BuiltIn) -> Value {
+fn built_in_config(built_in: BuiltIn) -> Value {
     let kind = match built_in {
         BuiltIn::Developer | BuiltIn::Memory => "builtin",
         BuiltIn::Todo | BuiltIn::Skills | BuiltIn::Apps | BuiltIn::Summon => "platform",
@@ -155,7 +160,7 @@ fn built_in(built_in: BuiltIn) -> Value {
     })
 }
 
-fn config(spec: &Spec) -> Value {
+fn server_config(spec: &Spec) -> Value {
     let timeout = spec.patience.as_secs();
     match &spec.transport {
         Transport::Stdio { command, args, env } => json!({
@@ -180,16 +185,16 @@ mod tests {
             "type": "stdio", "name": "files", "description": "x", "cmd": "npx", "args": ["-y"],
             "envs": {"KEY": "hush"}, "timeout": 5, "available_tools": [], "bundled": null,
         });
-        let (name, entry) = entry(&given).unwrap();
+        let (name, entry) = parse_config(&given).unwrap();
         let spec = entry.spec(&name, &gander_models::Keys::default(), gander_mcp::Reach::Anywhere).unwrap();
-        let shown = config(&spec);
+        let shown = server_config(&spec);
         assert_eq!((&shown["cmd"], &shown["env_keys"], &shown["timeout"]), (&json!("npx"), &json!(["KEY"]), &json!(5)));
         assert!(!shown.to_string().contains("hush"));
     }
 
     #[test]
     fn other_types_are_refused_with_a_reason() {
-        let refused = |config: Value| entry(&config).map(|_| ()).unwrap_err();
+        let refused = |config: Value| parse_config(&config).map(|_| ()).unwrap_err();
         assert!(refused(json!({"type": "sse", "name": "old", "uri": "http://x"})).contains("sse"));
         assert!(refused(json!({"type": "inline_python", "name": "code", "code": "1"})).contains("inline_python"));
         assert_eq!(refused(json!({"type": "stdio", "cmd": "x"})), "missing field `name`");

@@ -12,5 +12,5 @@ pub mod runs;
 pub mod sessions;
 mod stream;
 
-pub use config::preset;
-pub use extension_methods::{call, commands};
+pub use config::apply_saved_settings;
+pub use extension_methods::{built_in_commands, handle_goose_method};

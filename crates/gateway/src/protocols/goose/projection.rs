@@ -8,23 +8,23 @@ use gander_store::{Form, Limit, Store, StoreError};
 use gander_wire::goose::{Transcript, output};
 use serde_json::{Value, json};
 
-use crate::sse::{Frames, Reading};
+use crate::sse::{Projection, SseWriter};
 
 /// One run, as the answer to its prompt.
-pub struct Reply {
+pub struct ReplyProjection {
     view: SessionView,
     run: RunId,
     over: bool,
 }
 
-impl Reply {
+impl ReplyProjection {
     /// The run as told by what follows this view.
     pub fn new(view: SessionView, run: RunId) -> Self {
         Self { view, run, over: false }
     }
 
     /// What an entry says to who asked.
-    pub fn read(&mut self, entry: &Entry) -> Vec<Value> {
+    pub fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
         let own = entry.run == Some(self.run) && !self.over;
         let mut events = Vec::new();
         if own || (entry.run.is_none() && self.is_active()) {
@@ -37,7 +37,7 @@ impl Reply {
     }
 
     /// True if the run has ended.
-    pub fn is_over(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.over
     }
 
@@ -47,7 +47,7 @@ impl Reply {
 }
 
 /// A whole session, for clients that listen before and after they ask.
-pub struct Bus {
+pub struct SessionEvents {
     /// The run that is under way, for who comes in the middle of it.
     pub active: Option<RunId>,
     /// The session before the next entry.
@@ -58,14 +58,14 @@ pub struct Bus {
     pub transcript: Option<Transcript>,
 }
 
-impl Reading for Bus {
-    fn begin(&mut self, frames: &mut Frames) {
+impl Projection for SessionEvents {
+    fn write_start(&mut self, frames: &mut SseWriter) {
         if let Some(run) = self.active {
-            frames.aside(&output::active_requests(&[run.to_string()]));
+            frames.write_unlogged(&output::active_requests(&[run.to_string()]));
         }
     }
 
-    fn read(&mut self, entry: &Entry, frames: &mut Frames) {
+    fn project_entry(&mut self, entry: &Entry, frames: &mut SseWriter) {
         let anew = self.transcript.take().map(|mut transcript| {
             transcript.apply(entry);
             output::update_conversation(transcript.messages())
@@ -75,16 +75,16 @@ impl Reading for Bus {
                 event["chat_request_id"] = json!(run);
                 event["request_id"] = json!(run);
             }
-            frames.event(&event);
+            frames.write_event(&event);
         }
         self.view.apply(entry);
     }
 
-    fn is_over(&self) -> bool {
+    fn is_complete(&self) -> bool {
         false
     }
 
-    fn lacks(&self, entry: &Entry) -> bool {
+    fn needs_restore(&self, entry: &Entry) -> bool {
         matches!(&entry.event, Event::HistoryReset { reason, .. } if *reason != ResetReason::Compacted)
     }
 
@@ -102,7 +102,7 @@ impl Reading for Bus {
         })
     }
 
-    fn lost(&mut self, frames: &mut Frames) {
-        frames.aside(&output::error("the session is no more, reload the conversation"));
+    fn write_log_lost(&mut self, frames: &mut SseWriter) {
+        frames.write_unlogged(&output::error("the session is no more, reload the conversation"));
     }
 }

@@ -9,30 +9,30 @@ use gander_tools::BuiltIn;
 use serde_json::{Value, json};
 
 /// The tools of our own that a session has, by name.
-pub fn tools(desk: &Services, view: &SessionView) -> Vec<Value> {
-    let on = desk.extensions.built_ins(view);
-    tools_of(desk, view, |tool| on.offer(tool))
+pub fn session_tools(services: &Services, view: &SessionView) -> Vec<Value> {
+    let on = services.extensions.built_ins(view);
+    filtered_tools(services, view, |tool| on.offer(tool))
 }
 
 /// The same of one extension alone.
-pub fn tools_in(desk: &Services, view: &SessionView, extension: &str) -> Vec<Value> {
-    let wanted = BuiltIn::named(extension).filter(|wanted| desk.extensions.built_ins(view).has(*wanted));
-    tools_of(desk, view, |tool| wanted.is_some_and(|wanted| wanted.holds(tool)))
+pub fn extension_tools(services: &Services, view: &SessionView, extension: &str) -> Vec<Value> {
+    let wanted = BuiltIn::named(extension).filter(|wanted| services.extensions.built_ins(view).has(*wanted));
+    filtered_tools(services, view, |tool| wanted.is_some_and(|wanted| wanted.holds(tool)))
 }
 
-fn tools_of(desk: &Services, view: &SessionView, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
-    let offered = desk.shelf.library_in(Path::new(&view.workspace)).mode(&view.settings).offers(&desk.tools);
+fn filtered_tools(services: &Services, view: &SessionView, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
+    let offered = services.shelf.library_in(Path::new(&view.workspace)).mode(&view.settings).offers(&services.tools);
     let mut tools: Vec<&ToolSpec> = offered.iter().filter(|tool| is_wanted(&tool.name)).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
-    tools.into_iter().map(tool).collect()
+    tools.into_iter().map(tool_object).collect()
 }
 
 /// A provider with what it needs and offers.
-pub fn entry(provider: &Provider) -> Value {
-    let models: Vec<Value> = provider.models.iter().map(model).collect();
+pub fn provider_entry(provider: &Provider) -> Value {
+    let models: Vec<Value> = provider.models.iter().map(model_object).collect();
     let keys: Vec<Value> = provider.variables.iter().map(|variable| config_key(provider, variable)).collect();
     json!({
-        "providerId": provider.name, "providerName": provider.title, "description": description(provider),
+        "providerId": provider.name, "providerName": provider.title, "description": provider_description(provider),
         "defaultModel": provider.default_model.as_deref().unwrap_or_default(), "configured": provider.configured,
         "available": provider.configured, "providerType": "Builtin", "category": "model", "acp": false,
         "visibleInSetup": true, "deprecated": false, "configKeys": keys, "setupSteps": [],
@@ -41,19 +41,19 @@ pub fn entry(provider: &Provider) -> Value {
 }
 
 /// What a provider is told, with keys hidden.
-pub fn fields(provider: &Provider) -> Vec<Value> {
+pub fn provider_fields(provider: &Provider) -> Vec<Value> {
     let field = |variable: &Variable| {
         let value = if variable.secret { variable.set.then_some("***") } else { variable.value.as_deref() };
         json!({
             "key": variable.name, "value": value, "isSet": variable.set, "isSecret": variable.secret,
-            "required": variable.secret && only_key(provider),
+            "required": variable.secret && has_only_key(provider),
         })
     };
     provider.variables.iter().map(field).collect()
 }
 
 /// One sentence about a provider.
-pub fn description(provider: &Provider) -> String {
+pub fn provider_description(provider: &Provider) -> String {
     match provider.variables.iter().find(|variable| variable.secret) {
         Some(key) => format!("{}, with the key in {}", provider.title, key.name),
         None => format!("{}, needs no key", provider.title),
@@ -63,23 +63,23 @@ pub fn description(provider: &Provider) -> String {
 /// A variable in the list of what a provider needs.
 pub fn config_key(provider: &Provider, variable: &Variable) -> Value {
     json!({
-        "name": variable.name, "required": variable.secret && only_key(provider), "secret": variable.secret,
+        "name": variable.name, "required": variable.secret && has_only_key(provider), "secret": variable.secret,
         "default": null, "oauthFlow": false, "deviceCodeFlow": false, "primary": variable.secret,
     })
 }
 
-fn only_key(provider: &Provider) -> bool {
+fn has_only_key(provider: &Provider) -> bool {
     provider.variables.iter().filter(|variable| variable.secret).count() == 1
 }
 
-fn model(model: &gander_models::ModelInfo) -> Value {
+fn model_object(model: &gander_models::ModelInfo) -> Value {
     json!({
         "id": model.model, "name": model.model, "contextLimit": model.window, "reasoning": model.thinking,
         "recommended": true,
     })
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+fn tool_object(spec: &ToolSpec) -> Value {
     let mut parameters: Vec<&String> =
         spec.schema["properties"].as_object().into_iter().flat_map(|all| all.keys()).collect();
     parameters.sort();

@@ -11,9 +11,9 @@ use gander_services::schedules::call::{self, Plan, Wrong};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::extension_methods::{read, unknown};
+use super::extension_methods::{read_params, unknown_method};
 use super::{recipes, sessions};
-use crate::Peer;
+use crate::ClientPeer;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,52 +33,61 @@ struct Given {
 }
 
 /// `recipes/…`.
-pub(super) async fn about_recipes(
-    desk: &Services,
-    peer: &Peer,
+pub(super) async fn handle_recipe_method(
+    services: &Services,
+    peer: &ClientPeer,
     name: &str,
     params: Value,
 ) -> Result<Value, ServiceError> {
     match name {
-        "recipes/apply" => follow(desk, peer, params).await,
-        _ => about_saved_recipes(desk, peer, name, params).await,
+        "recipes/apply" => apply_recipe(services, peer, params).await,
+        _ => handle_saved_recipe_method(services, peer, name, params).await,
     }
 }
 
-async fn about_saved_recipes(desk: &Services, peer: &Peer, name: &str, params: Value) -> Result<Value, ServiceError> {
-    let Given { id, recipe, content, deeplink, slash_command, session_id } = read(params)?;
+async fn handle_saved_recipe_method(
+    services: &Services,
+    peer: &ClientPeer,
+    name: &str,
+    params: Value,
+) -> Result<Value, ServiceError> {
+    let Given { id, recipe, content, deeplink, slash_command, session_id } = read_params(params)?;
     let named = || id.as_deref().ok_or_else(|| ServiceError::BadParams("id is missing".to_owned()));
     let known = |found: bool| match found {
         true => Ok(json!({})),
         false => Err(ServiceError::BadParams(format!("no such recipe: {}", id.as_deref().unwrap_or_default()))),
     };
     match name {
-        "recipes/list" => Ok(json!({ "manifests": recipes::manifests(desk, peer).await? })),
+        "recipes/list" => Ok(json!({ "manifests": recipes::list_saved_recipes(services, peer).await? })),
         "recipes/read" => {
-            let saved = recipes::saved(desk, peer, named()?).await?;
+            let saved = recipes::find_saved_recipe(services, peer, named()?).await?;
             known(saved.is_some()).map(|_| json!({ "recipe": saved }))
         }
-        "recipes/save" => Ok(json!({ "id": recipes::save(desk, peer, recipe, id.clone()).await? })),
-        "recipes/delete" => known(recipes::delete(desk, peer, named()?).await?),
-        "recipes/parse" => Ok(json!({ "recipe": recipes::parse(content.as_deref().unwrap_or_default())? })),
+        "recipes/save" => Ok(json!({ "id": recipes::save_recipe(services, peer, recipe, id.clone()).await? })),
+        "recipes/delete" => known(recipes::delete_recipe(services, peer, named()?).await?),
+        "recipes/parse" => Ok(json!({ "recipe": recipes::parse_recipe(content.as_deref().unwrap_or_default())? })),
         "recipes/encode" => {
-            recipes::check(&recipe)?;
+            recipes::check_recipe(&recipe)?;
             Ok(json!({ "deeplink": gander_agent::recipe::encode(&recipe) }))
         }
-        "recipes/decode" => Ok(json!({ "recipe": recipes::decode(deeplink.as_deref().unwrap_or_default())? })),
-        "recipes/to-yaml" => Ok(json!({ "yaml": recipes::yaml(&recipe)? })),
-        "recipes/slash-command" => known(recipes::set_slash(desk, peer, named()?, slash_command.as_deref()).await?),
+        "recipes/decode" => {
+            Ok(json!({ "recipe": recipes::decode_recipe_link(deeplink.as_deref().unwrap_or_default())? }))
+        }
+        "recipes/to-yaml" => Ok(json!({ "yaml": recipes::recipe_yaml(&recipe)? })),
+        "recipes/slash-command" => {
+            known(recipes::set_slash_command(services, peer, named()?, slash_command.as_deref()).await?)
+        }
         "recipes/create" => {
             let session = session_id.ok_or_else(|| ServiceError::BadParams("sessionId is missing".to_owned()))?;
-            let view = sessions::own(desk, peer, session).await?;
-            Ok(json!({ "recipe": recipes::of_session(desk, &view, None).await? }))
+            let view = sessions::find_own_session(services, peer, session).await?;
+            Ok(json!({ "recipe": recipes::recipe_from_session(services, &view, None).await? }))
         }
-        _ => Err(unknown(name)),
+        _ => Err(unknown_method(name)),
     }
 }
 
 /// A session begins to follow a recipe. A folder is believed of local clients only.
-async fn follow(desk: &Services, peer: &Peer, params: Value) -> Result<Value, ServiceError> {
+async fn apply_recipe(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Follow {
@@ -91,16 +100,22 @@ async fn follow(desk: &Services, peer: &Peer, params: Value) -> Result<Value, Se
         #[serde(default)]
         approved: Vec<String>,
     }
-    let Follow { session_id, recipe, values, folder, approved } = read(params)?;
-    let view = sessions::own(desk, peer, session_id).await?;
+    let Follow { session_id, recipe, values, folder, approved } = read_params(params)?;
+    let view = sessions::find_own_session(services, peer, session_id).await?;
     let folder = folder.filter(|_| peer.caller.transport == Transport::Local);
-    let wish = Wish { recipe: recipes::check(&recipe)?, values: recipes::values(&values), folder, approved };
-    let begun = apply(desk, &peer.caller, &view, wish).await?;
+    let wish =
+        Wish { recipe: recipes::check_recipe(&recipe)?, values: recipes::recipe_values(&values), folder, approved };
+    let begun = apply(services, &peer.caller, &view, wish).await?;
     Ok(json!({ "prompt": begun.prompt, "recipe": begun.recipe, "absent": begun.absent }))
 }
 
 /// `apps/…`.
-pub(super) async fn about_apps(desk: &Services, peer: &Peer, name: &str, params: Value) -> Result<Value, ServiceError> {
+pub(super) async fn handle_app_method(
+    services: &Services,
+    peer: &ClientPeer,
+    name: &str,
+    params: Value,
+) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     struct Named {
         #[serde(default)]
@@ -110,8 +125,8 @@ pub(super) async fn about_apps(desk: &Services, peer: &Peer, name: &str, params:
         #[serde(default)]
         version: Option<u64>,
     }
-    let Named { name: app, html, version } = read(params)?;
-    let (apps, principal) = (&desk.apps, &peer.caller.principal);
+    let Named { name: app, html, version } = read_params(params)?;
+    let (apps, principal) = (&services.apps, &peer.caller.principal);
     let done = match name {
         "apps/list" => apps
             .list(principal)
@@ -120,7 +135,7 @@ pub(super) async fn about_apps(desk: &Services, peer: &Peer, name: &str, params:
         "apps/export" => apps.read(principal, &app, version).await.map(|(_, html)| json!({ "html": html })),
         "apps/import" => apps.import(principal, html).await.map(|name| json!({ "name": name })),
         "apps/delete" => apps.delete(principal, &app).await.map(|()| json!({})),
-        _ => return Err(unknown(name)),
+        _ => return Err(unknown_method(name)),
     };
     done.map_err(|error| match error {
         AppError::Kept(ArtifactError::Store(error)) => unavailable(&error),
@@ -131,13 +146,13 @@ pub(super) async fn about_apps(desk: &Services, peer: &Peer, name: &str, params:
 }
 
 /// `schedules/…`.
-pub(super) async fn about_schedules(
-    desk: &Services,
-    peer: &Peer,
+pub(super) async fn handle_schedule_method(
+    services: &Services,
+    peer: &ClientPeer,
     name: &str,
     params: Value,
 ) -> Result<Value, ServiceError> {
-    scheduled(desk, peer, name, params).await.map_err(|wrong| match wrong {
+    change_schedule(services, peer, name, params).await.map_err(|wrong| match wrong {
         Wrong::Missing(_) | Wrong::Taken(_) => ServiceError::BadParams(wrong.to_string()),
         Wrong::Refused(refusal) => refusal,
     })
@@ -166,27 +181,27 @@ struct Scheduled {
     limit: Option<usize>,
 }
 
-async fn scheduled(desk: &Services, peer: &Peer, name: &str, params: Value) -> Result<Value, Wrong> {
-    let Scheduled { id, cron, zone, recipe, values, working_dir, folder, source, limit } = read(params)?;
+async fn change_schedule(services: &Services, peer: &ClientPeer, name: &str, params: Value) -> Result<Value, Wrong> {
+    let Scheduled { id, cron, zone, recipe, values, working_dir, folder, source, limit } = read_params(params)?;
     match name {
-        "schedules/list" => Ok(json!({ "jobs": call::list(desk, &peer.caller).await })),
+        "schedules/list" => Ok(json!({ "jobs": call::list(services, &peer.caller).await })),
         "schedules/create" => {
             let (values, folder) =
-                (recipes::values(&values), folder.filter(|_| peer.caller.transport == Transport::Local));
+                (recipes::recipe_values(&values), folder.filter(|_| peer.caller.transport == Transport::Local));
             let plan = Plan { id, cron, zone, recipe, values, workspace: working_dir, folder, source };
-            call::create(desk, &peer.caller, plan).await
+            call::create(services, &peer.caller, plan).await
         }
-        "schedules/read" => call::show(desk, &peer.caller, &id).await,
-        "schedules/update" => call::update(desk, &peer.caller, &id, &cron).await,
-        "schedules/delete" => call::delete(desk, &peer.caller, &id).await.map(|()| json!({})),
-        "schedules/pause" => call::pause(desk, &peer.caller, &id, true).await.map(|()| json!({})),
-        "schedules/unpause" => call::pause(desk, &peer.caller, &id, false).await.map(|()| json!({})),
-        "schedules/run-now" => Ok(json!({ "sessionId": call::run_now(desk, &peer.caller, &id).await? })),
-        "schedules/kill" => Ok(json!({ "killed": call::kill(desk, &peer.caller, &id).await? })),
-        "schedules/inspect" => call::inspect(desk, &peer.caller, &id).await,
+        "schedules/read" => call::show(services, &peer.caller, &id).await,
+        "schedules/update" => call::update(services, &peer.caller, &id, &cron).await,
+        "schedules/delete" => call::delete(services, &peer.caller, &id).await.map(|()| json!({})),
+        "schedules/pause" => call::pause(services, &peer.caller, &id, true).await.map(|()| json!({})),
+        "schedules/unpause" => call::pause(services, &peer.caller, &id, false).await.map(|()| json!({})),
+        "schedules/run-now" => Ok(json!({ "sessionId": call::run_now(services, &peer.caller, &id).await? })),
+        "schedules/kill" => Ok(json!({ "killed": call::kill(services, &peer.caller, &id).await? })),
+        "schedules/inspect" => call::inspect(services, &peer.caller, &id).await,
         "schedules/sessions" => {
-            Ok(json!({ "sessions": call::sessions_of(desk, &peer.caller, &id, limit.unwrap_or(50)).await? }))
+            Ok(json!({ "sessions": call::sessions_of(services, &peer.caller, &id, limit.unwrap_or(50)).await? }))
         }
-        _ => Err(unknown(name).into()),
+        _ => Err(unknown_method(name).into()),
     }
 }

@@ -10,40 +10,40 @@ use gander_store::clock;
 use serde_json::{Value, json};
 
 use super::{config, sessions};
-use crate::Peer;
+use crate::ClientPeer;
 
 /// Longer ids name nothing.
-const LONGEST_ID: usize = 128;
+const MAX_RECIPE_ID: usize = 128;
 
 /// Commands that are ours.
-const OWN: [&str; 3] = ["clear", "title", "compact"];
+const RESERVED_COMMANDS: [&str; 3] = ["clear", "title", "compact"];
 
 /// A recipe that can be used.
-pub fn check(value: &Value) -> Result<Recipe, ServiceError> {
+pub fn check_recipe(value: &Value) -> Result<Recipe, ServiceError> {
     recipe::from_value(value.clone()).map_err(|flaw| flawed(&flaw))
 }
 
 /// The recipe in a text, as it was written.
-pub fn parse(content: &str) -> Result<Value, ServiceError> {
+pub fn parse_recipe(content: &str) -> Result<Value, ServiceError> {
     recipe::parse_whole(content).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
 }
 
 /// The recipe in a link, as it was written.
-pub fn decode(link: &str) -> Result<Value, ServiceError> {
+pub fn decode_recipe_link(link: &str) -> Result<Value, ServiceError> {
     recipe::decode(link).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
 }
 
 /// A recipe as the text of a file.
-pub fn yaml(value: &Value) -> Result<String, ServiceError> {
-    check(value)?;
+pub fn recipe_yaml(value: &Value) -> Result<String, ServiceError> {
+    check_recipe(value)?;
     recipe::yaml(value).map_err(|flaw| flawed(&flaw))
 }
 
 /// Everything that somebody saved, by id.
-pub async fn manifests(desk: &Services, peer: &Peer) -> Result<Vec<Value>, ServiceError> {
-    let saved = config::saved(desk, peer, Shelf::Recipe).await?;
-    let slashes = config::saved(desk, peer, Shelf::Slash).await?;
-    let cron = |id: &str| desk.schedules.get(&peer.caller.principal, id).map(|state| state.job.cron);
+pub async fn list_saved_recipes(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
+    let saved = config::load_saved_settings(services, peer, Shelf::Recipe).await?;
+    let slashes = config::load_saved_settings(services, peer, Shelf::Slash).await?;
+    let cron = |id: &str| services.schedules.get(&peer.caller.principal, id).map(|state| state.job.cron);
     let manifest = |(id, saved): (&String, &Value)| {
         json!({
             "id": id, "recipe": saved["recipe"], "file_path": format!("{id}.json"),
@@ -54,61 +54,75 @@ pub async fn manifests(desk: &Services, peer: &Peer) -> Result<Vec<Value>, Servi
 }
 
 /// The saved recipe of this id.
-pub async fn saved(desk: &Services, peer: &Peer, id: &str) -> Result<Option<Value>, ServiceError> {
-    let saved = config::saved(desk, peer, Shelf::Recipe).await?.remove(id);
+pub async fn find_saved_recipe(
+    services: &Services,
+    peer: &ClientPeer,
+    id: &str,
+) -> Result<Option<Value>, ServiceError> {
+    let saved = config::load_saved_settings(services, peer, Shelf::Recipe).await?.remove(id);
     Ok(saved.map(|saved| saved["recipe"].clone()))
 }
 
 /// Saves a recipe; gives its id.
-pub async fn save(desk: &Services, peer: &Peer, recipe: Value, id: Option<String>) -> Result<String, ServiceError> {
-    let title = check(&recipe)?.title;
-    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| slug(&title));
-    if id.len() > LONGEST_ID || id.contains(['/', '\\', '\0']) || id.starts_with('.') {
-        return Err(ServiceError::BadParams(format!("id must be a plain name of at most {LONGEST_ID} bytes")));
+pub async fn save_recipe(
+    services: &Services,
+    peer: &ClientPeer,
+    recipe: Value,
+    id: Option<String>,
+) -> Result<String, ServiceError> {
+    let title = check_recipe(&recipe)?.title;
+    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| slugify(&title));
+    if id.len() > MAX_RECIPE_ID || id.contains(['/', '\\', '\0']) || id.starts_with('.') {
+        return Err(ServiceError::BadParams(format!("id must be a plain name of at most {MAX_RECIPE_ID} bytes")));
     }
     let at = gander_wire::goose::session::time(clock::now());
-    let book = Book::of(&**desk.hub.store(), &peer.caller.principal);
+    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
     let kept = json!({ "recipe": recipe, "last_modified": at });
     book.put(Shelf::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
-    desk.recipes.changed(&peer.caller.principal);
+    services.recipes.changed(&peer.caller.principal);
     Ok(id)
 }
 
 /// Forgets a recipe and its slash command; false if there is none.
-pub async fn delete(desk: &Services, peer: &Peer, id: &str) -> Result<bool, ServiceError> {
-    config::forget(desk, peer, Shelf::Slash, id).await?;
-    let forgotten = config::forget(desk, peer, Shelf::Recipe, id).await?;
-    desk.recipes.changed(&peer.caller.principal);
+pub async fn delete_recipe(services: &Services, peer: &ClientPeer, id: &str) -> Result<bool, ServiceError> {
+    config::delete_setting(services, peer, Shelf::Slash, id).await?;
+    let forgotten = config::delete_setting(services, peer, Shelf::Recipe, id).await?;
+    services.recipes.changed(&peer.caller.principal);
     Ok(forgotten)
 }
 
 /// Gives a recipe a slash command, or takes it away; false if there is no such recipe.
-pub async fn set_slash(desk: &Services, peer: &Peer, id: &str, name: Option<&str>) -> Result<bool, ServiceError> {
-    if saved(desk, peer, id).await?.is_none() {
+pub async fn set_slash_command(
+    services: &Services,
+    peer: &ClientPeer,
+    id: &str,
+    name: Option<&str>,
+) -> Result<bool, ServiceError> {
+    if find_saved_recipe(services, peer, id).await?.is_none() {
         return Ok(false);
     }
     match name.map(|name| name.trim().trim_start_matches('/')).filter(|name| !name.is_empty()) {
         Some(name) => {
             let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-            if OWN.contains(&name) || name.len() > 64 || !name.chars().all(plain) {
+            if RESERVED_COMMANDS.contains(&name) || name.len() > 64 || !name.chars().all(plain) {
                 return Err(ServiceError::BadParams(format!("not a name for a slash command: {name:?}")));
             }
-            config::save(desk, peer, Shelf::Slash, id, json!(name)).await?;
+            config::save_setting(services, peer, Shelf::Slash, id, json!(name)).await?;
         }
-        None => drop(config::forget(desk, peer, Shelf::Slash, id).await?),
+        None => drop(config::delete_setting(services, peer, Shelf::Slash, id).await?),
     }
-    desk.recipes.changed(&peer.caller.principal);
+    services.recipes.changed(&peer.caller.principal);
     Ok(true)
 }
 
 /// Values that a client gives as JSON.
-pub fn values(given: &serde_json::Map<String, Value>) -> Values {
+pub fn recipe_values(given: &serde_json::Map<String, Value>) -> Values {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     given.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
 /// The text with `{{ key }}` replaced by values, for prompts that somebody kept.
-pub fn filled(text: &Value, values: &Value) -> Value {
+pub fn fill_placeholders(text: &Value, values: &Value) -> Value {
     let (Some(text), Some(values)) = (text.as_str(), values.as_object()) else { return text.clone() };
     Value::String(values.iter().fold(text.to_owned(), |text, (key, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -117,16 +131,16 @@ pub fn filled(text: &Value, values: &Value) -> Value {
 }
 
 /// A recipe that begins as a session did; none if nothing was said in it.
-pub async fn of_session(
-    desk: &Services,
+pub async fn recipe_from_session(
+    services: &Services,
     view: &SessionView,
     author: Option<&Value>,
 ) -> Result<Option<Value>, ServiceError> {
-    let messages = sessions::transcript(desk, view.session).await?.messages();
-    Ok(from_conversation(view.title.as_deref().unwrap_or("Untitled"), &messages, author))
+    let messages = sessions::load_transcript(services, view.session).await?.messages();
+    Ok(recipe_from_messages(view.title.as_deref().unwrap_or("Untitled"), &messages, author))
 }
 
-fn from_conversation(name: &str, messages: &[Value], author: Option<&Value>) -> Option<Value> {
+fn recipe_from_messages(name: &str, messages: &[Value], author: Option<&Value>) -> Option<Value> {
     let said = |message: &Value| -> Option<String> {
         let texts: Vec<&str> =
             message["content"].as_array()?.iter().filter_map(|piece| piece["text"].as_str()).collect();
@@ -148,7 +162,7 @@ fn from_conversation(name: &str, messages: &[Value], author: Option<&Value>) -> 
 }
 
 /// A name that can stand in an address.
-fn slug(title: &str) -> String {
+fn slugify(title: &str) -> String {
     let letters =
         title.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' });
     let words: Vec<String> =

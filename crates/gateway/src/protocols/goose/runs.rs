@@ -15,14 +15,14 @@ use gander_wire::goose::input::{self, BadMessage};
 use serde_json::Value;
 
 use super::sessions;
-use crate::Peer;
+use crate::ClientPeer;
 
 /// The name of this door in the log.
-pub const DOOR: &str = "goose";
+pub const PROTOCOL_NAME: &str = "goose";
 
 /// A prompt as any version of goose's clients sends it.
 #[derive(Debug)]
-pub struct Ask {
+pub struct PromptRequest {
     /// In which session.
     pub session: SessionId,
     /// Chosen by the client or made for it.
@@ -39,7 +39,7 @@ pub struct Ask {
 
 /// What became of a prompt.
 #[derive(Debug)]
-pub enum Asked {
+pub enum PromptOutcome {
     /// Its run is told by the log after this place; this is the session there.
     Begun { view: Box<SessionView>, accepted: Accepted },
     /// It was an answer, or a command that is carried out.
@@ -48,7 +48,7 @@ pub enum Asked {
 
 /// Why a prompt or an answer is not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum Wrong {
+pub enum ChatError {
     /// The session or the server says no.
     #[error(transparent)]
     Refused(#[from] ServiceError),
@@ -68,118 +68,148 @@ pub enum Wrong {
 
 /// Carries out a prompt whose id the client chose: the same request again changes nothing, another one with the same id
 /// is refused before any of it is carried out.
-pub async fn ask_once(desk: &Services, peer: &Peer, request: Ask) -> Result<Asked, Wrong> {
+pub async fn prompt_once(
+    services: &Services,
+    peer: &ClientPeer,
+    request: PromptRequest,
+) -> Result<PromptOutcome, ChatError> {
     let (session, run) = (request.session, request.run);
-    sessions::own(desk, peer, session).await?;
-    let hash = RequestHash::of(&(DOOR, &request.message, &request.history));
-    if was_asked(desk, peer, (session, run), &hash).await? {
-        return Ok(Asked::Done);
+    sessions::find_own_session(services, peer, session).await?;
+    let hash = RequestHash::of(&(PROTOCOL_NAME, &request.message, &request.history));
+    if was_prompted(services, peer, (session, run), &hash).await? {
+        return Ok(PromptOutcome::Done);
     }
-    let asked = carry_out(desk, peer, request, Some(hash.note(None))).await?;
-    if let Asked::Begun { accepted: Accepted::Repeated(_), .. } = &asked {
-        was_asked(desk, peer, (session, run), &hash).await?; // just now, by another request
+    let asked = begin_prompt(services, peer, request, Some(hash.note(None))).await?;
+    if let PromptOutcome::Begun { accepted: Accepted::Repeated(_), .. } = &asked {
+        was_prompted(services, peer, (session, run), &hash).await?; // just now, by another request
     }
     Ok(asked)
 }
 
 /// Carries out a prompt.
-pub async fn ask(desk: &Services, peer: &Peer, ask: Ask) -> Result<Asked, Wrong> {
-    carry_out(desk, peer, ask, None).await
+pub async fn prompt(services: &Services, peer: &ClientPeer, ask: PromptRequest) -> Result<PromptOutcome, ChatError> {
+    begin_prompt(services, peer, ask, None).await
 }
 
 /// True if this very request began the run of this id. Another principal's id is as unknown as none.
-async fn was_asked(desk: &Services, peer: &Peer, key: (SessionId, RunId), hash: &RequestHash) -> Result<bool, Wrong> {
-    let (store, (session, run)) = (desk.hub.store(), key);
+async fn was_prompted(
+    services: &Services,
+    peer: &ClientPeer,
+    key: (SessionId, RunId),
+    hash: &RequestHash,
+) -> Result<bool, ChatError> {
+    let (store, (session, run)) = (services.hub.store(), key);
     let row = store.run_of(run, &peer.caller.principal).await.map_err(|error| unavailable(&error))?;
     let Some(row) = row else { return Ok(false) };
     let same = row.session == session && hash.began(&**store, &row).await.map_err(|error| unavailable(&error))?;
-    if same { Ok(true) } else { Err(Wrong::KeyReused(run)) }
+    if same { Ok(true) } else { Err(ChatError::KeyReused(run)) }
 }
 
-async fn carry_out(desk: &Services, peer: &Peer, ask: Ask, meta: Option<Value>) -> Result<Asked, Wrong> {
-    let Ask { session, run, message, history, mode, if_busy } = ask;
-    let view = sessions::own(desk, peer, session).await?;
+async fn begin_prompt(
+    services: &Services,
+    peer: &ClientPeer,
+    ask: PromptRequest,
+    meta: Option<Value>,
+) -> Result<PromptOutcome, ChatError> {
+    let PromptRequest { session, run, message, history, mode, if_busy } = ask;
+    let view = sessions::find_own_session(services, peer, session).await?;
     let prompt = input::prompt(&message)?;
-    if let Some(agent) = desk.agents.roster_in(&view.workspace).named(&view.settings.agent) {
+    if let Some(agent) = services.agents.roster_in(&view.workspace).named(&view.settings.agent) {
         for part in &prompt.parts {
             check::media_for(part, &agent.takes).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
         }
     }
     for (id, content) in &prompt.answers {
-        let question = open_question(&view, id).ok_or_else(|| no_question(id))?;
+        let question = find_open_question(&view, id).ok_or_else(|| no_such_question(id))?;
         let reply = if content.is_null() { Reply::Declined } else { Reply::Filled { content: content.clone() } };
-        command(desk, peer, session, answer(peer, question, reply)).await?;
+        send_command(services, peer, session, answer_command(peer, question, reply)).await?;
     }
     if prompt.parts.is_empty() {
-        return Ok(Asked::Done);
+        return Ok(PromptOutcome::Done);
     }
-    if is_clear(&prompt.parts) {
-        command(desk, peer, session, cleared()).await?;
-        return Ok(Asked::Done);
+    if is_clear_command(&prompt.parts) {
+        send_command(services, peer, session, clear_history()).await?;
+        return Ok(PromptOutcome::Done);
     }
     if let Some(history) = history {
-        command(desk, peer, session, replaced(&history)?).await?;
+        send_command(services, peer, session, replace_history(&history)?).await?;
     }
-    if let Some(patch) = mode.and_then(|mode| known_mode(desk, &view, &mode)) {
-        command(desk, peer, session, Command::Configure { patch }).await?;
+    if let Some(patch) = mode.and_then(|mode| mode_patch(services, &view, &mode)) {
+        send_command(services, peer, session, Command::Configure { patch }).await?;
     }
-    let parts = recipes::expanded(&desk.recipes, &peer.caller.principal, &view.workspace, prompt.parts).await?;
-    let view = desk.hub.stored_view(session).await.map_err(|error| refusal(session, &error))?;
-    let command = Command::Prompt { run, origin: origin(peer), parts, if_busy, meta };
-    let accepted = desk.hub.submit(&peer.caller, session, command, Ack::Committed, Lent::default()).await.await;
+    let parts = recipes::expanded(&services.recipes, &peer.caller.principal, &view.workspace, prompt.parts).await?;
+    let view = services.hub.stored_view(session).await.map_err(|error| refusal(session, &error))?;
+    let command = Command::Prompt { run, origin: run_origin(peer), parts, if_busy, meta };
+    let accepted = services.hub.submit(&peer.caller, session, command, Ack::Committed, Lent::default()).await.await;
     let accepted = accepted.map_err(|error| refusal(session, &error))?;
-    Ok(Asked::Begun { view: Box::new(view), accepted })
+    Ok(PromptOutcome::Begun { view: Box::new(view), accepted })
 }
 
 /// Stops a run, or whatever runs.
-pub async fn cancel(desk: &Services, peer: &Peer, session: SessionId, run: Option<RunId>) -> Result<(), ServiceError> {
-    sessions::own(desk, peer, session).await?;
-    command(desk, peer, session, Command::Cancel { run, origin: origin(peer) }).await
+pub async fn cancel_run(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+    run: Option<RunId>,
+) -> Result<(), ServiceError> {
+    sessions::find_own_session(services, peer, session).await?;
+    send_command(services, peer, session, Command::Cancel { run, origin: run_origin(peer) }).await
 }
 
 /// Answers a question about a tool. Its id is the tool call's or its own.
-pub async fn confirm(desk: &Services, peer: &Peer, session: SessionId, id: &str, action: &str) -> Result<(), Wrong> {
-    let view = sessions::own(desk, peer, session).await?;
-    let question = open_question(&view, id).ok_or_else(|| no_question(id))?;
-    let reply = chosen(question, action).ok_or_else(|| Wrong::BadAction(action.to_owned()))?;
-    Ok(command(desk, peer, session, answer(peer, question, reply)).await?)
+pub async fn confirm_tool(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+    id: &str,
+    action: &str,
+) -> Result<(), ChatError> {
+    let view = sessions::find_own_session(services, peer, session).await?;
+    let question = find_open_question(&view, id).ok_or_else(|| no_such_question(id))?;
+    let reply = choose_reply(question, action).ok_or_else(|| ChatError::BadAction(action.to_owned()))?;
+    Ok(send_command(services, peer, session, answer_command(peer, question, reply)).await?)
 }
 
 /// An empty history: what was said before stays in the log.
-pub fn cleared() -> Command {
+pub fn clear_history() -> Command {
     Command::Reset { keep_to: Seq::ZERO, replacement: Vec::new(), reason: ResetReason::Cleared }
 }
 
 /// Carries out a command that nobody needs to hear more of.
-pub async fn command(desk: &Services, peer: &Peer, session: SessionId, command: Command) -> Result<(), ServiceError> {
-    let done = desk.hub.command(&peer.caller, session, command, Ack::Synced).await;
+pub async fn send_command(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+    command: Command,
+) -> Result<(), ServiceError> {
+    let done = services.hub.command(&peer.caller, session, command, Ack::Synced).await;
     done.map(drop).map_err(|error| refusal(session, &error))
 }
 
-fn replaced(history: &[Value]) -> Result<Command, BadMessage> {
+fn replace_history(history: &[Value]) -> Result<Command, BadMessage> {
     let replacement = input::conversation(history, &mut SystemIds)?;
     Ok(Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced })
 }
 
-fn origin(peer: &Peer) -> RunOrigin {
-    RunOrigin { by: peer.caller.principal.clone(), door: DOOR.to_owned() }
+fn run_origin(peer: &ClientPeer) -> RunOrigin {
+    RunOrigin { by: peer.caller.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }
 
-fn answer(peer: &Peer, question: &Question, reply: Reply) -> Command {
-    Command::Answer { question: question.id, reply, origin: origin(peer), meta: None }
+fn answer_command(peer: &ClientPeer, question: &Question, reply: Reply) -> Command {
+    Command::Answer { question: question.id, reply, origin: run_origin(peer), meta: None }
 }
 
-fn open_question<'a>(view: &'a SessionView, id: &str) -> Option<&'a Question> {
+fn find_open_question<'a>(view: &'a SessionView, id: &str) -> Option<&'a Question> {
     let mut questions = view.run.as_ref()?.questions.iter();
     questions.find(|open| open.id.to_string() == id || open.call.is_some_and(|call| call.to_string() == id))
 }
 
-fn no_question(id: &str) -> Wrong {
-    Wrong::NoQuestion(id[..id.floor_char_boundary(64)].to_owned())
+fn no_such_question(id: &str) -> ChatError {
+    ChatError::NoQuestion(id[..id.floor_char_boundary(64)].to_owned())
 }
 
 /// The choice that an action means; what a question does not offer for good is chosen for once.
-fn chosen(question: &Question, action: &str) -> Option<Reply> {
+fn choose_reply(question: &Question, action: &str) -> Option<Reply> {
     let kinds: &[ChoiceKind] = match action {
         "always_allow" => &[ChoiceKind::AllowAlways, ChoiceKind::AllowOnce],
         "allow_once" => &[ChoiceKind::AllowOnce],
@@ -193,12 +223,12 @@ fn chosen(question: &Question, action: &str) -> Option<Reply> {
     Some(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
 }
 
-fn is_clear(parts: &[Part]) -> bool {
+fn is_clear_command(parts: &[Part]) -> bool {
     matches!(parts, [Part::Text { text }] if text.trim() == "/clear")
 }
 
 /// `plan` is what a branch of goose called it.
-fn known_mode(desk: &Services, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
+fn mode_patch(services: &Services, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     let mode = if mode == "plan" { "planner" } else { mode };
-    desk.agents.roster_in(&view.workspace).choose(mode, &view.settings)
+    services.agents.roster_in(&view.workspace).choose(mode, &view.settings)
 }

@@ -13,59 +13,66 @@ use gander_tools::permission::show;
 use gander_wire::goose::{self, Recital, Transcript};
 use serde_json::{Map, Value, json};
 
-use crate::Peer;
-use crate::log_list::{Items, Recount};
+use crate::ClientPeer;
+use crate::log_list::{ListProjection, LogList};
 
 /// A session of this client's own.
-pub async fn own(desk: &Services, peer: &Peer, session: SessionId) -> Result<SessionView, ServiceError> {
-    desk.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))
+pub async fn find_own_session(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+) -> Result<SessionView, ServiceError> {
+    services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))
 }
 
 /// Everything that was said in a session.
-pub async fn transcript(desk: &Services, session: SessionId) -> Result<Transcript, ServiceError> {
-    let entries = read_all(&**desk.hub.store(), session, Form::Joined).await;
+pub async fn load_transcript(services: &Services, session: SessionId) -> Result<Transcript, ServiceError> {
+    let entries = read_all(&**services.hub.store(), session, Form::Joined).await;
     Ok(Transcript::replay(&entries.map_err(|error| refusal(session, &error.into()))?))
 }
 
 /// The object of a session, without its conversation.
-pub async fn object(desk: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
-    let mut kept = born_with(desk, view.session).await?;
-    let book = Book::of(&**desk.hub.store(), &view.owner);
+pub async fn session_object(services: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
+    let mut kept = initial_meta(services, view.session).await?;
+    let book = Book::of(&**services.hub.store(), &view.owner);
     let later = book.get(Shelf::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
     if let Some(Value::Object(later)) = later {
         kept.extend(later);
     }
-    let default = desk.models.known_default();
+    let default = services.models.known_default();
     Ok(goose::session::session(view, Some(&Value::Object(kept)), default.as_deref()))
 }
 
 /// The object of a session with its conversation.
-pub async fn whole(desk: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
-    let mut object = object(desk, view).await?;
-    let messages = transcript(desk, view.session).await?.messages();
+pub async fn session_with_conversation(
+    services: &Services,
+    view: &SessionView,
+) -> Result<Map<String, Value>, ServiceError> {
+    let mut object = session_object(services, view).await?;
+    let messages = load_transcript(services, view.session).await?.messages();
     object.insert("message_count".to_owned(), json!(messages.len()));
     object.insert("conversation".to_owned(), Value::Array(messages));
     Ok(object)
 }
 
 /// A session as the text of a file that goose reads.
-pub async fn export(desk: &Services, view: &SessionView) -> Result<String, ServiceError> {
-    let object = whole(desk, view).await?;
+pub async fn export_session(services: &Services, view: &SessionView) -> Result<String, ServiceError> {
+    let object = session_with_conversation(services, view).await?;
     serde_json::to_string_pretty(&object).map_err(|error| ServiceError::Internal(error.to_string()))
 }
 
 /// What was said in a session, made while it is taken.
-pub async fn recital(desk: &Services, session: SessionId) -> Result<Items<Recital>, ServiceError> {
-    let items = Items::of(desk.hub.store(), session, Recital::default()).await;
+pub async fn conversation_list(services: &Services, session: SessionId) -> Result<LogList<Recital>, ServiceError> {
+    let items = LogList::open(services.hub.store(), session, Recital::default()).await;
     items.map_err(|error| refusal(session, &error.into()))
 }
 
-impl Recount for Recital {
-    fn tell(&mut self, entry: &Entry) -> Vec<Value> {
+impl ListProjection for Recital {
+    fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
         Self::tell(self, entry)
     }
 
-    fn end(&mut self) -> Vec<Value> {
+    fn finish(&mut self) -> Vec<Value> {
         self.asked()
     }
 }
@@ -73,7 +80,7 @@ impl Recount for Recital {
 /// A new session from the text of a file that goose wrote.
 ///
 /// Its permissions are this server's: a file does not raise them.
-pub async fn import(desk: &Services, peer: &Peer, text: &str) -> Result<SessionView, ServiceError> {
+pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) -> Result<SessionView, ServiceError> {
     let bad = |error: String| ServiceError::BadParams(format!("not an exported session: {error}"));
     let file: Value = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
     let object = file.as_object().ok_or_else(|| bad("no object".to_owned()))?;
@@ -81,28 +88,28 @@ pub async fn import(desk: &Services, peer: &Peer, text: &str) -> Result<SessionV
     let replacement = goose::input::conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
     let session = SessionId::make(&mut SystemIds);
     // A file does not choose where an agent works.
-    let folder = desk.workspaces.private(session);
+    let folder = services.workspaces.private(session);
     let birth = Birth {
         session,
         owner: peer.caller.principal.clone(),
         workspace: folder.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?,
         folders: Vec::new(),
-        settings: Settings { model: model(desk, object), ..desk.settings.clone() },
+        settings: Settings { model: known_model(services, object), ..services.settings.clone() },
         parent: None,
         meta: Some(json!({ "goose": goose::input::kept(object) })),
     };
-    let title = ["name", "description"].iter().find_map(|key| title(object.get(*key)?.as_str()?).ok());
+    let title = ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok());
     let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
-    let events = std::iter::once(reset).chain(title.map(|title| Event::TitleSet { title })).chain(spent(object));
-    let mut entries = story(birth, clock::now(), events);
-    entries.extend(exchange::notice(&not_taken(object), entries.len()));
+    let events = std::iter::once(reset).chain(title.map(|title| Event::TitleSet { title })).chain(usage_events(object));
+    let mut entries = session_log(birth, clock::now(), events);
+    entries.extend(exchange::notice(&ignored_fields(object), entries.len()));
     let append = Append::new(session, Epoch::FIRST, entries, Durability::Barrier);
-    desk.hub.store().create(append, Vec::new()).await.map_err(|error| unavailable(&error))?;
-    own(desk, peer, session).await
+    services.hub.store().create(append, Vec::new()).await.map_err(|error| unavailable(&error))?;
+    find_own_session(services, peer, session).await
 }
 
 /// What of a file does not hold here.
-fn not_taken(object: &Map<String, Value>) -> Vec<String> {
+fn ignored_fields(object: &Map<String, Value>) -> Vec<String> {
     let said = |key: &str, name: &str| {
         let text = object.get(key)?.as_str()?;
         Some(format!("{name} {}", show::line(text)))
@@ -114,7 +121,7 @@ fn not_taken(object: &Map<String, Value>) -> Vec<String> {
 }
 
 /// A title that can be shown in a list.
-pub fn title(text: &str) -> Result<String, ServiceError> {
+pub fn check_title(text: &str) -> Result<String, ServiceError> {
     let title = text.trim();
     if title.is_empty() || title.chars().count() > 200 || title.chars().any(char::is_control) {
         return Err(ServiceError::BadParams("title must have 1 to 200 characters on one line".to_owned()));
@@ -123,16 +130,16 @@ pub fn title(text: &str) -> Result<String, ServiceError> {
 }
 
 /// What a client said when it made or imported the session.
-pub async fn born_with(desk: &Services, session: SessionId) -> Result<Map<String, Value>, ServiceError> {
+pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map<String, Value>, ServiceError> {
     let first = Limit { entries: 1, ..Limit::default() };
-    let entries = desk.hub.store().read(session, Seq::ZERO, first, Form::Joined).await;
+    let entries = services.hub.store().read(session, Seq::ZERO, first, Form::Joined).await;
     let entries = entries.map_err(|error| refusal(session, &error.into()))?;
     let meta = entries.first().and_then(|entry| entry.meta.as_deref()?.get("goose")?.as_object().cloned());
     Ok(meta.unwrap_or_default())
 }
 
 /// The log of a session that has only these facts.
-fn story(birth: Birth, at: Timestamp, events: impl Iterator<Item = Event>) -> Vec<Entry> {
+fn session_log(birth: Birth, at: Timestamp, events: impl Iterator<Item = Event>) -> Vec<Entry> {
     let mut session = Session::create(at, birth);
     let mut entries = Vec::new();
     while let Some(Effect::Append(entry)) = session.poll() {
@@ -146,15 +153,15 @@ fn story(birth: Birth, at: Timestamp, events: impl Iterator<Item = Event>) -> Ve
 }
 
 /// The model that a file names, if we know its provider.
-fn model(desk: &Services, object: &Map<String, Value>) -> Option<String> {
+fn known_model(services: &Services, object: &Map<String, Value>) -> Option<String> {
     let provider = object.get("provider_name")?.as_str()?;
     let model = object.get("model_config")?.get("model_name")?.as_str()?;
-    let known = desk.models.providers().iter().any(|known| known.name == provider && known.configured);
+    let known = services.models.providers().iter().any(|known| known.name == provider && known.configured);
     known.then(|| format!("{provider}/{model}"))
 }
 
 /// What a file says was spent: all but the last call, then the last call. 1.52 groups what older versions spread out.
-fn spent(object: &Map<String, Value>) -> Vec<Event> {
+fn usage_events(object: &Map<String, Value>) -> Vec<Event> {
     let number = |group: &str, flat: &str, key: &str| {
         let grouped = object.get(group).and_then(|group| group.get(key)?.as_u64());
         grouped.or_else(|| object.get(&format!("{flat}{key}"))?.as_u64()).unwrap_or(0)

@@ -16,42 +16,42 @@ use serde_json::Value;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::protocols::goose::projection::Reply;
+use crate::protocols::goose::projection::ReplyProjection;
 use crate::protocols::goose::runs;
-use crate::{Peer, sse};
+use crate::{ClientPeer, sse};
 
 /// How often the client hears that the server is there.
-const PING: Duration = Duration::from_millis(500);
+const PING_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A run that somebody listens to.
-pub(crate) struct Listening {
+pub(crate) struct ReplyStream {
     follower: Follower,
-    reply: Reply,
+    reply: ReplyProjection,
     pings: Interval,
     stop: CancellationToken,
-    leaving: Leaving,
+    leaving: CancelReplyOnDrop,
 }
 
-impl Listening {
+impl ReplyStream {
     /// The run as told by what follows this view.
     pub(crate) fn new(
-        desk: &Arc<Services>,
-        peer: &Peer,
+        services: &Arc<Services>,
+        peer: &ClientPeer,
         view: SessionView,
         run: RunId,
         stop: CancellationToken,
     ) -> Self {
         let session = view.session;
-        let mut pings = tokio::time::interval_at(Instant::now() + PING, PING);
+        let mut pings = tokio::time::interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
-            follower: desk.hub.follow(session, view.head, Form::Joined),
-            reply: Reply::new(view, run),
+            follower: services.hub.follow(session, view.head, Form::Joined),
+            reply: ReplyProjection::new(view, run),
             pings,
             stop,
-            leaving: Leaving {
-                presence: Some(desk.clients.enter(session)),
-                desk: Arc::clone(desk),
+            leaving: CancelReplyOnDrop {
+                presence: Some(services.clients.enter(session)),
+                services: Arc::clone(services),
                 peer: peer.clone(),
                 session,
                 run,
@@ -61,24 +61,24 @@ impl Listening {
     }
 
     /// The events, until the run has ended. A sign of life goes first: clients wait for one.
-    pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let greeting = futures::stream::iter([Ok(frame(&[output::ping()]))]);
+    pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+        let greeting = futures::stream::iter([Ok(frame_events(&[output::ping()]))]);
         greeting.chain(futures::stream::unfold(self, |mut listening| async move {
-            let piece = listening.next().await?;
+            let piece = listening.next_bytes().await?;
             Some((Ok(piece), listening))
         }))
     }
 
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next_bytes(&mut self) -> Option<Bytes> {
         while !self.leaving.over {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
-                _ = self.pings.tick() => return Some(frame(&[output::ping()])),
+                _ = self.pings.tick() => return Some(frame_events(&[output::ping()])),
                 batch = self.follower.next() => {
-                    let events = self.read(batch);
+                    let events = self.project_batch(batch);
                     if !events.is_empty() {
-                        return Some(frame(&events));
+                        return Some(frame_events(&events));
                     }
                 }
             }
@@ -86,37 +86,37 @@ impl Listening {
         None
     }
 
-    fn read(&mut self, batch: Result<Option<Batch>, StoreError>) -> Vec<Value> {
+    fn project_batch(&mut self, batch: Result<Option<Batch>, StoreError>) -> Vec<Value> {
         let Ok(Some(batch)) = batch else {
             self.leaving.over = true;
             return vec![output::error("the session is no more")];
         };
-        let events = batch.iter().flat_map(|entry| self.reply.read(entry)).collect();
-        self.leaving.over = self.reply.is_over();
+        let events = batch.iter().flat_map(|entry| self.reply.project_entry(entry)).collect();
+        self.leaving.over = self.reply.is_complete();
         events
     }
 }
 
 /// Some events that are told at once.
-pub(crate) fn frame(events: &[Value]) -> Bytes {
+pub(crate) fn frame_events(events: &[Value]) -> Bytes {
     let mut bytes = Vec::new();
     for event in events {
-        sse::event(&mut bytes, None, event.to_string().as_bytes());
+        sse::append_event(&mut bytes, None, event.to_string().as_bytes());
     }
     bytes.into()
 }
 
 /// Waits until a run is over, so that nobody waits for a client that stays at its session for much longer.
-async fn ended(desk: &Services, session: SessionId, run: RunId) {
-    if let Err(error) = followed_to_its_end(desk, session, run).await {
+async fn wait_for_end(services: &Services, session: SessionId, run: RunId) {
+    if let Err(error) = follow_to_end(services, session, run).await {
         tracing::debug!(%error, "the end of a run is not seen");
         std::future::pending().await // it must not be taken for over
     }
 }
 
-async fn followed_to_its_end(desk: &Services, session: SessionId, run: RunId) -> Result<(), HubError> {
-    let view = desk.hub.stored_view(session).await?;
-    let mut follower = desk.hub.follow_live(session, view.head);
+async fn follow_to_end(services: &Services, session: SessionId, run: RunId) -> Result<(), HubError> {
+    let view = services.hub.stored_view(session).await?;
+    let mut follower = services.hub.follow_live(session, view.head);
     let mut is_open = view.is_open(run);
     while is_open && let Some(batch) = follower.next().await? {
         is_open = !batch.iter().any(|entry| entry.run == Some(run) && matches!(entry.event, Event::RunEnded { .. }));
@@ -125,28 +125,28 @@ async fn followed_to_its_end(desk: &Services, session: SessionId, run: RunId) ->
 }
 
 /// Dropping the connection is the only Stop that clients of `/reply` have: if nobody comes back, the run is cancelled.
-struct Leaving {
-    desk: Arc<Services>,
-    peer: Peer,
+struct CancelReplyOnDrop {
+    services: Arc<Services>,
+    peer: ClientPeer,
     presence: Option<Presence>,
     session: SessionId,
     run: RunId,
     over: bool,
 }
 
-impl Drop for Leaving {
+impl Drop for CancelReplyOnDrop {
     fn drop(&mut self) {
         drop(self.presence.take());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.over || self.desk.hub.is_draining() {
+        if self.over || self.services.hub.is_draining() {
             return;
         }
-        let (desk, peer, session, run) = (Arc::clone(&self.desk), self.peer.clone(), self.session, self.run);
+        let (services, peer, session, run) = (Arc::clone(&self.services), self.peer.clone(), self.session, self.run);
         runtime.spawn(async move {
             tokio::select! {
-                () = ended(&desk, session, run) => {}
-                () = desk.clients.deserted(session, desk.reply_grace) => {
-                    if let Err(refusal) = runs::cancel(&desk, &peer, session, Some(run)).await {
+                () = wait_for_end(&services, session, run) => {}
+                () = services.clients.deserted(session, services.reply_grace) => {
+                    if let Err(refusal) = runs::cancel_run(&services, &peer, session, Some(run)).await {
                         tracing::debug!(%refusal, "nothing to cancel");
                     }
                 }

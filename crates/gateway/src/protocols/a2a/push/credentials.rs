@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The secrets of one receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Credentials {
+struct PushCredentials {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -18,27 +18,27 @@ struct Credentials {
 
 /// True if the config holds a secret.
 pub(super) fn has_secrets(config: &PushConfig) -> bool {
-    taken(&mut config.clone()) != Credentials::default()
+    take_secrets(&mut config.clone()) != PushCredentials::default()
 }
 
 /// The config as a log may hold it.
 pub(super) fn without_secrets(config: &PushConfig) -> PushConfig {
     let mut config = config.clone();
-    taken(&mut config);
+    take_secrets(&mut config);
     config
 }
 
 /// Keeps the secrets of a receiver, in place of those that it had.
-pub(super) fn keep(vault: &Vault, run: RunId, config: &PushConfig) -> io::Result<()> {
-    match taken(&mut config.clone()) {
-        none if none == Credentials::default() => forget(vault, run, &config.id),
-        secrets => vault.put(&name(run, &config.id), &secrets),
+pub(super) fn store_secrets(vault: &Vault, run: RunId, config: &PushConfig) -> io::Result<()> {
+    match take_secrets(&mut config.clone()) {
+        none if none == PushCredentials::default() => delete_secrets(vault, run, &config.id),
+        secrets => vault.put(&vault_key(run, &config.id), &secrets),
     }
 }
 
 /// The config with its secrets.
-pub(super) fn restored(vault: &Vault, run: RunId, mut config: PushConfig) -> PushConfig {
-    let kept: Credentials = vault.get(&name(run, &config.id)).unwrap_or_default();
+pub(super) fn with_secrets(vault: &Vault, run: RunId, mut config: PushConfig) -> PushConfig {
+    let kept: PushCredentials = vault.get(&vault_key(run, &config.id)).unwrap_or_default();
     config.token = config.token.or(kept.token);
     if let Some(authentication) = &mut config.authentication {
         authentication.credentials = authentication.credentials.take().or(kept.credentials);
@@ -47,15 +47,15 @@ pub(super) fn restored(vault: &Vault, run: RunId, mut config: PushConfig) -> Pus
 }
 
 /// Nothing more is sent there.
-pub(super) fn forget(vault: &Vault, run: RunId, id: &str) -> io::Result<()> {
-    vault.remove(&name(run, id))
+pub(super) fn delete_secrets(vault: &Vault, run: RunId, id: &str) -> io::Result<()> {
+    vault.remove(&vault_key(run, id))
 }
 
-fn taken(config: &mut PushConfig) -> Credentials {
+fn take_secrets(config: &mut PushConfig) -> PushCredentials {
     let credentials = config.authentication.as_mut().and_then(|authentication| authentication.credentials.take());
-    Credentials { token: config.token.take(), credentials }
+    PushCredentials { token: config.token.take(), credentials }
 }
 
-fn name(run: RunId, id: &str) -> String {
+fn vault_key(run: RunId, id: &str) -> String {
     format!("a2a/push/{run}/{id}")
 }

@@ -10,38 +10,42 @@ use gander_wire::a2a::{Detail, Dialect, Opening, Subject, Task, Update, Watch, e
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::http_post::{Sent, post};
-use super::{Fact, Inner, Wish};
+use super::http_post::{PostOutcome, post_notification};
+use super::{Inner, PushFact, Receiver};
 
 /// The first pause after a failure; each further one is twice as long.
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(300);
 
 /// A receiver that fails so often for one update is given up: that takes about four hours.
-const MOST_TRIES: u32 = 60;
+const MAX_TRIES: u32 = 60;
 
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
-pub(super) async fn deliver(inner: Arc<Inner>, wish: Wish, stop: CancellationToken) {
+pub(super) async fn deliver_updates(inner: Arc<Inner>, wish: Receiver, stop: CancellationToken) {
     let mut follower = inner.hub.follow(wish.session, wish.first, Form::Joined);
     let subject = Subject { task: wish.run, context: wish.context.clone(), shelf: wish.shelf.clone() };
-    let mut teller =
-        Teller { watch: Watch::new(subject, Detail::Plain, Opening::AtOnce), task: None, told: wish.told, over: false };
+    let mut teller = NotificationWriter {
+        watch: Watch::new(subject, Detail::Plain, Opening::AtOnce),
+        task: None,
+        told: wish.told,
+        over: false,
+    };
     loop {
         let batch = tokio::select! {
             () = stop.cancelled() => return,
             batch = follower.next() => batch,
         };
         let Ok(Some(batch)) = batch else { return };
-        let notices = teller.notices(&wish, &batch);
+        let notices = teller.notifications(&wish, &batch);
         for notice in &notices {
-            if send(&inner, &wish, notice, &stop).await == Verdict::GivenUp {
+            if send_until_taken(&inner, &wish, notice, &stop).await == DeliveryOutcome::GivenUp {
                 return;
             }
         }
         if teller.over {
             // A receiver that came after the end has nothing to wait for.
             if !notices.iter().any(|notice| notice.last) {
-                note_fact(&inner, &Fact::Over { run: wish.run, id: wish.config.id.clone() }).await;
+                append_fact(&inner, &PushFact::Over { run: wish.run, id: wish.config.id.clone() }).await;
             }
             return;
         }
@@ -49,7 +53,7 @@ pub(super) async fn deliver(inner: Arc<Inner>, wish: Wish, stop: CancellationTok
 }
 
 /// What is sent in one piece.
-struct Notice {
+struct Notification {
     seq: Seq,
     index: usize,
     body: Value,
@@ -57,12 +61,12 @@ struct Notice {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum DeliveryOutcome {
     Delivered,
     GivenUp,
 }
 
-struct Teller {
+struct NotificationWriter {
     watch: Watch,
     task: Option<Task>,
     told: Seq,
@@ -70,9 +74,9 @@ struct Teller {
     over: bool,
 }
 
-impl Teller {
+impl NotificationWriter {
     /// What the receiver has not heard yet. Text that waits together goes together.
-    fn notices(&mut self, wish: &Wish, batch: &Batch) -> Vec<Notice> {
+    fn notifications(&mut self, wish: &Receiver, batch: &Batch) -> Vec<Notification> {
         let mut updates: Vec<(Seq, usize, Update<'static>)> = Vec::new();
         for entry in batch.iter() {
             for (index, update) in self.watch.take(entry).into_iter().enumerate() {
@@ -90,14 +94,14 @@ impl Teller {
             let last = update.state().is_some_and(|state| state.is_terminal());
             self.over |= last;
             Task::apply(&mut self.task, update.clone());
-            let body = self.body(wish, &update).filter(|_| seq > self.told);
-            notices.extend(body.map(|body| Notice { seq, index, body, last }));
+            let body = self.notification_body(wish, &update).filter(|_| seq > self.told);
+            notices.extend(body.map(|body| Notification { seq, index, body, last }));
         }
         notices
     }
 
     /// 0.3 is told the whole task whenever its state changes, 1.0 each update as a subscriber would be.
-    fn body(&self, wish: &Wish, update: &Update<'static>) -> Option<Value> {
+    fn notification_body(&self, wish: &Receiver, update: &Update<'static>) -> Option<Value> {
         match (wish.dialect, update) {
             (_, Update::Said(_)) => None,
             (
@@ -113,44 +117,51 @@ impl Teller {
 }
 
 /// Tries until it is there. The receiver tells two copies of one notice apart by its id.
-async fn send(inner: &Inner, wish: &Wish, notice: &Notice, stop: &CancellationToken) -> Verdict {
+async fn send_until_taken(
+    inner: &Inner,
+    wish: &Receiver,
+    notice: &Notification,
+    stop: &CancellationToken,
+) -> DeliveryOutcome {
     let id = format!("{}.{}.{}", wish.run, notice.seq, notice.index);
-    let mut pause = PAUSE;
-    for attempt in 1..=MOST_TRIES {
+    let mut pause = FIRST_RETRY_PAUSE;
+    for attempt in 1..=MAX_TRIES {
         let sent = tokio::select! {
-            () = stop.cancelled() => return Verdict::GivenUp,
-            sent = post(&inner.guard, &wish.config, &id, &notice.body) => sent,
+            () = stop.cancelled() => return DeliveryOutcome::GivenUp,
+            sent = post_notification(&inner.guard, &wish.config, &id, &notice.body) => sent,
         };
         match sent {
-            Sent::Taken => {
-                note(inner, wish, notice).await;
-                return Verdict::Delivered;
+            PostOutcome::Taken => {
+                record_delivered(inner, wish, notice).await;
+                return DeliveryOutcome::Delivered;
             }
-            Sent::Unwanted => break,
-            Sent::Failed(reason) => tracing::debug!(task = %wish.run, attempt, reason, "a notification was not taken"),
+            PostOutcome::Unwanted => break,
+            PostOutcome::Failed(reason) => {
+                tracing::debug!(task = %wish.run, attempt, reason, "a notification was not taken")
+            }
         }
         tokio::select! {
-            () = stop.cancelled() => return Verdict::GivenUp,
+            () = stop.cancelled() => return DeliveryOutcome::GivenUp,
             () = tokio::time::sleep(pause) => {}
         }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_RETRY_PAUSE);
     }
     tracing::warn!(task = %wish.run, config = wish.config.id, "a receiver of notifications is given up");
-    note_fact(inner, &Fact::Over { run: wish.run, id: wish.config.id.clone() }).await;
-    Verdict::GivenUp
+    append_fact(inner, &PushFact::Over { run: wish.run, id: wish.config.id.clone() }).await;
+    DeliveryOutcome::GivenUp
 }
 
-async fn note(inner: &Inner, wish: &Wish, notice: &Notice) {
+async fn record_delivered(inner: &Inner, wish: &Receiver, notice: &Notification) {
     let (run, id) = (wish.run, wish.config.id.clone());
-    note_fact(inner, &Fact::Told { run, id: id.clone(), seq: notice.seq }).await;
+    append_fact(inner, &PushFact::Told { run, id: id.clone(), seq: notice.seq }).await;
     if notice.last {
-        note_fact(inner, &Fact::Over { run, id }).await;
+        append_fact(inner, &PushFact::Over { run, id }).await;
     }
 }
 
 /// What is not noted is sent again after a restart: that is what the id is for.
-async fn note_fact(inner: &Inner, fact: &Fact) {
-    if let Err(error) = inner.write(fact, Durability::Relaxed).await {
+async fn append_fact(inner: &Inner, fact: &PushFact) {
+    if let Err(error) = inner.append_fact(fact, Durability::Relaxed).await {
         tracing::warn!(%error, "the delivery of a notification was not noted");
     }
 }

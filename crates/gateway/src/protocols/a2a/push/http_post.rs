@@ -9,10 +9,10 @@ use reqwest::{Client, StatusCode, Url, redirect};
 use serde_json::Value;
 
 /// A receiver that takes longer has not taken it.
-const PATIENCE: Duration = Duration::from_secs(15);
+const POST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What became of a notification.
-pub(super) enum Sent {
+pub(super) enum PostOutcome {
     /// The receiver has it.
     Taken,
     /// The receiver never wants any again.
@@ -22,23 +22,23 @@ pub(super) enum Sent {
 }
 
 /// Sends a notification.
-pub(super) async fn post(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> Sent {
-    match attempt(guard, config, id, body).await {
-        Ok(status) if status.is_success() => Sent::Taken,
-        Ok(StatusCode::GONE) => Sent::Unwanted,
-        Ok(status) => Sent::Failed(status.to_string()),
-        Err(reason) => Sent::Failed(reason),
+pub(super) async fn post_notification(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> PostOutcome {
+    match try_post(guard, config, id, body).await {
+        Ok(status) if status.is_success() => PostOutcome::Taken,
+        Ok(StatusCode::GONE) => PostOutcome::Unwanted,
+        Ok(status) => PostOutcome::Failed(status.to_string()),
+        Err(reason) => PostOutcome::Failed(reason),
     }
 }
 
-async fn attempt(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> Result<StatusCode, String> {
+async fn try_post(guard: &Guard, config: &PushConfig, id: &str, body: &Value) -> Result<StatusCode, String> {
     let url = Url::parse(&config.url).map_err(|error| error.to_string())?;
     let addresses = guard.addresses(&url).await.map_err(|blocked| blocked.to_string())?;
     let client = Client::builder()
         .no_proxy()
         .redirect(redirect::Policy::none())
         .resolve_to_addrs(url.host_str().unwrap_or_default(), &addresses)
-        .timeout(PATIENCE)
+        .timeout(POST_TIMEOUT)
         .user_agent(concat!("gander/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| error.to_string())?;

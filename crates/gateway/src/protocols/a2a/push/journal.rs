@@ -8,15 +8,15 @@ use gander_services::vault::Vault;
 use gander_store::{Due, Durability, Place, Saying, ScopeAppend, Store, StoreError, clock, read_on, shorten};
 use serde::{Deserialize, Serialize};
 
-use super::{Wish, credentials};
+use super::{Receiver, credentials};
 
 /// The log's name; one that an earlier version shortened has a number behind it.
-const SCOPE: &str = "a2a/push";
+const JOURNAL_SCOPE: &str = "a2a/push";
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
-pub(super) enum Fact {
-    Wanted { wish: Box<Wish> },
+pub(super) enum PushFact {
+    Wanted { wish: Box<Receiver> },
     Told { run: RunId, id: String, seq: Seq },
     Over { run: RunId, id: String },
     Removed { run: RunId, id: String },
@@ -24,16 +24,16 @@ pub(super) enum Fact {
 
 /// Whether a receiver was told everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum DeliveryState {
     Yes,
     No,
 }
 
 /// What is wanted of each run, by the wish's name.
-type Wishes = BTreeMap<(RunId, String), (Wish, Over)>;
+type Receivers = BTreeMap<(RunId, String), (Receiver, DeliveryState)>;
 
 /// The log of these facts.
-pub(super) struct Facts {
+pub(super) struct PushJournal {
     store: Arc<dyn Store>,
     vault: Vault,
     scope: String,
@@ -42,37 +42,40 @@ pub(super) struct Facts {
 
 /// What the log says.
 #[derive(Default)]
-struct Folded {
-    wishes: Wishes,
+struct JournalState {
+    wishes: Receivers,
     /// It holds facts that only another version knows.
     strange: bool,
     /// An earlier version wrote credentials into it.
     secrets: bool,
 }
 
-impl Facts {
+impl PushJournal {
     /// Reads everything. Of several logs the last one counts: an earlier version that was cut off left the others.
-    pub(super) async fn load(store: Arc<dyn Store>, vault: Vault) -> Result<(Self, Vec<(Wish, Over)>), StoreError> {
+    pub(super) async fn load(
+        store: Arc<dyn Store>,
+        vault: Vault,
+    ) -> Result<(Self, Vec<(Receiver, DeliveryState)>), StoreError> {
         let mut scopes: Vec<String> = Vec::new();
-        while let Some((name, _)) = store.scopes(SCOPE, scopes.last().map(String::as_str), 1).await?.pop() {
+        while let Some((name, _)) = store.scopes(JOURNAL_SCOPE, scopes.last().map(String::as_str), 1).await?.pop() {
             scopes.push(name);
         }
-        let scope = scopes.pop().unwrap_or_else(|| SCOPE.to_owned());
+        let scope = scopes.pop().unwrap_or_else(|| JOURNAL_SCOPE.to_owned());
         for old in scopes {
             store.delete_scope(&old).await?;
         }
         let facts = Self { store, vault, scope, due: Due::default() };
-        facts.move_secrets().await?;
-        let folded = facts.tidy().await?;
+        facts.move_secrets_to_vault().await?;
+        let folded = facts.compact_if_long().await?;
         let wishes = folded.wishes.into_values().map(|(wish, over)| (facts.with_secrets(wish), over)).collect();
         Ok((facts, wishes))
     }
 
     /// Earlier versions wrote credentials into the log. They go into the vault, and the log says everything anew
     /// without them: what stood there before is overwritten.
-    async fn move_secrets(&self) -> Result<(), StoreError> {
-        let (place, folded) = self.read().await?;
-        let open: Vec<Wish> = folded
+    async fn move_secrets_to_vault(&self) -> Result<(), StoreError> {
+        let (place, folded) = self.read_journal().await?;
+        let open: Vec<Receiver> = folded
             .wishes
             .values()
             .filter(|(wish, _)| credentials::has_secrets(&wish.config))
@@ -82,49 +85,51 @@ impl Facts {
             return Ok(());
         }
         for wish in open {
-            self.keep(wish).await?;
+            self.store_secrets(wish).await?;
         }
         if folded.strange {
             tracing::warn!("credentials of push notifications stay in a log that another version wrote");
             return Ok(());
         }
-        self.say_anew(place, &folded).await.map(drop)
+        self.rewrite(place, &folded).await.map(drop)
     }
 
-    async fn say_anew(&self, place: Place, folded: &Folded) -> Result<Place, StoreError> {
-        let facts = folded.wishes.values().flat_map(again).filter_map(|fact| serde_json::to_value(fact).ok());
+    async fn rewrite(&self, place: Place, folded: &JournalState) -> Result<Place, StoreError> {
+        let facts = folded.wishes.values().flat_map(receiver_facts).filter_map(|fact| serde_json::to_value(fact).ok());
         shorten(&*self.store, &self.scope, place, facts.collect()).await
     }
 
-    fn with_secrets(&self, wish: Wish) -> Wish {
-        Wish { config: credentials::restored(&self.vault, wish.run, wish.config.clone()), ..wish }
+    fn with_secrets(&self, wish: Receiver) -> Receiver {
+        Receiver { config: credentials::with_secrets(&self.vault, wish.run, wish.config.clone()), ..wish }
     }
 
     /// Writing the vault waits for the disk.
-    async fn keep(&self, wish: Wish) -> Result<(), StoreError> {
+    async fn store_secrets(&self, wish: Receiver) -> Result<(), StoreError> {
         let vault = self.vault.clone();
-        let kept = tokio::task::spawn_blocking(move || credentials::keep(&vault, wish.run, &wish.config)).await;
+        let kept =
+            tokio::task::spawn_blocking(move || credentials::store_secrets(&vault, wish.run, &wish.config)).await;
         kept.map_err(std::io::Error::other)
             .and_then(|kept| kept)
             .map_err(|error| StoreError::Invalid(error.to_string()))
     }
 
-    async fn forget(&self, run: RunId, id: &str) {
+    async fn delete_secrets(&self, run: RunId, id: &str) {
         let (vault, id) = (self.vault.clone(), id.to_owned());
-        let gone = tokio::task::spawn_blocking(move || credentials::forget(&vault, run, &id)).await;
+        let gone = tokio::task::spawn_blocking(move || credentials::delete_secrets(&vault, run, &id)).await;
         if let Err(error) = gone.map_err(std::io::Error::other).and_then(|gone| gone) {
             tracing::warn!(%error, "credentials of a push notification stay in the vault");
         }
     }
 
-    async fn read(&self) -> Result<(Place, Folded), StoreError> {
-        let mut folded = Folded::default();
+    async fn read_journal(&self) -> Result<(Place, JournalState), StoreError> {
+        let mut folded = JournalState::default();
         let take = |saying| match saying {
             Saying::Anew => folded.wishes.clear(),
             Saying::Fact(fact) => match serde_json::from_value(fact) {
                 Ok(fact) => {
-                    folded.secrets |= matches!(&fact, Fact::Wanted { wish } if credentials::has_secrets(&wish.config));
-                    fold(&mut folded.wishes, fact);
+                    folded.secrets |=
+                        matches!(&fact, PushFact::Wanted { wish } if credentials::has_secrets(&wish.config));
+                    apply_fact(&mut folded.wishes, fact);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "unknown fact about a push notification");
@@ -137,33 +142,33 @@ impl Facts {
     }
 
     /// A log that is long for what it says says it anew. Gives what it says.
-    async fn tidy(&self) -> Result<Folded, StoreError> {
-        let (mut place, folded) = self.read().await?;
+    async fn compact_if_long(&self) -> Result<JournalState, StoreError> {
+        let (mut place, folded) = self.read_journal().await?;
         let live = folded.wishes.len() * 2;
         if !folded.strange && place.is_long(live) {
-            place = self.say_anew(place, &folded).await?;
+            place = self.rewrite(place, &folded).await?;
         }
         self.due.set(place, live);
         Ok(folded)
     }
 
-    pub(super) async fn write(&self, fact: &Fact, sync: Durability) -> Result<(), StoreError> {
+    pub(super) async fn append(&self, fact: &PushFact, sync: Durability) -> Result<(), StoreError> {
         let said = match fact {
             // The vault first: a receiver without its credentials would refuse everything.
-            Fact::Wanted { wish } => {
-                self.keep(Wish::clone(wish)).await?;
-                &Fact::Wanted { wish: Box::new(without_secrets(wish)) }
+            PushFact::Wanted { wish } => {
+                self.store_secrets(Receiver::clone(wish)).await?;
+                &PushFact::Wanted { wish: Box::new(without_secrets(wish)) }
             }
-            Fact::Told { .. } | Fact::Over { .. } | Fact::Removed { .. } => fact,
+            PushFact::Told { .. } | PushFact::Over { .. } | PushFact::Removed { .. } => fact,
         };
         let facts = vec![serde_json::to_value(said).map_err(|error| StoreError::Invalid(error.to_string()))?];
         let append = ScopeAppend { scope: self.scope.clone(), at: clock::now(), facts, after: None };
         self.store.append_scope(append, sync).await?;
-        if let Fact::Over { run, id } | Fact::Removed { run, id } = fact {
-            self.forget(*run, id).await;
+        if let PushFact::Over { run, id } | PushFact::Removed { run, id } = fact {
+            self.delete_secrets(*run, id).await;
         }
         if self.due.count()
-            && let Err(error) = self.tidy().await
+            && let Err(error) = self.compact_if_long().await
         {
             tracing::warn!(%error, "the log of push notifications stays long");
             self.due.put_off();
@@ -173,32 +178,32 @@ impl Facts {
 }
 
 /// What says a wish anew.
-fn again((wish, state): &(Wish, Over)) -> impl Iterator<Item = Fact> {
-    let over = || Fact::Over { run: wish.run, id: wish.config.id.clone() };
-    let over = (*state == Over::Yes).then(over);
-    [Fact::Wanted { wish: Box::new(without_secrets(wish)) }].into_iter().chain(over)
+fn receiver_facts((wish, state): &(Receiver, DeliveryState)) -> impl Iterator<Item = PushFact> {
+    let over = || PushFact::Over { run: wish.run, id: wish.config.id.clone() };
+    let over = (*state == DeliveryState::Yes).then(over);
+    [PushFact::Wanted { wish: Box::new(without_secrets(wish)) }].into_iter().chain(over)
 }
 
-fn without_secrets(wish: &Wish) -> Wish {
-    Wish { config: credentials::without_secrets(&wish.config), ..wish.clone() }
+fn without_secrets(wish: &Receiver) -> Receiver {
+    Receiver { config: credentials::without_secrets(&wish.config), ..wish.clone() }
 }
 
-fn fold(wishes: &mut Wishes, fact: Fact) {
+fn apply_fact(wishes: &mut Receivers, fact: PushFact) {
     match fact {
-        Fact::Wanted { wish } => {
-            wishes.insert((wish.run, wish.config.id.clone()), (*wish, Over::No));
+        PushFact::Wanted { wish } => {
+            wishes.insert((wish.run, wish.config.id.clone()), (*wish, DeliveryState::No));
         }
-        Fact::Told { run, id, seq } => {
+        PushFact::Told { run, id, seq } => {
             if let Some((wish, _)) = wishes.get_mut(&(run, id)) {
                 wish.told = seq;
             }
         }
-        Fact::Over { run, id } => {
+        PushFact::Over { run, id } => {
             if let Some((_, over)) = wishes.get_mut(&(run, id)) {
-                *over = Over::Yes;
+                *over = DeliveryState::Yes;
             }
         }
-        Fact::Removed { run, id } => drop(wishes.remove(&(run, id))),
+        PushFact::Removed { run, id } => drop(wishes.remove(&(run, id))),
     }
 }
 
@@ -211,7 +216,7 @@ mod tests {
     use super::*;
     use gander_store::{MemoryStore, longest};
 
-    fn wish(n: u128) -> Wish {
+    fn wish(n: u128) -> Receiver {
         let run = RunId::new(Uuid::from_u128(n));
         let config = PushConfig {
             id: "c".to_owned(),
@@ -220,7 +225,7 @@ mod tests {
             token: None,
             authentication: None,
         };
-        Wish {
+        Receiver {
             principal: Principal::owner(),
             session: SessionId::new(Uuid::from_u128(1)),
             run,
@@ -240,24 +245,28 @@ mod tests {
         let (one, two) = (wish(2), wish(3));
         let folder = tempfile::tempdir().expect("a folder");
         let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
-        let old =
-            Facts { store: Arc::clone(&store), vault: vault.clone(), scope: SCOPE.to_owned(), due: Due::default() };
-        old.write(&Fact::Wanted { wish: Box::new(wish(4)) }, Durability::Relaxed).await.expect("written");
-        let new = Facts { scope: format!("{SCOPE}.{:020}", 1), ..old };
-        new.write(&Fact::Wanted { wish: Box::new(one.clone()) }, Durability::Relaxed).await.expect("written");
-        let (facts, found) = Facts::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
-        assert_eq!(found, [(one.clone(), Over::No)]);
-        facts.write(&Fact::Wanted { wish: Box::new(two.clone()) }, Durability::Relaxed).await.expect("written");
-        facts.write(&Fact::Over { run: two.run, id: "c".to_owned() }, Durability::Relaxed).await.expect("written");
+        let old = PushJournal {
+            store: Arc::clone(&store),
+            vault: vault.clone(),
+            scope: JOURNAL_SCOPE.to_owned(),
+            due: Due::default(),
+        };
+        old.append(&PushFact::Wanted { wish: Box::new(wish(4)) }, Durability::Relaxed).await.expect("written");
+        let new = PushJournal { scope: format!("{JOURNAL_SCOPE}.{:020}", 1), ..old };
+        new.append(&PushFact::Wanted { wish: Box::new(one.clone()) }, Durability::Relaxed).await.expect("written");
+        let (facts, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
+        assert_eq!(found, [(one.clone(), DeliveryState::No)]);
+        facts.append(&PushFact::Wanted { wish: Box::new(two.clone()) }, Durability::Relaxed).await.expect("written");
+        facts.append(&PushFact::Over { run: two.run, id: "c".to_owned() }, Durability::Relaxed).await.expect("written");
         for seq in 2..=10_000 {
-            let told = Fact::Told { run: one.run, id: "c".to_owned(), seq: Seq(seq) };
-            facts.write(&told, Durability::Relaxed).await.expect("written");
+            let told = PushFact::Told { run: one.run, id: "c".to_owned(), seq: Seq(seq) };
+            facts.append(&told, Durability::Relaxed).await.expect("written");
         }
         let length = store.read_scope(&facts.scope, Seq::ZERO, 20_000).await.expect("read").len();
         assert!(length <= longest(4) + 1, "{length}");
-        let (_, found) = Facts::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
-        assert_eq!(found, [(Wish { told: Seq(10_000), ..one }, Over::No), (two, Over::Yes)]);
-        assert_eq!(store.scopes(SCOPE, None, 10).await.expect("listed").len(), 1);
+        let (_, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
+        assert_eq!(found, [(Receiver { told: Seq(10_000), ..one }, DeliveryState::No), (two, DeliveryState::Yes)]);
+        assert_eq!(store.scopes(JOURNAL_SCOPE, None, 10).await.expect("listed").len(), 1);
     }
     #[tokio::test]
     async fn credentials_of_an_earlier_version_move_from_the_log_into_the_vault() {
@@ -270,17 +279,20 @@ mod tests {
         kept.config.token = Some("hush-two".to_owned());
         replaced.config.token = Some("hush-three".to_owned());
         let facts = [&kept, &replaced, &wish(3)]
-            .map(|wish| serde_json::to_value(Fact::Wanted { wish: Box::new(wish.clone()) }));
+            .map(|wish| serde_json::to_value(PushFact::Wanted { wish: Box::new(wish.clone()) }));
         let facts = facts.into_iter().collect::<Result<_, _>>().expect("JSON");
-        let append = ScopeAppend { scope: SCOPE.to_owned(), at: clock::now(), facts, after: None };
+        let append = ScopeAppend { scope: JOURNAL_SCOPE.to_owned(), at: clock::now(), facts, after: None };
         store.append_scope(append, Durability::Relaxed).await.expect("written");
-        let (facts, found) = Facts::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
-        assert_eq!(found, [(kept.clone(), Over::No), (wish(3), Over::No)]);
-        let logged = store.read_scope(SCOPE, Seq::ZERO, 100).await.expect("read");
+        let (facts, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
+        assert_eq!(found, [(kept.clone(), DeliveryState::No), (wish(3), DeliveryState::No)]);
+        let logged = store.read_scope(JOURNAL_SCOPE, Seq::ZERO, 100).await.expect("read");
         assert!(!format!("{logged:?}").contains("hush"), "{logged:?}");
-        let (_, again) = Facts::load(Arc::clone(&store), vault).await.expect("loaded");
+        let (_, again) = PushJournal::load(Arc::clone(&store), vault).await.expect("loaded");
         assert_eq!(again, found);
-        facts.write(&Fact::Over { run: kept.run, id: "c".to_owned() }, Durability::Relaxed).await.expect("written");
+        facts
+            .append(&PushFact::Over { run: kept.run, id: "c".to_owned() }, Durability::Relaxed)
+            .await
+            .expect("written");
         let left = std::fs::read_to_string(folder.path().join("secrets.json")).expect("read");
         assert_eq!(left, "{}", "whoever was told everything needs no credentials");
     }

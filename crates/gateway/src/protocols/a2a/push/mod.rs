@@ -22,34 +22,34 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::{Caller, Thread, stored};
-use journal::{Fact, Facts, Over};
+use super::{A2aCaller, TaskRef, store_error};
+use journal::{DeliveryState, PushFact, PushJournal};
 
 /// So many receivers may a task have.
-const MOST: usize = 16;
+const MAX_RECEIVERS_PER_TASK: usize = 16;
 
 /// So many receivers may wait for the updates of one principal's tasks. Those that were told everything do not count.
 const MAX_OPEN_PER_PRINCIPAL: usize = 256;
 
 /// Push notifications. Cheap to clone.
 #[derive(Clone)]
-pub struct Push {
+pub struct PushNotifications {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     hub: Hub,
-    facts: Facts,
+    facts: PushJournal,
     guard: Guard,
-    held: Mutex<BTreeMap<(RunId, String), Held>>,
+    held: Mutex<BTreeMap<(RunId, String), ActiveReceiver>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
 /// A receiver, and how far it was told.
 #[derive(Clone, Debug)]
-struct Held {
-    wish: Wish,
+struct ActiveReceiver {
+    wish: Receiver,
     /// False once it was told everything, or was given up.
     open: bool,
     stop: CancellationToken,
@@ -57,7 +57,7 @@ struct Held {
 
 /// Who wants what sent where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Wish {
+struct Receiver {
     principal: Principal,
     session: SessionId,
     run: RunId,
@@ -74,10 +74,10 @@ struct Wish {
     config: PushConfig,
 }
 
-impl Push {
+impl PushNotifications {
     /// Goes on with what was wanted before. `allowed` are receivers in private networks, as `host` or `host:port`.
     pub async fn load(hub: Hub, allowed: Vec<String>, vault: Vault) -> Result<Self, StoreError> {
-        let (facts, wishes) = Facts::load(Arc::clone(hub.store()), vault).await?;
+        let (facts, wishes) = PushJournal::load(Arc::clone(hub.store()), vault).await?;
         let inner = Inner {
             hub,
             facts,
@@ -88,7 +88,7 @@ impl Push {
         };
         let push = Self { inner: Arc::new(inner) };
         for (wish, over) in wishes {
-            push.hold(wish, over);
+            push.start_delivery(wish, over);
         }
         Ok(push)
     }
@@ -104,7 +104,7 @@ impl Push {
     }
 
     /// Whether anything may be sent there.
-    pub(super) async fn admit(&self, config: &PushConfig) -> Result<(), Error> {
+    pub(super) async fn check_receiver(&self, config: &PushConfig) -> Result<(), Error> {
         // The parser drops line breaks and tabs without a word, and would send elsewhere than what was written.
         if config.url.chars().any(|letter| letter.is_control() || letter.is_whitespace() || show::is_odd(letter)) {
             return Err(Error::field("url", "holds a line break, a blank or characters that nobody can see"));
@@ -120,41 +120,44 @@ impl Push {
     }
 
     /// From here on the task's updates are sent there.
-    pub(super) async fn set(
+    pub(super) async fn set_config(
         &self,
-        caller: &Caller,
-        thread: &Thread,
+        caller: &A2aCaller,
+        thread: &TaskRef,
         mut config: PushConfig,
         told: Seq,
     ) -> Result<PushConfig, Error> {
-        self.admit(&config).await?;
+        self.check_receiver(&config).await?;
         if config.id.is_empty() {
             config.id = Uuid::now_v7().to_string();
         }
         config.task_id = thread.run.to_string();
-        let others = self.list(thread.run);
-        if others.len() >= MOST && others.iter().all(|other| other.id != config.id) {
+        let others = self.list_configs(thread.run);
+        if others.len() >= MAX_RECEIVERS_PER_TASK && others.iter().all(|other| other.id != config.id) {
             return Err(Error::new(Kind::TooMany, format!("task has too many receivers: {}", others.len())));
         }
-        self.has_room(&caller.identity.principal, thread.run, &config.id)?;
-        let wish = Wish {
+        self.check_capacity(&caller.identity.principal, thread.run, &config.id)?;
+        let wish = Receiver {
             principal: caller.identity.principal.clone(),
             session: thread.session,
             run: thread.run,
             context: thread.context.clone(),
-            shelf: Some(caller.shelf(thread.session)),
+            shelf: Some(caller.artifacts_url(thread.session)),
             first: thread.after,
             told,
             dialect: caller.dialect,
             config: config.clone(),
         };
-        self.inner.write(&Fact::Wanted { wish: Box::new(wish.clone()) }, Durability::Barrier).await.map_err(stored)?;
-        self.hold(wish, Over::No);
+        self.inner
+            .append_fact(&PushFact::Wanted { wish: Box::new(wish.clone()) }, Durability::Barrier)
+            .await
+            .map_err(store_error)?;
+        self.start_delivery(wish, DeliveryState::No);
         Ok(config)
     }
 
     /// One principal does not fill the server's memory, connections and vault with receivers.
-    fn has_room(&self, principal: &Principal, run: RunId, id: &str) -> Result<(), Error> {
+    fn check_capacity(&self, principal: &Principal, run: RunId, id: &str) -> Result<(), Error> {
         let held = self.inner.lock();
         let open = held.values().filter(|held| held.open && held.wish.principal == *principal).count();
         if open < MAX_OPEN_PER_PRINCIPAL || held.contains_key(&(run, id.to_owned())) {
@@ -165,51 +168,55 @@ impl Push {
     }
 
     /// One receiver; the first one if none is named.
-    pub(super) fn get(&self, run: RunId, id: Option<&str>) -> Result<PushConfig, Error> {
-        let mut all = self.list(run).into_iter();
+    pub(super) fn get_config(&self, run: RunId, id: Option<&str>) -> Result<PushConfig, Error> {
+        let mut all = self.list_configs(run).into_iter();
         let found = all.find(|config| id.is_none_or(|id| config.id == id));
-        found.ok_or_else(|| no_config(id.unwrap_or_default()))
+        found.ok_or_else(|| no_such_config(id.unwrap_or_default()))
     }
 
     /// All receivers of a task.
-    pub(super) fn list(&self, run: RunId) -> Vec<PushConfig> {
+    pub(super) fn list_configs(&self, run: RunId) -> Vec<PushConfig> {
         let held = self.inner.lock();
         held.iter().filter(|((of, _), _)| *of == run).map(|(_, held)| held.wish.config.clone()).collect()
     }
 
     /// Nothing more is sent there. Twice is as good as once.
-    pub(super) async fn delete(&self, run: RunId, id: &str) -> Result<(), Error> {
+    pub(super) async fn delete_config(&self, run: RunId, id: &str) -> Result<(), Error> {
         let removed = self.inner.lock().remove(&(run, id.to_owned()));
         let Some(held) = removed else { return Ok(()) };
         held.stop.cancel();
-        self.inner.write(&Fact::Removed { run, id: id.to_owned() }, Durability::Barrier).await.map_err(stored)
+        self.inner
+            .append_fact(&PushFact::Removed { run, id: id.to_owned() }, Durability::Barrier)
+            .await
+            .map_err(store_error)
     }
 
-    fn hold(&self, wish: Wish, over: Over) {
-        let held = Held { wish: wish.clone(), open: over == Over::No, stop: self.inner.stop.child_token() };
+    fn start_delivery(&self, wish: Receiver, over: DeliveryState) {
+        let held =
+            ActiveReceiver { wish: wish.clone(), open: over == DeliveryState::No, stop: self.inner.stop.child_token() };
         let stop = held.stop.clone();
         let before = self.inner.lock().insert((wish.run, wish.config.id.clone()), held);
         if let Some(before) = before {
             before.stop.cancel();
         }
-        if over == Over::No {
-            self.inner.tasks.spawn(delivery::deliver(Arc::clone(&self.inner), wish, stop));
+        if over == DeliveryState::No {
+            self.inner.tasks.spawn(delivery::deliver_updates(Arc::clone(&self.inner), wish, stop));
         }
     }
 }
 
 impl Inner {
-    async fn write(&self, fact: &Fact, sync: Durability) -> Result<(), StoreError> {
-        if let Fact::Over { run, id } = fact
+    async fn append_fact(&self, fact: &PushFact, sync: Durability) -> Result<(), StoreError> {
+        if let PushFact::Over { run, id } = fact
             && let Some(held) = self.lock().get_mut(&(*run, id.clone()))
         {
             held.open = false;
         }
-        self.facts.write(fact, sync).await
+        self.facts.append(fact, sync).await
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunId, String), Held>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunId, String), ActiveReceiver>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -228,6 +235,6 @@ fn check_credentials(config: &PushConfig) -> Result<(), Error> {
     }
 }
 
-fn no_config(id: &str) -> Error {
+fn no_such_config(id: &str) -> Error {
     Error::new(Kind::TaskNotFound, format!("no such push notification config: {id}"))
 }

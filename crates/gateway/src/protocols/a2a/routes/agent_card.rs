@@ -17,106 +17,110 @@ use sha2::{Digest as _, Sha256};
 
 use crate::http::{error, origin_check};
 use crate::protocols::a2a::A2aState;
-use crate::settings::Door;
+use crate::settings::OpenProtocol;
 
 /// The card of the first agent.
-pub(crate) async fn first(State(state): State<Arc<A2aState>>, request: Request) -> Response {
+pub(crate) async fn get_default_card(State(state): State<Arc<A2aState>>, request: Request) -> Response {
     let parts = request.into_parts().0;
-    match state.a2a.agent("") {
-        Some(agent) => shown(&state, &parts, &agent),
+    match state.a2a.find_agent("") {
+        Some(agent) => card_response(&state, &parts, &agent),
         None => error::not_found(parts.uri).await,
     }
 }
 
 /// The card of an agent by its name.
-pub(crate) async fn named(State(state): State<Arc<A2aState>>, Path(name): Path<String>, request: Request) -> Response {
+pub(crate) async fn get_agent_card(
+    State(state): State<Arc<A2aState>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
     let parts = request.into_parts().0;
-    match state.a2a.agent(&name) {
-        Some(agent) => shown(&state, &parts, &agent),
+    match state.a2a.find_agent(&name) {
+        Some(agent) => card_response(&state, &parts, &agent),
         None => error::not_found(parts.uri).await,
     }
 }
 
 /// The keys that signatures of cards can be checked with, if there are any.
-pub(crate) async fn keys(State(state): State<Arc<A2aState>>, request: Request) -> Response {
+pub(crate) async fn get_signing_keys(State(state): State<Arc<A2aState>>, request: Request) -> Response {
     let parts = request.into_parts().0;
     match state.signer.as_deref() {
-        Some(signer) => cached(&state, &parts.headers, &signer.keys(), None),
+        Some(signer) => cacheable_response(&state, &parts.headers, &signer.jwks(), None),
         None => error::not_found(parts.uri).await,
     }
 }
 
 /// All agents, and where their cards are.
-pub(crate) async fn catalog(State(state): State<Arc<A2aState>>, request: Request) -> Response {
+pub(crate) async fn get_agent_catalog(State(state): State<Arc<A2aState>>, request: Request) -> Response {
     let parts = request.into_parts().0;
-    let (base, host) = (base(&state, &parts), authority(&parts));
+    let (base, host) = (public_base_url(&state, &parts), public_authority(&parts));
     let agents: Vec<(AgentManifest, String)> = state
         .a2a
-        .agents()
+        .list_agents()
         .into_iter()
         .map(|agent| {
             let url = format!("{base}/a2a/{}/.well-known/agent-card.json", agent.name);
             (AgentManifest::clone(&agent), url)
         })
         .collect();
-    cached(&state, &parts.headers, &cards::catalog(&host, &agents), None)
+    cacheable_response(&state, &parts.headers, &cards::catalog(&host, &agents), None)
 }
 
 /// Where an agent is, as the caller calls it.
-pub(crate) fn place(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Place {
-    let base = base(state, parts);
-    let first = state.a2a.agent("").is_some_and(|first| first.name == agent.name);
+pub(crate) fn agent_place(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Place {
+    let base = public_base_url(state, parts);
+    let first = state.a2a.find_agent("").is_some_and(|first| first.name == agent.name);
     let url = if first { format!("{base}/a2a") } else { format!("{base}/a2a/{}", agent.name) };
-    let open = state.open.contains(&Door::A2a);
+    let open = state.open.contains(&OpenProtocol::A2a);
     Place {
         url,
-        grpc: state.cards.grpc.then(|| authority(parts)),
+        grpc: state.cards.grpc.then(|| public_authority(parts)),
         version: gander_services::VERSION.to_owned(),
         entrance: if open { Entrance::Open } else { Entrance::Token },
         push: true,
     }
 }
 
-fn shown(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Response {
-    let place = place(state, parts, agent);
+fn card_response(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Response {
+    let place = agent_place(state, parts, agent);
     let new = cards::only(Dialect::V1, agent, &place);
     let card = if state.cards.v03 { cards::card(agent, &place) } else { new.clone() };
-    let signatures = signatures(state, parts, [&card, &new]);
-    cached(state, &parts.headers, &card, signatures)
+    let signatures = card_signatures(state, parts, [&card, &new]);
+    cacheable_response(state, &parts.headers, &card, signatures)
 }
 
 /// The card in the words of one version, for somebody who came in.
-pub(crate) fn only(state: &A2aState, parts: &Parts, dialect: Dialect, agent: &AgentManifest) -> Value {
-    let mut card = cards::only(dialect, agent, &place(state, parts, agent));
-    if let Some(signatures) = signatures(state, parts, [&card, &card]) {
+pub(crate) fn card_for_version(state: &A2aState, parts: &Parts, dialect: Dialect, agent: &AgentManifest) -> Value {
+    let mut card = cards::only(dialect, agent, &agent_place(state, parts, agent));
+    if let Some(signatures) = card_signatures(state, parts, [&card, &card]) {
         card["signatures"] = signatures;
     }
     card
 }
 
 /// A reader that takes only what 1.0 knows from a card for both versions checks what it took: hence up to two.
-fn signatures(state: &A2aState, parts: &Parts, forms: [&Value; 2]) -> Option<Value> {
+fn card_signatures(state: &A2aState, parts: &Parts, forms: [&Value; 2]) -> Option<Value> {
     let signer = state.signer.as_deref()?;
-    let keys = format!("{}/.well-known/jwks.json", base(state, parts));
+    let keys = format!("{}/.well-known/jwks.json", public_base_url(state, parts));
     let forms = if forms[0] == forms[1] { &forms[..1] } else { &forms[..] };
-    Some(forms.iter().filter_map(|form| signer.sign(form, &keys)).collect())
+    Some(forms.iter().filter_map(|form| signer.sign_card(form, &keys)).collect())
 }
 
 /// Where the caller found us.
-pub(crate) fn base(state: &A2aState, parts: &Parts) -> String {
+pub(crate) fn public_base_url(state: &A2aState, parts: &Parts) -> String {
     state
         .cards
         .public_url
         .clone()
-        .map_or_else(|| origin_check::called(parts), |url| url.trim_end_matches('/').to_owned())
+        .map_or_else(|| origin_check::request_base_url(parts), |url| url.trim_end_matches('/').to_owned())
 }
 
-fn authority(parts: &Parts) -> String {
-    origin_check::authority(&parts.uri, &parts.headers).unwrap_or_default()
+fn public_authority(parts: &Parts) -> String {
+    origin_check::request_authority(&parts.uri, &parts.headers).unwrap_or_default()
 }
 
 /// Whoever has it already is told just that. Signatures differ each time and say nothing new.
-fn cached(state: &A2aState, headers: &HeaderMap, value: &Value, signatures: Option<Value>) -> Response {
+fn cacheable_response(state: &A2aState, headers: &HeaderMap, value: &Value, signatures: Option<Value>) -> Response {
     let mut body = value.to_string();
     let tag = format!("W/\"{}\"", hex(&Sha256::digest(body.as_bytes())));
     if let (Some(signatures), Some(object)) = (signatures, value.as_object()) {

@@ -19,18 +19,18 @@ use tokio_util::sync::CancellationToken;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Status};
 
-use super::response::value;
-use super::{caller, version};
-use crate::http::accept::{Address, Seat};
+use super::response::answer_json;
+use super::{a2a_caller, requested_version};
+use crate::http::accept::{ConnectionAddresses, ConnectionPermit};
 use crate::http::error;
-use crate::http::sse_response::Opening;
+use crate::http::sse_response::SsePermit;
 use crate::protocols::a2a::A2aState;
-use crate::protocols::a2a::{Answer, Caller, Stream};
+use crate::protocols::a2a::{A2aAnswer, A2aCaller, TaskStream};
 
 type Params = Map<String, Value>;
 
 /// One call.
-pub(crate) async fn call(
+pub(crate) async fn handle_grpc_call(
     State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     Path(name): Path<String>,
@@ -39,16 +39,16 @@ pub(crate) async fn call(
     let method = Method::named(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && state.cards.grpc());
     let Some((method, _)) = method else { return error::not_found(request.uri().clone()).await };
     let (parts, body) = request.into_parts();
-    let call = Call { state, identity, method, parts: Arc::new(copy(&parts)) };
+    let call = GrpcCall { state, identity, method, parts: Arc::new(copy_parts(&parts)) };
     let request = http::Request::from_parts(parts, body);
-    let (takes, gives) = types(method);
+    let (takes, gives) = method_types(method);
     let most = call.state.limits.prompt_body.len();
-    let mut grpc = tonic::server::Grpc::new(Json { takes, gives }).max_decoding_message_size(most);
+    let mut grpc = tonic::server::Grpc::new(ProtobufJsonCodec { takes, gives }).max_decoding_message_size(most);
     let response = if method.streams() {
         grpc.server_streaming(
             tower::service_fn(move |request: tonic::Request<Params>| {
                 let call = call.clone();
-                async move { call.streamed(request.into_inner()).await.map(tonic::Response::new) }
+                async move { call.streaming_response(request.into_inner()).await.map(tonic::Response::new) }
             }),
             request,
         )
@@ -57,7 +57,7 @@ pub(crate) async fn call(
         grpc.unary(
             tower::service_fn(move |request: tonic::Request<Params>| {
                 let call = call.clone();
-                async move { call.answered(request.into_inner()).await.map(tonic::Response::new) }
+                async move { call.unary_response(request.into_inner()).await.map(tonic::Response::new) }
             }),
             request,
         )
@@ -67,66 +67,66 @@ pub(crate) async fn call(
 }
 
 #[derive(Clone)]
-struct Call {
+struct GrpcCall {
     state: Arc<A2aState>,
     identity: gander_domain::caller::Caller,
     method: Method,
     parts: Arc<Parts>,
 }
 
-impl Call {
-    async fn answered(&self, params: Params) -> Result<Value, Status> {
-        let caller = self.caller(&params).map_err(|error| status(&error))?;
-        let answer = self.carry_out(&caller, params).await.map_err(|error| status(&error))?;
-        Ok(value(&self.state, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
+impl GrpcCall {
+    async fn unary_response(&self, params: Params) -> Result<Value, Status> {
+        let caller = self.resolve_caller(&params).map_err(|error| error_status(&error))?;
+        let answer = self.handle_request(&caller, params).await.map_err(|error| error_status(&error))?;
+        Ok(answer_json(&self.state, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
     }
 
-    async fn streamed(&self, params: Params) -> Result<Updates, Status> {
-        let opening = Opening::new(&self.state, &self.identity, &self.parts.extensions);
+    async fn streaming_response(&self, params: Params) -> Result<UpdateStream, Status> {
+        let opening = SsePermit::new(&self.state, &self.identity, &self.parts.extensions);
         let opening = opening.map_err(|_| Status::resource_exhausted("too many streams are open"))?;
-        let caller = self.caller(&params).map_err(|error| status(&error))?;
-        match self.carry_out(&caller, params).await.map_err(|error| status(&error))? {
-            Answer::Stream(stream) => {
-                let updates = updates(*stream, opening.stop());
+        let caller = self.resolve_caller(&params).map_err(|error| error_status(&error))?;
+        match self.handle_request(&caller, params).await.map_err(|error| error_status(&error))? {
+            A2aAnswer::Stream(stream) => {
+                let updates = update_stream(*stream, opening.stop_token());
                 Ok(Box::pin(updates.inspect(move |_| {
                     let _held = &opening;
                 })))
             }
-            Answer::Sent(_)
-            | Answer::Task(_)
-            | Answer::Page(_)
-            | Answer::Push(_)
-            | Answer::Pushes(_)
-            | Answer::Card
-            | Answer::Deleted => Err(Status::internal("not a stream")),
+            A2aAnswer::Sent(_)
+            | A2aAnswer::Task(_)
+            | A2aAnswer::Page(_)
+            | A2aAnswer::Push(_)
+            | A2aAnswer::Pushes(_)
+            | A2aAnswer::Card
+            | A2aAnswer::Deleted => Err(Status::internal("not a stream")),
         }
     }
 
-    fn caller(&self, params: &Params) -> Result<Caller, Error> {
+    fn resolve_caller(&self, params: &Params) -> Result<A2aCaller, Error> {
         let name = params.get("tenant").and_then(Value::as_str).unwrap_or_default();
-        let agent = self.state.a2a.agent(name);
+        let agent = self.state.a2a.find_agent(name);
         let agent = agent.ok_or_else(|| Error::field("tenant", "no such agent here"))?;
-        Ok(caller(&self.state, self.identity.clone(), agent, Dialect::V1, &self.parts))
+        Ok(a2a_caller(&self.state, self.identity.clone(), agent, Dialect::V1, &self.parts))
     }
 
-    async fn carry_out(&self, caller: &Caller, params: Params) -> Result<Answer, Error> {
-        let version = version(&self.parts.headers, &self.parts.uri);
+    async fn handle_request(&self, caller: &A2aCaller, params: Params) -> Result<A2aAnswer, Error> {
+        let version = requested_version(&self.parts.headers, &self.parts.uri);
         if Dialect::of_version(&version) != Some(Dialect::V1) {
             return Err(wire::unsupported(&version));
         }
         let request = Wanted::read(self.method, Dialect::V1, params)?;
-        self.state.a2a.call(caller, request).await
+        self.state.a2a.handle_request(caller, request).await
     }
 }
 
-type Updates = std::pin::Pin<Box<dyn Events<Item = Result<Value, Status>> + Send>>;
+type UpdateStream = std::pin::Pin<Box<dyn Events<Item = Result<Value, Status>> + Send>>;
 
 /// A task's updates, each as one message.
-fn updates(stream: Stream, stop: CancellationToken) -> impl Events<Item = Result<Value, Status>> + Send {
+fn update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Item = Result<Value, Status>> + Send {
     let subject = stream.subject().clone();
     let snapshot = stream.snapshot.clone().map(|task| Update::Begin(Box::new(task)));
     let over = stream.snapshot.as_ref().is_some_and(|task| task.status.state.is_terminal());
-    let waiting: VecDeque<Value> = snapshot.iter().map(|update| message(&subject, update)).collect();
+    let waiting: VecDeque<Value> = snapshot.iter().map(|update| update_message(&subject, update)).collect();
     futures::stream::unfold(
         (stream, subject, waiting, over, stop),
         |(mut stream, subject, mut waiting, mut over, stop)| async move {
@@ -140,7 +140,7 @@ fn updates(stream: Stream, stop: CancellationToken) -> impl Events<Item = Result
                     for update in stream.watch.take(entry) {
                         over |= stream.ends_with(entry.seq, &update);
                         if !matches!(update, Update::Said(_)) {
-                            waiting.push_back(message(&subject, &update));
+                            waiting.push_back(update_message(&subject, &update));
                         }
                     }
                     if over {
@@ -154,12 +154,12 @@ fn updates(stream: Stream, stop: CancellationToken) -> impl Events<Item = Result
     )
 }
 
-fn message(subject: &Subject, update: &Update<'_>) -> Value {
+fn update_message(subject: &Subject, update: &Update<'_>) -> Value {
     encode::update(Dialect::V1, subject, update)
 }
 
 /// What a method takes and gives.
-fn types(method: Method) -> (&'static Type, &'static Type) {
+fn method_types(method: Method) -> (&'static Type, &'static Type) {
     match method {
         Method::Send => (&table::SEND_MESSAGE_REQUEST, &table::SEND_MESSAGE_RESPONSE),
         Method::Stream => (&table::SEND_MESSAGE_REQUEST, &table::STREAM_RESPONSE),
@@ -178,7 +178,7 @@ fn types(method: Method) -> (&'static Type, &'static Type) {
 }
 
 /// An error with its reason, as `google.rpc.Status` tells it.
-fn status(error: &Error) -> Status {
+fn error_status(error: &Error) -> Status {
     let fault = error.kind.fault();
     let info = json!({ "reason": fault.reason, "domain": "a2a-protocol.org" });
     let any = json!({
@@ -191,14 +191,14 @@ fn status(error: &Error) -> Status {
 }
 
 /// What of a request is needed while it is answered.
-fn copy(parts: &Parts) -> Parts {
+fn copy_parts(parts: &Parts) -> Parts {
     let mut copy = http::Request::new(()).into_parts().0;
     copy.uri = parts.uri.clone();
     copy.headers = parts.headers.clone();
-    if let Some(seat) = parts.extensions.get::<Arc<Seat>>() {
+    if let Some(seat) = parts.extensions.get::<Arc<ConnectionPermit>>() {
         copy.extensions.insert(Arc::clone(seat));
     }
-    if let Some(address) = parts.extensions.get::<Address>() {
+    if let Some(address) = parts.extensions.get::<ConnectionAddresses>() {
         copy.extensions.insert(*address);
     }
     copy
@@ -206,12 +206,12 @@ fn copy(parts: &Parts) -> Parts {
 
 /// Protobuf outside, JSON inside.
 #[derive(Clone, Copy)]
-struct Json {
+struct ProtobufJsonCodec {
     takes: &'static Type,
     gives: &'static Type,
 }
 
-impl Codec for Json {
+impl Codec for ProtobufJsonCodec {
     type Encode = Value;
     type Decode = Params;
     type Encoder = Self;
@@ -226,7 +226,7 @@ impl Codec for Json {
     }
 }
 
-impl Encoder for Json {
+impl Encoder for ProtobufJsonCodec {
     type Item = Value;
     type Error = Status;
 
@@ -236,7 +236,7 @@ impl Encoder for Json {
     }
 }
 
-impl Decoder for Json {
+impl Decoder for ProtobufJsonCodec {
     type Item = Params;
     type Error = Status;
 

@@ -15,45 +15,45 @@ use http::header::{self, HeaderMap};
 use http::request::Parts;
 use serde_json::Value;
 
-use super::response::{Told, told};
-use super::{caller, version, with_extensions};
-use crate::http::body::is_foreign;
+use super::response::{A2aResponse, handle_and_respond};
+use super::{a2a_caller, requested_version, with_extensions_header};
+use crate::http::body::declares_foreign_charset;
 use crate::http::error;
 use crate::protocols::a2a::A2aState;
 
 /// A request to the first agent.
-pub(crate) async fn first(
+pub(crate) async fn handle_default_agent(
     State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let Some(agent) = state.a2a.agent("") else { return StatusCode::NOT_FOUND.into_response() };
-    call(&state, identity, agent, &parts, &body).await
+    let Some(agent) = state.a2a.find_agent("") else { return StatusCode::NOT_FOUND.into_response() };
+    handle_json_rpc(&state, identity, agent, &parts, &body).await
 }
 
 /// A request to this agent.
-pub(crate) async fn call(
+pub(crate) async fn handle_json_rpc(
     state: &A2aState,
     identity: gander_domain::caller::Caller,
     agent: Arc<AgentManifest>,
     parts: &Parts,
     body: &Bytes,
 ) -> Response {
-    if is_foreign(&parts.headers) {
+    if declares_foreign_charset(&parts.headers) {
         return error::not_utf8();
     }
-    let version = version(&parts.headers, &parts.uri);
+    let version = requested_version(&parts.headers, &parts.uri);
     let opened = Envelope::open(body, &version).and_then(|mut envelope| {
-        let agent = tenant(state, &mut envelope, &agent)?;
+        let agent = tenant_agent(state, &mut envelope, &agent)?;
         Ok((agent, envelope.request()?))
     });
     let (agent, (id, dialect, request)) = match opened {
         Ok(opened) => opened,
         Err(mut refusal) => {
             // What is no JSON and does not claim to be is not a broken request but one of another kind.
-            if refusal.error.kind == Kind::Parse && !claims_json(&parts.headers) {
+            if refusal.error.kind == Kind::Parse && !declares_json(&parts.headers) {
                 refusal.error = Error::new(Kind::ContentTypeNotSupported, "a request is JSON");
             }
             // A notification is not answered, and that of an unknown method does nothing.
@@ -63,24 +63,24 @@ pub(crate) async fn call(
             return Json(refusal.response()).into_response();
         }
     };
-    let caller = caller(state, identity, agent, dialect, parts);
+    let caller = a2a_caller(state, identity, agent, dialect, parts);
     let frame = |subject: &Subject| Frame::response(dialect, subject, &id);
-    let result = match told(state, &caller, parts, request, frame).await {
-        Ok(Told::Value(value)) => value,
-        Ok(Told::Nothing) => Value::Null,
-        Ok(Told::Events(response)) => return response,
+    let result = match handle_and_respond(state, &caller, parts, request, frame).await {
+        Ok(A2aResponse::Value(value)) => value,
+        Ok(A2aResponse::Nothing) => Value::Null,
+        Ok(A2aResponse::Events(response)) => return response,
         Err(error) => return Json(Refusal { id, dialect, error }.response()).into_response(),
     };
-    with_extensions(Json(response(&id, result)).into_response(), &caller)
+    with_extensions_header(Json(response(&id, result)).into_response(), &caller)
 }
 
-fn claims_json(headers: &HeaderMap) -> bool {
+fn declares_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_none_or(|value| value.to_ascii_lowercase().contains("json"))
 }
 
 /// The agent that a request's tenant names, else the one of the address.
-fn tenant(
+fn tenant_agent(
     state: &A2aState,
     envelope: &mut Envelope,
     agent: &Arc<AgentManifest>,
@@ -89,7 +89,7 @@ fn tenant(
     let Some(name) = named.as_ref().and_then(Value::as_str).filter(|name| !name.is_empty()) else {
         return Ok(Arc::clone(agent));
     };
-    state.a2a.agent(name).ok_or_else(|| {
+    state.a2a.find_agent(name).ok_or_else(|| {
         let error = Error::field("tenant", "no such agent here");
         Box::new(Refusal { id: envelope.id.clone(), dialect: envelope.dialect, error })
     })

@@ -16,93 +16,95 @@ use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 
-use super::Caller;
+use super::A2aCaller;
 use crate::http::route::{Access, Payload, Route, Size, Verb};
 use crate::protocols::a2a::A2aState;
-use crate::settings::Door;
+use crate::settings::OpenProtocol;
 use gander_domain::caller::Scope;
 
 const VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 
 /// One address has every method: which of them needs more than reading is decided where it is carried out.
-const READ: Access = Access::Door(Door::A2a, Scope::Read);
+const READ: Access = Access::OpenProtocol(OpenProtocol::A2a, Scope::Read);
 
 /// A2A's.
 pub(crate) const ROUTES: &[Route<Arc<A2aState>>] = &[
-    Route::public("/.well-known/agent-card.json", |verb| on(verb, agent_card::first)),
-    Route::public("/.well-known/agent.json", |verb| on(verb, agent_card::first)),
-    Route::public("/.well-known/ai-catalog.json", |verb| on(verb, agent_card::catalog)),
-    Route::public("/.well-known/jwks.json", |verb| on(verb, agent_card::keys)),
-    Route::public("/a2a/.well-known/agent-card.json", |verb| on(verb, agent_card::first)),
-    Route::public("/a2a/.well-known/agent.json", |verb| on(verb, agent_card::first)),
-    Route::public("/a2a/{agent}/.well-known/agent-card.json", |verb| on(verb, agent_card::named)),
-    Route::public("/a2a/{agent}/.well-known/agent.json", |verb| on(verb, agent_card::named)),
-    Route::post("/a2a", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::first)),
-    Route::post("/a2a/", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::first)),
-    Route::get("/a2a/.artifacts/{session}", READ, |verb| on(verb, rest::artifact)),
+    Route::public("/.well-known/agent-card.json", |verb| on(verb, agent_card::get_default_card)),
+    Route::public("/.well-known/agent.json", |verb| on(verb, agent_card::get_default_card)),
+    Route::public("/.well-known/ai-catalog.json", |verb| on(verb, agent_card::get_agent_catalog)),
+    Route::public("/.well-known/jwks.json", |verb| on(verb, agent_card::get_signing_keys)),
+    Route::public("/a2a/.well-known/agent-card.json", |verb| on(verb, agent_card::get_default_card)),
+    Route::public("/a2a/.well-known/agent.json", |verb| on(verb, agent_card::get_default_card)),
+    Route::public("/a2a/{agent}/.well-known/agent-card.json", |verb| on(verb, agent_card::get_agent_card)),
+    Route::public("/a2a/{agent}/.well-known/agent.json", |verb| on(verb, agent_card::get_agent_card)),
+    Route::post("/a2a", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::handle_default_agent)),
+    Route::post("/a2a/", READ, Payload::Any(Size::Prompt), |verb| on(verb, json_rpc::handle_default_agent)),
+    Route::get("/a2a/.artifacts/{session}", READ, |verb| on(verb, rest::get_artifact)),
     // The router knows no verbs behind a colon, and neither which piece is an agent: `rest` takes addresses apart.
-    post("/a2a/{agent}"),
-    post("/a2a/{agent}/"),
-    get("/a2a/{agent}"),
-    get("/a2a/{agent}/{b}"),
-    post("/a2a/{agent}/{b}"),
-    get("/a2a/{agent}/{b}/{c}"),
-    post("/a2a/{agent}/{b}/{c}"),
-    get("/a2a/{agent}/{b}/{c}/{d}"),
-    post("/a2a/{agent}/{b}/{c}/{d}"),
-    delete("/a2a/{agent}/{b}/{c}/{d}"),
-    get("/a2a/{agent}/{b}/{c}/{d}/{e}"),
-    post("/a2a/{agent}/{b}/{c}/{d}/{e}"),
-    delete("/a2a/{agent}/{b}/{c}/{d}/{e}"),
-    get("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
-    post("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
-    delete("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
-    get("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
-    post("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
-    delete("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
-    Route::post("/lf.a2a.v1.A2AService/{method}", READ, Payload::Any(Size::Prompt), |verb| on(verb, grpc::call)),
+    post_route("/a2a/{agent}"),
+    post_route("/a2a/{agent}/"),
+    get_route("/a2a/{agent}"),
+    get_route("/a2a/{agent}/{b}"),
+    post_route("/a2a/{agent}/{b}"),
+    get_route("/a2a/{agent}/{b}/{c}"),
+    post_route("/a2a/{agent}/{b}/{c}"),
+    get_route("/a2a/{agent}/{b}/{c}/{d}"),
+    post_route("/a2a/{agent}/{b}/{c}/{d}"),
+    delete_route("/a2a/{agent}/{b}/{c}/{d}"),
+    get_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    post_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}"),
+    get_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    post_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}"),
+    get_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    post_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    delete_route("/a2a/{agent}/{b}/{c}/{d}/{e}/{f}/{g}"),
+    Route::post("/lf.a2a.v1.A2AService/{method}", READ, Payload::Any(Size::Prompt), |verb| {
+        on(verb, grpc::handle_grpc_call)
+    }),
 ];
 
-const fn get(path: &'static str) -> Route<Arc<A2aState>> {
-    Route::get(path, READ, |verb| on(verb, rest::call))
+const fn get_route(path: &'static str) -> Route<Arc<A2aState>> {
+    Route::get(path, READ, |verb| on(verb, rest::handle_rest_request))
 }
 
-const fn post(path: &'static str) -> Route<Arc<A2aState>> {
-    Route::post(path, READ, Payload::Any(Size::Prompt), |verb| on(verb, rest::call))
+const fn post_route(path: &'static str) -> Route<Arc<A2aState>> {
+    Route::post(path, READ, Payload::Any(Size::Prompt), |verb| on(verb, rest::handle_rest_request))
 }
 
-const fn delete(path: &'static str) -> Route<Arc<A2aState>> {
-    Route { verb: Verb::Delete, ..Route::get(path, READ, |verb| on(verb, rest::call)) }
+const fn delete_route(path: &'static str) -> Route<Arc<A2aState>> {
+    Route { verb: Verb::Delete, ..Route::get(path, READ, |verb| on(verb, rest::handle_rest_request)) }
 }
 
 /// Who asks, of which agent.
-fn caller(
+fn a2a_caller(
     state: &A2aState,
     identity: gander_domain::caller::Caller,
     agent: Arc<AgentManifest>,
     dialect: Dialect,
     parts: &Parts,
-) -> Caller {
-    let detail = if activates(&parts.headers) { Detail::Full } else { Detail::Plain };
-    Caller { identity, agent, dialect, detail, base: agent_card::base(state, parts) }
+) -> A2aCaller {
+    let detail = if wants_extension(&parts.headers) { Detail::Full } else { Detail::Plain };
+    A2aCaller { identity, agent, dialect, detail, base: agent_card::public_base_url(state, parts) }
 }
 
 /// The version that a client says it speaks: in a header or in the address, else nothing.
-fn version(headers: &HeaderMap, uri: &Uri) -> String {
+fn requested_version(headers: &HeaderMap, uri: &Uri) -> String {
     let header = headers.get(VERSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let query = || rest::query(uri).into_iter().find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"));
+    let query = || rest::query_pairs(uri).into_iter().find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"));
     header.or_else(|| query().map(|(_, value)| value)).unwrap_or_default()
 }
 
 /// Whether a client wants our extension.
-fn activates(headers: &HeaderMap) -> bool {
+fn wants_extension(headers: &HeaderMap) -> bool {
     let values = headers.get_all(EXTENSIONS).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|uri| uri.trim() == EXTENSION)
 }
 
 /// The response names the extensions that are in use.
-fn with_extensions(mut response: Response, caller: &Caller) -> Response {
+fn with_extensions_header(mut response: Response, caller: &A2aCaller) -> Response {
     if caller.detail == Detail::Full {
         response.headers_mut().insert(EXTENSIONS, HeaderValue::from_static(EXTENSION));
     }

@@ -8,14 +8,14 @@ use gander_wire::a2a::{Error, Request as Wanted, Subject};
 use http::request::Parts;
 use serde_json::Value;
 
-use super::{agent_card, with_extensions};
-use crate::http::sse_response::{Opening, last_event_id};
+use super::{agent_card, with_extensions_header};
+use crate::http::sse_response::{SsePermit, last_event_id};
 use crate::protocols::a2a::A2aState;
-use crate::protocols::a2a::{Answer, Caller, Stream};
-use crate::sse::{Follow, Position};
+use crate::protocols::a2a::{A2aAnswer, A2aCaller, TaskStream};
+use crate::sse::{SseStream, StreamPosition};
 
 /// What is told to a client that speaks JSON.
-pub(crate) enum Told {
+pub(crate) enum A2aResponse {
     /// This.
     Value(Value),
     /// That it is done.
@@ -25,15 +25,15 @@ pub(crate) enum Told {
 }
 
 /// Carries out a request; `frame` is how this binding puts an update.
-pub(crate) async fn told(
+pub(crate) async fn handle_and_respond(
     state: &A2aState,
-    caller: &Caller,
+    caller: &A2aCaller,
     parts: &Parts,
     request: Wanted,
     frame: impl FnOnce(&Subject) -> Frame,
-) -> Result<Told, Error> {
+) -> Result<A2aResponse, Error> {
     let resumed = match &request {
-        Wanted::Subscribe { id } => resumed(state, caller, parts, id).await?,
+        Wanted::Subscribe { id } => resume_after_event_id(state, caller, parts, id).await?,
         Wanted::Send(_)
         | Wanted::Stream(_)
         | Wanted::Get { .. }
@@ -49,62 +49,67 @@ pub(crate) async fn told(
     let _whole = if is_whole { state.whole_response_permit().await } else { None };
     let (stream, seen) = match resumed {
         Some(resumed) => resumed,
-        None => match state.a2a.call(caller, request).await? {
-            Answer::Stream(stream) => (*stream, Position::default()),
-            answer @ (Answer::Sent(_)
-            | Answer::Task(_)
-            | Answer::Page(_)
-            | Answer::Push(_)
-            | Answer::Pushes(_)
-            | Answer::Deleted
-            | Answer::Card) => return Ok(value(state, caller, parts, &answer).map_or(Told::Nothing, Told::Value)),
+        None => match state.a2a.handle_request(caller, request).await? {
+            A2aAnswer::Stream(stream) => (*stream, StreamPosition::default()),
+            answer @ (A2aAnswer::Sent(_)
+            | A2aAnswer::Task(_)
+            | A2aAnswer::Page(_)
+            | A2aAnswer::Push(_)
+            | A2aAnswer::Pushes(_)
+            | A2aAnswer::Deleted
+            | A2aAnswer::Card) => {
+                return Ok(answer_json(state, caller, parts, &answer).map_or(A2aResponse::Nothing, A2aResponse::Value));
+            }
         },
     };
     let frame = frame(stream.subject());
-    Ok(Told::Events(events(state, caller, parts, stream, seen, frame).unwrap_or_else(|refusal| *refusal)))
+    Ok(A2aResponse::Events(
+        task_sse_response(state, caller, parts, stream, seen, frame).unwrap_or_else(|refusal| *refusal),
+    ))
 }
 
 /// An answer that is one value.
-pub(crate) fn value(state: &A2aState, caller: &Caller, parts: &Parts, answer: &Answer) -> Option<Value> {
+pub(crate) fn answer_json(state: &A2aState, caller: &A2aCaller, parts: &Parts, answer: &A2aAnswer) -> Option<Value> {
     let dialect = caller.dialect;
     match answer {
-        Answer::Sent(update) => Some(encode::event(dialect, update)),
-        Answer::Task(task) => Some(encode::task(dialect, task)),
-        Answer::Page(page) => Some(encode::page(page)),
-        Answer::Push(config) => Some(encode::push(dialect, config)),
-        Answer::Pushes(configs) => Some(encode::pushes(dialect, configs)),
-        Answer::Card => Some(agent_card::only(state, parts, dialect, &caller.agent)),
-        Answer::Deleted | Answer::Stream(_) => None,
+        A2aAnswer::Sent(update) => Some(encode::event(dialect, update)),
+        A2aAnswer::Task(task) => Some(encode::task(dialect, task)),
+        A2aAnswer::Page(page) => Some(encode::page(page)),
+        A2aAnswer::Push(config) => Some(encode::push(dialect, config)),
+        A2aAnswer::Pushes(configs) => Some(encode::pushes(dialect, configs)),
+        A2aAnswer::Card => Some(agent_card::card_for_version(state, parts, dialect, &caller.agent)),
+        A2aAnswer::Deleted | A2aAnswer::Stream(_) => None,
     }
 }
 
 /// The stream of a client that was cut off and says where. A place that nobody knows is never read as the beginning.
-async fn resumed(
+async fn resume_after_event_id(
     state: &A2aState,
-    caller: &Caller,
+    caller: &A2aCaller,
     parts: &Parts,
     task: &str,
-) -> Result<Option<(Stream, Position)>, Error> {
+) -> Result<Option<(TaskStream, StreamPosition)>, Error> {
     let seen = last_event_id(&parts.headers);
     let Some(id) = seen.map_err(|_| Error::field("Last-Event-ID", "is no id of this stream"))? else {
         return Ok(None);
     };
     let cursor = Cursor { incarnation: id.incarnation, seq: Seq(id.position.seq) };
-    let stream = state.a2a.resume(caller, task, cursor).await?;
+    let stream = state.a2a.resume_stream(caller, task, cursor).await?;
     Ok(Some((stream, id.position)))
 }
 
 /// A task's updates as server-sent events.
-fn events(
+fn task_sse_response(
     state: &A2aState,
-    caller: &Caller,
+    caller: &A2aCaller,
     parts: &Parts,
-    stream: Stream,
-    seen: Position,
+    stream: TaskStream,
+    seen: StreamPosition,
     frame: Frame,
 ) -> Result<Response, Box<Response>> {
-    let opening = Opening::new(state, &caller.identity, &parts.extensions)?;
-    let (follower, reading) = stream.reading(frame);
-    let follow = Follow { follower, reading, seen, incarnation: state.a2a.incarnation(), stop: opening.stop() };
-    Ok(with_extensions(opening.response(follow.events()), caller))
+    let opening = SsePermit::new(state, &caller.identity, &parts.extensions)?;
+    let (follower, reading) = stream.into_projection(frame);
+    let follow =
+        SseStream { follower, reading, seen, incarnation: state.a2a.incarnation(), stop: opening.stop_token() };
+    Ok(with_extensions_header(opening.sse_response(follow.into_events()), caller))
 }

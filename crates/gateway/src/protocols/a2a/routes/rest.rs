@@ -15,15 +15,15 @@ use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use super::response::{Told, told};
-use super::{caller, json_rpc, version, with_extensions};
-use crate::http::artifact_download::{self, NoFile};
-use crate::http::body::is_foreign;
+use super::response::{A2aResponse, handle_and_respond};
+use super::{a2a_caller, json_rpc, requested_version, with_extensions_header};
+use crate::http::artifact_download::{self, DownloadError};
+use crate::http::body::declares_foreign_charset;
 use crate::http::error;
 use crate::protocols::a2a::A2aState;
 
 /// Whatever is below `/a2a/`.
-pub(crate) async fn call(
+pub(crate) async fn handle_rest_request(
     State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     request: Request,
@@ -31,46 +31,48 @@ pub(crate) async fn call(
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
-    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decoded).collect();
-    let (agent, rest) = addressed(&state, &segments);
+    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(percent_decoded).collect();
+    let (agent, rest) = resolve_agent(&state, &segments);
     let Some(agent) = agent else { return error::not_found(parts.uri.clone()).await };
     if rest.is_empty() && parts.method == http::Method::POST {
-        return json_rpc::call(&state, identity, agent, &parts, &body).await;
+        return json_rpc::handle_json_rpc(&state, identity, agent, &parts, &body).await;
     }
-    let Some(target) = Target::of(&parts.method, rest) else { return error::not_found(parts.uri.clone()).await };
-    let media = media_type(&parts.headers);
-    let served = serve(&state, identity, agent, &parts, &body, target, media).await;
-    served.unwrap_or_else(|error| refusal(&error, media))
+    let Some(target) = RestTarget::from_path(&parts.method, rest) else {
+        return error::not_found(parts.uri.clone()).await;
+    };
+    let media = response_media_type(&parts.headers);
+    let served = handle_target(&state, identity, agent, &parts, &body, target, media).await;
+    served.unwrap_or_else(|error| error_response(&error, media))
 }
 
 /// Something that a context keeps under a name.
-pub(crate) async fn artifact(
+pub(crate) async fn get_artifact(
     State(state): State<Arc<A2aState>>,
     Extension(identity): Extension<gander_domain::caller::Caller>,
     Path(session): Path<String>,
     uri: Uri,
 ) -> Response {
-    let found = artifact_download::file(&state, &identity, &session, &uri).await;
+    let found = artifact_download::download_artifact(&state, &identity, &session, &uri).await;
     found.unwrap_or_else(|error| {
         let kind = match error {
-            NoFile::Unreadable(_) => Kind::InvalidParams,
-            NoFile::Missing(_) => Kind::TaskNotFound,
-            NoFile::Later => Kind::Unavailable,
-            NoFile::Failed => Kind::Internal,
+            DownloadError::Unreadable(_) => Kind::InvalidParams,
+            DownloadError::Missing(_) => Kind::TaskNotFound,
+            DownloadError::Later => Kind::Unavailable,
+            DownloadError::Failed => Kind::Internal,
         };
-        refusal(&Error::new(kind, error.to_string()), "application/json")
+        error_response(&Error::new(kind, error.to_string()), "application/json")
     })
 }
 
 /// What an address asks for.
-struct Target {
+struct RestTarget {
     method: Method,
     dialect: Dialect,
     params: Map<String, Value>,
 }
 
-impl Target {
-    fn of(verb: &http::Method, segments: &[String]) -> Option<Self> {
+impl RestTarget {
+    fn from_path(verb: &http::Method, segments: &[String]) -> Option<Self> {
         let (dialect, segments) = match segments {
             [first, rest @ ..] if first == "v1" => (Dialect::V03Rest, rest),
             other => (Dialect::V1, other),
@@ -82,7 +84,7 @@ impl Target {
             ("GET", ["tasks"]) if dialect == Dialect::V1 => (Method::List, vec![]),
             ("GET", ["extendedAgentCard"]) if dialect == Dialect::V1 => (Method::ExtendedCard, vec![]),
             ("GET", ["card"]) if dialect == Dialect::V03Rest => (Method::ExtendedCard, vec![]),
-            (verb, ["tasks", task]) => one_task(verb, task)?,
+            (verb, ["tasks", task]) => parse_task_segment(verb, task)?,
             ("POST", ["tasks", task, "pushNotificationConfigs"]) => (Method::SetPush, vec![("taskId", *task)]),
             ("GET", ["tasks", task, "pushNotificationConfigs"]) => (Method::ListPush, vec![("taskId", *task)]),
             ("GET", ["tasks", task, "pushNotificationConfigs", id]) => {
@@ -99,7 +101,7 @@ impl Target {
 }
 
 /// The router knows no verbs behind a colon.
-fn one_task<'a>(verb: &str, segment: &'a str) -> Option<(Method, Vec<(&'static str, &'a str)>)> {
+fn parse_task_segment<'a>(verb: &str, segment: &'a str) -> Option<(Method, Vec<(&'static str, &'a str)>)> {
     match (verb, segment.rsplit_once(':')) {
         ("POST", Some((id, "cancel"))) => Some((Method::Cancel, vec![("id", id)])),
         ("GET" | "POST", Some((id, "subscribe"))) => Some((Method::Subscribe, vec![("id", id)])),
@@ -109,14 +111,14 @@ fn one_task<'a>(verb: &str, segment: &'a str) -> Option<(Method, Vec<(&'static s
 }
 
 /// The agent of an address, and what follows its name. A tenant is an agent too.
-fn addressed<'a>(state: &A2aState, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
+fn resolve_agent<'a>(state: &A2aState, segments: &'a [String]) -> (Option<Arc<AgentManifest>>, &'a [String]) {
     let mut rest = segments;
-    let mut agent = state.a2a.agent("");
+    let mut agent = state.a2a.find_agent("");
     while let [first, after @ ..] = rest {
         if ["message:send", "message:stream", "tasks", "extendedAgentCard", "v1", ""].contains(&first.as_str()) {
             break;
         }
-        (agent, rest) = (state.a2a.agent(first), after);
+        (agent, rest) = (state.a2a.find_agent(first), after);
         if agent.is_none() {
             break;
         }
@@ -124,19 +126,19 @@ fn addressed<'a>(state: &A2aState, segments: &'a [String]) -> (Option<Arc<AgentM
     (agent, rest)
 }
 
-async fn serve(
+async fn handle_target(
     state: &A2aState,
     identity: gander_domain::caller::Caller,
     agent: Arc<AgentManifest>,
     parts: &Parts,
     body: &Bytes,
-    target: Target,
+    target: RestTarget,
     media: &'static str,
 ) -> Result<Response, Error> {
-    if is_foreign(&parts.headers) {
+    if declares_foreign_charset(&parts.headers) {
         return Ok(error::not_utf8());
     }
-    let version = version(&parts.headers, &parts.uri);
+    let version = requested_version(&parts.headers, &parts.uri);
     let agreed = match Dialect::of_version(&version) {
         Some(Dialect::V1) => target.dialect == Dialect::V1,
         Some(Dialect::V03 | Dialect::V03Rest) => target.dialect == Dialect::V03Rest,
@@ -145,26 +147,28 @@ async fn serve(
     if !agreed {
         return Err(wire::unsupported(&version));
     }
-    let mut params = params(parts, body, target.params)?;
+    let mut params = merge_params(parts, body, target.params)?;
     let tenant = params.remove("tenant");
     if let Some(tenant) = tenant.as_ref().and_then(Value::as_str).filter(|tenant| !tenant.is_empty())
-        && state.a2a.agent(tenant).is_none_or(|named| named.name != agent.name)
+        && state.a2a.find_agent(tenant).is_none_or(|named| named.name != agent.name)
     {
         return Err(Error::field("tenant", "of the body and of the address differ"));
     }
     let request = Wanted::read(target.method, target.dialect, params)?;
-    let caller = caller(state, identity, agent, target.dialect, parts);
+    let caller = a2a_caller(state, identity, agent, target.dialect, parts);
     let frame = |subject: &Subject| Frame::bare(caller.dialect, subject);
-    let response = match told(state, &caller, parts, request, frame).await? {
-        Told::Value(value) => with_extensions(json(StatusCode::OK, &value, media), &caller),
-        Told::Nothing => with_extensions(json(StatusCode::OK, &Map::new().into(), media), &caller),
-        Told::Events(response) => response,
+    let response = match handle_and_respond(state, &caller, parts, request, frame).await? {
+        A2aResponse::Value(value) => with_extensions_header(json_response(StatusCode::OK, &value, media), &caller),
+        A2aResponse::Nothing => {
+            with_extensions_header(json_response(StatusCode::OK, &Map::new().into(), media), &caller)
+        }
+        A2aResponse::Events(response) => response,
     };
     Ok(response)
 }
 
 /// What the body says, under what the address says.
-fn params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, Error> {
+fn merge_params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, Error> {
     let mut params = match body.trim_ascii() {
         b"" => Map::new(),
         body => match serde_json::from_slice(body) {
@@ -173,19 +177,21 @@ fn params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<S
             Err(error) => return Err(Error::new(Kind::Parse, format!("not JSON: {error}"))),
         },
     };
-    for (name, value) in query(&parts.uri).into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version")) {
+    for (name, value) in
+        query_pairs(&parts.uri).into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"))
+    {
         if params.get(&name).and_then(Value::as_str).is_some_and(|said| !said.is_empty() && said != value) {
             return Err(Error::field(name, "of the body and of the query differ"));
         }
         params.insert(name, value.into());
     }
-    same_task(&params, &path)?;
+    check_same_task(&params, &path)?;
     params.extend(path);
     Ok(params)
 }
 
 /// What the body and the query call the task, and its push configuration, is what the address calls it.
-fn same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(), Error> {
+fn check_same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(), Error> {
     let Some(task) = path.get("taskId").or_else(|| path.get("id")).and_then(Value::as_str) else { return Ok(()) };
     let id = match (path.get("taskId"), path.get("id").and_then(Value::as_str)) {
         (Some(_), None) => None, // a new configuration's, which no address names
@@ -204,18 +210,18 @@ fn same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(
 }
 
 /// The pairs of an address's query.
-pub(crate) fn query(uri: &Uri) -> Vec<(String, String)> {
+pub(crate) fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
     let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
+            (percent_decoded(&name.replace('+', " ")), percent_decoded(&value.replace('+', " ")))
         })
         .collect()
 }
 
 /// Percent signs undone; what is no text then stays as it is.
-fn decoded(text: &str) -> String {
+fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -235,7 +241,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// Answers come in the type of the request.
-fn media_type(headers: &HeaderMap) -> &'static str {
+fn response_media_type(headers: &HeaderMap) -> &'static str {
     let named = [header::CONTENT_TYPE, header::ACCEPT];
     let own = |name: &header::HeaderName| {
         headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("a2a+json"))
@@ -243,12 +249,12 @@ fn media_type(headers: &HeaderMap) -> &'static str {
     if named.iter().any(own) { "application/a2a+json" } else { "application/json" }
 }
 
-fn refusal(error: &Error, media: &'static str) -> Response {
+fn error_response(error: &Error, media: &'static str) -> Response {
     let status = StatusCode::from_u16(error.kind.fault().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json(status, &error.rest(), media)
+    json_response(status, &error.rest(), media)
 }
 
-fn json(status: StatusCode, value: &Value, media: &'static str) -> Response {
+fn json_response(status: StatusCode, value: &Value, media: &'static str) -> Response {
     let mut response = Response::new(Body::from(value.to_string()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));

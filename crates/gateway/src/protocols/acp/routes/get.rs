@@ -7,65 +7,69 @@ use http::StatusCode;
 use http::header::HeaderMap;
 use http::request::Parts;
 
-use super::{CONNECTION_ID, SESSION_ID, connection, no_connection, one, session, with_id};
+use super::{
+    CONNECTION_ID, SESSION_ID, connection_id, missing_connection_id, session_id, set_id_header, single_header,
+};
 use crate::http::error::problem;
-use crate::http::sse_response::{LAST_EVENT_ID, Opening, accepts_events, last_event_id};
+use crate::http::sse_response::{LAST_EVENT_ID, SsePermit, accepts_event_stream, last_event_id};
 use crate::protocols::acp::AcpState;
-use crate::protocols::acp::{From, Open, Unopened};
+use crate::protocols::acp::{OpenError, OpenRequest, ResumeFrom};
 
 /// Opens a stream; it ends with its connection or with the server.
-pub(crate) async fn open(
+pub(crate) async fn open_event_stream(
     state: &AcpState,
     identity: &Caller,
-    opening: Opening,
+    opening: SsePermit,
     request: &Parts,
 ) -> Result<Response, Box<Response>> {
     let headers = &request.headers;
-    let Some(id) = connection(headers)? else { return Err(Box::new(no_connection())) };
-    if !accepts_events(headers) {
+    let Some(id) = connection_id(headers)? else { return Err(Box::new(missing_connection_id())) };
+    if !accepts_event_stream(headers) {
         let message = "this is a stream of text/event-stream";
         return Err(Box::new(problem(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)));
     }
-    let session = session(headers)?;
-    let from = from(headers, session)?;
-    match state.acp.open(id, identity, Open { session, from, stop: opening.stop() }).await {
+    let session = session_id(headers)?;
+    let from = resume_from(headers, session)?;
+    match state.acp.open_stream(id, identity, OpenRequest { session, from, stop: opening.stop_token() }).await {
         Ok(events) => {
-            let mut response = opening.response(events);
-            with_id(&mut response, CONNECTION_ID, &id);
+            let mut response = opening.sse_response(events);
+            set_id_header(&mut response, CONNECTION_ID, &id);
             if let Some(session) = session {
-                with_id(&mut response, SESSION_ID, &session);
+                set_id_header(&mut response, SESSION_ID, &session);
             }
             Ok(response)
         }
-        Err(why) => Err(Box::new(refuse(why, session))),
+        Err(why) => Err(Box::new(open_refusal(why, session))),
     }
 }
 
-fn refuse(why: Unopened, session: Option<SessionId>) -> Response {
+fn open_refusal(why: OpenError, session: Option<SessionId>) -> Response {
     match (why, session) {
-        (Unopened::Unknown, None) => super::unknown_connection(),
-        (Unopened::Unknown, Some(_)) => {
+        (OpenError::Unknown, None) => super::unknown_connection(),
+        (OpenError::Unknown, Some(_)) => {
             problem(StatusCode::NOT_FOUND, "unknown_session", "no such connection or session")
         }
-        (Unopened::Taken, _) => problem(StatusCode::CONFLICT, "stream_taken", "this stream has a reader already"),
-        (Unopened::Truncated, _) => {
+        (OpenError::Taken, _) => problem(StatusCode::CONFLICT, "stream_taken", "this stream has a reader already"),
+        (OpenError::Truncated, _) => {
             problem(StatusCode::CONFLICT, "log_truncated", "the log does not have this place: load the session anew")
         }
-        (Unopened::Failed, _) => {
+        (OpenError::Failed, _) => {
             problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the store failed, see the server's log")
         }
     }
 }
 
 /// What the client has. An id that is none is refused, never read as the beginning.
-fn from(headers: &HeaderMap, session: Option<SessionId>) -> Result<From, Box<Response>> {
+fn resume_from(headers: &HeaderMap, session: Option<SessionId>) -> Result<ResumeFrom, Box<Response>> {
     let bad = || Box::new(problem(StatusCode::BAD_REQUEST, "bad_event_id", "Last-Event-ID is no id of this stream"));
     if session.is_some() {
-        return Ok(last_event_id(headers).map_err(|_| bad())?.map_or(From::Wherever, From::Event));
+        return Ok(last_event_id(headers).map_err(|_| bad())?.map_or(ResumeFrom::Wherever, ResumeFrom::Event));
     }
-    match one(headers, &LAST_EVENT_ID).map_err(|_| bad())? {
-        None => Ok(From::Wherever),
-        Some(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => id.parse().map(From::Number).map_err(|_| bad()),
+    match single_header(headers, &LAST_EVENT_ID).map_err(|_| bad())? {
+        None => Ok(ResumeFrom::Wherever),
+        Some(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => {
+            id.parse().map(ResumeFrom::Number).map_err(|_| bad())
+        }
         Some(_) => Err(bad()),
     }
 }

@@ -19,11 +19,11 @@ use http::header::{HeaderMap, HeaderName};
 use http::{HeaderValue, StatusCode, Uri};
 use uuid::Uuid;
 
-use super::{Addressed, Closed, Ending, Pace};
+use super::{Addressed, CloseOutcome, MessagePacer, ShutdownSignals};
 use crate::http::error::problem;
 use crate::http::route::{Access, Payload, Route, Size, Verb};
-use crate::http::sse_response::Opening;
-use crate::http::websocket_upgrade::{self, Handshake};
+use crate::http::sse_response::SsePermit;
+use crate::http::websocket_upgrade::{self, WebSocketUpgrade};
 use crate::protocols::acp::AcpState;
 
 /// Which connection a request belongs to.
@@ -33,91 +33,101 @@ const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 
 /// One endpoint.
 pub(crate) const ROUTES: &[Route<Arc<AcpState>>] = &[
-    Route::get("/acp", PROMPT, |verb| on(verb, get)),
-    Route::post("/acp", PROMPT, Payload::Json(Size::Prompt), |verb| on(verb, post)),
-    Route { verb: Verb::Delete, ..Route::get("/acp", PROMPT, |verb| on(verb, delete)) },
+    Route::get("/acp", PROMPT, |verb| on(verb, handle_get)),
+    Route::post("/acp", PROMPT, Payload::Json(Size::Prompt), |verb| on(verb, handle_post)),
+    Route { verb: Verb::Delete, ..Route::get("/acp", PROMPT, |verb| on(verb, handle_delete)) },
 ];
 
 const PROMPT: Access = Access::Token(Scope::Prompt);
 
 /// Opens a WebSocket or a stream of events.
-async fn get(State(state): State<Arc<AcpState>>, Extension(identity): Extension<Caller>, request: Request) -> Response {
-    let opening = match Opening::new(&state, &identity, request.extensions()) {
+async fn handle_get(
+    State(state): State<Arc<AcpState>>,
+    Extension(identity): Extension<Caller>,
+    request: Request,
+) -> Response {
+    let opening = match SsePermit::new(&state, &identity, request.extensions()) {
         Ok(opening) => opening,
         Err(refusal) => return *refusal,
     };
-    if websocket_upgrade::is_wanted(request.headers()) {
-        return match manner(request.uri()) {
-            Ok(manner) => socket(&state, identity, opening, manner, request),
+    if websocket_upgrade::wants_websocket(request.headers()) {
+        return match requested_options(request.uri()) {
+            Ok(manner) => accept_websocket(&state, identity, opening, manner, request),
             Err(refusal) => *refusal,
         };
     }
     let (parts, _) = request.into_parts();
-    get::open(&state, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
+    get::open_event_stream(&state, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Answers the handshake of a WebSocket.
-fn socket(state: &Arc<AcpState>, identity: Caller, opening: Opening, manner: AcpOptions, request: Request) -> Response {
+fn accept_websocket(
+    state: &Arc<AcpState>,
+    identity: Caller,
+    opening: SsePermit,
+    manner: AcpOptions,
+    request: Request,
+) -> Response {
     let options = manner.or(state.acp.defaults());
-    let handshake = match Handshake::read(opening, request) {
+    let handshake = match WebSocketUpgrade::from_request(opening, request) {
         Ok(handshake) => handshake,
         Err(refusal) => return *refusal,
     };
-    let ending = Ending { soon: state.ending.clone(), now: handshake.stop() };
-    let desk = Arc::clone(&state.services);
+    let ending = ShutdownSignals { soon: state.ending.clone(), now: handshake.stop_token() };
+    let services = Arc::clone(&state.services);
     let (counted, who) = (Arc::clone(state), identity.clone());
-    let pace: Pace = Arc::new(move || counted.quotas.charge(&who, Instant::now()));
-    let mut response = handshake.open(move |stream| async move {
-        super::serve_websocket(desk, stream, &identity, options, pace, ending).await
+    let pace: MessagePacer = Arc::new(move || counted.quotas.charge_message(&who, Instant::now()));
+    let mut response = handshake.accept(move |stream| async move {
+        super::serve_websocket(services, stream, &identity, options, pace, ending).await
     });
-    with_id(&mut response, CONNECTION_ID, &Uuid::now_v7());
+    set_id_header(&mut response, CONNECTION_ID, &Uuid::now_v7());
     response
 }
 
 /// Takes in a message.
-async fn post(
+async fn handle_post(
     State(state): State<Arc<AcpState>>,
     Extension(identity): Extension<Caller>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    post::take(&state, &identity, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
+    post::handle_message(&state, &identity, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Ends a connection. Its runs go on.
-async fn delete(
+async fn handle_delete(
     State(state): State<Arc<AcpState>>,
     Extension(identity): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
-    let id = match addressed(&headers) {
+    let id = match addressed_connection(&headers) {
         Ok(Some((id, _))) => id,
-        Ok(None) => return no_connection(),
+        Ok(None) => return missing_connection_id(),
         Err(refusal) => return *refusal,
     };
-    match state.acp.close(id, &identity).await {
-        Closed::Over => empty(StatusCode::ACCEPTED),
-        Closed::Unknown => unknown_connection(),
+    match state.acp.close_connection(id, &identity).await {
+        CloseOutcome::Over => empty_response(StatusCode::ACCEPTED),
+        CloseOutcome::Unknown => unknown_connection(),
     }
 }
 
 /// The connection that a request names. An id that we cannot have made is the id of none.
-fn connection(headers: &HeaderMap) -> Result<Option<Uuid>, Box<Response>> {
-    let Some(value) = one(headers, &CONNECTION_ID)? else { return Ok(None) };
+fn connection_id(headers: &HeaderMap) -> Result<Option<Uuid>, Box<Response>> {
+    let Some(value) = single_header(headers, &CONNECTION_ID)? else { return Ok(None) };
     value.parse().map(Some).map_err(|_| Box::new(unknown_connection()))
 }
 
 /// The connection that a request names, or that of the session which it names alone.
-fn addressed(headers: &HeaderMap) -> Result<Option<(Uuid, Addressed)>, Box<Response>> {
-    if let Some(id) = connection(headers)? {
+fn addressed_connection(headers: &HeaderMap) -> Result<Option<(Uuid, Addressed)>, Box<Response>> {
+    if let Some(id) = connection_id(headers)? {
         return Ok(Some((id, Addressed::Connection)));
     }
-    Ok(session(headers)?.map(|session| (session.uuid(), Addressed::Session)))
+    Ok(session_id(headers)?.map(|session| (session.uuid(), Addressed::Session)))
 }
 
 /// How the client wants to be spoken to, as the address says: `?dialect=`.
-fn manner(uri: &Uri) -> Result<AcpOptions, Box<Response>> {
+fn requested_options(uri: &Uri) -> Result<AcpOptions, Box<Response>> {
     let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let named = pairs.into_iter().find(|(name, _)| *name == "dialect").map(|(_, value)| value.parse());
     let dialect = named.transpose().map_err(|error: String| problem(StatusCode::BAD_REQUEST, "bad_dialect", &error))?;
@@ -125,13 +135,13 @@ fn manner(uri: &Uri) -> Result<AcpOptions, Box<Response>> {
 }
 
 /// The session that a request names.
-fn session(headers: &HeaderMap) -> Result<Option<SessionId>, Box<Response>> {
-    let Some(value) = one(headers, &SESSION_ID)? else { return Ok(None) };
+fn session_id(headers: &HeaderMap) -> Result<Option<SessionId>, Box<Response>> {
+    let Some(value) = single_header(headers, &SESSION_ID)? else { return Ok(None) };
     value.parse().map(Some).map_err(|_| Box::new(unknown_session()))
 }
 
 /// A header that may be there once.
-fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Box<Response>> {
+fn single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Box<Response>> {
     let mut values = headers.get_all(name).iter();
     let (value, more) = (values.next(), values.next());
     match value.map(HeaderValue::to_str) {
@@ -143,19 +153,19 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>,
     }
 }
 
-fn with_id(response: &mut Response, name: HeaderName, id: &impl ToString) {
+fn set_id_header(response: &mut Response, name: HeaderName, id: &impl ToString) {
     if let Ok(value) = HeaderValue::try_from(id.to_string()) {
         response.headers_mut().insert(name, value);
     }
 }
 
-fn empty(status: StatusCode) -> Response {
+fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-fn no_connection() -> Response {
+fn missing_connection_id() -> Response {
     problem(StatusCode::BAD_REQUEST, "no_connection", "Acp-Connection-Id is missing: begin with initialize")
 }
 

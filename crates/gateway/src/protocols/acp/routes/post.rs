@@ -15,75 +15,82 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::{CONNECTION_ID, SESSION_ID, addressed, empty, manner, no_connection, session, unknown_session, with_id};
+use super::{
+    CONNECTION_ID, SESSION_ID, addressed_connection, empty_response, missing_connection_id, requested_options,
+    session_id, set_id_header, unknown_session,
+};
 use crate::http::body;
-use crate::http::error::{later, not_utf8, problem};
+use crate::http::error::{not_utf8, problem, retry_later};
 use crate::protocols::acp::AcpState;
-use crate::protocols::acp::{Addressed, Made, Post, Posted};
+use crate::protocols::acp::{Addressed, CreateOutcome, PostOutcome, PostedMessage};
 
 type Refused<T> = Result<T, Box<Response>>;
 
 /// Takes in a message: `initialize` is answered in the body, everything else on a stream.
-pub(crate) async fn take(
+pub(crate) async fn handle_message(
     state: &AcpState,
     identity: &Caller,
     uri: &Uri,
     headers: &HeaderMap,
     body: Bytes,
 ) -> Refused<Response> {
-    if body::is_foreign(headers) {
+    if body::declares_foreign_charset(headers) {
         return Err(Box::new(not_utf8()));
     }
-    let envelope: Envelope<'_> = serde_json::from_slice(&body).unwrap_or_default();
+    let envelope: InboundEnvelope<'_> = serde_json::from_slice(&body).unwrap_or_default();
     if envelope.method.as_deref() == Some("initialize") {
-        return Ok(initialize(state, identity, manner(uri)?, body).await);
+        return Ok(handle_initialize(state, identity, requested_options(uri)?, body).await);
     }
-    let Some((id, by)) = addressed(headers)? else { return Ok(malformed(&body).unwrap_or_else(no_connection)) };
-    let named = session(headers)?;
-    let session = envelope.session(named.filter(|_| by == Addressed::Connection))?;
+    let Some((id, by)) = addressed_connection(headers)? else {
+        return Ok(malformed_response(&body).unwrap_or_else(missing_connection_id));
+    };
+    let named = session_id(headers)?;
+    let session = envelope.agreed_session(named.filter(|_| by == Addressed::Connection))?;
     let answers = envelope.id.clone().filter(|_| envelope.is_answer());
     let request = envelope.id.clone().filter(|_| envelope.method.is_some());
     let message = body.clone();
-    match state.acp.post(id, identity, Post { message, request, answers, by, named, session }).await {
-        Posted::Accepted => Ok(empty(StatusCode::ACCEPTED)),
-        Posted::Answered(answer) => in_body(id, answer).await,
-        Posted::Malformed(error) => Ok(json(StatusCode::BAD_REQUEST, error)),
-        Posted::Denied(denied) => Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &denied.to_string()))),
-        Posted::UnknownSession => Err(Box::new(unknown_session())),
-        Posted::OtherSession => {
+    match state.acp.post_message(id, identity, PostedMessage { message, request, answers, by, named, session }).await {
+        PostOutcome::Accepted => Ok(empty_response(StatusCode::ACCEPTED)),
+        PostOutcome::Answered(answer) => wait_for_body_answer(id, answer).await,
+        PostOutcome::Malformed(error) => Ok(json_response(StatusCode::BAD_REQUEST, error)),
+        PostOutcome::Denied(denied) => Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &denied.to_string()))),
+        PostOutcome::UnknownSession => Err(Box::new(unknown_session())),
+        PostOutcome::OtherSession => {
             let message = "Acp-Session-Id is not the session of the question";
             Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)))
         }
-        Posted::Unknown => Err(Box::new(super::unknown_connection())),
+        PostOutcome::Unknown => Err(Box::new(super::unknown_connection())),
     }
 }
 
 /// Clients of paper 000 hear the answer where they asked, however long a prompt takes.
-async fn in_body(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Response> {
+async fn wait_for_body_answer(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Response> {
     let answer = answer.await.map_err(|_| super::unknown_connection())?;
-    let mut response = json(StatusCode::OK, answer);
-    with_id(&mut response, SESSION_ID, &id);
+    let mut response = json_response(StatusCode::OK, answer);
+    set_id_header(&mut response, SESSION_ID, &id);
     Ok(response)
 }
 
-async fn initialize(state: &AcpState, identity: &Caller, manner: AcpOptions, body: Bytes) -> Response {
-    match state.acp.make(identity, manner, body).await {
-        Made::Connection(id, answer) => {
-            let mut response = json(StatusCode::OK, answer);
-            with_id(&mut response, CONNECTION_ID, &id);
+async fn handle_initialize(state: &AcpState, identity: &Caller, manner: AcpOptions, body: Bytes) -> Response {
+    match state.acp.create(identity, manner, body).await {
+        CreateOutcome::Connection(id, answer) => {
+            let mut response = json_response(StatusCode::OK, answer);
+            set_id_header(&mut response, CONNECTION_ID, &id);
             // Reserved for a session that the client may begin without asking for one.
-            with_id(&mut response, SESSION_ID, &id);
+            set_id_header(&mut response, SESSION_ID, &id);
             response
         }
-        Made::Refused(answer) => json(StatusCode::OK, answer),
-        Made::Malformed(error) => json(StatusCode::BAD_REQUEST, error),
-        Made::Full => later(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", "too many connections", 5),
+        CreateOutcome::Refused(answer) => json_response(StatusCode::OK, answer),
+        CreateOutcome::Malformed(error) => json_response(StatusCode::BAD_REQUEST, error),
+        CreateOutcome::Full => {
+            retry_later(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", "too many connections", 5)
+        }
     }
 }
 
 /// What an HTTP front needs to know of a message; the rest is read by the connection.
 #[derive(Default, Deserialize)]
-struct Envelope<'a> {
+struct InboundEnvelope<'a> {
     id: Option<RequestId>,
     #[serde(borrow)]
     method: Option<Cow<'a, str>>,
@@ -97,13 +104,13 @@ struct Named<'a> {
     session: Option<Cow<'a, str>>,
 }
 
-impl Envelope<'_> {
+impl InboundEnvelope<'_> {
     fn is_answer(&self) -> bool {
         self.method.is_none() && self.id.is_some()
     }
 
     /// The session that header and parameters agree on. Either may be silent.
-    fn session(&self, header: Option<SessionId>) -> Refused<Option<SessionId>> {
+    fn agreed_session(&self, header: Option<SessionId>) -> Refused<Option<SessionId>> {
         let named = self.params.as_ref().and_then(|params| params.session.as_deref());
         let parsed = named.and_then(|named| named.parse().ok());
         if header.is_some() && named.is_some() && header != parsed {
@@ -115,14 +122,14 @@ impl Envelope<'_> {
 }
 
 /// The answer to what is no message.
-fn malformed(body: &[u8]) -> Option<Response> {
+fn malformed_response(body: &[u8]) -> Option<Response> {
     let mut peer = Peer::<()>::default();
     let Some(Incoming::Malformed(malformed)) = peer.receive(body) else { return None };
     peer.refuse(&malformed);
-    Some(json(StatusCode::BAD_REQUEST, peer.out.bytes().trim_ascii_end().to_vec()))
+    Some(json_response(StatusCode::BAD_REQUEST, peer.out.bytes().trim_ascii_end().to_vec()))
 }
 
-fn json(status: StatusCode, body: Vec<u8>) -> Response {
+fn json_response(status: StatusCode, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::streams::answered;
+use super::streams::answered_request;
 
 /// How long a connection is known after its last sign of life.
-pub(super) const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
+pub(super) const CONNECTION_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// A sign of life is written when the last one is older than this.
-const SIGN_EVERY: Duration = Duration::from_secs(10 * 60);
+const USE_RECORD_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// Facts that one read gives.
-const PAGE: u32 = 1_000;
+const PAGE_SIZE: u32 = 1_000;
 
 /// How the names of connections begin among the scopes.
-const PREFIX: &str = "connection/";
+const SCOPE_PREFIX: &str = "connection/";
 
 /// A fact about a connection.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "fact")]
-pub(super) enum Fact {
+pub(super) enum ConnectionFact {
     /// It began with this message.
     Began {
         principal: Principal,
@@ -64,7 +64,7 @@ pub(super) enum Fact {
 
 /// A message that no log holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct KeptMessage {
     pub(super) n: u64,
     pub(super) after: (u64, u32),
     pub(super) message: String,
@@ -72,14 +72,14 @@ pub(super) struct Said {
 
 /// Who a connection is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Began {
+pub(super) struct ConnectionStart {
     pub(super) principal: Principal,
     pub(super) manner: AcpOptions,
     pub(super) initialize: String,
 }
 
 /// What is kept of a connection.
-pub(super) struct Record {
+pub(super) struct ConnectionJournal {
     store: Arc<dyn Store>,
     scope: String,
     /// The last message's number.
@@ -88,55 +88,58 @@ pub(super) struct Record {
     /// Entries whose message went out on the connection's own stream.
     pub(super) told: HashSet<(SessionId, Seq)>,
     /// The last load of each session.
-    pub(super) loads: HashMap<SessionId, Load>,
+    pub(super) loads: HashMap<SessionId, PendingLoad>,
 }
 
 /// A history that was begun anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Load {
+pub(super) struct PendingLoad {
     /// Its number among the messages.
     pub(super) n: u64,
     /// The request that is not answered yet.
     pub(super) request: Option<RequestId>,
 }
 
-impl Record {
+impl ConnectionJournal {
     /// A connection that begins now. Nothing is written yet.
     pub(super) fn new(store: Arc<dyn Store>, id: Uuid) -> Self {
         let (told, loads) = (HashSet::new(), HashMap::new());
-        Self { store, scope: scope(id), last: 0, written: clock::now(), told, loads }
+        Self { store, scope: scope_name(id), last: 0, written: clock::now(), told, loads }
     }
 
     /// A connection that began before. `None` if there was none, or too long ago.
-    pub(super) async fn find(store: Arc<dyn Store>, id: Uuid) -> Result<Option<(Self, Began)>, StoreError> {
+    pub(super) async fn find_connection(
+        store: Arc<dyn Store>,
+        id: Uuid,
+    ) -> Result<Option<(Self, ConnectionStart)>, StoreError> {
         let mut record = Self::new(store, id);
         let mut began = None;
         record.written = Timestamp::from_micros(0);
-        for entry in record.read().await? {
+        for entry in record.read_entries().await? {
             record.written = entry.at;
             match serde_json::from_value(entry.fact) {
-                Ok(Fact::Began { principal, manner, initialize }) => {
-                    began = Some(Began { principal, manner, initialize });
+                Ok(ConnectionFact::Began { principal, manner, initialize }) => {
+                    began = Some(ConnectionStart { principal, manner, initialize });
                 }
-                Ok(Fact::Speaks { dialect }) => {
+                Ok(ConnectionFact::Speaks { dialect }) => {
                     if let Some(began) = &mut began {
                         began.manner.dialect = Some(dialect);
                     }
                 }
-                Ok(fact) => record.fold(&fact),
+                Ok(fact) => record.apply_fact(&fact),
                 Err(error) => tracing::warn!(%error, "unknown fact about a connection"),
             }
         }
-        if record.age() > KNOWN_FOR {
-            record.forget().await?;
+        if record.age() > CONNECTION_TTL {
+            record.delete().await?;
             return Ok(None);
         }
         Ok(began.map(|began| (record, began)))
     }
 
     /// Adds facts; they survive the death of the process when this returns.
-    pub(super) async fn write(&mut self, facts: &[Fact]) -> Result<(), StoreError> {
-        facts.iter().for_each(|fact| self.fold(fact));
+    pub(super) async fn append(&mut self, facts: &[ConnectionFact]) -> Result<(), StoreError> {
+        facts.iter().for_each(|fact| self.apply_fact(fact));
         let facts = facts.iter().filter_map(|fact| serde_json::to_value(fact).ok()).collect();
         self.written = clock::now();
         let append = ScopeAppend { scope: self.scope.clone(), at: self.written, facts, after: None };
@@ -144,58 +147,68 @@ impl Record {
     }
 
     /// Notes that the connection is in use, now and then.
-    pub(super) async fn seen(&mut self) -> Result<(), StoreError> {
-        if self.age() > SIGN_EVERY { self.write(&[Fact::Seen]).await } else { Ok(()) }
+    pub(super) async fn record_use(&mut self) -> Result<(), StoreError> {
+        if self.age() > USE_RECORD_INTERVAL { self.append(&[ConnectionFact::Seen]).await } else { Ok(()) }
     }
 
     /// The messages of one stream after a number.
-    pub(super) async fn said(&self, of: Option<SessionId>, beyond: u64) -> Result<Vec<Said>, StoreError> {
-        let facts = self.read().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
+    pub(super) async fn kept_messages(
+        &self,
+        of: Option<SessionId>,
+        beyond: u64,
+    ) -> Result<Vec<KeptMessage>, StoreError> {
+        let facts = self.read_entries().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
         let said = facts.filter_map(|fact| match fact {
-            Fact::Said { n, lane, message, after, .. } if lane == of && n > beyond => Some(Said { n, after, message }),
-            Fact::Said { .. } | Fact::Began { .. } | Fact::Speaks { .. } | Fact::Loads { .. } | Fact::Seen => None,
+            ConnectionFact::Said { n, lane, message, after, .. } if lane == of && n > beyond => {
+                Some(KeptMessage { n, after, message })
+            }
+            ConnectionFact::Said { .. }
+            | ConnectionFact::Began { .. }
+            | ConnectionFact::Speaks { .. }
+            | ConnectionFact::Loads { .. }
+            | ConnectionFact::Seen => None,
         });
         Ok(said.collect())
     }
 
     /// Nobody knows the connection any more.
-    pub(super) async fn forget(&self) -> Result<(), StoreError> {
+    pub(super) async fn delete(&self) -> Result<(), StoreError> {
         self.store.delete_scope(&self.scope).await
     }
 
-    fn fold(&mut self, fact: &Fact) {
+    fn apply_fact(&mut self, fact: &ConnectionFact) {
         match fact {
-            Fact::Said { n, entry, message, .. } => {
+            ConnectionFact::Said { n, entry, message, .. } => {
                 self.last = *n;
                 self.told.extend(entry);
-                self.answered(message);
+                self.end_answered_load(message);
             }
-            Fact::Loads { n, session, request } => {
+            ConnectionFact::Loads { n, session, request } => {
                 self.last = *n;
                 let request = request.clone().and_then(|request| serde_json::from_value(request).ok());
-                self.loads.insert(*session, Load { n: *n, request });
+                self.loads.insert(*session, PendingLoad { n: *n, request });
             }
-            Fact::Began { .. } | Fact::Speaks { .. } | Fact::Seen => {}
+            ConnectionFact::Began { .. } | ConnectionFact::Speaks { .. } | ConnectionFact::Seen => {}
         }
     }
 
     /// A load whose answer was said is over.
-    fn answered(&mut self, message: &str) {
+    fn end_answered_load(&mut self, message: &str) {
         let open = self.loads.values_mut().filter(|load| load.request.is_some());
         let mut open = open.peekable();
         if open.peek().is_none() {
             return;
         }
-        let answered = answered(message.as_bytes());
+        let answered = answered_request(message.as_bytes());
         open.filter(|load| load.request == answered).for_each(|load| load.request = None);
     }
 
-    async fn read(&self) -> Result<Vec<ScopeEntry>, StoreError> {
+    async fn read_entries(&self) -> Result<Vec<ScopeEntry>, StoreError> {
         let mut entries: Vec<ScopeEntry> = Vec::new();
         loop {
             let after = entries.last().map_or(Seq::ZERO, |entry| entry.seq);
-            let page = self.store.read_scope(&self.scope, after, PAGE).await?;
-            let whole = page.len() < PAGE as usize;
+            let page = self.store.read_scope(&self.scope, after, PAGE_SIZE).await?;
+            let whole = page.len() < PAGE_SIZE as usize;
             entries.extend(page);
             if whole {
                 return Ok(entries);
@@ -209,11 +222,11 @@ impl Record {
 }
 
 /// Forgets connections whose last sign of life is too old.
-pub(super) async fn forget_old(store: &dyn Store) -> Result<(), StoreError> {
+pub(super) async fn delete_expired(store: &dyn Store) -> Result<(), StoreError> {
     let mut after: Option<String> = None;
     loop {
-        let page = store.scopes(PREFIX, after.as_deref(), PAGE).await?;
-        for (name, _) in page.iter().filter(|(_, seen)| age(*seen) > KNOWN_FOR) {
+        let page = store.scopes(SCOPE_PREFIX, after.as_deref(), PAGE_SIZE).await?;
+        for (name, _) in page.iter().filter(|(_, seen)| age(*seen) > CONNECTION_TTL) {
             store.delete_scope(name).await?;
         }
         match page.into_iter().next_back() {
@@ -228,8 +241,8 @@ fn age(since: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-fn scope(id: Uuid) -> String {
-    format!("{PREFIX}{id}")
+fn scope_name(id: Uuid) -> String {
+    format!("{SCOPE_PREFIX}{id}")
 }
 
 #[cfg(test)]
@@ -243,15 +256,15 @@ mod tests {
         let store = MemoryStore::new();
         let at = |age: Duration| Timestamp::from_micros(clock::now().micros() - age.as_micros() as i64);
         let scopes = [
-            ("connection/old", at(KNOWN_FOR * 2)),
-            ("connection/new", at(KNOWN_FOR / 2)),
-            ("user/old", at(KNOWN_FOR * 9)),
+            ("connection/old", at(CONNECTION_TTL * 2)),
+            ("connection/new", at(CONNECTION_TTL / 2)),
+            ("user/old", at(CONNECTION_TTL * 9)),
         ];
         for (scope, at) in scopes {
             let append = ScopeAppend { scope: scope.to_owned(), at, facts: vec![1.into()], after: None };
             store.append_scope(append, Durability::Relaxed).await.unwrap();
         }
-        forget_old(&store).await.unwrap();
+        delete_expired(&store).await.unwrap();
         let left: Vec<String> = store.scopes("", None, 9).await.unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(left, ["connection/new", "user/old"]);
     }

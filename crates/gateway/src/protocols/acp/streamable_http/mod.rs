@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::connection::{Actor, Origin};
-pub use self::sse_pipe::Events;
-use super::Client;
+use self::connection::{ConnectionActor, ConnectionOrigin};
+pub use self::sse_pipe::SsePipeReader;
+use super::AcpClient;
 use crate::sse::EventId;
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
@@ -28,34 +28,34 @@ use gander_services::Services;
 use gander_wire::acp::AcpOptions;
 
 /// Requests that may wait for one connection.
-const MAILBOX: usize = 64;
+const MAILBOX_CAPACITY: usize = 64;
 
 /// A message whose effects take longer is accepted all the same.
-const PATIENCE: Duration = Duration::from_secs(2);
+const POST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often connections that nobody uses any more are looked for.
-const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// Connections at once.
-const MOST: usize = 1_000;
+const MAX_CONNECTIONS: usize = 1_000;
 
 /// All connections over HTTP.
 pub struct Connections {
-    desk: Arc<Services>,
+    services: Arc<Services>,
     defaults: AcpOptions,
-    known: Mutex<HashMap<Uuid, mpsc::Sender<Ask>>>,
+    known: Mutex<HashMap<Uuid, mpsc::Sender<ConnectionRequest>>>,
 }
 
 /// What a request asks of its connection.
-enum Ask {
-    Post { caller: Caller, post: Post, reply: oneshot::Sender<Posted> },
-    Open { caller: Caller, open: Open, reply: oneshot::Sender<Opened> },
-    Close { caller: Caller, reply: oneshot::Sender<Closed> },
+enum ConnectionRequest {
+    Post { caller: Caller, post: PostedMessage, reply: oneshot::Sender<PostOutcome> },
+    Open { caller: Caller, open: OpenRequest, reply: oneshot::Sender<OpenOutcome> },
+    Close { caller: Caller, reply: oneshot::Sender<CloseOutcome> },
 }
 
 /// A message of the client.
 #[derive(Clone, Debug)]
-pub struct Post {
+pub struct PostedMessage {
     /// The message.
     pub message: Bytes,
     /// Its id, if it is a request.
@@ -81,7 +81,7 @@ pub enum Addressed {
 
 /// What became of a message.
 #[derive(Debug)]
-pub enum Posted {
+pub enum PostOutcome {
     /// It is being carried out; answers come on the streams.
     Accepted,
     /// It is being carried out, and this is where its answer comes.
@@ -99,18 +99,18 @@ pub enum Posted {
 }
 
 /// A stream that a client wants to read.
-pub struct Open {
+pub struct OpenRequest {
     /// Whose; the connection's own if absent.
     pub session: Option<SessionId>,
     /// What the client has.
-    pub from: From,
+    pub from: ResumeFrom,
     /// Cancelled when streams end.
     pub stop: CancellationToken,
 }
 
 /// What a client has of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum ResumeFrom {
     /// What it was given.
     Wherever,
     /// A session's stream up to here.
@@ -120,11 +120,11 @@ pub enum From {
 }
 
 /// What became of the wish to read.
-pub type Opened = Result<Events, Unopened>;
+pub type OpenOutcome = Result<SsePipeReader, OpenError>;
 
 /// Why a stream is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unopened {
+pub enum OpenError {
     /// There is no such connection, or no such session.
     Unknown,
     /// Somebody reads it.
@@ -137,7 +137,7 @@ pub enum Unopened {
 
 /// What became of the wish to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum CloseOutcome {
     /// It is over.
     Over,
     /// There is no such connection.
@@ -146,7 +146,7 @@ pub enum Closed {
 
 /// A connection that was just made, or why it was not.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum CreateOutcome {
     /// Its id, and the answer to `initialize`.
     Connection(Uuid, Vec<u8>),
     /// The client did not introduce itself well: the answer.
@@ -159,8 +159,8 @@ pub enum Made {
 
 impl Connections {
     /// Connections of clients that are spoken to like this unless they ask for something else.
-    pub fn new(desk: Arc<Services>, defaults: AcpOptions) -> Arc<Self> {
-        Arc::new(Self { desk, defaults, known: Mutex::default() })
+    pub fn new(services: Arc<Services>, defaults: AcpOptions) -> Arc<Self> {
+        Arc::new(Self { services, defaults, known: Mutex::default() })
     }
 
     /// How clients are spoken to that ask for nothing else.
@@ -169,15 +169,15 @@ impl Connections {
     }
 
     /// Forgets connections that nobody uses any more, now and then, until the server ends.
-    pub fn sweep(self: &Arc<Self>, ending: CancellationToken) {
-        let store = Arc::clone(self.desk.hub.store());
+    pub fn spawn_sweeper(self: &Arc<Self>, ending: CancellationToken) {
+        let store = Arc::clone(self.services.hub.store());
         tokio::spawn(async move {
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep(SWEEP_EVERY) => {}
+                    () = tokio::time::sleep(SWEEP_INTERVAL) => {}
                     () = ending.cancelled() => return,
                 }
-                if let Err(error) = journal::forget_old(&*store).await {
+                if let Err(error) = journal::delete_expired(&*store).await {
                     tracing::warn!(%error, "old connections are not forgotten");
                 }
             }
@@ -185,104 +185,115 @@ impl Connections {
     }
 
     /// Makes a connection with a client's `initialize`.
-    pub async fn make(self: &Arc<Self>, identity: &Caller, manner: AcpOptions, initialize: Bytes) -> Made {
-        self.make_under(Uuid::now_v7(), identity, manner.or(self.defaults), initialize).await
+    pub async fn create(self: &Arc<Self>, identity: &Caller, manner: AcpOptions, initialize: Bytes) -> CreateOutcome {
+        self.create_with_id(Uuid::now_v7(), identity, manner.or(self.defaults), initialize).await
     }
 
-    async fn make_under(self: &Arc<Self>, id: Uuid, identity: &Caller, manner: AcpOptions, initialize: Bytes) -> Made {
-        let mut client = Client::from_network(Arc::clone(&self.desk), identity.clone(), manner).named(id);
-        let (outcome, answer) = connection::introduce(&mut client, &initialize).await;
+    async fn create_with_id(
+        self: &Arc<Self>,
+        id: Uuid,
+        identity: &Caller,
+        manner: AcpOptions,
+        initialize: Bytes,
+    ) -> CreateOutcome {
+        let mut client =
+            AcpClient::from_network(Arc::clone(&self.services), identity.clone(), manner).with_log_name(id);
+        let (outcome, answer) = connection::handle_initialize(&mut client, &initialize).await;
         match outcome {
-            connection::Introduced::Known => {}
-            connection::Introduced::Unknown => return Made::Refused(answer),
-            connection::Introduced::Malformed => return Made::Malformed(answer),
+            connection::InitializeOutcome::Known => {}
+            connection::InitializeOutcome::Unknown => return CreateOutcome::Refused(answer),
+            connection::InitializeOutcome::Malformed => return CreateOutcome::Malformed(answer),
         }
-        let origin = Origin::Fresh { client: Box::new(client), initialize };
-        match self.start(id, origin).await {
-            true => Made::Connection(id, answer),
-            false => Made::Full,
+        let origin = ConnectionOrigin::Fresh { client: Box::new(client), initialize };
+        match self.spawn_connection(id, origin).await {
+            true => CreateOutcome::Connection(id, answer),
+            false => CreateOutcome::Full,
         }
     }
 
     /// Hands over a message. A session that is named alone gets a connection under its own id.
-    pub async fn post(self: &Arc<Self>, id: Uuid, identity: &Caller, post: Post) -> Posted {
-        let posted = self.hand_over(id, identity, post.clone()).await;
-        let lost = matches!(posted, Posted::Unknown) && post.by == Addressed::Session;
-        if lost && self.adopt(id, identity).await { self.hand_over(id, identity, post).await } else { posted }
+    pub async fn post_message(self: &Arc<Self>, id: Uuid, identity: &Caller, post: PostedMessage) -> PostOutcome {
+        let posted = self.forward_message(id, identity, post.clone()).await;
+        let lost = matches!(posted, PostOutcome::Unknown) && post.by == Addressed::Session;
+        if lost && self.adopt_session(id, identity).await {
+            self.forward_message(id, identity, post).await
+        } else {
+            posted
+        }
     }
 
-    async fn hand_over(self: &Arc<Self>, id: Uuid, identity: &Caller, post: Post) -> Posted {
+    async fn forward_message(self: &Arc<Self>, id: Uuid, identity: &Caller, post: PostedMessage) -> PostOutcome {
         let (reply, answer) = oneshot::channel();
-        self.ask(id, Ask::Post { caller: identity.clone(), post, reply }).await;
-        match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(posted) => posted.unwrap_or(Posted::Unknown),
-            Err(_) => Posted::Accepted,
+        self.send_request(id, ConnectionRequest::Post { caller: identity.clone(), post, reply }).await;
+        match tokio::time::timeout(POST_TIMEOUT, answer).await {
+            Ok(posted) => posted.unwrap_or(PostOutcome::Unknown),
+            Err(_) => PostOutcome::Accepted,
         }
     }
 
     /// Opens a stream.
-    pub async fn open(self: &Arc<Self>, id: Uuid, identity: &Caller, open: Open) -> Opened {
+    pub async fn open_stream(self: &Arc<Self>, id: Uuid, identity: &Caller, open: OpenRequest) -> OpenOutcome {
         let (reply, answer) = oneshot::channel();
-        self.ask(id, Ask::Open { caller: identity.clone(), open, reply }).await;
-        answer.await.unwrap_or(Err(Unopened::Unknown))
+        self.send_request(id, ConnectionRequest::Open { caller: identity.clone(), open, reply }).await;
+        answer.await.unwrap_or(Err(OpenError::Unknown))
     }
 
     /// Ends a connection for good. Its runs go on.
-    pub async fn close(self: &Arc<Self>, id: Uuid, identity: &Caller) -> Closed {
+    pub async fn close_connection(self: &Arc<Self>, id: Uuid, identity: &Caller) -> CloseOutcome {
         let (reply, answer) = oneshot::channel();
-        self.ask(id, Ask::Close { caller: identity.clone(), reply }).await;
-        answer.await.unwrap_or(Closed::Unknown)
+        self.send_request(id, ConnectionRequest::Close { caller: identity.clone(), reply }).await;
+        answer.await.unwrap_or(CloseOutcome::Unknown)
     }
 
     /// Makes a connection for a session that the client has from before, perhaps from another connection.
-    async fn adopt(self: &Arc<Self>, id: Uuid, identity: &Caller) -> bool {
-        let known = self.desk.hub.view_for(SessionId::new(id), &identity.principal).await.is_ok();
+    async fn adopt_session(self: &Arc<Self>, id: Uuid, identity: &Caller) -> bool {
+        let known = self.services.hub.view_for(SessionId::new(id), &identity.principal).await.is_ok();
         let manner = AcpOptions { dialect: Some(Dialect::Goosed), ..self.defaults };
         let initialize = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
-        known && matches!(self.make_under(id, identity, manner, initialize).await, Made::Connection(..))
+        known && matches!(self.create_with_id(id, identity, manner, initialize).await, CreateOutcome::Connection(..))
     }
 
-    async fn start(self: &Arc<Self>, id: Uuid, origin: Origin) -> bool {
-        let (sender, mailbox) = mpsc::channel(MAILBOX);
+    async fn spawn_connection(self: &Arc<Self>, id: Uuid, origin: ConnectionOrigin) -> bool {
+        let (sender, mailbox) = mpsc::channel(MAILBOX_CAPACITY);
         {
             let mut known = self.lock();
-            if known.len() >= MOST {
+            if known.len() >= MAX_CONNECTIONS {
                 return false;
             }
             known.insert(id, sender);
         }
         let (ready, started) = oneshot::channel();
-        tokio::spawn(Actor::run(Arc::clone(self), id, origin, mailbox, ready));
+        tokio::spawn(ConnectionActor::run(Arc::clone(self), id, origin, mailbox, ready));
         started.await.is_ok()
     }
 
     /// Hands something to a connection. One that is not here may be known from before.
-    async fn ask(self: &Arc<Self>, id: Uuid, ask: Ask) {
+    async fn send_request(self: &Arc<Self>, id: Uuid, ask: ConnectionRequest) {
         let mailbox = self.lock().get(&id).cloned();
         let mailbox = match mailbox {
             Some(mailbox) => mailbox,
-            None => self.restore(id),
+            None => self.restore_connection(id),
         };
         drop(mailbox.send(ask).await); // whoever asked sees that there is no answer
     }
 
     /// Begins to look for a connection of before. Two who ask at once find the same one.
-    fn restore(self: &Arc<Self>, id: Uuid) -> mpsc::Sender<Ask> {
+    fn restore_connection(self: &Arc<Self>, id: Uuid) -> mpsc::Sender<ConnectionRequest> {
         let mut known = self.lock();
         if let Some(mailbox) = known.get(&id) {
             return mailbox.clone();
         }
-        let (sender, mailbox) = mpsc::channel(MAILBOX);
-        if known.len() < MOST {
+        let (sender, mailbox) = mpsc::channel(MAILBOX_CAPACITY);
+        if known.len() < MAX_CONNECTIONS {
             known.insert(id, sender.clone());
             let (ready, _) = oneshot::channel();
-            tokio::spawn(Actor::run(Arc::clone(self), id, Origin::Stored, mailbox, ready));
+            tokio::spawn(ConnectionActor::run(Arc::clone(self), id, ConnectionOrigin::Stored, mailbox, ready));
         }
         sender
     }
 
     /// Takes a connection off the list, unless something waits for it. No new ask can come in between.
-    fn retire(&self, id: Uuid, mailbox: &mut mpsc::Receiver<Ask>) -> bool {
+    fn retire_connection(&self, id: Uuid, mailbox: &mut mpsc::Receiver<ConnectionRequest>) -> bool {
         let mut known = self.lock();
         if !mailbox.is_empty() {
             return false;
@@ -293,12 +304,12 @@ impl Connections {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, mpsc::Sender<Ask>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, mpsc::Sender<ConnectionRequest>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ask {
+impl ConnectionRequest {
     fn caller(&self) -> &Caller {
         match self {
             Self::Post { caller, .. } | Self::Open { caller, .. } | Self::Close { caller, .. } => caller,

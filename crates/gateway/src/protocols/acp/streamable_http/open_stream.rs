@@ -7,52 +7,56 @@ use gander_runtime::hub::HubError;
 use gander_store::{Form, StoreError};
 use gander_wire::jsonrpc::RequestId;
 
-use super::connection::{Actor, cut};
-use super::sse_pipe::pipe;
-use super::{From, Open, Opened, Unopened};
-use crate::sse::Position;
+use super::connection::{ConnectionActor, split_entries};
+use super::sse_pipe::sse_pipe;
+use super::{OpenError, OpenOutcome, OpenRequest, ResumeFrom};
+use crate::sse::StreamPosition;
 
 /// Streams that may wait for sessions that are not there.
-const WAITING: usize = 16;
+const MAX_WAITING_STREAMS: usize = 16;
 
-impl Actor {
-    pub(super) async fn open(&mut self, open: Open) -> Opened {
-        self.lanes.tidy();
+impl ConnectionActor {
+    pub(super) async fn handle_open(&mut self, open: OpenRequest) -> OpenOutcome {
+        self.lanes.drop_gone_readers();
         match open.session {
-            None => self.open_own(open).await,
-            Some(session) => self.open_session(session, open).await,
+            None => self.open_connection_stream(open).await,
+            Some(session) => self.open_session_stream(session, open).await,
         }
     }
 
-    async fn open_own(&mut self, open: Open) -> Opened {
+    async fn open_connection_stream(&mut self, open: OpenRequest) -> OpenOutcome {
         let after = match open.from {
-            From::Wherever if self.lanes.own.has_reader() => return Err(Unopened::Taken),
-            From::Wherever => self.lanes.own.had.answer,
-            From::Number(n) if n <= self.record.last => n,
-            From::Number(_) | From::Event(_) => return Err(Unopened::Truncated),
+            ResumeFrom::Wherever if self.lanes.own.has_reader() => return Err(OpenError::Taken),
+            ResumeFrom::Wherever => self.lanes.own.had.answer,
+            ResumeFrom::Number(n) if n <= self.record.last => n,
+            ResumeFrom::Number(_) | ResumeFrom::Event(_) => return Err(OpenError::Truncated),
         };
-        let said = self.record.said(None, after).await.map_err(|error| failed(&error.into()))?;
-        let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
+        let said = self.record.kept_messages(None, after).await.map_err(|error| open_error(&error.into()))?;
+        let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         self.lanes.own.pipe = Some(pipe);
         self.lanes.own.had.answer = after;
-        said.iter().for_each(|said| self.lanes.own.own(said.n, said.message.as_bytes()));
+        said.iter().for_each(|said| self.lanes.own.write_own(said.n, said.message.as_bytes()));
         Ok(events)
     }
 
-    async fn open_session(&mut self, session: SessionId, open: Open) -> Opened {
+    async fn open_session_stream(&mut self, session: SessionId, open: OpenRequest) -> OpenOutcome {
         let lane = self.lanes.sessions.get(&session);
         let attached = lane.is_some_and(|lane| lane.attached);
-        if open.from == From::Wherever && lane.is_some_and(|lane| lane.has_reader()) {
-            return Err(Unopened::Taken);
+        if open.from == ResumeFrom::Wherever && lane.is_some_and(|lane| lane.has_reader()) {
+            return Err(OpenError::Taken);
         }
         // Nobody is told of a session that it did not open. One that is not there may be about to be.
-        if !attached && (open.from == From::Wherever || !self.client.owns(session).await) {
-            return self.open_waiting(session, open);
+        if !attached && (open.from == ResumeFrom::Wherever || !self.client.owns_session(session).await) {
+            return self.open_waiting_stream(session, open);
         }
-        let position = self.position(session, open.from).await?;
-        self.rewind(session, position).await.map_err(|error| failed(&error))?;
-        let said = self.record.said(Some(session), position.answer).await.map_err(|error| failed(&error.into()))?;
-        let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
+        let position = self.resume_position(session, open.from).await?;
+        self.replay_from(session, position).await.map_err(|error| open_error(&error))?;
+        let said = self
+            .record
+            .kept_messages(Some(session), position.answer)
+            .await
+            .map_err(|error| open_error(&error.into()))?;
+        let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         let lane = self.lanes.sessions.entry(session).or_default();
         (lane.pipe, lane.given, lane.had) = (Some(pipe), position, position);
         lane.due = said.into();
@@ -60,75 +64,75 @@ impl Actor {
     }
 
     /// The stream waits for the client to open the session. Another's looks the same as its own and as none.
-    fn open_waiting(&mut self, session: SessionId, open: Open) -> Opened {
+    fn open_waiting_stream(&mut self, session: SessionId, open: OpenRequest) -> OpenOutcome {
         let known = self.lanes.sessions.contains_key(&session);
-        if open.from != From::Wherever || (!known && self.lanes.waiting() >= WAITING) {
-            return Err(Unopened::Unknown);
+        if open.from != ResumeFrom::Wherever || (!known && self.lanes.waiting_streams() >= MAX_WAITING_STREAMS) {
+            return Err(OpenError::Unknown);
         }
-        let (pipe, events) = pipe(Arc::clone(&self.read), open.stop);
+        let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         self.lanes.sessions.entry(session).or_default().pipe = Some(pipe);
         Ok(events)
     }
 
     /// Where the reader is.
-    async fn position(&mut self, session: SessionId, from: From) -> Result<Position, Unopened> {
-        let store = self.client.desk.hub.store();
-        let head = store.head(session).await.map_err(|error| failed(&error.into()))?;
-        let now = Position { seq: head.0, index: u32::MAX, answer: self.record.last };
+    async fn resume_position(&mut self, session: SessionId, from: ResumeFrom) -> Result<StreamPosition, OpenError> {
+        let store = self.client.services.hub.store();
+        let head = store.head(session).await.map_err(|error| open_error(&error.into()))?;
+        let now = StreamPosition { seq: head.0, index: u32::MAX, answer: self.record.last };
         let lane = self.lanes.sessions.get(&session).filter(|lane| lane.attached);
         match from {
-            From::Wherever => Ok(lane.map_or(now, |lane| lane.had)),
-            From::Event(id) => {
-                let Position { seq, answer, .. } = id.position;
+            ResumeFrom::Wherever => Ok(lane.map_or(now, |lane| lane.had)),
+            ResumeFrom::Event(id) => {
+                let StreamPosition { seq, answer, .. } = id.position;
                 if id.incarnation != store.incarnation() || seq > head.0 || answer > self.record.last {
-                    return Err(Unopened::Truncated);
+                    return Err(OpenError::Truncated);
                 }
                 // The history that it was to be told anew, it has seen nothing of.
                 let anew = self.record.loads.get(&session).is_some_and(|load| answer < load.n);
-                Ok(if anew { Position { answer, ..Position::default() } } else { id.position })
+                Ok(if anew { StreamPosition { answer, ..StreamPosition::default() } } else { id.position })
             }
-            From::Number(_) => Err(Unopened::Truncated),
+            ResumeFrom::Number(_) => Err(OpenError::Truncated),
         }
     }
 
     /// Tells a session again from a place on. What the reader knows is gone through at once, in silence, so that
     /// its questions and prompts are known here too.
-    pub(super) async fn rewind(&mut self, session: SessionId, known: Position) -> Result<(), HubError> {
+    pub(super) async fn replay_from(&mut self, session: SessionId, known: StreamPosition) -> Result<(), HubError> {
         let view = self.view_before(session, known.seq).await?;
         let folder = match &view {
             Some(view) => view.workspace.clone(),
-            None => self.client.desk.hub.view(session).await.map(|view| view.workspace).unwrap_or_default(),
+            None => self.client.services.hub.view(session).await.map(|view| view.workspace).unwrap_or_default(),
         };
-        let catalog = (self.client.desk.catalog)(&folder);
+        let catalog = (self.client.services.catalog)(&folder);
         let from = self.client.connection.rewind(session, view, catalog);
         let lane = self.lanes.sessions.entry(session).or_default();
-        lane.begin(known);
+        lane.begin_after(known);
         (lane.attached, lane.paused) = (true, None);
-        let mut follower = self.client.desk.hub.follow(session, from, Form::Exact);
+        let mut follower = self.client.services.hub.follow(session, from, Form::Exact);
         while follower.place() < Seq(known.seq) {
             let Some(batch) = follower.stored().await? else { break };
-            for entries in batch.pieces().flat_map(|entries| cut(entries, known.seq)) {
+            for entries in batch.pieces().flat_map(|entries| split_entries(entries, known.seq)) {
                 self.client.connection.entries(session, entries);
             }
         }
-        self.client.follows.add(session, follower);
+        self.client.follows.subscribe(session, follower);
         Ok(())
     }
 
     /// Loads that no answer was given to before a restart begin anew: the history is told, then the request answered.
-    pub(super) async fn load_again(&mut self) {
+    pub(super) async fn restart_loads(&mut self) {
         let open =
             self.record.loads.iter().filter_map(|(session, load)| Some((*session, load.n, load.request.clone()?)));
         for (session, n, request) in open.collect::<Vec<_>>() {
-            let hub = &self.client.desk.hub;
+            let hub = &self.client.services.hub;
             let began = match hub.stored_view(session).await {
                 Ok(view) => {
-                    let catalog = (self.client.desk.catalog)(&view.workspace);
+                    let catalog = (self.client.services.catalog)(&view.workspace);
                     self.client.connection.load_again(request, &view, catalog);
-                    let known = Position { seq: 0, index: 0, answer: n };
+                    let known = StreamPosition { seq: 0, index: 0, answer: n };
                     let lane = self.lanes.sessions.entry(session).or_default();
                     (lane.given, lane.had) = (known, known);
-                    self.rewind(session, known).await
+                    self.replay_from(session, known).await
                 }
                 Err(error) => Err(error),
             };
@@ -140,7 +144,7 @@ impl Actor {
 
     /// What a session was before an entry, or before the run that the entry belongs to. `None` before the first.
     async fn view_before(&mut self, session: SessionId, seq: u64) -> Result<Option<SessionView>, HubError> {
-        let hub = &self.client.desk.hub;
+        let hub = &self.client.services.hub;
         if seq <= 1 {
             return Ok(None);
         }
@@ -152,29 +156,29 @@ impl Actor {
     }
 
     /// An answer to a question that was asked before this connection was restored: the question is remembered.
-    pub(super) async fn recall(&mut self, answered: &RequestId) {
+    pub(super) async fn restore_question(&mut self, answered: &RequestId) {
         let RequestId::Text(text) = answered else { return };
         let Ok(question) = text.parse::<QuestionId>() else { return };
-        let store = Arc::clone(self.client.desk.hub.store());
+        let store = Arc::clone(self.client.services.hub.store());
         let Ok(Some(row)) = store.question(question).await else { return };
         let attached = self.lanes.sessions.get(&row.session).is_some_and(|lane| lane.attached);
-        if attached || row.answered.is_some() || !self.client.owns(row.session).await {
+        if attached || row.answered.is_some() || !self.client.owns_session(row.session).await {
             return;
         }
-        if let Ok(now) = self.position(row.session, From::Wherever).await
-            && let Err(error) = self.rewind(row.session, now).await
+        if let Ok(now) = self.resume_position(row.session, ResumeFrom::Wherever).await
+            && let Err(error) = self.replay_from(row.session, now).await
         {
             tracing::debug!(%error, "a question is not remembered");
         }
     }
 }
 
-fn failed(error: &HubError) -> Unopened {
+fn open_error(error: &HubError) -> OpenError {
     match error {
-        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => Unopened::Unknown,
+        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => OpenError::Unknown,
         HubError::Store(_) | HubError::Refused(_) | HubError::Denied(_) | HubError::Draining | HubError::Gone(_) => {
             tracing::error!(%error, "a stream is not opened");
-            Unopened::Failed
+            OpenError::Failed
         }
     }
 }

@@ -11,30 +11,30 @@ use serde::de::IgnoredAny;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::journal::Said;
-use super::sse_pipe::Pipe;
-use crate::sse::{EventId, Position};
+use super::journal::KeptMessage;
+use super::sse_pipe::SsePipe;
+use crate::sse::{EventId, StreamPosition};
 
 /// A reader that left is expected back for so long.
-pub(super) const COMES_BACK: Duration = Duration::from_secs(60);
+pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Requests and answers begin like this, notifications do not.
-const WITH_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+const ENVELOPE_WITH_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 
 /// One stream, with or without a reader.
 #[derive(Default)]
-pub(super) struct Lane {
-    pub(super) pipe: Option<Pipe>,
+pub(super) struct ClientStream {
+    pub(super) pipe: Option<SsePipe>,
     /// What was given to a reader last.
-    pub(super) given: Position,
+    pub(super) given: StreamPosition,
     /// What the client certainly has: a reader that names no place goes on from here.
-    pub(super) had: Position,
+    pub(super) had: StreamPosition,
     /// What the reader has anyway: told again, but not to it.
-    pub(super) known: Position,
+    pub(super) known: StreamPosition,
     /// The last message of an entry.
     counted: Option<(u64, u32)>,
     /// Messages that no log holds, to be told again once the reader is where they belong.
-    pub(super) due: VecDeque<Said>,
+    pub(super) due: VecDeque<KeptMessage>,
     /// Goes on once the reader has read.
     pub(super) paused: Option<Follower>,
     /// When its reader left.
@@ -45,10 +45,10 @@ pub(super) struct Lane {
 
 /// All streams of a connection.
 #[derive(Default)]
-pub(super) struct Lanes {
+pub(super) struct ClientStreams {
     /// The connection's own.
-    pub(super) own: Lane,
-    pub(super) sessions: HashMap<SessionId, Lane>,
+    pub(super) own: ClientStream,
+    pub(super) sessions: HashMap<SessionId, ClientStream>,
     /// Which session an unanswered request is about.
     pub(super) asked: HashMap<RequestId, SessionId>,
     /// Requests that are answered where they came in.
@@ -56,14 +56,14 @@ pub(super) struct Lanes {
 }
 
 /// A message and where it goes.
-pub(super) struct Outgoing<'a> {
-    pub(super) to: To,
+pub(super) struct OutgoingMessage<'a> {
+    pub(super) to: Destination,
     pub(super) message: &'a [u8],
 }
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum To {
+pub(super) enum Destination {
     /// To the stream of its session; the log holds it.
     Log { session: SessionId, seq: u64, index: u32 },
     /// To this stream, once it is kept.
@@ -74,7 +74,7 @@ pub(super) enum To {
     Nowhere,
 }
 
-impl Lane {
+impl ClientStream {
     pub(super) fn has_reader(&self) -> bool {
         self.pipe.as_ref().is_some_and(|pipe| !pipe.is_abandoned())
     }
@@ -82,22 +82,22 @@ impl Lane {
     /// True if somebody reads, or has just left and is about to come back: its answers wait for it here. A reader whose leaving
     /// was not noticed yet has just left.
     pub(super) fn is_expected(&self) -> bool {
-        self.pipe.is_some() || self.left.is_some_and(|left| left.elapsed() < COMES_BACK)
+        self.pipe.is_some() || self.left.is_some_and(|left| left.elapsed() < RECONNECT_TIMEOUT)
     }
 
     /// The stream is here, whoever reads it.
-    pub(super) fn stand(&mut self, position: Position) {
+    pub(super) fn set_position(&mut self, position: StreamPosition) {
         (self.given, self.had) = (position, position);
-        self.begin(position);
+        self.begin_after(position);
     }
 
     /// Begins to tell from a place that the reader knows.
-    pub(super) fn begin(&mut self, known: Position) {
+    pub(super) fn begin_after(&mut self, known: StreamPosition) {
         (self.known, self.counted) = (known, None);
     }
 
     /// The index of an entry's next message.
-    fn count(&mut self, seq: u64) -> u32 {
+    fn next_index(&mut self, seq: u64) -> u32 {
         let index = match self.counted {
             Some((last, index)) if last == seq => index + 1,
             Some(_) | None => 0,
@@ -106,67 +106,73 @@ impl Lane {
         index
     }
 
-    fn log(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
-        self.tell_due(incarnation, |said| said.after < (seq, index));
-        let position = Position { seq, index, ..self.given };
+    fn write_logged(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
+        self.replay_due(incarnation, |said| said.after < (seq, index));
+        let position = StreamPosition { seq, index, ..self.given };
         if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.known.covers(seq, index)) {
-            pipe.event(Some(&EventId { incarnation, position }), message);
+            pipe.push_event(Some(&EventId { incarnation, position }), message);
             self.given = position;
         }
     }
 
     /// A message of no entry has a number, and the place of what came before it.
-    pub(super) fn kept(&mut self, incarnation: u32, answer: u64, message: &[u8]) {
+    pub(super) fn write_kept(&mut self, incarnation: u32, answer: u64, message: &[u8]) {
         if let Some(pipe) = &self.pipe {
             self.given.answer = answer;
-            pipe.event(Some(&EventId { incarnation, position: self.given }), message);
+            pipe.push_event(Some(&EventId { incarnation, position: self.given }), message);
         }
     }
 
     /// Tells again what is due.
-    pub(super) fn tell_due(&mut self, incarnation: u32, is_due: impl Fn(&Said) -> bool) {
+    pub(super) fn replay_due(&mut self, incarnation: u32, is_due: impl Fn(&KeptMessage) -> bool) {
         while let Some(said) = self.due.pop_front_if(|said| is_due(said)) {
-            self.kept(incarnation, said.n, said.message.as_bytes());
+            self.write_kept(incarnation, said.n, said.message.as_bytes());
         }
     }
 
     /// On the connection's own stream the number is all.
-    pub(super) fn own(&mut self, answer: u64, message: &[u8]) {
+    pub(super) fn write_own(&mut self, answer: u64, message: &[u8]) {
         if let Some(pipe) = &self.pipe {
             self.given.answer = answer;
-            pipe.event(Some(&answer), message);
+            pipe.push_event(Some(&answer), message);
         }
     }
 }
 
-impl Lanes {
+impl ClientStreams {
     /// Says where each message goes.
-    pub(super) fn sort<'a>(&mut self, outbox: &'a Outbox, told: &HashSet<(SessionId, Seq)>) -> Vec<Outgoing<'a>> {
+    pub(super) fn route_messages<'a>(
+        &mut self,
+        outbox: &'a Outbox,
+        told: &HashSet<(SessionId, Seq)>,
+    ) -> Vec<OutgoingMessage<'a>> {
         let messages = outbox.messages();
-        messages.map(|(place, message)| Outgoing { to: self.to(place, message, told), message }).collect()
+        messages
+            .map(|(place, message)| OutgoingMessage { to: self.destination_of(place, message, told), message })
+            .collect()
     }
 
     /// Hands a message over. Kept ones have a number.
-    pub(super) fn give(&mut self, incarnation: u32, outgoing: &Outgoing<'_>, n: u64) {
+    pub(super) fn deliver(&mut self, incarnation: u32, outgoing: &OutgoingMessage<'_>, n: u64) {
         let message = outgoing.message;
         match outgoing.to {
-            To::Log { session, seq, index } => {
+            Destination::Log { session, seq, index } => {
                 if let Some(lane) = self.sessions.get_mut(&session) {
-                    lane.log(incarnation, seq, index, message);
+                    lane.write_logged(incarnation, seq, index, message);
                 }
             }
-            To::Kept { lane: None, .. } => self.own.own(n, message),
-            To::Kept { lane: Some(session), .. } => {
+            Destination::Kept { lane: None, .. } => self.own.write_own(n, message),
+            Destination::Kept { lane: Some(session), .. } => {
                 if let Some(lane) = self.sessions.get_mut(&session) {
-                    lane.kept(incarnation, n, message);
+                    lane.write_kept(incarnation, n, message);
                 }
             }
-            To::Passing(session) => {
+            Destination::Passing(session) => {
                 if let Some(pipe) = self.sessions.get(&session).and_then(|lane| lane.pipe.as_ref()) {
-                    pipe.event(None, message);
+                    pipe.push_event(None, message);
                 }
             }
-            To::Nowhere => {}
+            Destination::Nowhere => {}
         }
     }
 
@@ -178,17 +184,17 @@ impl Lanes {
     }
 
     /// True if somebody waits for an answer where it asked.
-    pub(super) fn is_waited_for(&self) -> bool {
+    pub(super) fn has_body_waiter(&self) -> bool {
         self.bodies.values().any(|body| !body.is_closed())
     }
 
     /// True if anybody reads anything.
     pub(super) fn has_reader(&self) -> bool {
-        self.own.has_reader() || self.is_waited_for() || self.sessions.values().any(Lane::has_reader)
+        self.own.has_reader() || self.has_body_waiter() || self.sessions.values().any(ClientStream::has_reader)
     }
 
     /// Lets go of readers that left.
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn drop_gone_readers(&mut self) {
         for lane in self.sessions.values_mut().chain([&mut self.own]) {
             if lane.pipe.take_if(|pipe| pipe.is_abandoned()).is_some() {
                 lane.left = Some(Instant::now());
@@ -198,44 +204,47 @@ impl Lanes {
     }
 
     /// Streams that wait for a session that is not open here.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn waiting_streams(&self) -> usize {
         self.sessions.values().filter(|lane| !lane.attached).count()
     }
 
-    fn to(&mut self, place: Place, message: &[u8], told: &HashSet<(SessionId, Seq)>) -> To {
-        let kind = Kind::of(message);
-        let body = kind.answered().and_then(|id| self.bodies.remove(id));
+    fn destination_of(&mut self, place: Place, message: &[u8], told: &HashSet<(SessionId, Seq)>) -> Destination {
+        let kind = MessageKind::classify(message);
+        let body = kind.answered_id().and_then(|id| self.bodies.remove(id));
         let in_body = body.is_some_and(|body| body.send(message.to_vec()).is_ok());
-        let asked = kind.answered().and_then(|id| self.asked.remove(id));
+        let asked = kind.answered_id().and_then(|id| self.asked.remove(id));
         let session = place.session.or(asked);
         let lane = session.and_then(|session| self.sessions.get(&session));
-        let read = lane.is_some_and(Lane::is_expected);
+        let read = lane.is_some_and(ClientStream::is_expected);
         let after = lane.map_or((0, 0), |lane| lane.counted.unwrap_or((lane.given.seq, lane.given.index)));
         match (session, kind) {
             (Some(session), kind) if place.seq > Seq::ZERO => {
                 let entry = (session, place.seq);
                 let seq = place.seq.0;
-                let index = self.sessions.get_mut(&session).map_or(0, |lane| lane.count(seq));
+                let index = self.sessions.get_mut(&session).map_or(0, |lane| lane.next_index(seq));
                 match kind {
-                    Kind::Answer(_) if in_body || told.contains(&entry) => To::Nowhere,
-                    Kind::Answer(_) if !read => To::Kept { lane: None, entry: Some(entry), after },
-                    Kind::Answer(_) | Kind::Request | Kind::HostCall | Kind::Notification => {
-                        To::Log { session, seq, index }
-                    }
+                    MessageKind::Answer(_) if in_body || told.contains(&entry) => Destination::Nowhere,
+                    MessageKind::Answer(_) if !read => Destination::Kept { lane: None, entry: Some(entry), after },
+                    MessageKind::Answer(_)
+                    | MessageKind::Request
+                    | MessageKind::HostCall
+                    | MessageKind::Notification => Destination::Log { session, seq, index },
                 }
             }
-            (_, Kind::Answer(_)) if in_body => To::Nowhere,
-            (session, Kind::Answer(_)) => To::Kept { lane: session.filter(|_| read), entry: None, after },
-            (Some(session), Kind::HostCall) => To::Passing(session),
-            (session, Kind::Request | Kind::Notification | Kind::HostCall) => {
-                To::Kept { lane: session, entry: None, after }
+            (_, MessageKind::Answer(_)) if in_body => Destination::Nowhere,
+            (session, MessageKind::Answer(_)) => {
+                Destination::Kept { lane: session.filter(|_| read), entry: None, after }
+            }
+            (Some(session), MessageKind::HostCall) => Destination::Passing(session),
+            (session, MessageKind::Request | MessageKind::Notification | MessageKind::HostCall) => {
+                Destination::Kept { lane: session, entry: None, after }
             }
         }
     }
 }
 
 /// What a message of ours is.
-enum Kind {
+enum MessageKind {
     Answer(RequestId),
     Request,
     /// About the client's own files and terminals: of no use to anybody later.
@@ -244,7 +253,7 @@ enum Kind {
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct OutgoingEnvelope<'a> {
     id: Option<RequestId>,
     #[serde(borrow)]
     method: Option<std::borrow::Cow<'a, str>>,
@@ -253,18 +262,18 @@ struct Envelope<'a> {
 }
 
 /// The request that a message answers, if it answers one.
-pub(super) fn answered(message: &[u8]) -> Option<RequestId> {
-    Kind::of(message).answered().cloned()
+pub(super) fn answered_request(message: &[u8]) -> Option<RequestId> {
+    MessageKind::classify(message).answered_id().cloned()
 }
 
-impl Kind {
-    fn of(message: &[u8]) -> Self {
-        if !message.starts_with(WITH_ID) {
+impl MessageKind {
+    fn classify(message: &[u8]) -> Self {
+        if !message.starts_with(ENVELOPE_WITH_ID) {
             return Self::Notification;
         }
-        match serde_json::from_slice::<Envelope<'_>>(message) {
-            Ok(Envelope { id: Some(id), method: None, .. }) => Self::Answer(id),
-            Ok(Envelope { method: Some(method), .. })
+        match serde_json::from_slice::<OutgoingEnvelope<'_>>(message) {
+            Ok(OutgoingEnvelope { id: Some(id), method: None, .. }) => Self::Answer(id),
+            Ok(OutgoingEnvelope { method: Some(method), .. })
                 if method.starts_with("fs/") || method.starts_with("terminal/") =>
             {
                 Self::HostCall
@@ -273,7 +282,7 @@ impl Kind {
         }
     }
 
-    fn answered(&self) -> Option<&RequestId> {
+    fn answered_id(&self) -> Option<&RequestId> {
         match self {
             Self::Answer(id) => Some(id),
             Self::Request | Self::HostCall | Self::Notification => None,

@@ -9,11 +9,11 @@ use gander_domain::caller::Caller;
 use gander_wire::acp_rest::{AgentList, Refusal};
 use serde::Deserialize;
 
-use super::Answer;
+use super::HandlerResult;
 use crate::protocols::acp_rest::AcpRestState;
 
 /// The most that can be asked for at once.
-const MOST: usize = 1_000;
+const MAX_PAGE: usize = 1_000;
 
 #[derive(Deserialize)]
 pub(crate) struct Page {
@@ -22,24 +22,24 @@ pub(crate) struct Page {
 }
 
 /// All of them, unless a page is asked for: the SDKs never turn pages.
-pub(crate) async fn list(
+pub(crate) async fn list_agents(
     State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
-) -> Answer {
+) -> HandlerResult {
     let Query(Page { limit, offset }) = page.map_err(|error| Refusal::unreadable(error.body_text()))?;
-    if limit.is_some_and(|limit| !(1..=MOST).contains(&limit)) {
-        return Err(Refusal::unreadable(format!("limit must be from 1 to {MOST}")).into());
+    if limit.is_some_and(|limit| !(1..=MAX_PAGE).contains(&limit)) {
+        return Err(Refusal::unreadable(format!("limit must be from 1 to {MAX_PAGE}")).into());
     }
-    let agents = state.acp_rest.agents(&identity, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
+    let agents = state.acp_rest.list_agents(&identity, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
     Ok(Json(AgentList { agents }).into_response())
 }
 
 /// One of them.
-pub(crate) async fn find(
+pub(crate) async fn get_agent(
     State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
     Path(name): Path<String>,
-) -> Answer {
-    Ok(Json(state.acp_rest.agent(&identity, &name).await?).into_response())
+) -> HandlerResult {
+    Ok(Json(state.acp_rest.describe_agent(&identity, &name).await?).into_response())
 }

@@ -14,35 +14,35 @@ use gander_wire::acp_rest::{Error, NewRun, Refusal, Resume, RunMode};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
-use super::{Answer, Called, No, refuse};
+use super::{HandlerResult, Rejection, RequestBaseUrl, error_rejection};
 use crate::http::body;
-use crate::http::sse_response::{Opening, accepts_events, last_event_id};
+use crate::http::sse_response::{SsePermit, accepts_event_stream, last_event_id};
 use crate::protocols::acp_rest::AcpRestState;
-use crate::protocols::acp_rest::{RunEvents, Watched};
-use crate::sse::{Follow, Position};
+use crate::protocols::acp_rest::{AcpRestRunSubscription, RunEventProjection};
+use crate::sse::{SseStream, StreamPosition};
 
 const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 
 /// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
-pub(crate) async fn create(
+pub(crate) async fn create_run(
     State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
-    Called(base): Called,
+    RequestBaseUrl(base): RequestBaseUrl,
     request: Request,
-) -> Answer {
-    let (headers, extensions, body) = parts(request).await?;
+) -> HandlerResult {
+    let (headers, extensions, body) = read_utf8_body(request).await?;
     let mut new = NewRun::read(&body)?;
-    if let Some(id) = run_header(&headers)? {
+    if let Some(id) = run_id_header(&headers)? {
         if new.run.is_some_and(|run| run != id) {
             return Err(Refusal::disagreement("Run-ID and run_id differ").into());
         }
         new.run = Some(id);
     }
     let mode = new.mode;
-    let opening = opening(mode, &state, &identity, &headers, &extensions)?;
-    let watched = state.acp_rest.begin(&identity, base, new).await?;
+    let opening = stream_permit(mode, &state, &identity, &headers, &extensions)?;
+    let watched = state.acp_rest.begin_run(&identity, base, new).await?;
     let run = watched.run();
-    let mut response = answer(&state, watched, mode, opening, &headers).await?;
+    let mut response = run_response(&state, watched, mode, opening, &headers).await?;
     if let Ok(id) = HeaderValue::try_from(run.to_string()) {
         response.headers_mut().insert(RUN_ID, id);
     }
@@ -50,128 +50,137 @@ pub(crate) async fn create(
 }
 
 /// `POST /runs/{id}`.
-pub(crate) async fn resume(
+pub(crate) async fn resume_run(
     State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
-    Called(base): Called,
+    RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
     request: Request,
-) -> Answer {
-    let run = run_id(&id)?;
-    let (headers, extensions, body) = parts(request).await?;
-    check_run_header(run, &headers)?;
+) -> HandlerResult {
+    let run = parse_run_id(&id)?;
+    let (headers, extensions, body) = read_utf8_body(request).await?;
+    check_run_id_header(run, &headers)?;
     let resume = Resume::read(run, &body)?;
-    let opening = opening(resume.mode, &state, &identity, &headers, &extensions)?;
-    let watched = state.acp_rest.resume(&identity, &base, run, &resume).await?;
-    answer(&state, watched, resume.mode, opening, &HeaderMap::new()).await
+    let opening = stream_permit(resume.mode, &state, &identity, &headers, &extensions)?;
+    let watched = state.acp_rest.resume_run(&identity, &base, run, &resume).await?;
+    run_response(&state, watched, resume.mode, opening, &HeaderMap::new()).await
 }
 
 /// `GET /runs/{id}`.
-pub(crate) async fn find(
+pub(crate) async fn get_run(
     State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
-    Called(base): Called,
+    RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
-) -> Answer {
+) -> HandlerResult {
     let _whole = state.whole_response_permit().await;
-    let found = state.acp_rest.find(&identity, &base, run_id(&id)?).await?;
+    let found = state.acp_rest.find_run(&identity, &base, parse_run_id(&id)?).await?;
     Ok(Json(found.run()).into_response())
 }
 
 /// `POST /runs/{id}/cancel`.
-pub(crate) async fn cancel(
+pub(crate) async fn cancel_run(
     State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
-    Called(base): Called,
+    RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
     request: Request,
-) -> Answer {
-    let run = run_id(&id)?;
-    let (headers, _, body) = parts(request).await?;
-    check_run_header(run, &headers)?;
+) -> HandlerResult {
+    let run = parse_run_id(&id)?;
+    let (headers, _, body) = read_utf8_body(request).await?;
+    check_run_id_header(run, &headers)?;
     check_cancel(run, &body)?;
-    let run = state.acp_rest.cancel(&identity, &base, run).await?;
+    let run = state.acp_rest.cancel_run(&identity, &base, run).await?;
     Ok((StatusCode::ACCEPTED, Json(run)).into_response())
 }
 
 /// `GET /runs/{id}/events`: all so far; or, for a client that wants a stream, from the beginning or its place on.
-pub(crate) async fn events(
+pub(crate) async fn list_run_events(
     State(state): State<Arc<AcpRestState>>,
     Extension(identity): Extension<Caller>,
-    Called(base): Called,
+    RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
     request: Request,
-) -> Answer {
-    let run = run_id(&id)?;
-    let opening = Opening::new(&state, &identity, request.extensions())?;
+) -> HandlerResult {
+    let run = parse_run_id(&id)?;
+    let opening = SsePermit::new(&state, &identity, request.extensions())?;
     if !wants_stream(request.headers()) {
-        let (watched, end) = state.acp_rest.events(&identity, &base, run).await?;
-        let (reading, follower) = RunEvents::of(watched);
-        let (seen, incarnation, stop) = (Position::default(), state.services.hub.store().incarnation(), opening.stop());
-        let follow = Follow { follower, reading, seen, incarnation, stop };
-        return Ok(opening.list(follow.list(end, "{\"events\":[", "]}")));
+        let (watched, end) = state.acp_rest.run_events(&identity, &base, run).await?;
+        let (reading, follower) = RunEventProjection::from_subscription(watched);
+        let (seen, incarnation, stop) =
+            (StreamPosition::default(), state.services.hub.store().incarnation(), opening.stop_token());
+        let follow = SseStream { follower, reading, seen, incarnation, stop };
+        return Ok(opening.json_response(follow.into_list(end, "{\"events\":[", "]}")));
     }
-    let watched = state.acp_rest.open(&identity, &base, run).await?;
-    stream(&state, watched, opening, request.headers()).await
+    let watched = state.acp_rest.open_run(&identity, &base, run).await?;
+    stream_run(&state, watched, opening, request.headers()).await
 }
 
-async fn answer(
+async fn run_response(
     state: &AcpRestState,
-    watched: Watched,
+    watched: AcpRestRunSubscription,
     mode: RunMode,
-    opening: Option<Opening>,
+    opening: Option<SsePermit>,
     headers: &HeaderMap,
-) -> Answer {
+) -> HandlerResult {
     match (mode, opening) {
-        (RunMode::Stream, Some(opening)) => stream(state, watched, opening, headers).await,
-        (RunMode::Async, _) => Ok((StatusCode::ACCEPTED, Json(watched.accepted().await?)).into_response()),
-        (RunMode::Sync | RunMode::Stream, _) => Ok(Json(watched.settled().await?).into_response()),
+        (RunMode::Stream, Some(opening)) => stream_run(state, watched, opening, headers).await,
+        (RunMode::Async, _) => Ok((StatusCode::ACCEPTED, Json(watched.wait_accepted().await?)).into_response()),
+        (RunMode::Sync | RunMode::Stream, _) => Ok(Json(watched.wait_settled().await?).into_response()),
     }
 }
 
-async fn stream(state: &AcpRestState, watched: Watched, opening: Opening, headers: &HeaderMap) -> Answer {
-    let bad = |_| refuse(StatusCode::BAD_REQUEST, Error::invalid("Last-Event-ID is no id of this stream"));
+async fn stream_run(
+    state: &AcpRestState,
+    watched: AcpRestRunSubscription,
+    opening: SsePermit,
+    headers: &HeaderMap,
+) -> HandlerResult {
+    let bad = |_| error_rejection(StatusCode::BAD_REQUEST, Error::invalid("Last-Event-ID is no id of this stream"));
     let store = state.services.hub.store();
     let seen = match last_event_id(headers).map_err(bad)? {
-        None => Position::default(),
+        None => StreamPosition::default(),
         Some(id) => {
             let cursor = Cursor { incarnation: id.incarnation, seq: Seq(id.position.seq) };
             let gone = |_| {
                 let error = Error::invalid("the log does not have this place: read the run's events anew");
-                refuse(StatusCode::CONFLICT, error.because("log_truncated"))
+                error_rejection(StatusCode::CONFLICT, error.because("log_truncated"))
             };
             store.honour(watched.session(), cursor).await.map_err(gone)?;
             id.position
         }
     };
-    let (incarnation, stop) = (store.incarnation(), opening.stop());
-    let (reading, follower) = RunEvents::of(watched);
-    Ok(opening.response(Follow { follower, reading, seen, incarnation, stop }.events()))
+    let (incarnation, stop) = (store.incarnation(), opening.stop_token());
+    let (reading, follower) = RunEventProjection::from_subscription(watched);
+    Ok(opening.sse_response(SseStream { follower, reading, seen, incarnation, stop }.into_events()))
 }
 
 /// The place of a stream, if this is to be one.
-fn opening(
+fn stream_permit(
     mode: RunMode,
     state: &AcpRestState,
     identity: &Caller,
     headers: &HeaderMap,
     extensions: &Extensions,
-) -> Result<Option<Opening>, No> {
+) -> Result<Option<SsePermit>, Rejection> {
     if mode != RunMode::Stream {
         return Ok(None);
     }
-    if !accepts_events(headers) {
-        return Err(refuse(StatusCode::NOT_ACCEPTABLE, Error::invalid("this is a stream of text/event-stream")));
+    if !accepts_event_stream(headers) {
+        return Err(error_rejection(
+            StatusCode::NOT_ACCEPTABLE,
+            Error::invalid("this is a stream of text/event-stream"),
+        ));
     }
-    Ok(Some(Opening::new(state, identity, extensions)?))
+    Ok(Some(SsePermit::new(state, identity, extensions)?))
 }
 
 /// A body of any type or none, but in UTF-8.
-async fn parts(request: Request) -> Result<(HeaderMap, Extensions, Bytes), No> {
+async fn read_utf8_body(request: Request) -> Result<(HeaderMap, Extensions, Bytes), Rejection> {
     let (parts, body) = request.into_parts();
-    if body::is_foreign(&parts.headers) {
+    if body::declares_foreign_charset(&parts.headers) {
         let error = Error::invalid("the body must be UTF-8").because("unsupported_media_type");
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+        return Err(error_rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     }
     let body = axum::body::to_bytes(body, usize::MAX).await;
     let body = body.map_err(|_| Refusal::unreadable("the body is broken"))?;
@@ -179,15 +188,15 @@ async fn parts(request: Request) -> Result<(HeaderMap, Extensions, Bytes), No> {
 }
 
 /// The run that a header names.
-fn run_header(headers: &HeaderMap) -> Result<Option<RunId>, Refusal> {
+fn run_id_header(headers: &HeaderMap) -> Result<Option<RunId>, Refusal> {
     let Some(id) = headers.get(RUN_ID) else { return Ok(None) };
     let id = id.to_str().ok().and_then(|id| id.parse().ok());
     id.map(Some).ok_or_else(|| Refusal::unreadable("Run-ID must be a UUID"))
 }
 
 /// A header that names a run names that of the address.
-fn check_run_header(run: RunId, headers: &HeaderMap) -> Result<(), Refusal> {
-    match run_header(headers)? {
+fn check_run_id_header(run: RunId, headers: &HeaderMap) -> Result<(), Refusal> {
+    match run_id_header(headers)? {
         Some(named) if named != run => {
             Err(Refusal::disagreement(format!("Run-ID and the run of the address differ: {named}")))
         }
@@ -195,7 +204,7 @@ fn check_run_header(run: RunId, headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-fn run_id(id: &str) -> Result<RunId, Refusal> {
+fn parse_run_id(id: &str) -> Result<RunId, Refusal> {
     id.parse().map_err(|_| Refusal::unreadable("a run's id is a UUID"))
 }
 

@@ -13,18 +13,18 @@ use gander_wire::adk::info::{self, Tool};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Answer;
+use super::HandlerResult;
 use crate::protocols::adk::AdkState;
 
 /// `?detailed=true`, `?dark_mode=true`.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct AgentsQuery {
     detailed: Option<String>,
     dark_mode: Option<String>,
 }
 
 /// `GET /version`.
-pub(crate) async fn version() -> Answer {
+pub(crate) async fn get_version() -> HandlerResult {
     let language_version = env!("CARGO_PKG_RUST_VERSION");
     let body = json!({ "version": gander_services::VERSION, "language": "rust", "language_version": language_version });
     Ok(Json(body).into_response())
@@ -33,9 +33,9 @@ pub(crate) async fn version() -> Answer {
 /// `GET /list-apps`.
 pub(crate) async fn list_apps(
     State(state): State<Arc<AdkState>>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Answer {
-    let apps = state.adk.apps();
+    wanted: Result<Query<AgentsQuery>, QueryRejection>,
+) -> HandlerResult {
+    let apps = state.adk.list_apps();
     if wanted.is_ok_and(|Query(wanted)| is_true(wanted.detailed.as_deref())) {
         return Ok(Json(info::list(apps.iter().map(|app| &**app))).into_response());
     }
@@ -43,27 +43,31 @@ pub(crate) async fn list_apps(
 }
 
 /// `GET /apps/{app}/app-info`.
-pub(crate) async fn app_info(State(state): State<Arc<AdkState>>, Path(app): Path<String>) -> Answer {
-    let agent = state.adk.app(&app)?;
-    let ways =
-        state.adk.ways(&agent).into_iter().map(|way| (Arc::clone(&way), tools(&state, &way))).collect::<Vec<_>>();
-    Ok(Json(info::info(&agent, &tools(&state, &agent), &ways)).into_response())
+pub(crate) async fn get_app_info(State(state): State<Arc<AdkState>>, Path(app): Path<String>) -> HandlerResult {
+    let agent = state.adk.find_app(&app)?;
+    let ways = state
+        .adk
+        .named_modes(&agent)
+        .into_iter()
+        .map(|way| (Arc::clone(&way), agent_tools(&state, &way)))
+        .collect::<Vec<_>>();
+    Ok(Json(info::info(&agent, &agent_tools(&state, &agent), &ways)).into_response())
 }
 
 /// `GET /config/telemetry`: nothing is sent anywhere.
-pub(crate) async fn telemetry() -> Answer {
+pub(crate) async fn get_telemetry() -> HandlerResult {
     Ok(Json(json!({ "telemetry": false })).into_response())
 }
 
 /// `GET /dev/apps/{app}/…`.
-pub(crate) async fn about(
+pub(crate) async fn get_dev_info(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     Path((app, what)): Path<(String, String)>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Answer {
-    let agent = state.adk.app(&app)?;
-    let tools = tools(&state, &agent);
+    wanted: Result<Query<AgentsQuery>, QueryRejection>,
+) -> HandlerResult {
+    let agent = state.adk.find_app(&app)?;
+    let tools = agent_tools(&state, &agent);
     let dark = wanted.is_ok_and(|Query(wanted)| is_true(wanted.dark_mode.as_deref()));
     let steps: Vec<&str> = what.split('/').collect();
     let body = match steps.as_slice() {
@@ -75,9 +79,9 @@ pub(crate) async fn about(
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
             json!({ "dotSrc": info::dot(&agent, &tools, dark) })
         }
-        ["debug", "trace", "session", session] => state.adk.traces(&identity, &app, session).await?.into(),
+        ["debug", "trace", "session", session] => state.adk.session_spans(&identity, &app, session).await?.into(),
         ["debug", "trace", event] => {
-            let known = state.adk.trace(&identity, event).await?;
+            let known = state.adk.event_trace(&identity, event).await?;
             known.ok_or_else(|| Refusal::new(404, "Trace not found"))?
         }
         ["eval_sets" | "eval_results" | "tests"] => json!([]),
@@ -91,11 +95,11 @@ pub(crate) async fn about(
 }
 
 /// Only of the built-in agents it is known which tools they have in which mode.
-fn tools(state: &AdkState, agent: &AgentManifest) -> Vec<Tool> {
-    let desk = &state.services;
-    let settings = desk.agents.settings(&agent.name, &desk.settings);
+fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<Tool> {
+    let services = &state.services;
+    let settings = services.agents.settings(&agent.name, &services.settings);
     let known =
-        desk.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
+        services.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
     let Some(settings) = settings.filter(|_| known) else { return Vec::new() };
     let tool = |spec: &gander_domain::ToolSpec| Tool {
         name: spec.name.clone(),
@@ -103,7 +107,7 @@ fn tools(state: &AdkState, agent: &AgentManifest) -> Vec<Tool> {
         parameters: spec.schema.clone(),
     };
     let (offered, on) =
-        (desk.shelf.library().mode(&settings).offers(&desk.tools), desk.extensions.built_ins_everywhere());
+        (services.shelf.library().mode(&settings).offers(&services.tools), services.extensions.built_ins_everywhere());
     offered.iter().filter(|spec| on.offer(&spec.name)).map(tool).collect()
 }
 

@@ -8,19 +8,19 @@ use gander_wire::adk::{NewArtifact, Refusal};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::session_path::{At, Named};
-use super::{Answer, whole};
-use crate::protocols::adk::Numbered;
+use super::session_path::{ArtifactPathParam, SessionPath};
+use super::{HandlerResult, read_utf8_body};
+use crate::protocols::adk::VersionChoice;
 
 /// `?version=n`.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct VersionQuery {
     version: Option<String>,
 }
 
 /// What is asked for below an artifact's name.
 #[derive(Debug, PartialEq, Eq)]
-enum Below<'a> {
+enum ArtifactPath<'a> {
     Content(&'a str),
     Versions(&'a str),
     AllMetadata(&'a str),
@@ -29,74 +29,77 @@ enum Below<'a> {
 }
 
 /// `GET …/artifacts`.
-pub(crate) async fn list(at: At) -> Answer {
-    let located = at.find().await?;
-    Ok(Json(at.state.adk.artifacts(&at.identity, &located).await?).into_response())
+pub(crate) async fn list_artifacts(at: SessionPath) -> HandlerResult {
+    let located = at.find_session().await?;
+    Ok(Json(at.state.adk.list_artifacts(&at.identity, &located).await?).into_response())
 }
 
 /// `POST …/artifacts`.
-pub(crate) async fn save(at: At, request: Request) -> Answer {
-    let (_, _, body) = whole(request).await?;
+pub(crate) async fn save_artifact(at: SessionPath, request: Request) -> HandlerResult {
+    let (_, _, body) = read_utf8_body(request).await?;
     let new = NewArtifact::read(&body)?;
-    let located = at.find().await?;
-    Ok(Json(at.state.adk.save(&at.identity, &located, new).await?).into_response())
+    let located = at.find_session().await?;
+    Ok(Json(at.state.adk.save_artifact(&at.identity, &located, new).await?).into_response())
 }
 
 /// `GET …/artifacts/{name}` and everything below it.
-pub(crate) async fn get(
-    at: At,
-    Path(Named { name }): Path<Named>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
-) -> Answer {
-    let located = at.find().await?;
+pub(crate) async fn get_artifact(
+    at: SessionPath,
+    Path(ArtifactPathParam { name }): Path<ArtifactPathParam>,
+    wanted: Result<Query<VersionQuery>, QueryRejection>,
+) -> HandlerResult {
+    let located = at.find_session().await?;
     let (adk, identity) = (&at.state.adk, &at.identity);
-    Ok(match below(&name) {
-        Below::Content(name) => {
+    Ok(match parse_artifact_path(&name) {
+        ArtifactPath::Content(name) => {
             let version = wanted.ok().and_then(|Query(wanted)| wanted.version);
-            let which = version.map_or(Ok(Numbered::Latest), |version| number(&version))?;
-            Json(adk.load(identity, &located, name, which).await?).into_response()
+            let which = version.map_or(Ok(VersionChoice::Latest), |version| parse_version(&version))?;
+            Json(adk.load_artifact(identity, &located, name, which).await?).into_response()
         }
-        Below::Versions(name) => {
-            let versions = adk.versions(identity, &located, name).await?;
+        ArtifactPath::Versions(name) => {
+            let versions = adk.list_versions(identity, &located, name).await?;
             Json(versions.iter().map(|version| version.version).collect::<Vec<u64>>()).into_response()
         }
-        Below::AllMetadata(name) => Json(adk.versions(identity, &located, name).await?).into_response(),
-        Below::Version(name, version) => {
-            Json(adk.load(identity, &located, name, number(version)?).await?).into_response()
+        ArtifactPath::AllMetadata(name) => Json(adk.list_versions(identity, &located, name).await?).into_response(),
+        ArtifactPath::Version(name, version) => {
+            Json(adk.load_artifact(identity, &located, name, parse_version(version)?).await?).into_response()
         }
-        Below::Metadata(name, version) => {
-            Json(adk.version(identity, &located, name, number(version)?).await?).into_response()
+        ArtifactPath::Metadata(name, version) => {
+            Json(adk.describe_version(identity, &located, name, parse_version(version)?).await?).into_response()
         }
     })
 }
 
 /// `DELETE …/artifacts/{name}`.
-pub(crate) async fn delete(at: At, Path(Named { name }): Path<Named>) -> Answer {
-    let located = at.find().await?;
-    at.state.adk.remove(&at.identity, &located, &name).await?;
+pub(crate) async fn delete_artifact(
+    at: SessionPath,
+    Path(ArtifactPathParam { name }): Path<ArtifactPathParam>,
+) -> HandlerResult {
+    let located = at.find_session().await?;
+    at.state.adk.delete_artifact(&at.identity, &located, &name).await?;
     Ok(Json(Value::Null).into_response())
 }
 
-fn below(rest: &str) -> Below<'_> {
+fn parse_artifact_path(rest: &str) -> ArtifactPath<'_> {
     if let Some(name) = rest.strip_suffix("/versions/metadata") {
-        return Below::AllMetadata(name);
+        return ArtifactPath::AllMetadata(name);
     }
     if let Some(name) = rest.strip_suffix("/versions") {
-        return Below::Versions(name);
+        return ArtifactPath::Versions(name);
     }
     if let Some((name, version)) = rest.strip_suffix("/metadata").and_then(|rest| rest.rsplit_once("/versions/")) {
-        return Below::Metadata(name, version);
+        return ArtifactPath::Metadata(name, version);
     }
     match rest.rsplit_once("/versions/") {
-        Some((name, version)) if !version.contains('/') => Below::Version(name, version),
-        Some(_) | None => Below::Content(rest),
+        Some((name, version)) if !version.contains('/') => ArtifactPath::Version(name, version),
+        Some(_) | None => ArtifactPath::Content(rest),
     }
 }
 
-fn number(text: &str) -> Result<Numbered, Refusal> {
+fn parse_version(text: &str) -> Result<VersionChoice, Refusal> {
     match text {
-        "latest" => Ok(Numbered::Latest),
-        digits => digits.parse().map(Numbered::Number).map_err(|_| Refusal::new(422, "Invalid version ID")),
+        "latest" => Ok(VersionChoice::Latest),
+        digits => digits.parse().map(VersionChoice::Number).map_err(|_| Refusal::new(422, "Invalid version ID")),
     }
 }
 
@@ -106,11 +109,11 @@ mod tests {
 
     #[test]
     fn what_follows_a_name_is_told_from_its_end() {
-        assert_eq!(below("a/b.txt"), Below::Content("a/b.txt"));
-        assert_eq!(below("a/b.txt/versions"), Below::Versions("a/b.txt"));
-        assert_eq!(below("a/versions/1/b"), Below::Content("a/versions/1/b"));
-        assert_eq!(below("a/versions/1"), Below::Version("a", "1"));
-        assert_eq!(below("a/versions/latest/metadata"), Below::Metadata("a", "latest"));
-        assert_eq!(below("a/versions/metadata"), Below::AllMetadata("a"));
+        assert_eq!(parse_artifact_path("a/b.txt"), ArtifactPath::Content("a/b.txt"));
+        assert_eq!(parse_artifact_path("a/b.txt/versions"), ArtifactPath::Versions("a/b.txt"));
+        assert_eq!(parse_artifact_path("a/versions/1/b"), ArtifactPath::Content("a/versions/1/b"));
+        assert_eq!(parse_artifact_path("a/versions/1"), ArtifactPath::Version("a", "1"));
+        assert_eq!(parse_artifact_path("a/versions/latest/metadata"), ArtifactPath::Metadata("a", "latest"));
+        assert_eq!(parse_artifact_path("a/versions/metadata"), ArtifactPath::AllMetadata("a"));
     }
 }

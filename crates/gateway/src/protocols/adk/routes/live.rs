@@ -14,160 +14,164 @@ use gander_wire::adk::{Event, Refusal, RunRequest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::Answer;
-use crate::http::sse_response::Opening;
-use crate::http::websocket_upgrade::{self, Handshake};
+use super::HandlerResult;
+use crate::http::sse_response::SsePermit;
+use crate::http::websocket_upgrade::{self, WebSocketUpgrade};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::stream;
-use crate::protocols::adk::{Begun, Place, Watched};
-use crate::websocket::{Close, Socket, Step};
+use crate::protocols::adk::{AdkRunSubscription, AppUser, BeginOutcome};
+use crate::websocket::{CloseCode, SocketEvent, WebSocket};
 
-type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
+type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 /// `GET /run_live`.
-pub(crate) async fn open(
+pub(crate) async fn open_live_connection(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
-    query: Pairs,
+    query: QueryPairs,
     request: Request,
-) -> Answer {
-    if !websocket_upgrade::is_wanted(request.headers()) {
+) -> HandlerResult {
+    if !websocket_upgrade::wants_websocket(request.headers()) {
         return Err(Refusal::new(426, "this is a WebSocket: send Upgrade: websocket").into());
     }
     let Query(query) = query.map_err(|_| Refusal::new(403, "the address of the WebSocket cannot be read"))?;
     let live = Live::read(&query, state.limits.prompt_body.len())?;
-    match state.adk.app(&live.address().app) {
+    match state.adk.find_app(&live.address().app) {
         Err(refusal) if refusal.status == 403 => return Err(refusal.into()),
         Ok(_) | Err(_) => {} // said over the WebSocket, as the original does
     }
-    let opening = Opening::new(&state, &identity, request.extensions())?;
-    let handshake = Handshake::read(opening, request)?;
-    let stop = handshake.stop();
-    Ok(handshake.open(move |stream| async move {
-        let socket = Socket::new(stream);
-        Talk { state, identity, live, turns: VecDeque::new(), closing: false }.hold(socket, stop).await;
+    let opening = SsePermit::new(&state, &identity, request.extensions())?;
+    let handshake = WebSocketUpgrade::from_request(opening, request)?;
+    let stop = handshake.stop_token();
+    Ok(handshake.accept(move |stream| async move {
+        let socket = WebSocket::new(stream);
+        LiveConnection { state, identity, live, turns: VecDeque::new(), closing: false }.run(socket, stop).await;
     }))
 }
 
 /// One live connection. What it began goes on without it, unless the settings say otherwise.
-struct Talk {
+struct LiveConnection {
     state: Arc<AdkState>,
     identity: Caller,
     live: Live,
     /// Turns that are told in the order in which they were said. The session's own queue bounds them.
-    turns: VecDeque<Watched>,
+    turns: VecDeque<AdkRunSubscription>,
     /// The client said its last word.
     closing: bool,
 }
 
 /// Why a connection ends.
-struct End(Close, String);
+struct LiveClose(CloseCode, String);
 
-impl Talk {
-    async fn hold<S: AsyncRead + AsyncWrite + Unpin + Send>(mut self, mut socket: Socket<S>, stop: CancellationToken) {
-        let ended = match self.is_there().await {
-            Ok(()) => self.talk(&mut socket, stop).await,
-            Err(refusal) => Some(End::from(refusal)),
+impl LiveConnection {
+    async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(
+        mut self,
+        mut socket: WebSocket<S>,
+        stop: CancellationToken,
+    ) {
+        let ended = match self.check_session().await {
+            Ok(()) => self.run_loop(&mut socket, stop).await,
+            Err(refusal) => Some(LiveClose::from(refusal)),
         };
-        if let Some(End(why, reason)) = ended {
+        if let Some(LiveClose(why, reason)) = ended {
             socket.close(why, &reason).await;
         }
     }
 
     /// True if there is such a session.
-    async fn is_there(&self) -> Result<(), Refusal> {
+    async fn check_session(&self) -> Result<(), Refusal> {
         let Address { app, user, session } = self.live.address().clone();
-        self.state.adk.app(&app)?;
-        self.state.adk.find(&self.identity, Place { app, user }, &session).await.map(drop)
+        self.state.adk.find_app(&app)?;
+        self.state.adk.find_session(&self.identity, AppUser { app, user }, &session).await.map(drop)
     }
 
     /// Until one side ends it; `None` if the client is gone already.
-    async fn talk<S>(&mut self, socket: &mut Socket<S>, stop: CancellationToken) -> Option<End>
+    async fn run_loop<S>(&mut self, socket: &mut WebSocket<S>, stop: CancellationToken) -> Option<LiveClose>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
         let ending = self.state.ending.clone();
         loop {
-            let (waits, can_tell) = (self.turns.is_empty(), socket.is_idle());
+            let (waits, can_tell) = (self.turns.is_empty(), socket.is_flushed());
             if self.closing && waits && can_tell {
-                return Some(End(Close::Normal, String::new()));
+                return Some(LiveClose(CloseCode::Normal, String::new()));
             }
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Some(End(Close::Restart, String::new())),
-                () = ending.cancelled(), if waits => return Some(End(Close::Restart, String::new())),
-                told = told(&mut self.turns), if !waits && can_tell => match told {
-                    Ok(events) => events.iter().for_each(|event| say(socket, event)),
+                () = stop.cancelled() => return Some(LiveClose(CloseCode::Restart, String::new())),
+                () = ending.cancelled(), if waits => return Some(LiveClose(CloseCode::Restart, String::new())),
+                told = next_turn_events(&mut self.turns), if !waits && can_tell => match told {
+                    Ok(events) => events.iter().for_each(|event| send_event(socket, event)),
                     Err(refusal) => return Some(refusal.into()),
                 },
-                step = socket.next() => match step? {
-                    Step::Message(frame) => {
-                        if let Err(refusal) = self.hear(&frame).await {
+                step = socket.next_event() => match step? {
+                    SocketEvent::Message(frame) => {
+                        if let Err(refusal) = self.handle_frame(&frame).await {
                             return Some(refusal.into());
                         }
                         // Messages count like requests: whoever sends too many waits, and its bytes with it.
-                        let wait = self.state.quotas.charge(&self.identity, Instant::now());
+                        let wait = self.state.quotas.charge_message(&self.identity, Instant::now());
                         tokio::select! {
                             () = tokio::time::sleep(wait) => {}
                             () = stop.cancelled() => {}
                         }
                     }
-                    Step::Written => {}
+                    SocketEvent::Written => {}
                 }
             }
         }
     }
 
-    async fn hear(&mut self, frame: &[u8]) -> Result<(), Refusal> {
+    async fn handle_frame(&mut self, frame: &[u8]) -> Result<(), Refusal> {
         if self.closing {
             return Ok(());
         }
         let Heard { state_delta, run, close } = self.live.hear(frame)?;
         if !state_delta.is_empty() {
             let Address { app, user, session } = self.live.address().clone();
-            self.state.adk.patch(&self.identity, Place { app, user }, &session, state_delta).await?;
+            self.state.adk.patch_state(&self.identity, AppUser { app, user }, &session, state_delta).await?;
         }
         if let Some(run) = run {
-            self.begin(*run).await?;
+            self.begin_run(*run).await?;
         }
         self.closing = close;
         Ok(())
     }
 
-    async fn begin(&mut self, run: RunRequest) -> Result<(), Refusal> {
-        match self.state.adk.begin(&self.identity, run).await? {
-            Begun::Watching(watched) => self.turns.push_back(*watched),
-            Begun::Nothing => {}
-            Begun::Unknown(id) => return Err(Refusal::new(400, stream::unknown(&id))),
+    async fn begin_run(&mut self, run: RunRequest) -> Result<(), Refusal> {
+        match self.state.adk.begin_run(&self.identity, run).await? {
+            BeginOutcome::Watching(watched) => self.turns.push_back(*watched),
+            BeginOutcome::Nothing => {}
+            BeginOutcome::Unknown(id) => return Err(Refusal::new(400, stream::unknown_question_text(&id))),
         }
         Ok(())
     }
 }
 
-impl From<Refusal> for End {
+impl From<Refusal> for LiveClose {
     fn from(refusal: Refusal) -> Self {
         let why = match refusal.status {
-            404 => Close::Protocol, // what the original says of a session that is not there
-            403 => Close::Policy,
-            413 => Close::TooLarge,
-            400 | 422 => Close::NotUtf8,
-            _ => Close::Failed,
+            404 => CloseCode::Protocol, // what the original says of a session that is not there
+            403 => CloseCode::Policy,
+            413 => CloseCode::TooLarge,
+            400 | 422 => CloseCode::NotUtf8,
+            _ => CloseCode::Failed,
         };
         Self(why, refusal.error)
     }
 }
 
 /// What the oldest turn tells next.
-async fn told(turns: &mut VecDeque<Watched>) -> Result<Vec<Event>, Refusal> {
+async fn next_turn_events(turns: &mut VecDeque<AdkRunSubscription>) -> Result<Vec<Event>, Refusal> {
     let Some(turn) = turns.front_mut() else { return Ok(Vec::new()) };
-    let events = turn.next().await?;
-    if turn.is_over() {
+    let events = turn.next_events().await?;
+    if turn.is_complete() {
         turns.pop_front();
     }
     Ok(events.unwrap_or_default())
 }
 
-fn say<S: AsyncRead + AsyncWrite + Unpin + Send>(socket: &mut Socket<S>, event: &Event) {
+fn send_event<S: AsyncRead + AsyncWrite + Unpin + Send>(socket: &mut WebSocket<S>, event: &Event) {
     let json = serde_json::to_vec(event).expect("wire types are made of what JSON can say");
-    socket.say(&json);
+    socket.send_text(&json);
 }

@@ -20,13 +20,13 @@ use gander_wire::adk::Refusal;
 use http::header::HeaderMap;
 
 use crate::http::body;
-use crate::http::rejection::No;
+use crate::http::rejection::Rejection;
 use crate::http::route::{Access, Payload, Route, Serve, Size, Verb};
 use crate::protocols::adk::AdkState;
-use crate::settings::Door;
+use crate::settings::OpenProtocol;
 
-const READ: Access = Access::Door(Door::Adk, Scope::Read);
-const PROMPT: Access = Access::Door(Door::Adk, Scope::Prompt);
+const READ: Access = Access::OpenProtocol(OpenProtocol::Adk, Scope::Read);
+const PROMPT: Access = Access::OpenProtocol(OpenProtocol::Adk, Scope::Prompt);
 const SMALL: Payload = Payload::Any(Size::Small);
 const LARGE: Payload = Payload::Any(Size::Prompt);
 
@@ -36,46 +36,46 @@ macro_rules! table {
         /// This protocol's table.
         pub(crate) const ROUTES: &[Route<Arc<AdkState>>] = &[
             $(
-                line(Verb::$verb, $path, $access, $payload, |verb| on(verb, $handler)),
-                line(Verb::$verb, concat!("/api", $path), $access, $payload, |verb| on(verb, $handler)),
+                route(Verb::$verb, $path, $access, $payload, |verb| on(verb, $handler)),
+                route(Verb::$verb, concat!("/api", $path), $access, $payload, |verb| on(verb, $handler)),
             )*
-            Route::public("/dev-ui", |verb| on(verb, ui::redirect)),
-            Route::public("/dev-ui/", |verb| on(verb, ui::index)),
-            Route::public("/dev-ui/{*path}", |verb| on(verb, ui::file)),
+            Route::public("/dev-ui", |verb| on(verb, ui::redirect_to_ui)),
+            Route::public("/dev-ui/", |verb| on(verb, ui::get_ui_index)),
+            Route::public("/dev-ui/{*path}", |verb| on(verb, ui::get_ui_file)),
         ];
     };
 }
 
 table! {
-    Get "/version" READ Payload::None => agents::version,
+    Get "/version" READ Payload::None => agents::get_version,
     Get "/list-apps" READ Payload::None => agents::list_apps,
-    Get "/apps/{app}/app-info" READ Payload::None => agents::app_info,
-    Get "/config/telemetry" READ Payload::None => agents::telemetry,
-    Post "/config/telemetry" PROMPT SMALL => unsupported::telemetry,
-    Post "/agent-identity/finalize" PROMPT SMALL => unsupported::identity,
-    Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list,
-    Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create,
-    Get "/apps/{app}/users/{user}/sessions/{id}" READ Payload::None => sessions::get,
-    Post "/apps/{app}/users/{user}/sessions/{id}" PROMPT LARGE => sessions::create_named,
-    Patch "/apps/{app}/users/{user}/sessions/{id}" PROMPT SMALL => sessions::patch,
-    Delete "/apps/{app}/users/{user}/sessions/{id}" PROMPT Payload::None => sessions::delete,
-    Patch "/apps/{app}/users/{user}/memory" PROMPT SMALL => sessions::memory,
-    Post "/run" PROMPT LARGE => runs::run,
-    Post "/run_sse" PROMPT LARGE => runs::run_sse,
-    Get "/run_live" PROMPT Payload::None => live::open,
-    Post "/apps/{app}/users/{user}/sessions/{id}/run" PROMPT LARGE => runs::run_at,
-    Post "/apps/{app}/users/{user}/sessions/{id}/run_sse" PROMPT LARGE => runs::run_sse_at,
-    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts" READ Payload::None => artifacts::list,
-    Post "/apps/{app}/users/{user}/sessions/{id}/artifacts" PROMPT LARGE => artifacts::save,
-    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" READ Payload::None => artifacts::get,
-    Delete "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" PROMPT Payload::None => artifacts::delete,
-    Get "/dev/apps/{app}/{*what}" READ Payload::None => agents::about,
-    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::about,
-    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::about,
-    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => unsupported::about,
+    Get "/apps/{app}/app-info" READ Payload::None => agents::get_app_info,
+    Get "/config/telemetry" READ Payload::None => agents::get_telemetry,
+    Post "/config/telemetry" PROMPT SMALL => unsupported::set_telemetry,
+    Post "/agent-identity/finalize" PROMPT SMALL => unsupported::finalize_identity,
+    Get "/apps/{app}/users/{user}/sessions" READ Payload::None => sessions::list_sessions,
+    Post "/apps/{app}/users/{user}/sessions" PROMPT LARGE => sessions::create_session,
+    Get "/apps/{app}/users/{user}/sessions/{id}" READ Payload::None => sessions::get_session,
+    Post "/apps/{app}/users/{user}/sessions/{id}" PROMPT LARGE => sessions::create_named_session,
+    Patch "/apps/{app}/users/{user}/sessions/{id}" PROMPT SMALL => sessions::patch_session,
+    Delete "/apps/{app}/users/{user}/sessions/{id}" PROMPT Payload::None => sessions::delete_session,
+    Patch "/apps/{app}/users/{user}/memory" PROMPT SMALL => sessions::add_session_to_memory,
+    Post "/run" PROMPT LARGE => runs::run_request,
+    Post "/run_sse" PROMPT LARGE => runs::run_sse_request,
+    Get "/run_live" PROMPT Payload::None => live::open_live_connection,
+    Post "/apps/{app}/users/{user}/sessions/{id}/run" PROMPT LARGE => runs::run_request_at_session,
+    Post "/apps/{app}/users/{user}/sessions/{id}/run_sse" PROMPT LARGE => runs::run_sse_request_at_session,
+    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts" READ Payload::None => artifacts::list_artifacts,
+    Post "/apps/{app}/users/{user}/sessions/{id}/artifacts" PROMPT LARGE => artifacts::save_artifact,
+    Get "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" READ Payload::None => artifacts::get_artifact,
+    Delete "/apps/{app}/users/{user}/sessions/{id}/artifacts/{*name}" PROMPT Payload::None => artifacts::delete_artifact,
+    Get "/dev/apps/{app}/{*what}" READ Payload::None => agents::get_dev_info,
+    Post "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::change_agent,
+    Put "/dev/apps/{app}/{*what}" PROMPT SMALL => unsupported::change_agent,
+    Delete "/dev/apps/{app}/{*what}" PROMPT Payload::None => unsupported::change_agent,
 }
 
-const fn line(
+const fn route(
     verb: Verb,
     path: &'static str,
     access: Access,
@@ -86,18 +86,18 @@ const fn line(
 }
 
 /// A handler's answer, or why there is none.
-type Answer = Result<Response, No>;
+type HandlerResult = Result<Response, Rejection>;
 
-impl From<Refusal> for No {
+impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
         Self::new(refusal.status, refusal.body())
     }
 }
 
 /// A body of any type or none, but in UTF-8.
-async fn whole(request: Request) -> Result<(HeaderMap, http::Extensions, Bytes), No> {
+async fn read_utf8_body(request: Request) -> Result<(HeaderMap, http::Extensions, Bytes), Rejection> {
     let (parts, body) = request.into_parts();
-    if body::is_foreign(&parts.headers) {
+    if body::declares_foreign_charset(&parts.headers) {
         return Err(Refusal::new(415, "the body must be UTF-8").into());
     }
     let bytes = axum::body::to_bytes(body, usize::MAX).await;

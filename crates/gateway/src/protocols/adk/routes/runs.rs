@@ -13,107 +13,115 @@ use http::StatusCode;
 use http::header::HeaderMap;
 use serde_json::{Value, json};
 
-use super::{Answer, No, whole};
-use crate::http::sse_response::{Opening, accepts_events, last_event_id};
+use super::{HandlerResult, Rejection, read_utf8_body};
+use crate::http::sse_response::{SsePermit, accepts_event_stream, last_event_id};
 use crate::protocols::adk::AdkState;
-use crate::protocols::adk::Begun;
-use crate::protocols::adk::stream::{self, Listening};
+use crate::protocols::adk::BeginOutcome;
+use crate::protocols::adk::stream::{self, AdkRunStream};
 
-type Place = Path<(String, String, String)>;
+type SessionPathNames = Path<(String, String, String)>;
 
 /// `POST /run`.
-pub(crate) async fn run(state: State<Arc<AdkState>>, identity: Extension<Caller>, request: Request) -> Answer {
-    at_once(state, identity, None, request).await
+pub(crate) async fn run_request(
+    state: State<Arc<AdkState>>,
+    identity: Extension<Caller>,
+    request: Request,
+) -> HandlerResult {
+    run_to_end(state, identity, None, request).await
 }
 
 /// `POST {S}/{id}/run`, which no official server has and many clients call.
-pub(crate) async fn run_at(
+pub(crate) async fn run_request_at_session(
     state: State<Arc<AdkState>>,
     identity: Extension<Caller>,
-    place: Place,
+    place: SessionPathNames,
     request: Request,
-) -> Answer {
-    at_once(state, identity, Some(address(place)), request).await
+) -> HandlerResult {
+    run_to_end(state, identity, Some(session_address(place)), request).await
 }
 
 /// `POST /run_sse`.
-pub(crate) async fn run_sse(state: State<Arc<AdkState>>, identity: Extension<Caller>, request: Request) -> Answer {
-    as_it_happens(state, identity, None, request).await
+pub(crate) async fn run_sse_request(
+    state: State<Arc<AdkState>>,
+    identity: Extension<Caller>,
+    request: Request,
+) -> HandlerResult {
+    run_streaming(state, identity, None, request).await
 }
 
 /// `POST {S}/{id}/run_sse`, which no official server has and many clients call.
-pub(crate) async fn run_sse_at(
+pub(crate) async fn run_sse_request_at_session(
     state: State<Arc<AdkState>>,
     identity: Extension<Caller>,
-    place: Place,
+    place: SessionPathNames,
     request: Request,
-) -> Answer {
-    as_it_happens(state, identity, Some(address(place)), request).await
+) -> HandlerResult {
+    run_streaming(state, identity, Some(session_address(place)), request).await
 }
 
-async fn at_once(
+async fn run_to_end(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     place: Option<Address>,
     request: Request,
-) -> Answer {
-    let (_, _, body) = whole(request).await?;
+) -> HandlerResult {
+    let (_, _, body) = read_utf8_body(request).await?;
     let mut request = RunRequest::read(&body, place)?;
     request.streaming = false;
-    let mut watched = match state.adk.begin(&identity, request).await? {
-        Begun::Watching(watched) => watched,
-        Begun::Nothing => return Ok(Json(json!([])).into_response()),
-        Begun::Unknown(id) => return Err(Refusal::new(400, stream::unknown(&id)).into()),
+    let mut watched = match state.adk.begin_run(&identity, request).await? {
+        BeginOutcome::Watching(watched) => watched,
+        BeginOutcome::Nothing => return Ok(Json(json!([])).into_response()),
+        BeginOutcome::Unknown(id) => return Err(Refusal::new(400, stream::unknown_question_text(&id)).into()),
     };
     let mut events: Vec<Event> = Vec::new();
-    while let Some(more) = watched.next().await? {
+    while let Some(more) = watched.next_events().await? {
         events.extend(more);
     }
     Ok(match watched.stage() {
-        Stage::Ended(Outcome::Failed { reason, message }) => failure(reason, message, &events),
+        Stage::Ended(Outcome::Failed { reason, message }) => failed_run_response(reason, message, &events),
         Stage::Ended(_) | Stage::Waiting | Stage::Running | Stage::Asking => Json(events).into_response(),
     })
 }
 
 /// What happened before the failure is not lost to the caller.
-fn failure(reason: &str, message: &str, events: &[Event]) -> Response {
+fn failed_run_response(reason: &str, message: &str, events: &[Event]) -> Response {
     let text = format!("{reason}: {message}");
     let body = json!({ "detail": text, "error": text, "events": events });
     (StatusCode::INTERNAL_SERVER_ERROR, Json(body)).into_response()
 }
 
-async fn as_it_happens(
+async fn run_streaming(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     place: Option<Address>,
     request: Request,
-) -> Answer {
-    let (headers, extensions, body) = whole(request).await?;
-    if !accepts_events(&headers) {
+) -> HandlerResult {
+    let (headers, extensions, body) = read_utf8_body(request).await?;
+    if !accepts_event_stream(&headers) {
         return Err(Refusal::new(406, "this is a stream of text/event-stream").into());
     }
-    not_again(&headers)?;
+    refuse_resume(&headers)?;
     let request = RunRequest::read(&body, place)?;
-    let opening = Opening::new(&state, &identity, &extensions)?;
+    let opening = SsePermit::new(&state, &identity, &extensions)?;
     let one_event = request.one_event;
-    let (stop, join) = (opening.stop(), state.adk.settings().join.0);
-    let listening = match state.adk.begin(&identity, request).await? {
-        Begun::Watching(watched) => {
+    let (stop, join) = (opening.stop_token(), state.adk.settings().join.0);
+    let listening = match state.adk.begin_run(&identity, request).await? {
+        BeginOutcome::Watching(watched) => {
             let closes = state.adk.settings().like_adk2goose;
-            Listening::new(*watched, one_event, join, stop).closing(closes)
+            AdkRunStream::new(*watched, one_event, join, stop).with_closing_event(closes)
         }
-        Begun::Nothing => return Ok(opening.response(futures::stream::empty())),
-        Begun::Unknown(id) => {
-            let text = stream::unknown(&id);
-            let last: Value = stream::error("ValueError", &text);
-            return Ok(opening.response(futures::stream::once(async move { Ok(stream::frame(&last)) })));
+        BeginOutcome::Nothing => return Ok(opening.sse_response(futures::stream::empty())),
+        BeginOutcome::Unknown(id) => {
+            let text = stream::unknown_question_text(&id);
+            let last: Value = stream::error_event("ValueError", &text);
+            return Ok(opening.sse_response(futures::stream::once(async move { Ok(stream::single_frame(&last)) })));
         }
     };
-    Ok(opening.response(listening.events()))
+    Ok(opening.sse_response(listening.into_events()))
 }
 
 /// These streams have no ids and begin a run each: whoever wants the rest of one must not begin another.
-fn not_again(headers: &HeaderMap) -> Result<(), No> {
+fn refuse_resume(headers: &HeaderMap) -> Result<(), Rejection> {
     match last_event_id(headers) {
         Ok(None) => Ok(()),
         Ok(Some(_)) => Err(Refusal::new(409, "this stream is not gone on with: read the session").into()),
@@ -121,6 +129,6 @@ fn not_again(headers: &HeaderMap) -> Result<(), No> {
     }
 }
 
-fn address(Path((app, user, session)): Place) -> Address {
+fn session_address(Path((app, user, session)): SessionPathNames) -> Address {
     Address { app, user, session }
 }

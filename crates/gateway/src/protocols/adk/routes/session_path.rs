@@ -11,18 +11,18 @@ use http::request::Parts;
 use serde::Deserialize;
 
 use crate::protocols::adk::AdkState;
-use crate::protocols::adk::{Located, Place};
+use crate::protocols::adk::{AppUser, LocatedSession};
 
 /// `/apps/{app}/users/{user}/sessions/{id}` and everything below.
-pub(crate) struct At {
+pub(crate) struct SessionPath {
     pub(crate) state: Arc<AdkState>,
     pub(crate) identity: Caller,
-    pub(crate) place: Place,
+    pub(crate) place: AppUser,
     pub(crate) id: String,
 }
 
 #[derive(Deserialize)]
-struct Names {
+struct SessionPathParams {
     app: String,
     user: String,
     id: String,
@@ -30,25 +30,25 @@ struct Names {
 
 /// What is below, as one text.
 #[derive(Deserialize)]
-pub(crate) struct Named {
+pub(crate) struct ArtifactPathParam {
     pub(crate) name: String,
 }
 
-impl At {
+impl SessionPath {
     /// The session, if there is one for whoever asks.
-    pub(crate) async fn find(&self) -> Result<Located, Refusal> {
-        self.state.adk.find(&self.identity, self.place.clone(), &self.id).await
+    pub(crate) async fn find_session(&self) -> Result<LocatedSession, Refusal> {
+        self.state.adk.find_session(&self.identity, self.place.clone(), &self.id).await
     }
 }
 
-impl FromRequestParts<Arc<AdkState>> for At {
+impl FromRequestParts<Arc<AdkState>> for SessionPath {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<AdkState>) -> Result<Self, Response> {
         let identity = Extension::<Caller>::from_request_parts(parts, state).await;
         let Extension(identity) = identity.map_err(IntoResponse::into_response)?;
-        let names = Path::<Names>::from_request_parts(parts, state).await;
-        let Path(Names { app, user, id }) = names.map_err(IntoResponse::into_response)?;
-        Ok(Self { state: Arc::clone(state), identity, place: Place { app, user }, id })
+        let names = Path::<SessionPathParams>::from_request_parts(parts, state).await;
+        let Path(SessionPathParams { app, user, id }) = names.map_err(IntoResponse::into_response)?;
+        Ok(Self { state: Arc::clone(state), identity, place: AppUser { app, user }, id })
     }
 }

@@ -11,12 +11,12 @@ use gander_wire::adk::{NewSession, Refusal, input};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session_path::At;
-use super::{Answer, whole};
-use crate::http::json_stream::{Style, Written};
-use crate::http::sse_response::Opening;
+use super::session_path::SessionPath;
+use super::{HandlerResult, read_utf8_body};
+use crate::http::json_stream::{JsonStream, JsonStyle};
+use crate::http::sse_response::SsePermit;
 use crate::protocols::adk::AdkState;
-use crate::protocols::adk::{Asked, Place};
+use crate::protocols::adk::{AppUser, ListRange};
 
 /// Which part of a list. The names are those of the JavaScript kit's session service.
 #[derive(Debug, Default, Deserialize)]
@@ -29,9 +29,10 @@ pub(crate) struct PageQuery {
 
 impl PageQuery {
     /// A limit larger than the list is no limit.
-    fn asked(&self) -> Result<Asked, Refusal> {
-        let limit = number("limit", self.limit.as_deref(), 1)?;
-        let (offset, page) = (number("offset", self.offset.as_deref(), 0)?, number("page", self.page.as_deref(), 0)?);
+    fn list_range(&self) -> Result<ListRange, Refusal> {
+        let limit = parse_number("limit", self.limit.as_deref(), 1)?;
+        let (offset, page) =
+            (parse_number("offset", self.offset.as_deref(), 0)?, parse_number("page", self.page.as_deref(), 0)?);
         let skipped = page.map(|page| page.saturating_sub(1).saturating_mul(limit.unwrap_or(0)));
         let newest_first = match self.order.as_deref().map(str::to_ascii_lowercase).as_deref() {
             None | Some("asc") => false,
@@ -40,11 +41,11 @@ impl PageQuery {
                 return Err(Refusal::invalid_query("order", "enum", "Input should be 'asc' or 'desc'", other));
             }
         };
-        Ok(Asked { offset: offset.or(skipped).unwrap_or(0), limit, newest_first })
+        Ok(ListRange { offset: offset.or(skipped).unwrap_or(0), limit, newest_first })
     }
 }
 
-fn number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>, Refusal> {
+fn parse_number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>, Refusal> {
     let Some(said) = said else { return Ok(None) };
     match said.parse::<usize>() {
         Ok(number) if number >= least => Ok(Some(number)),
@@ -60,66 +61,66 @@ fn number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>,
 }
 
 /// `GET {S}`.
-pub(crate) async fn list(
+pub(crate) async fn list_sessions(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     query: Result<Query<PageQuery>, QueryRejection>,
-) -> Answer {
+) -> HandlerResult {
     let query = query.map(|Query(query)| query);
-    let asked = query.map_err(|error| Refusal::new(400, error.body_text()))?.asked()?;
-    Ok(Json(state.adk.list(&identity, &Place { app, user }, asked).await?).into_response())
+    let asked = query.map_err(|error| Refusal::new(400, error.body_text()))?.list_range()?;
+    Ok(Json(state.adk.list_sessions(&identity, &AppUser { app, user }, asked).await?).into_response())
 }
 
 /// `POST {S}`.
-pub(crate) async fn create(
+pub(crate) async fn create_session(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     request: Request,
-) -> Answer {
-    let (_, _, body) = whole(request).await?;
+) -> HandlerResult {
+    let (_, _, body) = read_utf8_body(request).await?;
     let new = NewSession::read(&body)?;
-    Ok(Json(state.adk.create(&identity, Place { app, user }, new).await?).into_response())
+    Ok(Json(state.adk.create_session(&identity, AppUser { app, user }, new).await?).into_response())
 }
 
 /// `POST {S}/{id}`.
-pub(crate) async fn create_named(at: At, request: Request) -> Answer {
-    let (_, _, body) = whole(request).await?;
+pub(crate) async fn create_named_session(at: SessionPath, request: Request) -> HandlerResult {
+    let (_, _, body) = read_utf8_body(request).await?;
     let new = NewSession::named(&at.id, &body)?;
-    Ok(Json(at.state.adk.create(&at.identity, at.place, new).await?).into_response())
+    Ok(Json(at.state.adk.create_session(&at.identity, at.place, new).await?).into_response())
 }
 
 /// `GET {S}/{id}`.
-pub(crate) async fn get(at: At, request: Request) -> Answer {
-    let opening = Opening::new(&at.state, &at.identity, request.extensions())?;
-    let (session, events) = at.state.adk.get(&at.identity, at.place, &at.id).await?;
+pub(crate) async fn get_session(at: SessionPath, request: Request) -> HandlerResult {
+    let opening = SsePermit::new(&at.state, &at.identity, request.extensions())?;
+    let (session, events) = at.state.adk.load_session(&at.identity, at.place, &at.id).await?;
     let object = json!(session).as_object().cloned().unwrap_or_default();
-    Ok(opening.list(Written::new(Style::Plain, &object, vec![("events", events)], None).stream()))
+    Ok(opening.json_response(JsonStream::new(JsonStyle::Plain, &object, vec![("events", events)], None).into_stream()))
 }
 
 /// `PATCH {S}/{id}`.
-pub(crate) async fn patch(at: At, request: Request) -> Answer {
-    let (_, _, body) = whole(request).await?;
+pub(crate) async fn patch_session(at: SessionPath, request: Request) -> HandlerResult {
+    let (_, _, body) = read_utf8_body(request).await?;
     let delta = input::state_delta(&body)?;
-    Ok(Json(at.state.adk.patch(&at.identity, at.place, &at.id, delta).await?).into_response())
+    Ok(Json(at.state.adk.patch_state(&at.identity, at.place, &at.id, delta).await?).into_response())
 }
 
 /// `DELETE {S}/{id}`. Clients in JavaScript read the body as JSON.
-pub(crate) async fn delete(at: At) -> Answer {
-    at.state.adk.delete(&at.identity, at.place, &at.id).await?;
+pub(crate) async fn delete_session(at: SessionPath) -> HandlerResult {
+    at.state.adk.delete_session(&at.identity, at.place, &at.id).await?;
     Ok(Json(Value::Null).into_response())
 }
 
 /// `PATCH /apps/{app}/users/{user}/memory`: every session is remembered anyway.
-pub(crate) async fn memory(
+pub(crate) async fn add_session_to_memory(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     request: Request,
-) -> Answer {
-    let (_, _, body) = whole(request).await?;
+) -> HandlerResult {
+    let (_, _, body) = read_utf8_body(request).await?;
     let session = input::session_id(&body)?;
-    state.adk.find(&identity, Place { app, user }, &session).await?;
+    state.adk.find_session(&identity, AppUser { app, user }, &session).await?;
     Ok(Json(Value::Null).into_response())
 }

@@ -10,36 +10,36 @@ use gander_wire::adk::Refusal;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
 
-use super::Answer;
+use super::HandlerResult;
 use crate::protocols::adk::AdkState;
 
 /// A larger file is no part of a page.
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// `GET /dev-ui`.
-pub(crate) async fn redirect() -> Response {
+pub(crate) async fn redirect_to_ui() -> Response {
     Redirect::temporary("/dev-ui/").into_response()
 }
 
 /// `GET /dev-ui/`.
-pub(crate) async fn index(State(state): State<Arc<AdkState>>) -> Answer {
-    read(&state, "index.html").await
+pub(crate) async fn get_ui_index(State(state): State<Arc<AdkState>>) -> HandlerResult {
+    read_ui_file(&state, "index.html").await
 }
 
 /// `GET /dev-ui/…`.
-pub(crate) async fn file(State(state): State<Arc<AdkState>>, Path(path): Path<String>) -> Answer {
+pub(crate) async fn get_ui_file(State(state): State<Arc<AdkState>>, Path(path): Path<String>) -> HandlerResult {
     match path.as_str() {
         "assets/config/runtime-config.json" => {
             let body = json!({ "backendUrl": "", "telemetry": false });
             Ok(([(CACHE_CONTROL, "no-store")], Json(body)).into_response())
         }
         "config" => Ok(Json(json!({ "logo_text": null, "logo_image_url": null })).into_response()),
-        path => read(&state, path).await,
+        path => read_ui_file(&state, path).await,
     }
 }
 
 /// A file inside the folder: no way leads out of it, links included.
-async fn read(state: &AdkState, path: &str) -> Answer {
+async fn read_ui_file(state: &AdkState, path: &str) -> HandlerResult {
     let missing = || Refusal::new(404, "Not Found");
     let folder = state.adk.settings().ui.as_ref().ok_or_else(|| Refusal::new(404, "no page: gander serve --adk-ui"))?;
     let inside = |path: &FilePath| path.components().all(|step| matches!(step, Component::Normal(_)));
@@ -48,13 +48,13 @@ async fn read(state: &AdkState, path: &str) -> Answer {
     }
     let (files, folder, name) = (state.services.files.clone(), FilePath::new(folder).to_owned(), path.to_owned());
     let read = tokio::task::spawn_blocking(move || {
-        files.open(&folder, &[]).ok().and_then(|page| page.read_plain(&name, LARGEST).ok())
+        files.open(&folder, &[]).ok().and_then(|page| page.read_plain(&name, MAX_FILE_BYTES).ok())
     });
     let bytes = read.await.ok().flatten().ok_or_else(missing)?;
-    Ok(([(CONTENT_TYPE, kind(path))], bytes).into_response())
+    Ok(([(CONTENT_TYPE, content_type(path))], bytes).into_response())
 }
 
-fn kind(path: &str) -> &'static str {
+fn content_type(path: &str) -> &'static str {
     match path.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",
         "js" | "mjs" => "text/javascript; charset=utf-8",

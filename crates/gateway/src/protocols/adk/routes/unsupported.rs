@@ -9,17 +9,17 @@ use gander_wire::adk::{Refusal, input};
 use http::HeaderMap;
 use serde_json::json;
 
-use super::{Answer, whole};
+use super::{HandlerResult, read_utf8_body};
 use crate::protocols::adk::AdkState;
 
 /// Without it a page of somebody else could ask, says the original.
-const REQUESTED: &str = "x-adk-telemetry-request";
+const TELEMETRY_HEADER: &str = "x-adk-telemetry-request";
 
 /// `POST /config/telemetry`: nothing is sent anywhere, so no is the only consent there is.
-pub(crate) async fn telemetry(request: Request) -> Answer {
-    let (headers, _, body) = whole(request).await?;
-    if !is_asked_for(&headers) {
-        return Err(Refusal::new(403, format!("the header {REQUESTED}: true is needed")).into());
+pub(crate) async fn set_telemetry(request: Request) -> HandlerResult {
+    let (headers, _, body) = read_utf8_body(request).await?;
+    if !has_telemetry_header(&headers) {
+        return Err(Refusal::new(403, format!("the header {TELEMETRY_HEADER}: true is needed")).into());
     }
     if input::telemetry(&body)? {
         return Err(Refusal::new(501, "this server sends nothing to anybody: there is nothing to consent to").into());
@@ -28,13 +28,16 @@ pub(crate) async fn telemetry(request: Request) -> Answer {
 }
 
 /// `POST /agent-identity/finalize`.
-pub(crate) async fn identity() -> Answer {
+pub(crate) async fn finalize_identity() -> HandlerResult {
     Err(Refusal::new(501, "there are no identities of a cloud here").into())
 }
 
 /// `POST`, `PUT` and `DELETE` of `/dev/apps/{app}/…`.
-pub(crate) async fn about(State(state): State<Arc<AdkState>>, Path((app, what)): Path<(String, String)>) -> Answer {
-    state.adk.app(&app)?;
+pub(crate) async fn change_agent(
+    State(state): State<Arc<AdkState>>,
+    Path((app, what)): Path<(String, String)>,
+) -> HandlerResult {
+    state.adk.find_app(&app)?;
     let (status, text) = match what.split('/').next().unwrap_or_default() {
         "eval_sets" | "eval-sets" | "eval_results" | "eval-results" => (501, "there are no evaluations here"),
         "tests" => (501, "there are no recorded tests here"),
@@ -45,6 +48,6 @@ pub(crate) async fn about(State(state): State<Arc<AdkState>>, Path((app, what)):
     Err(Refusal::new(status, text).into())
 }
 
-fn is_asked_for(headers: &HeaderMap) -> bool {
-    headers.get(REQUESTED).is_some_and(|value| value == "true")
+fn has_telemetry_header(headers: &HeaderMap) -> bool {
+    headers.get(TELEMETRY_HEADER).is_some_and(|value| value == "true")
 }

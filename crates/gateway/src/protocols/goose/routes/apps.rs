@@ -10,23 +10,23 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Caller, Fault, bad, json_answer, read};
+use super::{GooseCaller, GooseError, HandlerResult, bad_request, json_response, read_json};
 
 /// `GET /agent/list_apps`: each with its page.
-pub(crate) async fn list(caller: Caller) -> Answer {
-    let (desk, principal) = (caller.desk(), &caller.peer.caller.principal);
+pub(crate) async fn list_apps(caller: GooseCaller) -> HandlerResult {
+    let (services, principal) = (caller.services(), &caller.peer.caller.principal);
     let mut apps: Vec<Value> = Vec::new();
-    for app in desk.apps.list(principal).await? {
+    for app in services.apps.list(principal).await? {
         let mut shown = app.shown();
-        shown["text"] = json!(desk.apps.read(principal, &app.name, None).await?.1);
+        shown["text"] = json!(services.apps.read(principal, &app.name, None).await?.1);
         apps.push(shown);
     }
-    json_answer(json!({ "apps": apps }))
+    json_response(json!({ "apps": apps }))
 }
 
 /// `GET /agent/export_app/{name}`.
-pub(crate) async fn export(caller: Caller, Path(name): Path<String>) -> Answer {
-    let (_, html) = caller.desk().apps.read(&caller.peer.caller.principal, &name, None).await?;
+pub(crate) async fn export_app(caller: GooseCaller, Path(name): Path<String>) -> HandlerResult {
+    let (_, html) = caller.services().apps.read(&caller.peer.caller.principal, &name, None).await?;
     // The page is somebody's program: it must not run as one of ours.
     let mut response = Html(html).into_response();
     let policy = http::HeaderValue::from_static("sandbox");
@@ -35,28 +35,28 @@ pub(crate) async fn export(caller: Caller, Path(name): Path<String>) -> Answer {
 }
 
 /// `POST /agent/import_app`.
-pub(crate) async fn import(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn import_app(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Import {
         html: String,
     }
-    let Import { html } = read(&body)?;
-    let name = caller.desk().apps.import(&caller.peer.caller.principal, html).await?;
+    let Import { html } = read_json(&body)?;
+    let name = caller.services().apps.import(&caller.peer.caller.principal, html).await?;
     let message = format!("App '{name}' imported");
     Ok((StatusCode::CREATED, axum::Json(json!({ "name": name, "message": message }))).into_response())
 }
 
-impl From<AppError> for Fault {
+impl From<AppError> for GooseError {
     fn from(error: AppError) -> Self {
         match error {
             AppError::Missing(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
             AppError::Taken(_) => Self::new(StatusCode::CONFLICT, error.to_string()),
-            AppError::BadName(_) | AppError::BadPage(_) => bad(error.to_string()),
+            AppError::BadName(_) | AppError::BadPage(_) => bad_request(error.to_string()),
             AppError::Kept(ArtifactError::Store(error)) => unavailable(&error).into(),
             AppError::Kept(error @ ArtifactError::TooLarge(_)) => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())
             }
-            AppError::Kept(error @ ArtifactError::BadName(..)) => bad(error.to_string()),
+            AppError::Kept(error @ ArtifactError::BadName(..)) => bad_request(error.to_string()),
             AppError::Kept(error @ ArtifactError::Full) => {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string())
             }

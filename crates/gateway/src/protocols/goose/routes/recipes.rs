@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Caller, Fault, empty, json_answer, no_session, read};
+use super::{GooseCaller, GooseError, HandlerResult, empty_response, json_response, no_such_session, read_json};
 use crate::protocols::goose::{recipes, sessions};
 
 #[derive(Deserialize)]
@@ -18,126 +18,126 @@ struct WithRecipe {
 }
 
 #[derive(Deserialize)]
-struct Identified {
+struct RecipeId {
     id: String,
 }
 
 /// `POST /recipes/create`: from a session, without asking the model.
-pub(crate) async fn create(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn create_recipe(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Create {
         session_id: String,
         author: Option<Value>,
     }
-    let Create { session_id, author } = read(&body)?;
-    let session: SessionId = session_id.parse().map_err(|_| no_session())?;
-    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    match recipes::of_session(caller.desk(), &view, author.as_ref()).await? {
-        Some(recipe) => json_answer(json!({ "recipe": recipe, "error": null })),
-        None => json_answer(json!({ "recipe": null, "error": "the session has no messages" })),
+    let Create { session_id, author } = read_json(&body)?;
+    let session: SessionId = session_id.parse().map_err(|_| no_such_session())?;
+    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    match recipes::recipe_from_session(caller.services(), &view, author.as_ref()).await? {
+        Some(recipe) => json_response(json!({ "recipe": recipe, "error": null })),
+        None => json_response(json!({ "recipe": null, "error": "the session has no messages" })),
     }
 }
 
 /// `POST /recipes/encode`.
-pub(crate) async fn encode(_caller: Caller, body: Bytes) -> Answer {
-    let WithRecipe { recipe, .. } = read(&body)?;
-    recipes::check(&recipe)?;
-    json_answer(json!({ "deeplink": gander_agent::recipe::encode(&recipe) }))
+pub(crate) async fn encode_recipe(_caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let WithRecipe { recipe, .. } = read_json(&body)?;
+    recipes::check_recipe(&recipe)?;
+    json_response(json!({ "deeplink": gander_agent::recipe::encode(&recipe) }))
 }
 
 /// `POST /recipes/decode`.
-pub(crate) async fn decode(_caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn decode_recipe(_caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Decode {
         deeplink: String,
     }
-    json_answer(json!({ "recipe": recipes::decode(&read::<Decode>(&body)?.deeplink)? }))
+    json_response(json!({ "recipe": recipes::decode_recipe_link(&read_json::<Decode>(&body)?.deeplink)? }))
 }
 
 /// `POST /recipes/scan`: hidden text, and programs that would be started.
-pub(crate) async fn scan(_caller: Caller, body: Bytes) -> Answer {
-    let WithRecipe { recipe, .. } = read(&body)?;
+pub(crate) async fn scan_recipe(_caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let WithRecipe { recipe, .. } = read_json(&body)?;
     let extensions = recipe["extensions"].as_array().into_iter().flatten();
     let programs = extensions.filter(|extension| extension["type"] == "stdio").count();
     let commands = recipe["retry"]["checks"].as_array().map_or(0, Vec::len);
     let hidden = gander_agent::recipe::hidden(&recipe).is_some();
-    json_answer(json!({ "has_security_warnings": hidden || programs + commands > 0 }))
+    json_response(json!({ "has_security_warnings": hidden || programs + commands > 0 }))
 }
 
 /// `GET /recipes/list`.
-pub(crate) async fn list(caller: Caller) -> Answer {
-    json_answer(json!({ "manifests": recipes::manifests(caller.desk(), &caller.peer).await? }))
+pub(crate) async fn list_recipes(caller: GooseCaller) -> HandlerResult {
+    json_response(json!({ "manifests": recipes::list_saved_recipes(caller.services(), &caller.peer).await? }))
 }
 
 /// `POST /recipes/save`.
-pub(crate) async fn save(caller: Caller, body: Bytes) -> Answer {
-    let WithRecipe { recipe, id } = read(&body)?;
-    let id = recipes::save(caller.desk(), &caller.peer, recipe, id).await?;
+pub(crate) async fn save_recipe(caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let WithRecipe { recipe, id } = read_json(&body)?;
+    let id = recipes::save_recipe(caller.services(), &caller.peer, recipe, id).await?;
     let file = format!("{id}.json");
-    json_answer(json!({ "id": id, "file_name": file, "file_path": file }))
+    json_response(json!({ "id": id, "file_name": file, "file_path": file }))
 }
 
 /// `POST /recipes/delete`.
-pub(crate) async fn delete(caller: Caller, body: Bytes) -> Answer {
-    let Identified { id } = read(&body)?;
-    match recipes::delete(caller.desk(), &caller.peer, &id).await? {
+pub(crate) async fn delete_recipe(caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let RecipeId { id } = read_json(&body)?;
+    match recipes::delete_recipe(caller.services(), &caller.peer, &id).await? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(missing()),
+        false => Err(no_such_recipe()),
     }
 }
 
 /// `POST /recipes/parse`: YAML or JSON.
-pub(crate) async fn parse(_caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn parse_recipe(_caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Parse {
         content: String,
     }
-    json_answer(json!({ "recipe": recipes::parse(&read::<Parse>(&body)?.content)? }))
+    json_response(json!({ "recipe": recipes::parse_recipe(&read_json::<Parse>(&body)?.content)? }))
 }
 
 /// `POST /recipes/to-yaml`.
-pub(crate) async fn to_yaml(_caller: Caller, body: Bytes) -> Answer {
-    let WithRecipe { recipe, .. } = read(&body)?;
-    json_answer(json!({ "yaml": recipes::yaml(&recipe)? }))
+pub(crate) async fn recipe_to_yaml(_caller: GooseCaller, body: Bytes) -> HandlerResult {
+    let WithRecipe { recipe, .. } = read_json(&body)?;
+    json_response(json!({ "yaml": recipes::recipe_yaml(&recipe)? }))
 }
 
 /// `POST /recipes/slash-command`.
-pub(crate) async fn slash_command(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn set_slash_command(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Slash {
         id: String,
         slash_command: Option<String>,
     }
-    let Slash { id, slash_command } = read(&body)?;
-    match recipes::set_slash(caller.desk(), &caller.peer, &id, slash_command.as_deref()).await? {
-        true => empty(),
-        false => Err(missing()),
+    let Slash { id, slash_command } = read_json(&body)?;
+    match recipes::set_slash_command(caller.services(), &caller.peer, &id, slash_command.as_deref()).await? {
+        true => empty_response(),
+        false => Err(no_such_recipe()),
     }
 }
 
 /// `POST /recipes/schedule`: gives a saved recipe a time, another time, or none.
-pub(crate) async fn schedule(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn schedule_recipe(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Schedule {
         id: String,
         cron_schedule: Option<String>,
     }
-    let Schedule { id, cron_schedule } = read(&body)?;
-    let (desk, peer) = (caller.desk(), &caller.peer);
-    let recipe = recipes::saved(desk, peer, &id).await?.ok_or_else(missing)?;
-    match (cron_schedule.filter(|cron| !cron.trim().is_empty()), desk.schedules.get(&peer.caller.principal, &id)) {
-        (Some(cron), Some(_)) => drop(call::update(desk, &peer.caller, &id, &cron).await?),
+    let Schedule { id, cron_schedule } = read_json(&body)?;
+    let (services, peer) = (caller.services(), &caller.peer);
+    let recipe = recipes::find_saved_recipe(services, peer, &id).await?.ok_or_else(no_such_recipe)?;
+    match (cron_schedule.filter(|cron| !cron.trim().is_empty()), services.schedules.get(&peer.caller.principal, &id)) {
+        (Some(cron), Some(_)) => drop(call::update(services, &peer.caller, &id, &cron).await?),
         (Some(cron), None) => {
             let source = Some(format!("{id}.json"));
-            drop(call::create(desk, &peer.caller, Plan { id, cron, recipe, source, ..Plan::default() }).await?);
+            drop(call::create(services, &peer.caller, Plan { id, cron, recipe, source, ..Plan::default() }).await?);
         }
-        (None, Some(_)) => call::delete(desk, &peer.caller, &id).await?,
+        (None, Some(_)) => call::delete(services, &peer.caller, &id).await?,
         (None, None) => {}
     }
-    empty()
+    empty_response()
 }
 
-impl From<Wrong> for Fault {
+impl From<Wrong> for GooseError {
     fn from(wrong: Wrong) -> Self {
         match wrong {
             Wrong::Missing(_) => Self::new(StatusCode::NOT_FOUND, wrong.to_string()),
@@ -147,6 +147,6 @@ impl From<Wrong> for Fault {
     }
 }
 
-fn missing() -> Fault {
-    Fault::new(StatusCode::NOT_FOUND, "Recipe not found")
+fn no_such_recipe() -> GooseError {
+    GooseError::new(StatusCode::NOT_FOUND, "Recipe not found")
 }

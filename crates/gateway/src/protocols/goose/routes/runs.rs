@@ -15,13 +15,16 @@ use http::{Extensions, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Caller, Fault, Named, bad, empty, json_answer, no_session, read, read_answer, read_for};
-use crate::http::sse_response::{Opening, last_event_id};
-use crate::protocols::goose::projection::Bus;
-use crate::protocols::goose::runs::{self, Ask, Asked, Wrong};
+use super::{
+    GooseCaller, GooseError, HandlerResult, SessionInPath, bad_request, empty_response, json_response, no_such_session,
+    read_answer_json, read_json, read_json_for_session,
+};
+use crate::http::sse_response::{SsePermit, last_event_id};
+use crate::protocols::goose::projection::SessionEvents;
+use crate::protocols::goose::runs::{self, ChatError, PromptOutcome, PromptRequest};
 use crate::protocols::goose::sessions;
-use crate::protocols::goose::stream::{Listening, frame};
-use crate::sse::{EventId, Follow, Position};
+use crate::protocols::goose::stream::{ReplyStream, frame_events};
+use crate::sse::{EventId, SseStream, StreamPosition};
 
 /// A prompt: `messages` until 1.17, then a message and at times a history under two names.
 #[derive(Deserialize)]
@@ -43,84 +46,106 @@ struct SessionReply {
 }
 
 /// `/reply`: errors of the session are events too, as goosed had it.
-pub(crate) async fn reply(caller: Caller, parts: Parts, body: Bytes) -> Answer {
-    let request: ChatRequest = read(&body)?;
-    let opening = opening(&caller, &parts)?;
-    let (message, history) = request.prompt()?;
+pub(crate) async fn reply(caller: GooseCaller, parts: StreamParts, body: Bytes) -> HandlerResult {
+    let request: ChatRequest = read_json(&body)?;
+    let opening = sse_permit(&caller, &parts)?;
+    let (message, history) = request.split_prompt()?;
     let Some(session) = request.session_id.as_deref().and_then(|id| id.parse().ok()) else {
-        return Ok(told(opening, &[no_such_session()]));
+        return Ok(single_batch_response(opening, &[no_such_session_event()]));
     };
     let run = RunId::make(&mut SystemIds);
-    let ask = Ask { session, run, message, history, mode: request.mode, if_busy: IfBusy::QueueOrSupersede };
-    match runs::ask(caller.desk(), &caller.peer, ask).await {
-        Ok(Asked::Begun { view, .. }) => {
-            let listening = Listening::new(caller.desk(), &caller.peer, *view, run, opening.stop());
-            Ok(opening.response(listening.events()))
+    let ask = PromptRequest { session, run, message, history, mode: request.mode, if_busy: IfBusy::QueueOrSupersede };
+    match runs::prompt(caller.services(), &caller.peer, ask).await {
+        Ok(PromptOutcome::Begun { view, .. }) => {
+            let listening = ReplyStream::new(caller.services(), &caller.peer, *view, run, opening.stop_token());
+            Ok(opening.sse_response(listening.into_events()))
         }
-        Ok(Asked::Done) => done(&caller, opening, session).await,
-        Err(Wrong::Refused(ServiceError::UnknownSession(_))) => Ok(told(opening, &[no_such_session()])),
+        Ok(PromptOutcome::Done) => conversation_response(&caller, opening, session).await,
+        Err(ChatError::Refused(ServiceError::UnknownSession(_))) => {
+            Ok(single_batch_response(opening, &[no_such_session_event()]))
+        }
         Err(wrong) => Err(wrong.into()),
     }
 }
 
 /// `/sessions/{id}/reply`: accepted at once, told on the session's own stream. One request at a time.
-pub(crate) async fn session_reply(caller: Caller, Named(session): Named, body: Bytes) -> Answer {
-    let SessionReply { request_id, user_message, override_conversation } = read_for(session, &body)?;
-    let run: RunId = request_id.parse().map_err(|_| bad("request_id must be a valid UUID"))?;
+pub(crate) async fn session_reply(
+    caller: GooseCaller,
+    SessionInPath(session): SessionInPath,
+    body: Bytes,
+) -> HandlerResult {
+    let SessionReply { request_id, user_message, override_conversation } = read_json_for_session(session, &body)?;
+    let run: RunId = request_id.parse().map_err(|_| bad_request("request_id must be a valid UUID"))?;
     let (message, history) = (user_message, override_conversation);
-    let ask = Ask { session, run, message, history, mode: None, if_busy: IfBusy::Refuse };
-    match runs::ask_once(caller.desk(), &caller.peer, ask).await {
-        Ok(Asked::Begun { .. } | Asked::Done) => json_answer(json!({ "request_id": run })),
-        Err(Wrong::Refused(ServiceError::Command(command))) => Err(bad(command.to_string())),
+    let ask = PromptRequest { session, run, message, history, mode: None, if_busy: IfBusy::Refuse };
+    match runs::prompt_once(caller.services(), &caller.peer, ask).await {
+        Ok(PromptOutcome::Begun { .. } | PromptOutcome::Done) => json_response(json!({ "request_id": run })),
+        Err(ChatError::Refused(ServiceError::Command(command))) => Err(bad_request(command.to_string())),
         Err(wrong) => Err(wrong.into()),
     }
 }
 
 /// `/sessions/{id}/events`: from the last run on, or after what the client has.
-pub(crate) async fn events(caller: Caller, Named(session): Named, headers: HeaderMap, parts: Parts) -> Answer {
-    let desk = caller.desk();
-    let now = sessions::own(desk, &caller.peer, session).await?;
-    let opening = opening(&caller, &parts)?;
-    let store = desk.hub.store();
+pub(crate) async fn session_events(
+    caller: GooseCaller,
+    SessionInPath(session): SessionInPath,
+    headers: HeaderMap,
+    parts: StreamParts,
+) -> HandlerResult {
+    let services = caller.services();
+    let now = sessions::find_own_session(services, &caller.peer, session).await?;
+    let opening = sse_permit(&caller, &parts)?;
+    let store = services.hub.store();
     let (from, seen) = match last_event_id(&headers) {
-        Ok(None) => (last_run(&caller, &now).await?, Position::default()),
+        Ok(None) => (seq_before_last_run(&caller, &now).await?, StreamPosition::default()),
         Ok(Some(EventId { incarnation, position }))
             if incarnation == store.incarnation() && position.seq <= now.head.0 =>
         {
-            (after(&caller, session, position).await?, position)
+            (resume_after(&caller, session, position).await?, position)
         }
-        Ok(Some(_)) => return Err(Fault::new(StatusCode::CONFLICT, "Client too far behind — reload conversation")),
-        Err(_) => return Err(bad("Last-Event-ID is not an id of this stream")),
+        Ok(Some(_)) => {
+            return Err(GooseError::new(StatusCode::CONFLICT, "Client too far behind — reload conversation"));
+        }
+        Err(_) => return Err(bad_request("Last-Event-ID is not an id of this stream")),
     };
-    let view = desk.hub.view_at(session, from).await.map_err(|error| refusal(session, &error))?;
-    let follow = Follow {
-        follower: desk.hub.follow(session, from, Form::Joined),
-        reading: Bus { active: now.run.as_ref().map(|run| run.id), view, store: Arc::clone(store), transcript: None },
+    let view = services.hub.view_at(session, from).await.map_err(|error| refusal(session, &error))?;
+    let follow = SseStream {
+        follower: services.hub.follow(session, from, Form::Joined),
+        reading: SessionEvents {
+            active: now.run.as_ref().map(|run| run.id),
+            view,
+            store: Arc::clone(store),
+            transcript: None,
+        },
         seen,
         incarnation: store.incarnation(),
-        stop: opening.stop(),
+        stop: opening.stop_token(),
     };
-    let presence = desk.clients.enter(session);
-    let events = futures::StreamExt::inspect(follow.events(), move |_| {
+    let presence = services.clients.enter(session);
+    let events = futures::StreamExt::inspect(follow.into_events(), move |_| {
         let _here = &presence;
     });
-    Ok(opening.response(events))
+    Ok(opening.sse_response(events))
 }
 
 /// `/sessions/{id}/cancel`.
-pub(crate) async fn cancel(caller: Caller, Named(session): Named, body: Bytes) -> Answer {
+pub(crate) async fn cancel_request(
+    caller: GooseCaller,
+    SessionInPath(session): SessionInPath,
+    body: Bytes,
+) -> HandlerResult {
     #[derive(Deserialize)]
     struct Cancel {
         request_id: String,
     }
-    let Cancel { request_id } = read_for(session, &body)?;
-    let run: RunId = request_id.parse().map_err(|_| bad("request_id must be a valid UUID"))?;
-    runs::cancel(caller.desk(), &caller.peer, session, Some(run)).await?;
-    empty()
+    let Cancel { request_id } = read_json_for_session(session, &body)?;
+    let run: RunId = request_id.parse().map_err(|_| bad_request("request_id must be a valid UUID"))?;
+    runs::cancel_run(caller.services(), &caller.peer, session, Some(run)).await?;
+    empty_response()
 }
 
 /// `/action-required/tool-confirmation`, and `/confirm` as it was before 1.16.
-pub(crate) async fn confirm(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn confirm_tool(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Confirm {
         #[serde(alias = "request_id")]
@@ -131,20 +156,20 @@ pub(crate) async fn confirm(caller: Caller, body: Bytes) -> Answer {
         #[serde(alias = "confirmed")]
         approved: Option<bool>,
     }
-    let Confirm { id, session_id, action, approved } = read_answer(&body)?;
+    let Confirm { id, session_id, action, approved } = read_answer_json(&body)?;
     let once = || approved.map(|yes| if yes { "allow_once" } else { "deny_once" }.to_owned());
-    let action = action.or_else(once).ok_or_else(|| bad("action is missing"))?;
+    let action = action.or_else(once).ok_or_else(|| bad_request("action is missing"))?;
     let session = match session_id {
-        Some(session) => session.parse().map_err(|_| no_session())?,
-        None => asked_in(&caller, &id).await?,
+        Some(session) => session.parse().map_err(|_| no_such_session())?,
+        None => session_of_question(&caller, &id).await?,
     };
-    runs::confirm(caller.desk(), &caller.peer, session, &id, &action).await?;
-    json_answer(json!({}))
+    runs::confirm_tool(caller.services(), &caller.peer, session, &id, &action).await?;
+    json_response(json!({}))
 }
 
 impl ChatRequest {
-    fn prompt(&self) -> Result<(Value, Option<Vec<Value>>), Fault> {
-        let unprocessable = |text: &str| Fault::new(StatusCode::UNPROCESSABLE_ENTITY, text);
+    fn split_prompt(&self) -> Result<(Value, Option<Vec<Value>>), GooseError> {
+        let unprocessable = |text: &str| GooseError::new(StatusCode::UNPROCESSABLE_ENTITY, text);
         if let Some(message) = &self.user_message {
             return Ok((message.clone(), self.override_conversation.clone()));
         }
@@ -161,12 +186,12 @@ impl ChatRequest {
 }
 
 /// The parts of a request that streams need.
-pub(crate) struct Parts {
+pub(crate) struct StreamParts {
     extensions: Extensions,
     accepts: bool,
 }
 
-impl<S: Sync> axum::extract::FromRequestParts<S> for Parts {
+impl<S: Sync> axum::extract::FromRequestParts<S> for StreamParts {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut http::request::Parts, _: &S) -> Result<Self, Self::Rejection> {
@@ -179,64 +204,64 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for Parts {
     }
 }
 
-fn opening(caller: &Caller, parts: &Parts) -> Result<Opening, Fault> {
-    let Parts { extensions, accepts } = parts;
+fn sse_permit(caller: &GooseCaller, parts: &StreamParts) -> Result<SsePermit, GooseError> {
+    let StreamParts { extensions, accepts } = parts;
     if !accepts {
-        return Err(Fault::new(StatusCode::NOT_ACCEPTABLE, "this is a stream of events"));
+        return Err(GooseError::new(StatusCode::NOT_ACCEPTABLE, "this is a stream of events"));
     }
-    let opened = Opening::new(&caller.state, &caller.identity, extensions);
-    opened.map_err(|_| Fault::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))
+    let opened = SsePermit::new(&caller.state, &caller.identity, extensions);
+    opened.map_err(|_| GooseError::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))
 }
 
-fn no_such_session() -> Value {
+fn no_such_session_event() -> Value {
     output::error("Failed to read session: Session not found")
 }
 
 /// A stream of what is known already.
-fn told(opening: Opening, events: &[Value]) -> Response {
-    opening.response(stream::iter([Ok(frame(events))]))
+fn single_batch_response(opening: SsePermit, events: &[Value]) -> Response {
+    opening.sse_response(stream::iter([Ok(frame_events(events))]))
 }
 
 /// A prompt that was an answer or a command: the conversation as it is now.
-async fn done(caller: &Caller, opening: Opening, session: SessionId) -> Answer {
-    let desk = caller.desk();
-    let view = sessions::own(desk, &caller.peer, session).await?;
-    let messages = sessions::transcript(desk, session).await?.messages();
+async fn conversation_response(caller: &GooseCaller, opening: SsePermit, session: SessionId) -> HandlerResult {
+    let services = caller.services();
+    let view = sessions::find_own_session(services, &caller.peer, session).await?;
+    let messages = sessions::load_transcript(services, session).await?.messages();
     let spent = gander_wire::goose::TokenState::of(&view);
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.json() });
-    Ok(told(opening, &[output::update_conversation(messages), finish]))
+    Ok(single_batch_response(opening, &[output::update_conversation(messages), finish]))
 }
 
 /// Where to read on. A piece of a message is one event; any other entry is read again, for those after this one.
-async fn after(caller: &Caller, session: SessionId, position: Position) -> Result<Seq, Fault> {
+async fn resume_after(caller: &GooseCaller, session: SessionId, position: StreamPosition) -> Result<Seq, GooseError> {
     let before = Seq(position.seq.saturating_sub(1));
     let one = Limit { entries: 1, ..Limit::default() };
-    let entries = caller.desk().hub.store().read(session, before, one, Form::Exact).await;
+    let entries = caller.services().hub.store().read(session, before, one, Form::Exact).await;
     let entries = entries.map_err(|error| refusal(session, &error.into()))?;
     let grown = entries.first().is_none_or(|entry| entry.event.is_delta());
     Ok(if grown { Seq(position.seq) } else { before })
 }
 
 /// The place before the run that is under way, or before the last one.
-async fn last_run(caller: &Caller, view: &SessionView) -> Result<Seq, Fault> {
+async fn seq_before_last_run(caller: &GooseCaller, view: &SessionView) -> Result<Seq, GooseError> {
     let last = match (&view.run, view.ended.last()) {
         (Some(active), _) => return Ok(Seq(active.from.0.saturating_sub(1))),
         (None, Some((run, _))) => *run,
         (None, None) => return Ok(view.head),
     };
-    let row = caller.desk().hub.store().run_of(last, &view.owner).await;
+    let row = caller.services().hub.store().run_of(last, &view.owner).await;
     let row = row.map_err(|error| unavailable(&error))?;
     Ok(row.map_or(view.head, |row| Seq(row.first.0.saturating_sub(1))))
 }
 
 /// The session of a question whose asker did not say it.
-async fn asked_in(caller: &Caller, id: &str) -> Result<SessionId, Fault> {
-    let nobody = || Fault::new(StatusCode::NOT_FOUND, "nothing waits for an answer under this id");
+async fn session_of_question(caller: &GooseCaller, id: &str) -> Result<SessionId, GooseError> {
+    let nobody = || GooseError::new(StatusCode::NOT_FOUND, "nothing waits for an answer under this id");
     let question = id.parse().map_err(|_| nobody())?;
-    let row = caller.desk().hub.store().question(question).await.map_err(|error| unavailable(&error))?;
+    let row = caller.services().hub.store().question(question).await.map_err(|error| unavailable(&error))?;
     let row = row.ok_or_else(nobody)?;
     // Another's question is as unknown as none.
-    match sessions::own(caller.desk(), &caller.peer, row.session).await {
+    match sessions::find_own_session(caller.services(), &caller.peer, row.session).await {
         Ok(_) => Ok(row.session),
         Err(ServiceError::UnknownSession(_)) => Err(nobody()),
         Err(refusal) => Err(refusal.into()),

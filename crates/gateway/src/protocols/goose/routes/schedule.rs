@@ -9,11 +9,11 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Caller, bad, json_answer, limit, read};
+use super::{GooseCaller, HandlerResult, bad_request, json_response, parse_limit, read_json};
 use crate::protocols::goose::recipes;
 
 /// `POST /schedule/create`.
-pub(crate) async fn create(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn create_schedule(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Create {
         id: String,
@@ -26,66 +26,66 @@ pub(crate) async fn create(caller: Caller, body: Bytes) -> Answer {
         #[serde(default)]
         values: Map<String, Value>,
     }
-    let Create { id, recipe, cron, zone, working_dir, values } = read(&body)?;
-    let values = recipes::values(&values);
+    let Create { id, recipe, cron, zone, working_dir, values } = read_json(&body)?;
+    let values = recipes::recipe_values(&values);
     let plan = Plan { id, cron, zone, recipe, values, workspace: working_dir, folder: None, source: None };
-    json_answer(call::create(caller.desk(), &caller.peer.caller, plan).await?)
+    json_response(call::create(caller.services(), &caller.peer.caller, plan).await?)
 }
 
 /// `GET /schedule/list`.
-pub(crate) async fn list(caller: Caller) -> Answer {
-    json_answer(json!({ "jobs": call::list(caller.desk(), &caller.peer.caller).await }))
+pub(crate) async fn list_schedules(caller: GooseCaller) -> HandlerResult {
+    json_response(json!({ "jobs": call::list(caller.services(), &caller.peer.caller).await }))
 }
 
 /// `PUT /schedule/{id}`.
-pub(crate) async fn update(caller: Caller, Path(id): Path<String>, body: Bytes) -> Answer {
+pub(crate) async fn update_schedule(caller: GooseCaller, Path(id): Path<String>, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Update {
         cron: String,
     }
-    let Update { cron } = read(&body)?;
-    json_answer(call::update(caller.desk(), &caller.peer.caller, &id, &cron).await?)
+    let Update { cron } = read_json(&body)?;
+    json_response(call::update(caller.services(), &caller.peer.caller, &id, &cron).await?)
 }
 
 /// `DELETE /schedule/delete/{id}`.
-pub(crate) async fn delete(caller: Caller, Path(id): Path<String>) -> Answer {
-    call::delete(caller.desk(), &caller.peer.caller, &id).await?;
+pub(crate) async fn delete_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
+    call::delete(caller.services(), &caller.peer.caller, &id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /schedule/{id}/run_now`.
-pub(crate) async fn run_now(caller: Caller, Path(id): Path<String>) -> Answer {
-    json_answer(json!({ "session_id": call::run_now(caller.desk(), &caller.peer.caller, &id).await? }))
+pub(crate) async fn run_schedule_now(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
+    json_response(json!({ "session_id": call::run_now(caller.services(), &caller.peer.caller, &id).await? }))
 }
 
 /// `POST /schedule/{id}/pause`.
-pub(crate) async fn pause(caller: Caller, Path(id): Path<String>) -> Answer {
-    call::pause(caller.desk(), &caller.peer.caller, &id, true).await?;
+pub(crate) async fn pause_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
+    call::pause(caller.services(), &caller.peer.caller, &id, true).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /schedule/{id}/unpause`.
-pub(crate) async fn unpause(caller: Caller, Path(id): Path<String>) -> Answer {
-    call::pause(caller.desk(), &caller.peer.caller, &id, false).await?;
+pub(crate) async fn unpause_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
+    call::pause(caller.services(), &caller.peer.caller, &id, false).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /schedule/{id}/kill`.
-pub(crate) async fn kill(caller: Caller, Path(id): Path<String>) -> Answer {
-    let message = match call::kill(caller.desk(), &caller.peer.caller, &id).await? {
+pub(crate) async fn kill_running_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
+    let message = match call::kill(caller.services(), &caller.peer.caller, &id).await? {
         true => format!("Killed running job: {id}"),
         false => format!("Job is not running: {id}"),
     };
-    json_answer(json!({ "message": message }))
+    json_response(json!({ "message": message }))
 }
 
 /// `GET /schedule/{id}/inspect`.
-pub(crate) async fn inspect(caller: Caller, Path(id): Path<String>) -> Answer {
-    json_answer(call::inspect(caller.desk(), &caller.peer.caller, &id).await?)
+pub(crate) async fn inspect_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
+    json_response(call::inspect(caller.services(), &caller.peer.caller, &id).await?)
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Limited {
+pub(crate) struct LimitQuery {
     limit: Option<String>,
 }
 
@@ -93,12 +93,12 @@ pub(crate) struct Limited {
 const MAX_SESSIONS: usize = 1_000;
 
 /// `GET /schedule/{id}/sessions`.
-pub(crate) async fn sessions(
-    caller: Caller,
+pub(crate) async fn list_schedule_sessions(
+    caller: GooseCaller,
     Path(id): Path<String>,
-    query: Result<Query<Limited>, QueryRejection>,
-) -> Answer {
-    let Query(Limited { limit: said }) = query.map_err(|_| bad("limit must be a number"))?;
-    let limit = limit(said.as_deref(), MAX_SESSIONS)?.unwrap_or(50);
-    json_answer(Value::Array(call::sessions_of(caller.desk(), &caller.peer.caller, &id, limit).await?))
+    query: Result<Query<LimitQuery>, QueryRejection>,
+) -> HandlerResult {
+    let Query(LimitQuery { limit: said }) = query.map_err(|_| bad_request("limit must be a number"))?;
+    let limit = parse_limit(said.as_deref(), MAX_SESSIONS)?.unwrap_or(50);
+    json_response(Value::Array(call::sessions_of(caller.services(), &caller.peer.caller, &id, limit).await?))
 }

@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Caller, Fault, json_answer, no_session, read};
+use super::{GooseCaller, GooseError, HandlerResult, json_response, no_such_session, read_json};
 use crate::protocols::goose::sessions;
 
 /// How long a server that sleeps may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SERVER_READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Progress that nobody reads.
-const SIGNALS: usize = 16;
+const PROGRESS_CAPACITY: usize = 16;
 
 /// `POST /agent/call_tool`: the caller decides, so nobody is asked. The built-in tools are the agent's own.
-pub(crate) async fn call_tool(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn call_tool(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Call {
         session_id: String,
@@ -32,35 +32,35 @@ pub(crate) async fn call_tool(caller: Caller, body: Bytes) -> Answer {
         #[serde(default)]
         arguments: Value,
     }
-    caller.identity.may_call_tool().map_err(|denied| Fault::new(StatusCode::FORBIDDEN, denied.to_string()))?;
-    let Call { session_id, name, arguments } = read(&body)?;
-    let servers = servers(&caller, &session_id).await?;
+    caller.identity.may_call_tool().map_err(|denied| GooseError::new(StatusCode::FORBIDDEN, denied.to_string()))?;
+    let Call { session_id, name, arguments } = read_json(&body)?;
+    let servers = session_servers(&caller, &session_id).await?;
     let arguments = if arguments.is_null() { json!({}) } else { arguments };
     let call = servers.describe(ToolCallId::make(&mut SystemIds), &name, &arguments);
-    let call = call.ok_or_else(|| match caller.desk().tools.iter().any(|tool| tool.name == name) {
-        true => Fault::new(StatusCode::FORBIDDEN, format!("only the agent uses this tool: {name}")),
-        false => Fault::new(StatusCode::NOT_FOUND, format!("no such tool: {name}")),
+    let call = call.ok_or_else(|| match caller.services().tools.iter().any(|tool| tool.name == name) {
+        true => GooseError::new(StatusCode::FORBIDDEN, format!("only the agent uses this tool: {name}")),
+        false => GooseError::new(StatusCode::NOT_FOUND, format!("no such tool: {name}")),
     })?;
     let result = match call {
-        Ok(call) => run(&servers, &call).await?,
+        Ok(call) => run_tool(&servers, &call).await?,
         Err(misfit) => misfit,
     };
-    json_answer(output::tool_result(&result))
+    json_response(output::tool_result(&result))
 }
 
 /// `POST /agent/read_resource`.
-pub(crate) async fn read_resource(caller: Caller, body: Bytes) -> Answer {
+pub(crate) async fn read_resource(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
     struct Wanted {
         session_id: String,
         extension_name: String,
         uri: String,
     }
-    let Wanted { session_id, extension_name, uri } = read(&body)?;
-    let servers = servers(&caller, &session_id).await?;
-    let missing = || Fault::new(StatusCode::NOT_FOUND, format!("no such resource: {uri}"));
+    let Wanted { session_id, extension_name, uri } = read_json(&body)?;
+    let servers = session_servers(&caller, &session_id).await?;
+    let missing = || GooseError::new(StatusCode::NOT_FOUND, format!("no such resource: {uri}"));
     let arguments = json!({ "server": extension_name, "uri": uri });
-    let result = run(&servers, &reading(arguments)).await.map_err(|_| missing())?;
+    let result = run_tool(&servers, &read_resource_call(arguments)).await.map_err(|_| missing())?;
     let text = result.content.iter().find_map(|content| match content {
         ToolContent::Part { part: Part::Resource { mime, text: Some(text), .. } } => Some((mime.clone(), text.clone())),
         ToolContent::Part { part: Part::Text { text } } => Some((None, text.clone())),
@@ -72,15 +72,15 @@ pub(crate) async fn read_resource(caller: Caller, body: Bytes) -> Answer {
             if let Some(mime) = mime {
                 answer["mimeType"] = json!(mime);
             }
-            json_answer(answer)
+            json_response(answer)
         }
-        (ToolEnd::Completed, None) => Err(Fault::new(StatusCode::FAILED_DEPENDENCY, "the resource is no text")),
+        (ToolEnd::Completed, None) => Err(GooseError::new(StatusCode::FAILED_DEPENDENCY, "the resource is no text")),
         (ToolEnd::Failed | ToolEnd::Rejected | ToolEnd::Cancelled | ToolEnd::Interrupted, _) => Err(missing()),
     }
 }
 
 /// Reading is itself a tool, under a name that no server's tool can have.
-fn reading(arguments: Value) -> ToolCall {
+fn read_resource_call(arguments: Value) -> ToolCall {
     ToolCall {
         id: ToolCallId::make(&mut SystemIds),
         name: "read_resource".to_owned(),
@@ -93,22 +93,22 @@ fn reading(arguments: Value) -> ToolCall {
 }
 
 /// A caller who hangs up stops what it called.
-async fn run(servers: &Servers, call: &ToolCall) -> Result<ToolResult, Fault> {
-    let (signals, mut heard) = mpsc::channel(SIGNALS);
+async fn run_tool(servers: &Servers, call: &ToolCall) -> Result<ToolResult, GooseError> {
+    let (signals, mut heard) = mpsc::channel(PROGRESS_CAPACITY);
     let cancel = CancellationToken::new();
     let _stop = cancel.clone().drop_guard();
     let deaf = async { while heard.recv().await.is_some() {} };
-    let gone = || Fault::new(StatusCode::FAILED_DEPENDENCY, "the extension is gone");
+    let gone = || GooseError::new(StatusCode::FAILED_DEPENDENCY, "the extension is gone");
     let (result, ()) = tokio::join!(servers.run(call, signals, cancel), deaf);
     result.ok_or_else(gone)
 }
 
-async fn servers(caller: &Caller, session: &str) -> Result<Arc<Servers>, Fault> {
-    let session = session.parse().map_err(|_| no_session())?;
-    let view = sessions::own(caller.desk(), &caller.peer, session).await?;
-    let servers = caller.desk().extensions.of(&view);
+async fn session_servers(caller: &GooseCaller, session: &str) -> Result<Arc<Servers>, GooseError> {
+    let session = session.parse().map_err(|_| no_such_session())?;
+    let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    let servers = caller.services().extensions.of(&view);
     servers.wake();
-    let ready = tokio::time::timeout(PATIENCE, servers.started()).await;
-    ready.map_err(|_| Fault::new(StatusCode::FAILED_DEPENDENCY, "an extension is not ready"))?;
+    let ready = tokio::time::timeout(SERVER_READY_TIMEOUT, servers.started()).await;
+    ready.map_err(|_| GooseError::new(StatusCode::FAILED_DEPENDENCY, "an extension is not ready"))?;
     Ok(servers)
 }

@@ -2,9 +2,9 @@
 
 use http::StatusCode;
 
-use super::{Answer, Caller, Fault};
+use super::{GooseCaller, GooseError, HandlerResult};
 
 /// A route of goosed that nothing stands behind.
-pub(crate) async fn not_here(_caller: Caller) -> Answer {
-    Err(Fault::new(StatusCode::NOT_IMPLEMENTED, "this server does not offer that"))
+pub(crate) async fn refuse_unsupported(_caller: GooseCaller) -> HandlerResult {
+    Err(GooseError::new(StatusCode::NOT_IMPLEMENTED, "this server does not offer that"))
 }
