@@ -26,7 +26,8 @@ use gander_services::memory::{self, Memories};
 use gander_services::models::{Chosen, Models};
 use gander_services::paths::Paths;
 use gander_services::recipes::Recipes;
-use gander_services::schedules::{self, Schedules};
+use gander_services::scheduler;
+use gander_services::schedules::{Schedules, canonical_time_zone};
 use gander_services::state::Shared;
 use gander_services::token::{Tokens, owner_token};
 use gander_services::trust::{PROJECT, Trust};
@@ -107,7 +108,7 @@ impl App {
     /// Neither open runs nor providers that have to be looked for delay the first answer.
     fn pick_up(&self) {
         let (hub, models) = (self.desk.hub.clone(), Arc::clone(&self.models));
-        tokio::spawn(schedules::keep(Arc::clone(&self.desk), self.clock.clone()));
+        tokio::spawn(scheduler::run_due_schedules(Arc::clone(&self.desk), self.clock.clone()));
         tokio::spawn(Arc::clone(&self.desk.agents).look_after(self.clock.clone()));
         hub.tidy();
         tokio::spawn(async move {
@@ -261,7 +262,7 @@ struct Kept {
 
 async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
     let section = &config.sections.schedules;
-    let zone = section.zone.as_deref().map(schedules::zone).transpose().context("schedules.zone")?;
+    let zone = section.zone.as_deref().map(canonical_time_zone).transpose().context("schedules.zone")?;
     Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
 }
 

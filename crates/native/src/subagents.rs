@@ -19,7 +19,7 @@ use gander_mcp::{Reach, Spec};
 use gander_runtime::backend::Lent;
 use gander_runtime::hub::{Ack, Follower, Hub, HubError, WeakHub};
 use gander_services::extensions::{Entry, Extensions, Range, Rights};
-use gander_services::recipes::{Followed, Recipes, wanted};
+use gander_services::recipes::{Followed, Recipes, resolve_recipe_extensions};
 use gander_store::{Form, Limit, StoreError};
 use gander_tools::permission::show;
 use gander_tools::{Guard, Signal};
@@ -97,7 +97,7 @@ impl Desk {
     /// Lends it what its recipe names; true if servers are among that. No program starts unless somebody agrees.
     async fn equip(&self, sub: &Sub<'_>, task: &SubTask) -> Result<bool, String> {
         let Some(recipe) = &task.recipe else { return Ok(false) };
-        let wanted = wanted(&self.extensions, recipe, &Reach::Guarded(Guard::default()));
+        let wanted = resolve_recipe_extensions(&self.extensions, recipe, &Reach::Guarded(Guard::default()));
         for program in &wanted.programs {
             self.agreed(sub, &task.name, program).await?;
         }

@@ -1,5 +1,6 @@
 //! What the hub and the store refuse, as the one error that protocols word.
 
+use gander_agent::recipe::Flaw;
 use gander_domain::authorize::Denied;
 use gander_domain::{ServiceError, SessionId};
 use gander_runtime::hub::HubError;
@@ -15,6 +16,11 @@ pub fn refusal(session: SessionId, error: &HubError) -> ServiceError {
         HubError::Store(store) => unavailable(store),
         HubError::Gone(_) => ServiceError::Internal("the session stopped before it could answer".to_owned()),
     }
+}
+
+/// A recipe that cannot be used, as every protocol words it.
+pub fn recipe_flaw(flaw: &Flaw) -> ServiceError {
+    ServiceError::BadParams(format!("not a recipe that can be used, {flaw}"))
 }
 
 /// What a client is told that lacks the authority.

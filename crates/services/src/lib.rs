@@ -4,6 +4,7 @@
 //! Services know callers and their scopes; they know no protocol. [`Services`] is the one handle to all of them.
 
 pub mod agents;
+pub mod apply_recipe;
 pub mod apps;
 pub mod artifacts;
 pub mod clients;
@@ -18,6 +19,8 @@ pub mod memory;
 pub mod models;
 pub mod paths;
 pub mod recipes;
+pub mod schedule_methods;
+pub mod scheduler;
 pub mod schedules;
 mod services;
 pub mod state;

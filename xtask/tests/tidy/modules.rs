@@ -13,7 +13,6 @@ const KNOWN: [(&str, &[&str]); 10] = [
     ("models", &["anthropic", "openai_chat", "openai_responses", "wire"]),
     ("models", &["connect", "demo", "genai_tail"]),
     ("models", &["http", "reading"]),
-    ("services", &["extension_changes", "recipes", "schedules", "services"]),
     ("tools", &["files", "redact"]),
     ("tools", &["host", "process", "tool"]),
 ];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gander_agent::AgentSettings;
 use gander_domain::{Effort, Policy};
 use gander_gateway::settings::{A2aSection, AdkSection, Limits, ServerSection};
-use gander_services::schedules::Missed;
+use gander_services::schedules::MissedRuns;
 use gander_services::units::{Bytes, Span};
 use gander_tools::permission::Rule;
 use gander_wire::acp::AcpOptions;
@@ -152,7 +152,7 @@ pub struct SchedulesSection {
     #[serde(default)]
     pub zone: Option<String>,
     /// What happens to a time at which no server ran.
-    pub missed: Missed,
+    pub missed: MissedRuns,
 }
 
 /// The background server.

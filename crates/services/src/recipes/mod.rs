@@ -1,6 +1,5 @@
 //! Recipes at work: which one a session follows, and which ones people call by a slash.
 
-pub mod apply;
 mod extensions;
 mod ready;
 mod slash;
@@ -18,8 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::user_store::{Book, Shelf};
 
-pub use apply::{Begun, Wish, apply};
-pub use extensions::{Wanted, wanted};
+pub use extensions::{RecipeExtensions, resolve_recipe_extensions};
 pub use ready::ready;
 pub use slash::{Slash, expanded};
 

@@ -7,8 +7,7 @@ use gander_domain::{Part, Principal, ServiceError, SlashCommand};
 use serde_json::Value;
 
 use super::Recipes;
-use super::apply::flawed;
-use crate::errors::unavailable;
+use crate::errors::{recipe_flaw, unavailable};
 
 /// A recipe with a name of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +46,7 @@ pub async fn expanded(
     let slashes = recipes.slashes(principal).await.map_err(|error| unavailable(&error))?;
     let Some(slash) = slashes.iter().find(|slash| slash.name == name) else { return Ok(parts) };
     let filled = recipes.ready(&slash.recipe, &values(&slash.recipe, rest.trim()), workspace, None).await;
-    parts[0] = Part::text(filled.map_err(|flaw| flawed(&flaw))?.words());
+    parts[0] = Part::text(filled.map_err(|flaw| recipe_flaw(&flaw))?.words());
     Ok(parts)
 }
 

@@ -7,15 +7,15 @@ use gander_domain::{Principal, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::clock;
+use super::cron;
 
 /// Runs that a schedule remembers.
-const REMEMBERED: usize = 100;
+const MAX_REMEMBERED_RUNS: usize = 100;
 
 /// What happens to a time at which no server ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Missed {
+pub enum MissedRuns {
     /// All of them together are made up for once.
     Run,
     /// They are gone.
@@ -24,7 +24,7 @@ pub enum Missed {
 
 /// One schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct Schedule {
     /// Its name, one of its owner's.
     pub id: String,
     /// Whose it is: its sessions are theirs.
@@ -55,26 +55,26 @@ pub struct Job {
 
 /// A schedule and what happened to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct ScheduleState {
     /// The schedule.
-    pub job: Job,
+    pub job: Schedule,
     /// Times before this one are done with.
     pub counted_from: Timestamp,
     /// Its last runs, the latest last.
     pub runs: VecDeque<(Timestamp, SessionId)>,
     /// Why its last try went wrong, while this server lives.
-    pub trouble: Option<String>,
+    pub last_error: Option<String>,
 }
 
-/// Whose, and which.
-pub(super) type Key = (Principal, String);
+/// A schedule's owner and its name.
+pub(crate) type ScheduleKey = (Principal, String);
 
-/// What happened.
+/// One fact of the log of schedules.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Fact {
+pub(crate) enum ScheduleFact {
     Put {
-        job: Box<Job>,
+        job: Box<Schedule>,
     },
     Removed {
         owner: Principal,
@@ -90,51 +90,50 @@ pub(super) enum Fact {
     Unknown(Value),
 }
 
-impl State {
+impl ScheduleState {
     /// When it is due next; never, if it rests.
-    pub fn next(&self) -> Option<Timestamp> {
+    pub fn next_run(&self) -> Option<Timestamp> {
         if self.job.paused {
             return None;
         }
-        clock::after(&self.job.cron, &self.job.zone, self.counted_from).ok()
+        cron::next_occurrence(&self.job.cron, &self.job.zone, self.counted_from).ok()
     }
 
     /// The session of its last run.
-    pub fn last(&self) -> Option<(Timestamp, SessionId)> {
+    pub fn last_run(&self) -> Option<(Timestamp, SessionId)> {
         self.runs.back().copied()
     }
 }
 
-/// What says a schedule anew.
-pub(super) fn again(state: &State) -> Vec<Fact> {
-    let put = Fact::Put { job: Box::new(state.job.clone()) };
-    let Job { owner, id, .. } = &state.job;
+/// The facts that a compacted log holds for this schedule.
+pub(crate) fn facts_of(state: &ScheduleState) -> Vec<ScheduleFact> {
+    let put = ScheduleFact::Put { job: Box::new(state.job.clone()) };
+    let Schedule { owner, id, .. } = &state.job;
     let ran = state.runs.iter().map(|(at, session)| {
         let (owner, id) = (owner.clone(), id.clone());
-        Fact::Ran { owner, id, at: *at, session: *session }
+        ScheduleFact::Ran { owner, id, at: *at, session: *session }
     });
     [put].into_iter().chain(ran).collect()
 }
 
-/// Takes in a fact.
-pub(super) fn apply(jobs: &mut BTreeMap<Key, State>, fact: Fact) {
+pub(crate) fn apply_fact(jobs: &mut BTreeMap<ScheduleKey, ScheduleState>, fact: ScheduleFact) {
     match fact {
-        Fact::Put { job } => {
+        ScheduleFact::Put { job } => {
             let key = (job.owner.clone(), job.id.clone());
             let runs = jobs.remove(&key).map(|old| old.runs).unwrap_or_default();
             let counted_from = job.since;
-            jobs.insert(key, State { job: *job, counted_from, runs, trouble: None });
+            jobs.insert(key, ScheduleState { job: *job, counted_from, runs, last_error: None });
         }
-        Fact::Removed { owner, id } => drop(jobs.remove(&(owner, id))),
-        Fact::Ran { owner, id, at, session } => {
+        ScheduleFact::Removed { owner, id } => drop(jobs.remove(&(owner, id))),
+        ScheduleFact::Ran { owner, id, at, session } => {
             let Some(state) = jobs.get_mut(&(owner, id)) else { return };
             state.counted_from = state.counted_from.max(at);
-            state.trouble = None;
+            state.last_error = None;
             state.runs.push_back((at, session));
-            if state.runs.len() > REMEMBERED {
+            if state.runs.len() > MAX_REMEMBERED_RUNS {
                 state.runs.pop_front();
             }
         }
-        Fact::Unknown(_) => {}
+        ScheduleFact::Unknown(_) => {}
     }
 }

@@ -1,9 +1,7 @@
 //! Schedules: recipes that run by the clock. Facts of no session, kept in their own log.
 
-pub mod call;
-mod clock;
+pub(crate) mod cron;
 mod job;
-mod run;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,52 +11,61 @@ use gander_store::{Due, Place, Saying, Store, StoreError, append_fact, read_on, 
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use clock::machine_zone;
-pub use clock::{BadTime, zone};
-use job::{Fact, Key};
-pub use job::{Job, Missed, State};
-pub use run::{keep, start};
+use cron::machine_time_zone;
+pub use cron::{ScheduleTimeError, canonical_time_zone};
+pub use job::{MissedRuns, Schedule, ScheduleState};
+use job::{ScheduleFact, ScheduleKey};
 
 /// The log's key.
 const SCOPE: &str = "schedules";
 
 /// Schedules that one person may have.
-pub const MOST: usize = 200;
+pub const MAX_SCHEDULES: usize = 200;
 
 /// All schedules, folded from their log.
 pub struct Schedules {
     store: Arc<dyn Store>,
-    jobs: Mutex<BTreeMap<Key, State>>,
+    jobs: Mutex<BTreeMap<ScheduleKey, ScheduleState>>,
     due: Due,
     /// Told when something changed.
     wake: Notify,
     /// What happens to a time at which no server ran.
-    missed: Missed,
+    missed: MissedRuns,
     /// The time zone of whoever names none.
     zone: OnceLock<String>,
 }
 
 impl Schedules {
     /// Those in this store. Without a zone it is the machine's, found out when somebody wants to know.
-    pub async fn load(store: Arc<dyn Store>, missed: Missed, zone: Option<String>) -> Result<Self, StoreError> {
+    pub async fn load(store: Arc<dyn Store>, missed: MissedRuns, zone: Option<String>) -> Result<Self, StoreError> {
         let due = Due::default();
-        let jobs = tidy(&*store, &due).await?;
+        let jobs = read_and_compact(&*store, &due).await?;
         let zone = zone.map_or_else(OnceLock::new, OnceLock::from);
         Ok(Self { store, jobs: Mutex::new(jobs), due, wake: Notify::new(), missed, zone })
     }
 
+    /// Until a schedule was put, removed or run.
+    pub(crate) async fn changed(&self) {
+        self.wake.notified().await;
+    }
+
+    /// What happens to a time at which no server ran.
+    pub(crate) fn missed_runs(&self) -> MissedRuns {
+        self.missed
+    }
+
     /// The time zone of whoever names none.
-    pub fn zone(&self) -> &str {
-        self.zone.get_or_init(machine_zone)
+    pub fn default_time_zone(&self) -> &str {
+        self.zone.get_or_init(machine_time_zone)
     }
 
     /// Somebody's schedules, by name.
-    pub fn list(&self, owner: &Principal) -> Vec<State> {
+    pub fn list(&self, owner: &Principal) -> Vec<ScheduleState> {
         self.lock().iter().filter(|((of, _), _)| of == owner).map(|(_, state)| state.clone()).collect()
     }
 
     /// One of them.
-    pub fn get(&self, owner: &Principal, id: &str) -> Option<State> {
+    pub fn get(&self, owner: &Principal, id: &str) -> Option<ScheduleState> {
         self.lock().get(&(owner.clone(), id.to_owned())).cloned()
     }
 
@@ -68,8 +75,8 @@ impl Schedules {
     }
 
     /// Keeps one, in place of an older one of its name.
-    pub async fn put(&self, job: Job) -> Result<(), StoreError> {
-        self.write(Fact::Put { job: Box::new(job) }).await
+    pub async fn put(&self, job: Schedule) -> Result<(), StoreError> {
+        self.write(ScheduleFact::Put { job: Box::new(job) }).await
     }
 
     /// Forgets one; false if there is none.
@@ -77,42 +84,48 @@ impl Schedules {
         if self.get(owner, id).is_none() {
             return Ok(false);
         }
-        self.write(Fact::Removed { owner: owner.clone(), id: id.to_owned() }).await?;
+        self.write(ScheduleFact::Removed { owner: owner.clone(), id: id.to_owned() }).await?;
         Ok(true)
     }
 
     /// It is about to run in this session. Written before it does: a crash in between loses a run, and never doubles it.
-    async fn ran(&self, owner: &Principal, id: &str, at: Timestamp, session: SessionId) -> Result<(), StoreError> {
-        self.write(Fact::Ran { owner: owner.clone(), id: id.to_owned(), at, session }).await
+    pub(crate) async fn record_run(
+        &self,
+        owner: &Principal,
+        id: &str,
+        at: Timestamp,
+        session: SessionId,
+    ) -> Result<(), StoreError> {
+        self.write(ScheduleFact::Ran { owner: owner.clone(), id: id.to_owned(), at, session }).await
     }
 
     /// Its last try went wrong, in words for people.
-    fn failed(&self, owner: &Principal, id: &str, reason: String) {
+    pub(crate) fn record_failure(&self, owner: &Principal, id: &str, reason: String) {
         if let Some(state) = self.lock().get_mut(&(owner.clone(), id.to_owned())) {
-            state.trouble = Some(reason);
+            state.last_error = Some(reason);
         }
     }
 
     /// A time that was missed is not made up for.
-    fn pass_over(&self, key: &Key, now: Timestamp) {
+    pub(crate) fn skip_missed(&self, key: &ScheduleKey, now: Timestamp) {
         if let Some(state) = self.lock().get_mut(key) {
             state.counted_from = now;
         }
     }
 
     /// The schedule that is due next, and when.
-    fn next(&self) -> Option<(Key, Timestamp)> {
+    pub(crate) fn next_due(&self) -> Option<(ScheduleKey, Timestamp)> {
         let jobs = self.lock();
-        let due = jobs.iter().filter_map(|(key, state)| Some((key, state.next()?)));
+        let due = jobs.iter().filter_map(|(key, state)| Some((key, state.next_run()?)));
         due.min_by_key(|(_, at)| *at).map(|(key, at)| (key.clone(), at))
     }
 
-    async fn write(&self, fact: Fact) -> Result<(), StoreError> {
+    async fn write(&self, fact: ScheduleFact) -> Result<(), StoreError> {
         append_fact(&*self.store, SCOPE, &fact).await?;
-        job::apply(&mut self.lock(), fact);
+        job::apply_fact(&mut self.lock(), fact);
         self.wake.notify_one();
         if self.due.count()
-            && let Err(error) = tidy(&*self.store, &self.due).await
+            && let Err(error) = read_and_compact(&*self.store, &self.due).await
         {
             tracing::warn!(%error, "the log of schedules stays long");
             self.due.put_off();
@@ -121,26 +134,26 @@ impl Schedules {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, State>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ScheduleKey, ScheduleState>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads the log. One that is long for what it says says it anew.
-async fn tidy(store: &dyn Store, due: &Due) -> Result<BTreeMap<Key, State>, StoreError> {
+async fn read_and_compact(store: &dyn Store, due: &Due) -> Result<BTreeMap<ScheduleKey, ScheduleState>, StoreError> {
     let (mut jobs, mut strange) = (BTreeMap::new(), false);
     let take = |saying| match saying {
         Saying::Anew => jobs.clear(),
         Saying::Fact(fact) => {
-            let fact = serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null));
-            strange |= matches!(fact, Fact::Unknown(_));
-            job::apply(&mut jobs, fact);
+            let fact = serde_json::from_value(fact).unwrap_or(ScheduleFact::Unknown(Value::Null));
+            strange |= matches!(fact, ScheduleFact::Unknown(_));
+            job::apply_fact(&mut jobs, fact);
         }
     };
     let mut place = read_on(store, SCOPE, Place::default(), take).await?;
     let live = jobs.values().map(|state| 1 + state.runs.len()).sum();
     if !strange && place.is_long(live) {
-        let facts = jobs.values().flat_map(job::again).map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+        let facts = jobs.values().flat_map(job::facts_of).map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
         let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
         place = shorten(store, SCOPE, place, facts).await?;
     }
@@ -158,11 +171,11 @@ mod tests {
     use super::*;
     use gander_store::{MemoryStore, longest};
 
-    fn job(id: &str) -> Job {
+    fn job(id: &str) -> Schedule {
         let (recipe, values) = (Value::Null, Values::default());
         let (cron, zone, source) = ("* * * * *".to_owned(), "UTC".to_owned(), "test".to_owned());
         let (owner, since) = (Principal::owner(), Timestamp::from_micros(1));
-        Job {
+        Schedule {
             id: id.to_owned(),
             owner,
             cron,
@@ -180,7 +193,8 @@ mod tests {
     #[tokio::test]
     async fn a_schedule_that_ran_ten_thousand_times_has_a_short_log() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let load = async || Schedules::load(Arc::clone(&store), Missed::Skip, Some("UTC".to_owned())).await.unwrap();
+        let load =
+            async || Schedules::load(Arc::clone(&store), MissedRuns::Skip, Some("UTC".to_owned())).await.unwrap();
         let schedules = load().await;
         for id in ["often", "never"] {
             schedules.put(job(id)).await.unwrap();
@@ -188,7 +202,7 @@ mod tests {
         let owner = Principal::owner();
         for run in 1..=10_000_u128 {
             let at = Timestamp::from_micros(60_000_000 * run as i64);
-            schedules.ran(&owner, "often", at, SessionId::new(Uuid::from_u128(run))).await.unwrap();
+            schedules.record_run(&owner, "often", at, SessionId::new(Uuid::from_u128(run))).await.unwrap();
         }
         let length = store.read_scope(SCOPE, Seq::ZERO, 20_000).await.unwrap().len();
         assert!(length <= longest(102) + 1, "{length}");

@@ -1,7 +1,7 @@
 //! `/schedule/*` and `/recipes/schedule`.
 
 use gander_domain::{Principal, Timestamp};
-use gander_services::schedules::Job;
+use gander_services::schedules::Schedule;
 use serde_json::json;
 
 use crate::goose_rest::house::House;
@@ -103,7 +103,7 @@ async fn after_a_pause(missed: &str) -> usize {
     let schedules = &house.app.desk().schedules;
     let hour = 3_600_000_000;
     let now = gander_store::clock::now().micros();
-    let job = |id: &str, cron: &str, since: i64| Job {
+    let job = |id: &str, cron: &str, since: i64| Schedule {
         id: id.to_owned(),
         owner: Principal::owner(),
         cron: cron.to_owned(),
@@ -124,7 +124,7 @@ async fn after_a_pause(missed: &str) -> usize {
         assert!(tokio::time::Instant::now() < patience, "nothing runs");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    let next = schedules.get(&Principal::owner(), "hourly").unwrap().next().unwrap();
+    let next = schedules.get(&Principal::owner(), "hourly").unwrap().next_run().unwrap();
     assert!(next.micros() > now, "what was missed is done with, one way or the other");
     ran("hourly")
 }

@@ -3,11 +3,11 @@
 use gander_domain::caller::Transport;
 use gander_domain::{ServiceError, SessionId};
 use gander_services::Services;
+use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::apps::{AppError, Summary};
 use gander_services::artifacts::ArtifactError;
 use gander_services::errors::unavailable;
-use gander_services::recipes::{Wish, apply};
-use gander_services::schedules::call::{self, Plan, Wrong};
+use gander_services::schedule_methods::{self, NewSchedule, ScheduleError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -104,8 +104,8 @@ async fn apply_recipe(services: &Services, peer: &ClientPeer, params: Value) -> 
     let view = sessions::find_own_session(services, peer, session_id).await?;
     let folder = folder.filter(|_| peer.caller.transport == Transport::Local);
     let wish =
-        Wish { recipe: recipes::check_recipe(&recipe)?, values: recipes::recipe_values(&values), folder, approved };
-    let begun = apply(services, &peer.caller, &view, wish).await?;
+        ApplyRecipe { recipe: recipes::check_recipe(&recipe)?, values: recipes::recipe_values(&values), folder, approved };
+    let begun = apply_recipe(services, &peer.caller, &view, wish).await?;
     Ok(json!({ "prompt": begun.prompt, "recipe": begun.recipe, "absent": begun.absent }))
 }
 
@@ -153,8 +153,8 @@ pub(super) async fn handle_schedule_method(
     params: Value,
 ) -> Result<Value, ServiceError> {
     change_schedule(services, peer, name, params).await.map_err(|wrong| match wrong {
-        Wrong::Missing(_) | Wrong::Taken(_) => ServiceError::BadParams(wrong.to_string()),
-        Wrong::Refused(refusal) => refusal,
+        ScheduleError::Missing(_) | ScheduleError::Taken(_) => ServiceError::BadParams(wrong.to_string()),
+        ScheduleError::Refused(refusal) => refusal,
     })
 }
 
@@ -181,26 +181,26 @@ struct Scheduled {
     limit: Option<usize>,
 }
 
-async fn change_schedule(services: &Services, peer: &ClientPeer, name: &str, params: Value) -> Result<Value, Wrong> {
+async fn change_schedule(services: &Services, peer: &ClientPeer, name: &str, params: Value) -> Result<Value, ScheduleError> {
     let Scheduled { id, cron, zone, recipe, values, working_dir, folder, source, limit } = read_params(params)?;
     match name {
-        "schedules/list" => Ok(json!({ "jobs": call::list(services, &peer.caller).await })),
+        "schedules/list" => Ok(json!({ "jobs": schedule_methods::list_schedules(services, &peer.caller).await })),
         "schedules/create" => {
             let (values, folder) =
                 (recipes::recipe_values(&values), folder.filter(|_| peer.caller.transport == Transport::Local));
-            let plan = Plan { id, cron, zone, recipe, values, workspace: working_dir, folder, source };
-            call::create(services, &peer.caller, plan).await
+            let plan = NewSchedule { id, cron, zone, recipe, values, workspace: working_dir, folder, source };
+            schedule_methods::create_schedule(services, &peer.caller, plan).await
         }
-        "schedules/read" => call::show(services, &peer.caller, &id).await,
-        "schedules/update" => call::update(services, &peer.caller, &id, &cron).await,
-        "schedules/delete" => call::delete(services, &peer.caller, &id).await.map(|()| json!({})),
-        "schedules/pause" => call::pause(services, &peer.caller, &id, true).await.map(|()| json!({})),
-        "schedules/unpause" => call::pause(services, &peer.caller, &id, false).await.map(|()| json!({})),
-        "schedules/run-now" => Ok(json!({ "sessionId": call::run_now(services, &peer.caller, &id).await? })),
-        "schedules/kill" => Ok(json!({ "killed": call::kill(services, &peer.caller, &id).await? })),
-        "schedules/inspect" => call::inspect(services, &peer.caller, &id).await,
+        "schedules/read" => schedule_methods::show_schedule(services, &peer.caller, &id).await,
+        "schedules/update" => schedule_methods::update_schedule_cron(services, &peer.caller, &id, &cron).await,
+        "schedules/delete" => schedule_methods::delete_schedule(services, &peer.caller, &id).await.map(|()| json!({})),
+        "schedules/pause" => schedule_methods::pause_schedule(services, &peer.caller, &id, true).await.map(|()| json!({})),
+        "schedules/unpause" => schedule_methods::pause_schedule(services, &peer.caller, &id, false).await.map(|()| json!({})),
+        "schedules/run-now" => Ok(json!({ "sessionId": schedule_methods::run_schedule_now(services, &peer.caller, &id).await? })),
+        "schedules/kill" => Ok(json!({ "killed": schedule_methods::cancel_schedule_run(services, &peer.caller, &id).await? })),
+        "schedules/inspect" => schedule_methods::inspect_schedule_run(services, &peer.caller, &id).await,
         "schedules/sessions" => {
-            Ok(json!({ "sessions": call::sessions_of(services, &peer.caller, &id, limit.unwrap_or(50)).await? }))
+            Ok(json!({ "sessions": schedule_methods::list_schedule_sessions(services, &peer.caller, &id, limit.unwrap_or(50)).await? }))
         }
         _ => Err(unknown_method(name).into()),
     }

@@ -3,8 +3,8 @@
 use gander_agent::recipe::{self, Recipe, Values};
 use gander_domain::{ServiceError, SessionView};
 use gander_services::Services;
+use gander_services::errors::recipe_flaw;
 use gander_services::errors::unavailable;
-use gander_services::recipes::apply::flawed;
 use gander_services::user_store::{Book, Shelf};
 use gander_store::clock;
 use serde_json::{Value, json};
@@ -20,23 +20,23 @@ const RESERVED_COMMANDS: [&str; 3] = ["clear", "title", "compact"];
 
 /// A recipe that can be used.
 pub fn check_recipe(value: &Value) -> Result<Recipe, ServiceError> {
-    recipe::from_value(value.clone()).map_err(|flaw| flawed(&flaw))
+    recipe::from_value(value.clone()).map_err(|flaw| recipe_flaw(&flaw))
 }
 
 /// The recipe in a text, as it was written.
 pub fn parse_recipe(content: &str) -> Result<Value, ServiceError> {
-    recipe::parse_whole(content).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
+    recipe::parse_whole(content).map(|(value, _)| value).map_err(|flaw| recipe_flaw(&flaw))
 }
 
 /// The recipe in a link, as it was written.
 pub fn decode_recipe_link(link: &str) -> Result<Value, ServiceError> {
-    recipe::decode(link).map(|(value, _)| value).map_err(|flaw| flawed(&flaw))
+    recipe::decode(link).map(|(value, _)| value).map_err(|flaw| recipe_flaw(&flaw))
 }
 
 /// A recipe as the text of a file.
 pub fn recipe_yaml(value: &Value) -> Result<String, ServiceError> {
     check_recipe(value)?;
-    recipe::yaml(value).map_err(|flaw| flawed(&flaw))
+    recipe::yaml(value).map_err(|flaw| recipe_flaw(&flaw))
 }
 
 /// Everything that somebody saved, by id.

@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use bytes::Bytes;
 use gander_agent::recipe::{Recipe, Values};
 use gander_domain::{Birth, Command, SessionId, SessionView, SettingsPatch};
-use gander_services::recipes::{Wish, apply};
+use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_store::clock::SystemIds;
 use gander_wire::goose::mode;
 use http::StatusCode;
@@ -248,7 +248,7 @@ async fn start_recipe(
     let Some(recipe) = recipe else { return Ok(view) };
     if recipe.missing(&Values::new()).is_empty() {
         let session = view.session;
-        if let Err(refusal) = apply(services, &peer.caller, &view, Wish { recipe, ..Wish::default() }).await {
+        if let Err(refusal) = apply_recipe(services, &peer.caller, &view, ApplyRecipe { recipe, ..ApplyRecipe::default() }).await {
             // Nobody heard of it yet.
             services
                 .hub

@@ -3,7 +3,7 @@
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use gander_domain::SessionId;
-use gander_services::schedules::call::{self, Plan, Wrong};
+use gander_services::schedule_methods::{self, NewSchedule, ScheduleError};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -126,23 +126,23 @@ pub(crate) async fn schedule_recipe(caller: GooseCaller, body: Bytes) -> Handler
     let (services, peer) = (caller.services(), &caller.peer);
     let recipe = recipes::find_saved_recipe(services, peer, &id).await?.ok_or_else(no_such_recipe)?;
     match (cron_schedule.filter(|cron| !cron.trim().is_empty()), services.schedules.get(&peer.caller.principal, &id)) {
-        (Some(cron), Some(_)) => drop(call::update(services, &peer.caller, &id, &cron).await?),
+        (Some(cron), Some(_)) => drop(schedule_methods::update_schedule_cron(services, &peer.caller, &id, &cron).await?),
         (Some(cron), None) => {
             let source = Some(format!("{id}.json"));
-            drop(call::create(services, &peer.caller, Plan { id, cron, recipe, source, ..Plan::default() }).await?);
+            drop(schedule_methods::create_schedule(services, &peer.caller, NewSchedule { id, cron, recipe, source, ..NewSchedule::default() }).await?);
         }
-        (None, Some(_)) => call::delete(services, &peer.caller, &id).await?,
+        (None, Some(_)) => schedule_methods::delete_schedule(services, &peer.caller, &id).await?,
         (None, None) => {}
     }
     empty_response()
 }
 
-impl From<Wrong> for GooseError {
-    fn from(wrong: Wrong) -> Self {
+impl From<ScheduleError> for GooseError {
+    fn from(wrong: ScheduleError) -> Self {
         match wrong {
-            Wrong::Missing(_) => Self::new(StatusCode::NOT_FOUND, wrong.to_string()),
-            Wrong::Taken(_) => Self::new(StatusCode::CONFLICT, wrong.to_string()),
-            Wrong::Refused(refusal) => refusal.into(),
+            ScheduleError::Missing(_) => Self::new(StatusCode::NOT_FOUND, wrong.to_string()),
+            ScheduleError::Taken(_) => Self::new(StatusCode::CONFLICT, wrong.to_string()),
+            ScheduleError::Refused(refusal) => refusal.into(),
         }
     }
 }

@@ -4,7 +4,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use gander_services::schedules::call::{self, Plan};
+use gander_services::schedule_methods::{self, NewSchedule};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -28,13 +28,13 @@ pub(crate) async fn create_schedule(caller: GooseCaller, body: Bytes) -> Handler
     }
     let Create { id, recipe, cron, zone, working_dir, values } = read_json(&body)?;
     let values = recipes::recipe_values(&values);
-    let plan = Plan { id, cron, zone, recipe, values, workspace: working_dir, folder: None, source: None };
-    json_response(call::create(caller.services(), &caller.peer.caller, plan).await?)
+    let plan = NewSchedule { id, cron, zone, recipe, values, workspace: working_dir, folder: None, source: None };
+    json_response(schedule_methods::create_schedule(caller.services(), &caller.peer.caller, plan).await?)
 }
 
 /// `GET /schedule/list`.
 pub(crate) async fn list_schedules(caller: GooseCaller) -> HandlerResult {
-    json_response(json!({ "jobs": call::list(caller.services(), &caller.peer.caller).await }))
+    json_response(json!({ "jobs": schedule_methods::list_schedules(caller.services(), &caller.peer.caller).await }))
 }
 
 /// `PUT /schedule/{id}`.
@@ -44,35 +44,35 @@ pub(crate) async fn update_schedule(caller: GooseCaller, Path(id): Path<String>,
         cron: String,
     }
     let Update { cron } = read_json(&body)?;
-    json_response(call::update(caller.services(), &caller.peer.caller, &id, &cron).await?)
+    json_response(schedule_methods::update_schedule_cron(caller.services(), &caller.peer.caller, &id, &cron).await?)
 }
 
 /// `DELETE /schedule/delete/{id}`.
 pub(crate) async fn delete_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    call::delete(caller.services(), &caller.peer.caller, &id).await?;
+    schedule_methods::delete_schedule(caller.services(), &caller.peer.caller, &id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /schedule/{id}/run_now`.
 pub(crate) async fn run_schedule_now(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    json_response(json!({ "session_id": call::run_now(caller.services(), &caller.peer.caller, &id).await? }))
+    json_response(json!({ "session_id": schedule_methods::run_schedule_now(caller.services(), &caller.peer.caller, &id).await? }))
 }
 
 /// `POST /schedule/{id}/pause`.
 pub(crate) async fn pause_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    call::pause(caller.services(), &caller.peer.caller, &id, true).await?;
+    schedule_methods::pause_schedule(caller.services(), &caller.peer.caller, &id, true).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /schedule/{id}/unpause`.
 pub(crate) async fn unpause_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    call::pause(caller.services(), &caller.peer.caller, &id, false).await?;
+    schedule_methods::pause_schedule(caller.services(), &caller.peer.caller, &id, false).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /schedule/{id}/kill`.
 pub(crate) async fn kill_running_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    let message = match call::kill(caller.services(), &caller.peer.caller, &id).await? {
+    let message = match schedule_methods::cancel_schedule_run(caller.services(), &caller.peer.caller, &id).await? {
         true => format!("Killed running job: {id}"),
         false => format!("Job is not running: {id}"),
     };
@@ -81,7 +81,7 @@ pub(crate) async fn kill_running_schedule(caller: GooseCaller, Path(id): Path<St
 
 /// `GET /schedule/{id}/inspect`.
 pub(crate) async fn inspect_schedule(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    json_response(call::inspect(caller.services(), &caller.peer.caller, &id).await?)
+    json_response(schedule_methods::inspect_schedule_run(caller.services(), &caller.peer.caller, &id).await?)
 }
 
 #[derive(Deserialize)]
@@ -100,5 +100,5 @@ pub(crate) async fn list_schedule_sessions(
 ) -> HandlerResult {
     let Query(LimitQuery { limit: said }) = query.map_err(|_| bad_request("limit must be a number"))?;
     let limit = parse_limit(said.as_deref(), MAX_SESSIONS)?.unwrap_or(50);
-    json_response(Value::Array(call::sessions_of(caller.services(), &caller.peer.caller, &id, limit).await?))
+    json_response(Value::Array(schedule_methods::list_schedule_sessions(caller.services(), &caller.peer.caller, &id, limit).await?))
 }

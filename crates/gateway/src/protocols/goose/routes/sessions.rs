@@ -4,8 +4,8 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request};
 use bytes::Bytes;
 use gander_domain::{Birth, Command, ResetReason, Seq, SessionId, SessionView};
+use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::errors::unavailable;
-use gander_services::recipes::{Wish, apply};
 use gander_services::user_store::{Book, Shelf};
 use gander_store::clock::SystemIds;
 use gander_store::{Card, PageKey, SessionQuery};
@@ -168,8 +168,8 @@ pub(crate) async fn set_recipe_values(
     let put = book.put(Shelf::Session, &session.to_string(), kept).await;
     put.map_err(|error| unavailable(&error))?;
     let given = recipes::recipe_values(values.as_object().unwrap_or(&serde_json::Map::new()));
-    let wish = Wish { recipe: recipes::check_recipe(&object["recipe"])?, values: given, ..Wish::default() };
-    json_response(json!({ "recipe": apply(services, &peer.caller, &view, wish).await?.recipe }))
+    let wish = ApplyRecipe { recipe: recipes::check_recipe(&object["recipe"])?, values: given, ..ApplyRecipe::default() };
+    json_response(json!({ "recipe": apply_recipe(services, &peer.caller, &view, wish).await?.recipe }))
 }
 
 /// `GET /sessions/{id}/export`: a JSON string that holds JSON.

@@ -5,9 +5,9 @@ use croner::parser::{CronParser, Seconds, Year};
 use gander_domain::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Why a time is none.
+/// Why a cron pattern or time zone is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadTime {
+pub enum ScheduleTimeError {
     /// The pattern.
     #[error("not a cron pattern of five or six fields, {0}")]
     Pattern(String),
@@ -20,30 +20,32 @@ pub enum BadTime {
 }
 
 /// The first time after this one.
-pub(super) fn after(pattern: &str, zone: &str, from: Timestamp) -> Result<Timestamp, BadTime> {
-    let zone = TimeZone::get(zone).map_err(|_| BadTime::Zone(zone.to_owned()))?;
+pub(crate) fn next_occurrence(pattern: &str, zone: &str, from: Timestamp) -> Result<Timestamp, ScheduleTimeError> {
+    let zone = TimeZone::get(zone).map_err(|_| ScheduleTimeError::Zone(zone.to_owned()))?;
     let from = jiff::Timestamp::from_microsecond(from.micros()).unwrap_or(jiff::Timestamp::MIN).to_zoned(zone);
-    let next = parse(pattern)?.find_next_occurrence(&from, false).map_err(|_| BadTime::Never(pattern.to_owned()))?;
+    let next = parse_cron(pattern)?
+        .find_next_occurrence(&from, false)
+        .map_err(|_| ScheduleTimeError::Never(pattern.to_owned()))?;
     Ok(Timestamp::from_micros(next.timestamp().as_microsecond()))
 }
 
 /// The full name of a time zone.
-pub fn zone(name: &str) -> Result<String, BadTime> {
+pub fn canonical_time_zone(name: &str) -> Result<String, ScheduleTimeError> {
     match TimeZone::get(name) {
         Ok(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
-        Err(_) => Err(BadTime::Zone(name.to_owned())),
+        Err(_) => Err(ScheduleTimeError::Zone(name.to_owned())),
     }
 }
 
 /// The machine's own. Finding it may mean to look through all that there are.
-pub fn machine_zone() -> String {
+pub fn machine_time_zone() -> String {
     TimeZone::system().iana_name().filter(|name| *name != "Etc/Unknown").unwrap_or("UTC").to_owned()
 }
 
-fn parse(pattern: &str) -> Result<Cron, BadTime> {
-    let wrong = |reason: &str| BadTime::Pattern(format!("{reason}: {pattern}"));
+fn parse_cron(pattern: &str) -> Result<Cron, ScheduleTimeError> {
+    let wrong = |reason: &str| ScheduleTimeError::Pattern(format!("{reason}: {pattern}"));
     if pattern.len() > 200 || !pattern.is_ascii() {
-        return Err(BadTime::Pattern("it is too long, or not plain text".to_owned()));
+        return Err(ScheduleTimeError::Pattern("it is too long, or not plain text".to_owned()));
     }
     let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
     parser.parse(pattern).map_err(|error| wrong(&error.to_string()))
@@ -56,7 +58,7 @@ mod tests {
 
     fn next(pattern: &str, zone: &str, from: &str) -> String {
         let from: jiff::Timestamp = from.parse().unwrap();
-        let at = after(pattern, zone, Timestamp::from_micros(from.as_microsecond())).unwrap();
+        let at = next_occurrence(pattern, zone, Timestamp::from_micros(from.as_microsecond())).unwrap();
         jiff::Timestamp::from_microsecond(at.micros()).unwrap().to_string()
     }
 
@@ -80,11 +82,14 @@ mod tests {
         let now = Timestamp::from_micros(1_800_000_000_000_000);
         let long = "*".repeat(300);
         for pattern in ["", "* * * *", "61 * * * *", "* * * * * * *", "every day", "0 0 31 2 *", long.as_str()] {
-            assert!(after(pattern, "UTC", now).is_err(), "{pattern}");
+            assert!(next_occurrence(pattern, "UTC", now).is_err(), "{pattern}");
         }
-        assert_eq!(after("* * * * *", "Mars/Olympus", now), Err(BadTime::Zone("Mars/Olympus".to_owned())));
-        assert_eq!(zone("Europe/Berlin").unwrap(), "Europe/Berlin");
-        assert!(zone("../../etc/passwd").is_err());
-        assert!(zone(&machine_zone()).is_ok());
+        assert_eq!(
+            next_occurrence("* * * * *", "Mars/Olympus", now),
+            Err(ScheduleTimeError::Zone("Mars/Olympus".to_owned()))
+        );
+        assert_eq!(canonical_time_zone("Europe/Berlin").unwrap(), "Europe/Berlin");
+        assert!(canonical_time_zone("../../etc/passwd").is_err());
+        assert!(canonical_time_zone(&machine_time_zone()).is_ok());
     }
 }

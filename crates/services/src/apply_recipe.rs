@@ -1,0 +1,115 @@
+//! A session begins to follow a recipe.
+
+use gander_agent::recipe::{Recipe, Values};
+use gander_domain::caller::Caller;
+use gander_domain::{Command, ServiceError, SessionView, SettingsPatch};
+use gander_mcp::{Reach, Spec};
+use gander_runtime::hub::Ack;
+use gander_tools::Guard;
+
+use crate::errors::{recipe_flaw, refusal, unavailable};
+use crate::extensions::Entry;
+use crate::recipes::{Followed, RecipeExtensions, resolve_recipe_extensions};
+use crate::{Services, extension_changes};
+
+/// The recipe that a session is to follow.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyRecipe {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// What is filled in.
+    pub values: Values,
+    /// Its folder, if it came from a file.
+    pub folder: Option<String>,
+    /// Extensions whose programs its user agreed to.
+    pub approved: Vec<String>,
+}
+
+/// What a session that follows a recipe has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppliedRecipe {
+    /// The recipe, filled in.
+    pub recipe: Recipe,
+    /// What is asked first, if the recipe says.
+    pub prompt: Option<String>,
+    /// Extensions that are not to be had here.
+    pub absent: Vec<String>,
+}
+
+/// Makes a session follow a recipe: its instructions and limits hold for every run from now on.
+pub async fn apply_recipe(
+    services: &Services,
+    caller: &Caller,
+    view: &SessionView,
+    request: ApplyRecipe,
+) -> Result<AppliedRecipe, ServiceError> {
+    let ApplyRecipe { recipe, values, folder, approved } = request;
+    let recipe = services.recipes.ready(&recipe, &values, &view.workspace, folder.as_deref()).await;
+    let recipe = recipe.map_err(|flaw| recipe_flaw(&flaw))?;
+    let wanted = approved_extensions(services, caller, &recipe, &approved)?;
+    let patch = recipe_settings(services, &recipe)?;
+    services
+        .recipes
+        .follow(view.session, &Followed { recipe: recipe.clone(), folder })
+        .await
+        .map_err(|error| unavailable(&error))?;
+    let there = services.extensions.built_ins(view);
+    for built_in in wanted.built_ins.into_iter().filter(|wanted| !there.has(*wanted)) {
+        extension_changes::add(services, caller, Some(view.session), built_in.name(), Entry::built_in()).await?;
+    }
+    let servers = [wanted.programs, wanted.addresses].concat();
+    if !servers.is_empty() {
+        services.extensions.bring(view, servers);
+    }
+    let title = view.title.is_none().then(|| Command::SetTitle { title: session_title(&recipe) });
+    let configure = (patch != SettingsPatch::default()).then_some(Command::Configure { patch });
+    for command in configure.into_iter().chain(title) {
+        let done = services.hub.command(caller, view.session, command, Ack::Synced).await;
+        done.map_err(|error| refusal(view.session, &error))?;
+    }
+    let prompt = recipe.prompt.clone().filter(|prompt| !prompt.trim().is_empty());
+    Ok(AppliedRecipe { recipe, prompt, absent: wanted.absent })
+}
+
+/// The recipe's extensions, if its user agreed to every program that they start.
+fn approved_extensions(
+    services: &Services,
+    caller: &Caller,
+    recipe: &Recipe,
+    approved: &[String],
+) -> Result<RecipeExtensions, ServiceError> {
+    let anywhere = caller.may_name_program(services.remote_commands).is_ok();
+    let reach = if anywhere { Reach::Anywhere } else { Reach::Guarded(Guard::default()) };
+    let wanted = resolve_recipe_extensions(&services.extensions, recipe, &reach);
+    match wanted
+        .programs
+        .iter()
+        .find(|program| !(caller.may_name_program(false).is_ok() && approved.contains(&program.name)))
+    {
+        None => Ok(wanted),
+        Some(Spec { name, .. }) => Err(ServiceError::BadParams(format!(
+            "a recipe starts no program unasked: put it into the settings as [extensions.{name}], or run the recipe \
+             with `gander run --recipe`, which asks: {name}"
+        ))),
+    }
+}
+
+/// The model that a recipe wants, and its limits. One that nobody here knows is refused: another would do something else.
+fn recipe_settings(services: &Services, recipe: &Recipe) -> Result<SettingsPatch, ServiceError> {
+    let wanted = recipe.settings.clone().unwrap_or_default();
+    let model = match (wanted.goose_provider, wanted.goose_model) {
+        (Some(provider), model) => Some(services.models.named(&provider, model.as_deref()).ok_or_else(|| {
+            ServiceError::BadParams(format!("settings.goose_provider: no such provider here: {provider}"))
+        })?),
+        (None, Some(model)) if model.contains('/') => Some(model),
+        (None, Some(_) | None) => None,
+    };
+    // From 0 to 2: the check of the recipe saw to that.
+    let temperature = wanted.temperature.map(|degrees| (degrees * 100.0).round() as u16);
+    Ok(SettingsPatch { model, temperature, max_turns: wanted.max_turns, ..SettingsPatch::default() })
+}
+
+fn session_title(recipe: &Recipe) -> String {
+    let line: String = recipe.title.chars().filter(|letter| !letter.is_control()).take(200).collect();
+    if line.trim().is_empty() { "Recipe".to_owned() } else { line.trim().to_owned() }
+}

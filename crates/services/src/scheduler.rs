@@ -1,0 +1,107 @@
+//! Starts schedules that are due, each as a session of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gander_agent::recipe::from_value;
+use gander_domain::caller::Caller;
+use gander_domain::{Birth, Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, Timestamp};
+use gander_runtime::hub::Ack;
+use gander_store::clock::{SystemIds, now};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::Services;
+use crate::apply_recipe::{ApplyRecipe, apply_recipe};
+use crate::errors::{recipe_flaw, refusal, unavailable};
+use crate::schedules::{MissedRuns, Schedule};
+
+/// The longest sleep: a machine that slept, or a clock that was set, is noticed by then.
+const MAX_SLEEP: Duration = Duration::from_secs(30);
+
+/// A time that is later than this was missed.
+const LATE_MICROS: i64 = 60_000_000;
+
+/// Starts every schedule when it is due, until it is stopped.
+pub async fn run_due_schedules(services: Arc<Services>, stop: CancellationToken) {
+    loop {
+        let due = services.schedules.next_due();
+        let wait = due.as_ref().map_or(MAX_SLEEP, |(_, at)| time_until(*at).min(MAX_SLEEP));
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = services.schedules.changed() => continue,
+            () = tokio::time::sleep(wait) => {}
+        }
+        let Some(((owner, id), at)) = due.filter(|(_, at)| *at <= now()) else { continue };
+        if now().micros() - at.micros() > LATE_MICROS && services.schedules.missed_runs() == MissedRuns::Skip {
+            services.schedules.skip_missed(&(owner, id), now());
+            continue;
+        }
+        if let Err(error) = start_schedule(&services, &owner, &id).await {
+            tracing::warn!(schedule = id, %error, "a schedule could not run");
+            services.schedules.record_failure(&owner, &id, error.to_string());
+            services.schedules.skip_missed(&(owner, id), now());
+        }
+    }
+}
+
+/// Runs a schedule now. One that runs still is not run beside itself.
+pub async fn start_schedule(services: &Services, owner: &Principal, id: &str) -> Result<SessionId, ServiceError> {
+    let missing = || ServiceError::BadParams(format!("no such schedule: {id}"));
+    let state = services.schedules.get(owner, id).ok_or_else(missing)?;
+    if let Some((_, session)) = state.last_run()
+        && is_running(services, session).await
+    {
+        return Err(ServiceError::BadParams(format!("the schedule runs already, in session {session}: {id}")));
+    }
+    let session = SessionId::make(&mut SystemIds);
+    services.schedules.record_run(owner, id, now(), session).await.map_err(|error| unavailable(&error))?;
+    begin_session(services, &state.job, session).await?;
+    Ok(session)
+}
+
+/// True if a run of this session is under way or waits for somebody.
+pub(crate) async fn is_running(services: &Services, session: SessionId) -> bool {
+    services.hub.view(session).await.is_ok_and(|view| view.run.is_some())
+}
+
+async fn begin_session(services: &Services, job: &Schedule, session: SessionId) -> Result<(), ServiceError> {
+    let caller = schedule_caller(job);
+    let recipe = from_value(job.recipe.clone()).map_err(|flaw| recipe_flaw(&flaw))?;
+    let folder = match &job.workspace {
+        Some(folder) => services.workspaces.check(&job.owner, folder).map(|()| folder.clone()),
+        None => services.workspaces.private(session),
+    };
+    let birth = Birth {
+        session,
+        owner: job.owner.clone(),
+        workspace: folder.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?,
+        folders: Vec::new(),
+        settings: services.settings.clone(),
+        parent: None,
+        meta: Some(json!({ "goose": { "session_type": "scheduled", "schedule_id": job.id, "recipe": job.recipe } })),
+    };
+    let view = services.hub.create(&caller, birth, Vec::new()).await.map_err(|error| refusal(session, &error))?;
+    let request = ApplyRecipe { recipe, values: job.values.clone(), folder: job.folder.clone(), approved: Vec::new() };
+    let applied = apply_recipe(services, &caller, &view, request).await?;
+    let words = applied.recipe.asked();
+    let prompt = Command::Prompt {
+        run: RunId::make(&mut SystemIds),
+        origin: RunOrigin { by: job.owner.clone(), door: "schedule".to_owned() },
+        parts: vec![Part::text(words)],
+        if_busy: IfBusy::Refuse,
+        meta: None,
+    };
+    let started = services.hub.command(&caller, session, prompt, Ack::Synced).await;
+    started.map(drop).map_err(|error| refusal(session, &error))
+}
+
+/// Whoever made the schedule, but not here: programs are not named from afar.
+fn schedule_caller(job: &Schedule) -> Caller {
+    Caller::internal(job.owner.clone())
+}
+
+fn time_until(at: Timestamp) -> Duration {
+    Duration::from_micros(u64::try_from(at.micros() - now().micros()).unwrap_or(0))
+}
