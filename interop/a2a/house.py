@@ -45,12 +45,12 @@ def free_port():
 
 
 @contextlib.contextmanager
-def server(gander, **variables):
-    """Yields a server that lets nobody in without a token."""
+def server(gander, binary=None, **variables):
+    """Yields a server that lets nobody in without a token. `binary` serves instead of the product's."""
     port = free_port()
     with tempfile.TemporaryDirectory() as data:
         environment = {"PATH": os.environ["PATH"], "HOME": data, "GANDER_MODEL": "demo/demo", **variables}
-        command = [gander, "serve", "--listen", f"127.0.0.1:{port}", "--data", data]
+        command = [binary or gander, "serve", "--listen", f"127.0.0.1:{port}", "--data", data]
         with open(os.path.join(data, "serve.log"), "wb") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
@@ -65,7 +65,7 @@ def conformance(gander, **variables):
     """With the agent that A2A's kits ask for, a signed card, and leave to notify this machine."""
     return server(
         gander,
-        GANDER_SERVER_CONFORMANCE_AGENTS="true",
+        os.path.join(os.path.dirname(gander), "gander-conformance"),
         GANDER_A2A_AGENT="tck",
         GANDER_A2A_SIGN="true",
         GANDER_A2A_PUSH_ALLOW=json.dumps(["127.0.0.1", "localhost"]),

@@ -31,6 +31,8 @@ from acp_sdk.models import (
 )
 
 GANDER = sys.argv[1]
+# The same server with the agents that acp-sdk's own tests ask for; cargo puts it beside the product.
+CONFORMANCE = os.path.join(os.path.dirname(GANDER), "gander-conformance")
 HERE = Path(__file__).parent
 PATIENCE = 60
 INPUT = [Message(parts=[MessagePart(content="Hello!")])]
@@ -66,8 +68,8 @@ class House:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self):
-        arguments = ["serve", "--listen", f"127.0.0.1:{self.port}", "--conformance-agents", *self.flags]
-        command = [GANDER, *arguments, "--data", str(self.root / "data")]
+        arguments = ["serve", "--listen", f"127.0.0.1:{self.port}", *self.flags]
+        command = [CONFORMANCE, *arguments, "--data", str(self.root / "data")]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, env=self.environment, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
         while "listening" not in self.process.stdout.readline():

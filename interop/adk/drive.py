@@ -28,6 +28,8 @@ import live
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GANDER = sys.argv[1]
+# The same server with the agents that the clients are checked with; cargo puts it beside the product.
+CONFORMANCE = os.path.join(os.path.dirname(GANDER), "gander-conformance")
 PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
 
 
@@ -49,7 +51,7 @@ def environment(data):
 def started(*flags):
     """A server with the agents that the clients are checked with: its data directory and its address."""
     with tempfile.TemporaryDirectory(prefix="adk-clients-") as data:
-        command = [GANDER, "--data", data, "serve", "--listen", "127.0.0.1:0", "--conformance-agents", *flags]
+        command = [CONFORMANCE, "--data", data, "serve", "--listen", "127.0.0.1:0", *flags]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(data))
         try:
             for line in server.stdout:

@@ -19,7 +19,7 @@ pub(crate) async fn measure(bench: &Bench, report: &mut Report, peers: &[String]
     let root = tempfile::tempdir()?;
     let launch = bench
         .launch(root.path())?
-        .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
+        .with_conformance_agents()
         .with("GANDER_SERVER_OPEN", "[\"a2a\"]")
         .with("GANDER_A2A_AGENT", "tck");
     let server = launch.serve().await?;

@@ -17,7 +17,7 @@ const LITTLE: Much = Much { runs: 700, parts: 200, streams: 0 };
 
 pub(crate) async fn measure(bench: &Bench, report: &mut Report, reference: Option<&Path>) -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
-    let launch = bench.launch(root.path())?.with("GANDER_SERVER_CONFORMANCE_AGENTS", "true");
+    let launch = bench.launch(root.path())?.with_conformance_agents();
     let server = launch.serve().await?;
     let token = launch.stdout(&["token"]).await?;
     let ours = service(server.address, token.trim(), Whose::Ours);

@@ -72,7 +72,7 @@ async fn ours(bench: &Bench, report: &mut Report) -> anyhow::Result<Costs> {
     let root = tempfile::tempdir()?;
     let launch = bench
         .launch(root.path())?
-        .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
+        .with_conformance_agents()
         .with("GANDER_SERVER_OPEN", "[\"adk\"]")
         .with("GANDER_ADK_JOIN", "0s");
     let (mut start, mut start_cpu) = (Duration::ZERO, Duration::ZERO);

@@ -171,7 +171,9 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<()> {
 /// Builds the server as its users install it.
 fn installed_binary() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo).args(["build", "--profile", "dist", "-p", "gander-cli"]).status()?;
+    let status = std::process::Command::new(cargo)
+        .args(["build", "--profile", "dist", "-p", "gander-cli", "-p", "gander-conformance"])
+        .status()?;
     ensure!(status.success(), "the build failed");
     let target = std::env::current_exe()?.ancestors().nth(2).context("no target folder")?.to_owned();
     let binary = target.join("dist").join("gander");

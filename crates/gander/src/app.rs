@@ -45,7 +45,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, OnRestart, RemoteAgent, RemoteKind, Sections};
-use crate::{conformance, sandbox};
+use crate::sandbox;
 
 /// Something the owner tells the server itself, and where the answer goes.
 pub type ControlAsk = (Control, oneshot::Sender<Result<Value, String>>);
@@ -63,9 +63,58 @@ pub struct App {
     controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
 }
 
-impl App {
+/// Makes the agents that an embedder adds. They may keep what they need in the server's store.
+type AgentsFactory = Box<dyn FnOnce(&Arc<dyn Store>) -> Vec<Agent> + Send>;
+
+/// An application before it starts: settings, and what an embedder adds to the product's own parts.
+pub struct AppBuilder {
+    config: Config,
+    more_agents: Vec<AgentsFactory>,
+}
+
+impl AppBuilder {
+    /// Adds agents, behind those of the settings.
+    #[must_use]
+    pub fn with_agents(mut self, agents: impl FnOnce(&Arc<dyn Store>) -> Vec<Agent> + Send + 'static) -> Self {
+        self.more_agents.push(Box::new(agents));
+        self
+    }
+
+    /// The settings it will start with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Opens the store and picks up what was open.
+    pub async fn start(self) -> anyhow::Result<Arc<App>> {
+        App::start_with(self.config, self.more_agents).await
+    }
+}
+
+impl From<Config> for AppBuilder {
+    fn from(config: Config) -> Self {
+        App::builder(config)
+    }
+}
+
+impl fmt::Debug for AppBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppBuilder").field("data", &self.config.paths.data()).finish_non_exhaustive()
+    }
+}
+
+impl App {
+    /// An application with these settings, to which parts can be added before it starts.
+    pub fn builder(config: Config) -> AppBuilder {
+        AppBuilder { config, more_agents: Vec::new() }
+    }
+
+    /// The product as its settings say.
     pub async fn start(config: Config) -> anyhow::Result<Arc<Self>> {
+        Self::builder(config).start().await
+    }
+
+    async fn start_with(config: Config, more_agents: Vec<AgentsFactory>) -> anyhow::Result<Arc<Self>> {
         let store = SqliteStore::open(Options::new(config.paths.data())).await.context("the log cannot be opened")?;
         let store: Arc<dyn Store> = Arc::new(store);
         let models = Arc::new(models(&config)?);
@@ -89,7 +138,7 @@ impl App {
         let kept = Kept { files, grants, trust, extensions, recipes, schedules, apps, artifacts, memories, shelf };
         let native = native(&config, &models, &kept, sandbox);
         let (tools, weak) = (own_tools(&native.toolbox), Arc::clone(&native.hub));
-        let agents = Arc::new(agents(&config, native, &store)?);
+        let agents = Arc::new(agents(&config, native, &store, more_agents)?);
         let cache = config.sections.limits.idle_sessions.len();
         let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections), cache)
             .with_default_policy(config.sections.permissions.policy)
@@ -204,7 +253,12 @@ fn models(config: &Config) -> anyhow::Result<Models> {
 }
 
 /// The native agent, and whoever else there is.
-fn agents(config: &Config, native: Native, store: &Arc<dyn Store>) -> anyhow::Result<Agents> {
+fn agents(
+    config: &Config,
+    native: Native,
+    store: &Arc<dyn Store>,
+    more_agents: Vec<AgentsFactory>,
+) -> anyhow::Result<Agents> {
     let mut remote = config.agents.iter();
     let mut agents = match config.native {
         true => Agents::native(Arc::clone(&native.shelf), Arc::new(native)),
@@ -213,9 +267,7 @@ fn agents(config: &Config, native: Native, store: &Arc<dyn Store>) -> anyhow::Re
     for agent in remote {
         agents.add(remote_agent(agent, store)?)?;
     }
-    if config.sections.server.conformance_agents {
-        conformance::agents(store).into_iter().try_for_each(|agent| agents.add(agent))?;
-    }
+    more_agents.into_iter().flat_map(|make| make(store)).try_for_each(|agent| agents.add(agent))?;
     Ok(agents)
 }
 

@@ -4,7 +4,6 @@
 
 pub mod app;
 pub mod config;
-pub mod conformance;
 pub mod daemon;
 pub mod sandbox;
 

@@ -30,8 +30,6 @@ pub struct ServerSection {
     pub forward_resources: bool,
     /// Where histories of sessions may be fetched, besides public addresses.
     pub resource_peers: Vec<String>,
-    /// Are there agents for checking clients?
-    pub conformance_agents: bool,
 }
 
 /// The A2A door.

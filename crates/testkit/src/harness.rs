@@ -33,8 +33,10 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How to start the binary.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The binary.
+    /// The product's binary, for every command.
     pub binary: PathBuf,
+    /// Another binary that is the server, if not the product's.
+    pub server_binary: Option<PathBuf>,
     /// Its data directory.
     pub data: PathBuf,
     /// Environment variables; of the test's own none is handed on but `PATH`.
@@ -58,7 +60,8 @@ pub struct Server {
 impl Launch {
     /// The binary with the scripted demo model, and otherwise the product's own defaults.
     pub fn demo(binary: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), data: data.into(), variables: Vec::new() }.with("GANDER_MODEL", "demo/demo")
+        let (binary, data) = (binary.into(), data.into());
+        Self { binary, server_binary: None, data, variables: Vec::new() }.with("GANDER_MODEL", "demo/demo")
     }
 
     /// The binary with a model at this address, and otherwise the product's own defaults.
@@ -84,9 +87,20 @@ impl Launch {
         self
     }
 
+    /// With the server that has agents for conformance kits.
+    #[must_use]
+    pub fn with_conformance_agents(mut self) -> Self {
+        self.server_binary = Some(conformance_binary(&self.binary));
+        self
+    }
+
     /// A command of the binary on this data directory, its home included.
     pub fn command<I: Into<OsString>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
-        let mut command = Command::new(&self.binary);
+        self.command_of(&self.binary, arguments)
+    }
+
+    fn command_of<I: Into<OsString>>(&self, binary: &Path, arguments: impl IntoIterator<Item = I>) -> Command {
+        let mut command = Command::new(binary);
         command.args(arguments.into_iter().map(Into::into)).arg("--data").arg(&self.data);
         command.env_clear().env("HOME", &self.data).env("XDG_CONFIG_HOME", self.data.join("config"));
         command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
@@ -126,7 +140,8 @@ impl Launch {
         let log = std::fs::File::options().create(true).append(true).open(self.data.join("serve.log"))?;
         let started = Instant::now();
         // The system picks the port and the server says which: a port that was only looked for may be gone again.
-        let mut command = self.command(["serve", "--listen", "127.0.0.1:0"]);
+        let binary = self.server_binary.as_ref().unwrap_or(&self.binary);
+        let mut command = self.command_of(binary, ["serve", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
         let mut stdout = BufReader::new(child.stdout.take().context("no stdout")?);
         let address = tokio::time::timeout(PATIENCE, announced(&mut stdout)).await.context("no address in time")?;
@@ -189,6 +204,14 @@ pub fn policy_auto(because: &str) -> (&'static str, &'static str) {
 /// The binary that cargo built for a test, or the one that `GANDER_BINARY` names: a release build, an installed one.
 pub fn binary(built: &str) -> PathBuf {
     std::env::var_os("GANDER_BINARY").map_or_else(|| PathBuf::from(built), PathBuf::from)
+}
+
+/// The server with agents for conformance kits, which cargo puts beside the product. A test of another package cannot ask
+/// cargo for it; `cargo test --workspace` builds it.
+pub fn conformance_binary(product: &Path) -> PathBuf {
+    let binary = product.with_file_name("gander-conformance");
+    assert!(binary.exists(), "build it first (cargo build -p gander-conformance): {}", binary.display());
+    binary
 }
 
 /// Makes a folder for the server's data, beside that of the sessions: the data directory is never a workspace.

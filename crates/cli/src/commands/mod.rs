@@ -156,15 +156,13 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
             more.extend(manners(manner));
             (model.clone(), None)
         }
-        Command::Serve { listen, open, open_approve, adk_ui, conformance_agents, manner, .. } => {
+        Command::Serve { listen, open, open_approve, adk_ui, manner, .. } => {
             let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
-            let agents = conformance_agents.then(|| "true".to_owned());
             more.extend([
                 value("server.listen", "--listen", listen.clone()),
                 value("server.open", "--open", open),
                 value("server.open_approve", "--open-approve", open_approve.then(|| "true".to_owned())),
                 value("adk.ui", "--adk-ui", adk_ui.clone()),
-                value("server.conformance_agents", "--conformance-agents", agents),
             ]);
             more.extend(manners(manner));
             (None, None)
@@ -245,10 +243,10 @@ mod tests {
         let mut cli = Cli::parse_from(line);
         let keys: Vec<&str> = flag_values(&mut cli.command).iter().map(|value| value.key).collect();
         assert_eq!(keys, ["model.default", "permissions.policy"]);
-        let line = ["gander", "serve", "--listen", "127.0.0.1:1", "--open", "a2a,adk", "--conformance-agents"];
+        let line = ["gander", "serve", "--listen", "127.0.0.1:1", "--open", "a2a,adk"];
         let mut cli = Cli::parse_from([&line[..], &["--dialect", "goosed", "--acp-v2"]].concat());
         let values = flag_values(&mut cli.command);
-        assert_eq!(values.len(), 5);
+        assert_eq!(values.len(), 4);
         let all = keys.into_iter().chain(values.iter().map(|value| value.key));
         for key in all {
             assert!(gander::config::SETTINGS.iter().any(|setting| setting.key == key), "{key}");

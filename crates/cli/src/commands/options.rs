@@ -82,9 +82,6 @@ or --insecure-plain.")]
         /// Serve an installed adk web page from this folder, under /dev-ui/
         #[arg(long, value_name = "FOLDER")]
         adk_ui: Option<String>,
-        /// Offer agents with known behaviour, for checking clients
-        #[arg(long)]
-        conformance_agents: bool,
         #[command(flatten)]
         manner: MannerOptions,
         /// Started by a client, on the Unix socket alone

@@ -206,11 +206,6 @@ pub const SETTINGS: &[Setting] = &[
         "[]",
         "Servers on this machine or a private network, as host or host:port, from which the history of a session may be fetched. Public ones always may.",
     ),
-    value(
-        "server.conformance_agents",
-        "false",
-        "Whether there are agents with known behaviour (echo and others), for checking clients and protocols.",
-    ),
     unset("a2a.agent", r#""gander""#, "The agent behind /a2a and the card at the root. Not set: the first one."),
     unset(
         "a2a.public_url",

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::{controls, door};
-use crate::app::App;
+use crate::app::{App, AppBuilder};
 use crate::config::Config;
 
 /// How long running work gets to park itself.
@@ -132,7 +132,9 @@ pub struct Server {
 
 impl Server {
     /// Takes the data directory and opens the doors.
-    pub async fn start(config: Config, start: Start) -> Result<Arc<Self>, ServerError> {
+    pub async fn start(app: impl Into<AppBuilder>, start: Start) -> Result<Arc<Self>, ServerError> {
+        let app: AppBuilder = app.into();
+        let config = app.config().clone();
         let address = match start {
             Start::Foreground(address) => Some(private_enough(address, listen_security(&config), &config)?),
             Start::Background => None,
@@ -145,7 +147,7 @@ impl Server {
         let tls = config.tls.then(|| SelfSigned::load_or_create(&paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
         let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
-        let app = App::start(config.clone()).await.map_err(ServerError::App)?;
+        let app = app.start().await.map_err(ServerError::App)?;
         let gateway = app.gateway(&config, tokens);
         let (socket, unix) = bind_socket(&paths)?;
         let server = Arc::new(Self {

@@ -36,7 +36,7 @@ impl House {
     pub(crate) async fn with(variables: &[(&str, &str)]) -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let mut launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), root.path())
-            .with("GANDER_SERVER_CONFORMANCE_AGENTS", "true")
+            .with_conformance_agents()
             .with("GANDER_A2A_AGENT", "tck");
         for (name, value) in variables {
             launch = launch.with(name, value);

@@ -9,7 +9,7 @@ use crate::acp_rest::witness;
 use crate::served::Heard;
 pub use crate::served::answer::{Answer, new, said};
 
-crate::served::house!(("GANDER_SERVER_CONFORMANCE_AGENTS", "true"), witnessed());
+crate::served::house!(crate::served::CONFORMANCE_AGENTS, witnessed());
 
 impl House {
     /// Asks until the run is in this state.

@@ -22,7 +22,7 @@ fn send(address: &str, token: &str, method: &str, path: &str, body: &str) -> Buf
 }
 
 fn serve(place: &Place) -> (crate::binary::Running, String) {
-    let mut running = place.start(&["serve", "--listen", "127.0.0.1:0", "--conformance-agents"]);
+    let mut running = place.start_conformance(&["serve", "--listen", "127.0.0.1:0"]);
     let line = running.wait_for("listening on http://");
     let address = line.rsplit("http://").next().unwrap().trim().to_owned();
     (running, address)

@@ -2,4 +2,4 @@
 
 pub use crate::served::answer::{Answer, said};
 
-crate::served::house!(("GANDER_SERVER_CONFORMANCE_AGENTS", "true"));
+crate::served::house!(crate::served::CONFORMANCE_AGENTS);

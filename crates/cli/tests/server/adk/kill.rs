@@ -29,8 +29,7 @@ fn send(address: &str, token: Option<&str>, method: &str, path: &str, body: &Val
 
 /// Without a token: the door is open to this machine.
 fn serve(place: &Place) -> (Running, String) {
-    let mut running =
-        place.start(&["serve", "--listen", "127.0.0.1:0", "--conformance-agents", "--open", "adk", "--open-approve"]);
+    let mut running = place.start_conformance(&["serve", "--listen", "127.0.0.1:0", "--open", "adk", "--open-approve"]);
     let line = running.wait_for("listening on http://");
     let address = line.rsplit("http://").next().unwrap().trim().to_owned();
     (running, address)

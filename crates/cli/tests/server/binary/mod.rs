@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,11 @@ impl Place {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_gander"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_gander")), arguments)
+    }
+
+    fn command_of(&self, binary: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary);
         command.args(arguments).arg("--data").arg(self.data()).current_dir(self.folder("work"));
         command.env_clear().env("HOME", self.root.path()).env("PATH", "/usr/bin:/bin");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -92,7 +96,16 @@ impl Place {
     }
 
     pub fn start(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
+        Self::spawn(self.command(arguments))
+    }
+
+    /// Starts the server that has agents for conformance kits.
+    pub fn start_conformance(&self, arguments: &[&str]) -> Running {
+        let binary = gander_testkit::harness::conformance_binary(Path::new(env!("CARGO_BIN_EXE_gander")));
+        Self::spawn(self.command_of(&binary, arguments))
+    }
+
+    fn spawn(mut command: Command) -> Running {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Running { child, out, read: String::new() }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use gander::app::App;
+use gander::app::{App, AppBuilder};
 use gander::config::{Config, Environment, Flags};
 use gander_gateway::http::serve;
 use gander_gateway::server::{Gateway, router};
@@ -23,6 +23,9 @@ use answer::Answer;
 
 /// Hears every answer, with what was asked.
 pub type Heard = Box<dyn Fn(&reqwest::Request, &Answer) + Send + Sync>;
+
+/// Stands among the variables for a server with agents for conformance kits.
+pub const CONFORMANCE_AGENTS: (&str, &str) = ("agents for conformance kits", "");
 
 /// The server; it ends when this is dropped.
 pub struct Served {
@@ -59,15 +62,28 @@ impl Served {
     pub async fn with(shared: &[(&str, &str)], variables: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
         let fixed = [("GANDER_MODEL", "demo/demo")];
-        let (config, _) = settings(root.path(), &[&fixed, shared, variables].concat());
-        Self::of(Arc::new(root), config, router).await
+        let mut variables = [&fixed, shared, variables].concat();
+        let all = variables.len();
+        variables.retain(|variable| *variable != CONFORMANCE_AGENTS);
+        let (config, _) = settings(root.path(), &variables);
+        let app = match variables.len() < all {
+            true => App::builder(config).with_agents(gander_conformance::agents),
+            false => App::builder(config),
+        };
+        Self::of(Arc::new(root), app, router).await
     }
 
     /// With exactly these settings, whose files are below this folder.
-    pub async fn of(root: Arc<tempfile::TempDir>, config: Config, router: fn(&Gateway) -> axum::Router) -> Self {
+    pub async fn of(
+        root: Arc<tempfile::TempDir>,
+        app: impl Into<AppBuilder>,
+        router: fn(&Gateway) -> axum::Router,
+    ) -> Self {
+        let app: AppBuilder = app.into();
+        let config = app.config().clone();
         rustls::crypto::ring::default_provider().install_default().ok();
         let token = token::owner_token(&config.paths).unwrap().expose_secret().to_owned();
-        let app = App::start(config.clone()).await.unwrap();
+        let app = app.start().await.unwrap();
         let tokens = Tokens::open(&config.paths).unwrap().accepting(config.secret.as_ref());
         let gateway = app.gateway(&config, tokens);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

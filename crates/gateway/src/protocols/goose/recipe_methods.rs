@@ -3,7 +3,7 @@
 use gander_domain::caller::Transport;
 use gander_domain::{ServiceError, SessionId};
 use gander_services::Services;
-use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
+use gander_services::apply_recipe::{self, ApplyRecipe};
 use gander_services::apps::{AppError, Summary};
 use gander_services::artifacts::ArtifactError;
 use gander_services::errors::unavailable;
@@ -103,9 +103,13 @@ async fn apply_recipe(services: &Services, peer: &ClientPeer, params: Value) -> 
     let Follow { session_id, recipe, values, folder, approved } = read_params(params)?;
     let view = sessions::find_own_session(services, peer, session_id).await?;
     let folder = folder.filter(|_| peer.caller.transport == Transport::Local);
-    let wish =
-        ApplyRecipe { recipe: recipes::check_recipe(&recipe)?, values: recipes::recipe_values(&values), folder, approved };
-    let begun = apply_recipe(services, &peer.caller, &view, wish).await?;
+    let wish = ApplyRecipe {
+        recipe: recipes::check_recipe(&recipe)?,
+        values: recipes::recipe_values(&values),
+        folder,
+        approved,
+    };
+    let begun = apply_recipe::apply_recipe(services, &peer.caller, &view, wish).await?;
     Ok(json!({ "prompt": begun.prompt, "recipe": begun.recipe, "absent": begun.absent }))
 }
 
@@ -181,7 +185,12 @@ struct Scheduled {
     limit: Option<usize>,
 }
 
-async fn change_schedule(services: &Services, peer: &ClientPeer, name: &str, params: Value) -> Result<Value, ScheduleError> {
+async fn change_schedule(
+    services: &Services,
+    peer: &ClientPeer,
+    name: &str,
+    params: Value,
+) -> Result<Value, ScheduleError> {
     let Scheduled { id, cron, zone, recipe, values, working_dir, folder, source, limit } = read_params(params)?;
     match name {
         "schedules/list" => Ok(json!({ "jobs": schedule_methods::list_schedules(services, &peer.caller).await })),
@@ -194,14 +203,22 @@ async fn change_schedule(services: &Services, peer: &ClientPeer, name: &str, par
         "schedules/read" => schedule_methods::show_schedule(services, &peer.caller, &id).await,
         "schedules/update" => schedule_methods::update_schedule_cron(services, &peer.caller, &id, &cron).await,
         "schedules/delete" => schedule_methods::delete_schedule(services, &peer.caller, &id).await.map(|()| json!({})),
-        "schedules/pause" => schedule_methods::pause_schedule(services, &peer.caller, &id, true).await.map(|()| json!({})),
-        "schedules/unpause" => schedule_methods::pause_schedule(services, &peer.caller, &id, false).await.map(|()| json!({})),
-        "schedules/run-now" => Ok(json!({ "sessionId": schedule_methods::run_schedule_now(services, &peer.caller, &id).await? })),
-        "schedules/kill" => Ok(json!({ "killed": schedule_methods::cancel_schedule_run(services, &peer.caller, &id).await? })),
-        "schedules/inspect" => schedule_methods::inspect_schedule_run(services, &peer.caller, &id).await,
-        "schedules/sessions" => {
-            Ok(json!({ "sessions": schedule_methods::list_schedule_sessions(services, &peer.caller, &id, limit.unwrap_or(50)).await? }))
+        "schedules/pause" => {
+            schedule_methods::pause_schedule(services, &peer.caller, &id, true).await.map(|()| json!({}))
         }
+        "schedules/unpause" => {
+            schedule_methods::pause_schedule(services, &peer.caller, &id, false).await.map(|()| json!({}))
+        }
+        "schedules/run-now" => {
+            Ok(json!({ "sessionId": schedule_methods::run_schedule_now(services, &peer.caller, &id).await? }))
+        }
+        "schedules/kill" => {
+            Ok(json!({ "killed": schedule_methods::cancel_schedule_run(services, &peer.caller, &id).await? }))
+        }
+        "schedules/inspect" => schedule_methods::inspect_schedule_run(services, &peer.caller, &id).await,
+        "schedules/sessions" => Ok(
+            json!({ "sessions": schedule_methods::list_schedule_sessions(services, &peer.caller, &id, limit.unwrap_or(50)).await? }),
+        ),
         _ => Err(unknown_method(name).into()),
     }
 }

@@ -248,7 +248,9 @@ async fn start_recipe(
     let Some(recipe) = recipe else { return Ok(view) };
     if recipe.missing(&Values::new()).is_empty() {
         let session = view.session;
-        if let Err(refusal) = apply_recipe(services, &peer.caller, &view, ApplyRecipe { recipe, ..ApplyRecipe::default() }).await {
+        if let Err(refusal) =
+            apply_recipe(services, &peer.caller, &view, ApplyRecipe { recipe, ..ApplyRecipe::default() }).await
+        {
             // Nobody heard of it yet.
             services
                 .hub

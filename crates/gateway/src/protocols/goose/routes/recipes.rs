@@ -126,10 +126,19 @@ pub(crate) async fn schedule_recipe(caller: GooseCaller, body: Bytes) -> Handler
     let (services, peer) = (caller.services(), &caller.peer);
     let recipe = recipes::find_saved_recipe(services, peer, &id).await?.ok_or_else(no_such_recipe)?;
     match (cron_schedule.filter(|cron| !cron.trim().is_empty()), services.schedules.get(&peer.caller.principal, &id)) {
-        (Some(cron), Some(_)) => drop(schedule_methods::update_schedule_cron(services, &peer.caller, &id, &cron).await?),
+        (Some(cron), Some(_)) => {
+            drop(schedule_methods::update_schedule_cron(services, &peer.caller, &id, &cron).await?)
+        }
         (Some(cron), None) => {
             let source = Some(format!("{id}.json"));
-            drop(schedule_methods::create_schedule(services, &peer.caller, NewSchedule { id, cron, recipe, source, ..NewSchedule::default() }).await?);
+            drop(
+                schedule_methods::create_schedule(
+                    services,
+                    &peer.caller,
+                    NewSchedule { id, cron, recipe, source, ..NewSchedule::default() },
+                )
+                .await?,
+            );
         }
         (None, Some(_)) => schedule_methods::delete_schedule(services, &peer.caller, &id).await?,
         (None, None) => {}

@@ -55,7 +55,9 @@ pub(crate) async fn delete_schedule(caller: GooseCaller, Path(id): Path<String>)
 
 /// `POST /schedule/{id}/run_now`.
 pub(crate) async fn run_schedule_now(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
-    json_response(json!({ "session_id": schedule_methods::run_schedule_now(caller.services(), &caller.peer.caller, &id).await? }))
+    json_response(
+        json!({ "session_id": schedule_methods::run_schedule_now(caller.services(), &caller.peer.caller, &id).await? }),
+    )
 }
 
 /// `POST /schedule/{id}/pause`.
@@ -100,5 +102,7 @@ pub(crate) async fn list_schedule_sessions(
 ) -> HandlerResult {
     let Query(LimitQuery { limit: said }) = query.map_err(|_| bad_request("limit must be a number"))?;
     let limit = parse_limit(said.as_deref(), MAX_SESSIONS)?.unwrap_or(50);
-    json_response(Value::Array(schedule_methods::list_schedule_sessions(caller.services(), &caller.peer.caller, &id, limit).await?))
+    json_response(Value::Array(
+        schedule_methods::list_schedule_sessions(caller.services(), &caller.peer.caller, &id, limit).await?,
+    ))
 }

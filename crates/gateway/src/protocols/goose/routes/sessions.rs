@@ -168,7 +168,8 @@ pub(crate) async fn set_recipe_values(
     let put = book.put(Shelf::Session, &session.to_string(), kept).await;
     put.map_err(|error| unavailable(&error))?;
     let given = recipes::recipe_values(values.as_object().unwrap_or(&serde_json::Map::new()));
-    let wish = ApplyRecipe { recipe: recipes::check_recipe(&object["recipe"])?, values: given, ..ApplyRecipe::default() };
+    let wish =
+        ApplyRecipe { recipe: recipes::check_recipe(&object["recipe"])?, values: given, ..ApplyRecipe::default() };
     json_response(json!({ "recipe": apply_recipe(services, &peer.caller, &view, wish).await?.recipe }))
 }
 

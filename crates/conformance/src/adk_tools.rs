@@ -10,26 +10,25 @@ use gander_services::state::{Room, Shared};
 use gander_store::Store;
 use serde_json::{Map, Value, json};
 
-/// Where tools run.
-pub(super) struct Bench {
-    pub(super) store: Arc<dyn Store>,
+/// The tools, with the store that they write to.
+pub(crate) struct ScriptedTools {
+    pub(crate) store: Arc<dyn Store>,
 }
 
-/// What a tool did.
-pub(super) struct Done {
-    pub(super) result: ToolResult,
+pub(crate) struct ToolOutcome {
+    pub(crate) result: ToolResult,
     saved: Option<(String, u64, Content)>,
     kept: State,
 }
 
-impl Done {
-    fn giving(value: Value) -> Self {
+impl ToolOutcome {
+    fn completed(value: Value) -> Self {
         let result = ToolResult { end: ToolEnd::Completed, content: Vec::new(), raw: Some(value) };
         Self { result, saved: None, kept: Map::new() }
     }
 
     /// What the log is told beside the result.
-    pub(super) fn effects(&self, call: ToolCallId) -> Vec<Report> {
+    pub(crate) fn effects(&self, call: ToolCallId) -> Vec<Report> {
         let call = Some(call);
         let saved = self.saved.clone().map(|(name, version, content)| {
             let mime = Some("text/plain".to_owned());
@@ -40,39 +39,43 @@ impl Done {
     }
 }
 
-impl Bench {
-    pub(super) async fn run(&self, view: &SessionView, name: &str, arguments: &Value) -> Done {
+impl ScriptedTools {
+    pub(crate) async fn run(&self, view: &SessionView, name: &str, arguments: &Value) -> ToolOutcome {
         let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
         match name {
-            "get_weather" => Done::giving(json!({ "city": text("city"), "sky": "clear", "celsius": 21 })),
-            "delete_file" => Done::giving(json!({ "deleted": text("path") })),
-            "transfer_money" => Done::giving(json!({ "status": "sent", "amount": arguments["amount"] })),
-            "start_job" => Done::giving(json!({ "status": "pending", "ticket": "job-1" })),
-            "transfer_to_agent" => Done::giving(json!({ "result": null })),
+            "get_weather" => ToolOutcome::completed(json!({ "city": text("city"), "sky": "clear", "celsius": 21 })),
+            "delete_file" => ToolOutcome::completed(json!({ "deleted": text("path") })),
+            "transfer_money" => ToolOutcome::completed(json!({ "status": "sent", "amount": arguments["amount"] })),
+            "start_job" => ToolOutcome::completed(json!({ "status": "pending", "ticket": "job-1" })),
+            "transfer_to_agent" => ToolOutcome::completed(json!({ "result": null })),
             "save_note" => self.save_note(view, text("name"), &text("body")).await,
             "set_pref" => self.set_pref(view, &text("key"), &arguments["value"]).await,
-            _ => Done { result: ToolResult::text(ToolEnd::Failed, "tool is broken"), saved: None, kept: Map::new() },
+            _ => ToolOutcome {
+                result: ToolResult::text(ToolEnd::Failed, "tool is broken"),
+                saved: None,
+                kept: Map::new(),
+            },
         }
     }
 
-    async fn save_note(&self, view: &SessionView, name: String, body: &str) -> Done {
+    async fn save_note(&self, view: &SessionView, name: String, body: &str) -> ToolOutcome {
         let content = Content::Bytes { data: STANDARD.encode(body) };
         let mime = Some("text/plain".to_owned());
         let new = NewVersion { name: name.clone(), mime, metadata: Map::new(), content: content.clone() };
         let saved = Artifacts::new(Arc::clone(&self.store)).save(&Shelf::session(view.session), new).await;
         match saved {
-            Ok(version) => Done {
+            Ok(version) => ToolOutcome {
                 saved: Some((name.clone(), version.number, content)),
-                ..Done::giving(json!({ "saved": name, "version": version.number }))
+                ..ToolOutcome::completed(json!({ "saved": name, "version": version.number }))
             },
             Err(error) => {
                 let result = ToolResult::text(ToolEnd::Failed, error.to_string());
-                Done { result, saved: None, kept: Map::new() }
+                ToolOutcome { result, saved: None, kept: Map::new() }
             }
         }
     }
 
-    async fn set_pref(&self, view: &SessionView, key: &str, value: &Value) -> Done {
+    async fn set_pref(&self, view: &SessionView, key: &str, value: &Value) -> ToolOutcome {
         let names = ["", "user:", "app:", "temp:"].map(|scope| (format!("{scope}{key}"), value.clone()));
         let kept: State = names.into_iter().collect();
         let shared = Shared::new(Arc::clone(&self.store));
@@ -81,10 +84,10 @@ impl Bench {
             shared.set(&room, &kept).await
         };
         match kept_for_all.await {
-            Ok(()) => Done { kept, ..Done::giving(json!({ "ok": true })) },
+            Ok(()) => ToolOutcome { kept, ..ToolOutcome::completed(json!({ "ok": true })) },
             Err(error) => {
                 let result = ToolResult::text(ToolEnd::Failed, error.to_string());
-                Done { result, saved: None, kept: Map::new() }
+                ToolOutcome { result, saved: None, kept: Map::new() }
             }
         }
     }

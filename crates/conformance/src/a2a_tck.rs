@@ -11,46 +11,46 @@ use gander_store::clock::SystemIds;
 use serde_json::{Value, json};
 
 /// How long a task takes that is to be watched: longer than a kit waits for a stream to begin.
-const LONG: Duration = Duration::from_secs(4);
+const LONG_TASK: Duration = Duration::from_secs(4);
 
 /// The kit says more after an answer that begins so.
-const MORE: &str = "TCK history message";
+const HISTORY_PREFIX: &str = "TCK history message";
 
 /// Nobody needs more pieces.
-const MOST_PARTS: usize = 100_000;
+const MAX_PARTS: usize = 100_000;
 
 /// Does what the conformance kits of A2A ask for.
-pub(super) struct Tck;
+pub(crate) struct TckAgent;
 
 #[async_trait]
-impl Handler for Tck {
+impl Handler for TckAgent {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let wish = wish(turn);
-        match wish.as_str() {
-            "artifact-text" => whole(turn, vec![Part::text("Generated text content")]).await,
-            "artifact-file" | "stream-artifact-file" => whole(turn, vec![file()]).await,
-            "artifact-file-url" => whole(turn, vec![link()]).await,
-            "artifact-data" => whole(turn, vec![data()]).await,
+        let behaviour = requested_behaviour(turn);
+        match behaviour.as_str() {
+            "artifact-text" => send_artifact(turn, vec![Part::text("Generated text content")]).await,
+            "artifact-file" | "stream-artifact-file" => send_artifact(turn, vec![file_part()]).await,
+            "artifact-file-url" => send_artifact(turn, vec![link_part()]).await,
+            "artifact-data" => send_artifact(turn, vec![data_part()]).await,
             "multi-artifact" => {
-                whole(turn, vec![Part::text("first")]).await?;
-                whole(turn, vec![Part::text("second")]).await
+                send_artifact(turn, vec![Part::text("first")]).await?;
+                send_artifact(turn, vec![Part::text("second")]).await
             }
-            "message-response" => shown_as(turn, "message", "Direct message response").await,
+            "message-response" => send_message_as(turn, "message", "Direct message response").await,
             "input-required" => {
-                let mut heard = ask(turn, "What else?", words()).await?;
-                while heard.starts_with(MORE) {
-                    heard = ask(turn, "What else?", words()).await?;
+                let mut heard = ask_form(turn, "What else?", text_form()).await?;
+                while heard.starts_with(HISTORY_PREFIX) {
+                    heard = ask_form(turn, "What else?", text_form()).await?;
                 }
-                shown_as(turn, "status", &format!("Heard: {heard}")).await
+                send_message_as(turn, "status", &format!("Heard: {heard}")).await
             }
             "multi-turn" => {
-                while ask(turn, "What else?", words()).await? != "done" {}
-                shown_as(turn, "status", "Done").await
+                while ask_form(turn, "What else?", text_form()).await? != "done" {}
+                send_message_as(turn, "status", "Done").await
             }
             "auth-required" => {
                 let question = question("Log in first", Ask::Visit { url: "https://example.com/login".to_owned() });
                 turn.ask(question).await?;
-                shown_as(turn, "status", "Thank you").await
+                send_message_as(turn, "status", "Thank you").await
             }
             "reject-task" => {
                 turn.report(Report::Ended(Outcome::Completed { stop: StopReason::Refusal })).await?;
@@ -60,25 +60,25 @@ impl Handler for Tck {
                 Err(Stop::Failed("tck".to_owned(), "failed as asked".to_owned()))
             }
             "long-running" => {
-                turn.pause(LONG).await;
-                whole(turn, vec![Part::text("It took long")]).await
+                turn.pause(LONG_TASK).await;
+                send_artifact(turn, vec![Part::text("It took long")]).await
             }
             "cancel" | "resubscribe" => {
-                turn.pause(LONG).await;
-                shown_as(turn, "status", "Hello from TCK").await
+                turn.pause(LONG_TASK).await;
+                send_message_as(turn, "status", "Hello from TCK").await
             }
             "stream-002" => Ok(()),
-            "parts" => parts(turn).await,
-            "stream-chunked" | "stream-artifact-chunked" => stream(turn, &["chunk-1 ", "chunk-2"]).await,
-            other if other.starts_with("stream") => stream(turn, &["Stream hello ", "from TCK"]).await,
-            _ => shown_as(turn, "status", "Hello from TCK").await,
+            "parts" => stream_parts(turn).await,
+            "stream-chunked" | "stream-artifact-chunked" => stream_chunks(turn, &["chunk-1 ", "chunk-2"]).await,
+            other if other.starts_with("stream") => stream_chunks(turn, &["Stream hello ", "from TCK"]).await,
+            _ => send_message_as(turn, "status", "Hello from TCK").await,
         }
     }
 }
 
 /// What is asked for: the longest known word that the message's id or text begins with.
-fn wish(turn: &Turn) -> String {
-    const WISHES: [&str; 25] = [
+fn requested_behaviour(turn: &Turn) -> String {
+    const BEHAVIOURS: [&str; 25] = [
         "artifact-file-url",
         "artifact-text",
         "artifact-file",
@@ -107,7 +107,7 @@ fn wish(turn: &Turn) -> String {
     ];
     let meta = turn.view.run.as_ref().and_then(|run| run.meta.as_ref());
     let id = meta.and_then(|meta| meta.get("a2a")?.get("messageId")?.as_str()).unwrap_or_default().to_owned();
-    let text = plain(turn);
+    let text = prompt_text(turn);
     let found = [id.as_str(), text].into_iter().find_map(|said| {
         if said.starts_with("test-resubscribe-message-id") {
             return Some("resubscribe");
@@ -116,29 +116,29 @@ fn wish(turn: &Turn) -> String {
             return Some("parts");
         }
         let rest = said.strip_prefix("tck-")?;
-        WISHES.into_iter().find(|wish| rest.starts_with(wish))
+        BEHAVIOURS.into_iter().find(|known| rest.starts_with(known))
     });
     found.unwrap_or("complete-task").to_owned()
 }
 
 /// A form that asks for one text.
-fn words() -> Value {
+fn text_form() -> Value {
     json!({ "type": "object", "properties": { "text": { "type": "string" } } })
 }
 
 /// A whole message: an artifact.
-async fn whole(turn: &Turn, parts: Vec<Part>) -> Result<(), Stop> {
+async fn send_artifact(turn: &Turn, parts: Vec<Part>) -> Result<(), Stop> {
     turn.send(parts).await
 }
 
 /// A whole message that is shown as something else than an artifact.
-async fn shown_as(turn: &Turn, face: &str, text: &str) -> Result<(), Stop> {
+async fn send_message_as(turn: &Turn, face: &str, text: &str) -> Result<(), Stop> {
     turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     let native = Some(Native { wire: "a2a".to_owned(), items: json!({ "as": face }) });
     turn.report(Report::MessageDone { tail: vec![Part::text(text)], native, interrupted: false }).await
 }
 
-async fn stream(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
+async fn stream_chunks(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
     turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     for piece in pieces {
         turn.report(Report::Deltas(vec![Delta { growth: Growth::Text, text: (*piece).to_owned() }])).await?;
@@ -147,11 +147,11 @@ async fn stream(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
 }
 
 /// `parts 2000`: so many pieces of one message, as fast as they are taken.
-async fn parts(turn: &Turn) -> Result<(), Stop> {
-    let text = plain(turn);
+async fn stream_parts(turn: &Turn) -> Result<(), Stop> {
+    let text = prompt_text(turn);
     let count: usize = text.trim_start_matches("parts ").trim().parse().unwrap_or(1);
     let pieces: Vec<Delta> =
-        (0..count.min(MOST_PARTS)).map(|index| Delta { growth: Growth::Text, text: format!("tok{index} ") }).collect();
+        (0..count.min(MAX_PARTS)).map(|index| Delta { growth: Growth::Text, text: format!("tok{index} ") }).collect();
     turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     for batch in pieces.chunks(128) {
         turn.report(Report::Deltas(batch.to_vec())).await?;
@@ -159,12 +159,12 @@ async fn parts(turn: &Turn) -> Result<(), Stop> {
     turn.finish(Vec::new()).await
 }
 
-fn plain(turn: &Turn) -> &str {
+fn prompt_text(turn: &Turn) -> &str {
     let texts = turn.prompt().iter().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None });
     texts.map_or("", String::as_str)
 }
 
-async fn ask(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop> {
+async fn ask_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop> {
     let reply = turn.ask(question(title, Ask::Form { schema })).await?;
     Ok(match reply {
         gander_domain::Reply::Filled { content } => content["text"].as_str().unwrap_or_default().to_owned(),
@@ -189,17 +189,17 @@ fn question(title: &str, ask: Ask) -> Question {
     }
 }
 
-fn file() -> Part {
+fn file_part() -> Part {
     let text = Some("Generated file content".to_owned());
     Part::Resource { uri: "output.txt".to_owned(), mime: Some("text/plain".to_owned()), text, blob: None }
 }
 
-fn link() -> Part {
+fn link_part() -> Part {
     let (uri, name) = ("https://example.com/output.txt".to_owned(), "output.txt".to_owned());
     Part::Link { uri, name, mime: Some("text/plain".to_owned()), more: None }
 }
 
-fn data() -> Part {
+fn data_part() -> Part {
     let text = Some(json!({ "key": "value", "count": 42 }).to_string());
     Part::Resource { uri: "a2a:data".to_owned(), mime: Some("application/json".to_owned()), text, blob: None }
 }

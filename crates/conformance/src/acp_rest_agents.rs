@@ -1,4 +1,4 @@
-//! One handler each.
+//! The agents that acp-sdk's own tests ask for, one handler each.
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ use serde_json::{Value, json};
 /// A picture of one dot.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-pub(super) struct Echo;
-pub(super) struct SlowEcho;
-pub(super) struct HistoryEcho;
-pub(super) struct History;
-pub(super) struct Awaiter;
-pub(super) struct Approve;
-pub(super) struct Failer;
-pub(super) struct Crash;
-pub(super) struct Sessioner;
-pub(super) struct MimeTypes;
-pub(super) struct Picture;
-pub(super) struct Artifacts;
-pub(super) struct Words;
-pub(super) struct Slow;
-pub(super) struct Rich;
+pub(crate) struct Echo;
+pub(crate) struct SlowEcho;
+pub(crate) struct HistoryEcho;
+pub(crate) struct History;
+pub(crate) struct Awaiter;
+pub(crate) struct Approve;
+pub(crate) struct Failer;
+pub(crate) struct Crash;
+pub(crate) struct Sessioner;
+pub(crate) struct MimeTypes;
+pub(crate) struct Picture;
+pub(crate) struct Artifacts;
+pub(crate) struct Words;
+pub(crate) struct Slow;
+pub(crate) struct Rich;
 
 #[async_trait]
 impl Handler for Echo {
@@ -66,7 +66,7 @@ impl Handler for History {
 #[async_trait]
 impl Handler for Awaiter {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.ask(question("")).await?;
+        turn.ask(free_form_question("")).await?;
         turn.send(vec![Part::text("empty")]).await
     }
 }
@@ -74,7 +74,7 @@ impl Handler for Awaiter {
 #[async_trait]
 impl Handler for Approve {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        let said = match turn.ask(question("May I?")).await? {
+        let said = match turn.ask(free_form_question("May I?")).await? {
             Reply::Filled { content } => content["text"].as_str().map_or_else(|| content.to_string(), str::to_owned),
             Reply::Chosen { choice, .. } => choice,
             Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => "no".to_owned(),
@@ -114,14 +114,14 @@ impl Handler for MimeTypes {
             ("application/javascript", "console.log('Hello');"),
             ("text/css", "body { color: red; }"),
         ];
-        turn.send(parts.map(|(mime, text)| made("", mime, text)).to_vec()).await
+        turn.send(parts.map(|(mime, text)| resource_part("", mime, text)).to_vec()).await
     }
 }
 
 #[async_trait]
 impl Handler for Picture {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
-        turn.send(vec![dot(None), Part::text("This is plain text")]).await
+        turn.send(vec![one_pixel_image(None), Part::text("This is plain text")]).await
     }
 }
 
@@ -130,9 +130,9 @@ impl Handler for Artifacts {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
         turn.say("Processing with artifacts").await?;
         turn.finish(vec![
-            made("text-result.txt", "text/plain", "This is a text artifact result"),
-            made("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
-            dot(Some("image.png")),
+            resource_part("text-result.txt", "text/plain", "This is a text artifact result"),
+            resource_part("data.json", "application/json", r#"{"results": [1, 2, 3], "status": "complete"}"#),
+            one_pixel_image(Some("image.png")),
         ])
         .await
     }
@@ -185,12 +185,17 @@ impl Handler for Rich {
             mime: Some("application/pdf".to_owned()),
             more: None,
         };
-        turn.finish(vec![made("result.json", "application/json", r#"{"a":1}"#), dot(Some("dot.png")), link]).await
+        turn.finish(vec![
+            resource_part("result.json", "application/json", r#"{"a":1}"#),
+            one_pixel_image(Some("dot.png")),
+            link,
+        ])
+        .await
     }
 }
 
 /// A question that takes any message for an answer.
-fn question(title: &str) -> Question {
+fn free_form_question(title: &str) -> Question {
     Question {
         id: QuestionId::make(&mut SystemIds),
         call: None,
@@ -202,10 +207,10 @@ fn question(title: &str) -> Question {
     }
 }
 
-fn made(name: &str, mime: &str, text: &str) -> Part {
+fn resource_part(name: &str, mime: &str, text: &str) -> Part {
     Part::Resource { uri: name.to_owned(), mime: Some(mime.to_owned()), text: Some(text.to_owned()), blob: None }
 }
 
-fn dot(name: Option<&str>) -> Part {
+fn one_pixel_image(name: Option<&str>) -> Part {
     Part::Image { mime: "image/png".to_owned(), data: DOT.to_owned(), uri: name.map(str::to_owned) }
 }
