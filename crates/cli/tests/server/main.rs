@@ -35,6 +35,7 @@ mod scopes;
 mod semantics;
 mod served;
 mod tls;
+mod upgrade;
 
 /// Not a test: the MCP server that others start, when this executable is started as one.
 #[test]
