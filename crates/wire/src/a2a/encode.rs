@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::output::Subject;
 use super::update::{Chunk, Update};
 use super::v03;
-use super::watch::Subject;
 use super::{Dialect, PushConfig, Task, TaskPage};
 
 /// How a stream's events are wrapped.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::{Error, Kind};
-use super::reader::Reader;
+use super::object_reader::Reader;
 use super::{Authentication, Content, Dialect, Message, Part, PushConfig, Role, TaskState};
 
 /// What can be asked.

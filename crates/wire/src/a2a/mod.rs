@@ -9,24 +9,24 @@ pub mod content;
 pub mod encode;
 mod error;
 pub mod input;
-pub mod pb;
+pub mod json_rpc;
+mod object_reader;
+mod output;
+pub mod protobuf;
 pub mod question;
-mod reader;
-pub mod rpc;
-mod task;
+mod task_fold;
 mod types;
 mod update;
 pub mod v03;
-mod watch;
 
 pub use error::{Error, Fault, Kind, Violation};
 pub use input::{Method, Request};
+pub use output::{Detail, Opening, Subject, Watch};
 pub use types::{
     Artifact, ArtifactUpdate, Authentication, Content, Message, Part, PushConfig, Role, StatusUpdate, Task, TaskPage,
     TaskState, TaskStatus,
 };
 pub use update::{Chunk, Update};
-pub use watch::{Detail, Opening, Subject, Watch};
 
 /// Our extension: thoughts, tool calls, plans and questions as data.
 pub const EXTENSION: &str = "urn:gander:a2a:activity:v1";

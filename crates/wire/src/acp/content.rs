@@ -11,6 +11,9 @@ use super::types::Profile;
 use crate::check;
 use crate::jsonrpc::Error;
 
+/// The longest title in characters.
+const MAX_TITLE: usize = 200;
+
 /// A prompt's blocks as parts. Nothing is fetched: a link stays a link.
 pub fn parts(blocks: Vec<ContentBlock>, profile: &Profile) -> Result<Vec<Part>, Error> {
     if blocks.is_empty() {
@@ -131,4 +134,13 @@ pub(super) fn no_nul(what: &str, text: &str) -> Result<(), Error> {
         return Err(Error::invalid_params(format!("NUL in {what}")));
     }
     Ok(())
+}
+
+/// A title that can be shown in a list.
+pub(super) fn title(text: &str) -> Result<String, Error> {
+    let title = text.trim();
+    if title.is_empty() || title.chars().count() > MAX_TITLE || title.chars().any(char::is_control) {
+        return Err(Error::invalid_params(format!("title must have 1 to {MAX_TITLE} characters on one line")));
+    }
+    Ok(title.to_owned())
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use gander_domain::{MessageId, SessionCatalog, SessionId, Settings};
 use serde::Serialize;
 
-use super::options::{config_options, current_mode};
+use super::config_options::{config_options, current_mode};
 use super::output::{Chunk, Update, Voice};
 use super::schema::{ConfigOptionUpdate, CurrentModeUpdate, SessionUpdate};
 use crate::jsonrpc::{Outbox, json};

@@ -2,36 +2,36 @@
 //!
 //! [`Connection`] is the agent's side of one client's connection and [`Client`] the client's side of one agent's: both are
 //! machines without IO. Everything that can be a plain function is one: [`input`] makes requests into what they ask for,
-//! [`output`] makes log entries into updates, [`content`] and [`options`] translate both ways.
+//! [`output`] makes log entries into updates, [`content`] and [`config_options`] translate both ways.
 
+mod abilities;
 mod acp_options;
 pub mod client;
-mod commands;
+pub mod config_options;
 mod connection;
 pub mod content;
 mod dialect;
 mod encode;
 pub mod error;
-mod hello;
-pub mod host;
+pub mod host_calls;
+mod initialize;
 pub mod input;
-mod limits;
-pub mod options;
+mod limit_options;
 pub mod output;
 mod question;
+mod slash_commands;
 pub mod types;
 mod v2;
 
+pub use abilities::Abilities;
 pub use acp_options::AcpOptions;
 pub use client::Client;
-pub use commands::Slash;
 pub use connection::Connection;
 pub use dialect::Dialect;
-pub use host::{HostAnswer, HostCall, HostCallId, HostError};
+pub use host_calls::{HostAnswer, HostCall, HostCallId, HostError};
 pub use output::{Update, join, project};
-pub use types::{
-    Abilities, ArchiveFilter, Intent, Listed, Login, Presence, Profile, SessionParams, Ticket, Withdrawal,
-};
+pub use slash_commands::Slash;
+pub use types::{ArchiveFilter, Intent, Listed, Login, Presence, Profile, SessionParams, Ticket, Withdrawal};
 
 /// The wire types of version 1.
 pub use agent_client_protocol_schema::v1 as schema;

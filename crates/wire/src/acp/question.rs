@@ -4,12 +4,13 @@ use gander_domain::{Ask, Choice, ChoiceKind, Plan, Question, QuestionId, Reply, 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::abilities::Abilities;
 use super::output::asked_tool_call;
 use super::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, ToolCallUpdate, ToolCallUpdateFields,
 };
-use super::types::{Abilities, Withdrawal};
+use super::types::Withdrawal;
 use crate::jsonrpc::{Error, Peer, RequestId};
 
 /// Where in `_meta` of an approval a changed plan stands.

@@ -3,8 +3,8 @@
 use gander_domain::{Command, QuestionId, SessionId, Timestamp};
 use serde_json::Value;
 
-use super::host::{HostAnswer, HostCallId, HostError};
-use super::schema::{ClientCapabilities, McpServer};
+use super::host_calls::{HostAnswer, HostCallId, HostError};
+use super::schema::McpServer;
 
 /// What this agent says about itself at `initialize`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,27 +38,6 @@ pub struct Login {
     pub id: String,
     /// For people.
     pub name: String,
-}
-
-/// What the client can do for us.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Abilities {
-    /// `fs/read_text_file`.
-    pub read_file: bool,
-    /// `fs/write_text_file`.
-    pub write_file: bool,
-    /// `terminal/*`.
-    pub terminal: bool,
-    /// Forms.
-    pub forms: bool,
-    /// Visits to an address.
-    pub visits: bool,
-    /// Notices.
-    pub notices: bool,
-    /// Compaction updates.
-    pub compaction: bool,
-    /// States and whole messages, and prompts acknowledged at once: version 2.
-    pub v2: bool,
 }
 
 /// The right and the duty to tell a connection what became of one of its intents.
@@ -171,21 +150,4 @@ pub struct Listed {
     pub updated_at: Timestamp,
     /// Put away?
     pub archived: bool,
-}
-
-impl From<&ClientCapabilities> for Abilities {
-    fn from(client: &ClientCapabilities) -> Self {
-        let session = client.session.as_ref();
-        let elicitation = client.elicitation.as_ref();
-        Self {
-            read_file: client.fs.read_text_file,
-            write_file: client.fs.write_text_file,
-            terminal: client.terminal,
-            forms: elicitation.is_some_and(|elicitation| elicitation.form.is_some()),
-            visits: elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
-            notices: session.is_some_and(|session| session.notices.is_some()),
-            compaction: session.is_some_and(|session| session.compaction.is_some()),
-            v2: false,
-        }
-    }
 }

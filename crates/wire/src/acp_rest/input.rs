@@ -3,8 +3,8 @@
 use gander_domain::{Part, Role, RunId, SessionId};
 use serde::Deserialize;
 
+use super::content::part;
 use super::error::Refusal;
-use super::part::part;
 use super::types::{Message, RunMode, Session, Time};
 use crate::check;
 

@@ -1,11 +1,11 @@
 //! The Agent Communication Protocol (REST), as the shipped SDKs speak it: pure functions from requests to commands and
 //! from a run's entries to its events.
 
+pub mod content;
 pub mod error;
 pub mod input;
 pub mod manifest;
 pub mod output;
-pub mod part;
 pub mod question;
 pub mod types;
 

@@ -6,11 +6,11 @@ use gander_domain::{
 };
 use serde_json::{Value, json};
 
+use super::content::{message_part, thought, tool_call, tool_result};
 use super::error::{Error, ErrorCode};
-use super::part::{message_part, thought, tool_call, tool_result};
 use super::question::await_request;
 use super::types::{Event, Message, MessagePart, Run, RunStatus, Time};
-use crate::artifact::Saved;
+use crate::saved_artifact::Saved;
 
 /// So many bytes of a run's output are kept while its events are told: who reads slowly must not hold all of it.
 const KEPT: usize = 64 * 1024;

@@ -4,8 +4,9 @@ use gander_domain::{Part, Role, State};
 use serde_json::{Map, Value, json};
 
 use super::LONGEST_ID;
+use super::content::{self, FunctionResponse, Sent};
 use super::error::{Problem, Refusal};
-use super::part::{self, FunctionResponse, Sent, field};
+use super::key_case::field;
 use crate::check;
 
 /// Names of functions that only this protocol itself calls.
@@ -201,7 +202,8 @@ impl NewArtifact {
         let name = field(&object, "filename").and_then(Value::as_str);
         let name =
             name.ok_or_else(|| unreadable(Problem::wrong("string_type", &["filename"], "a valid string", &whole)))?;
-        let sent = part::read(field(&object, "artifact").unwrap_or(&Value::Null), &[json!("body"), json!("artifact")]);
+        let sent =
+            content::read(field(&object, "artifact").unwrap_or(&Value::Null), &[json!("body"), json!("artifact")]);
         let Some(Sent::Part(part)) = sent.map_err(|problem| unreadable(*problem))? else {
             return Err(Refusal::new(400, "an artifact is text or inline data"));
         };
@@ -312,7 +314,7 @@ fn message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<Sent>), Re
     let mut sent = Vec::new();
     for (index, value) in parts.iter().enumerate() {
         let place = [json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        sent.extend(part::read(value, &place).map_err(|problem| unreadable(*problem))?);
+        sent.extend(content::read(value, &place).map_err(|problem| unreadable(*problem))?);
     }
     Ok((Some(content.clone()), sent))
 }
@@ -364,7 +366,7 @@ fn brought(index: usize, event: &Value) -> Result<(Role, Vec<Part>), Refusal> {
     let mut read = Vec::new();
     for (place, value) in parts.iter().enumerate() {
         let place = [json!("body"), json!("events"), json!(index), json!("content"), json!("parts"), json!(place)];
-        match part::read(value, &place).map_err(|problem| unreadable(*problem))? {
+        match content::read(value, &place).map_err(|problem| unreadable(*problem))? {
             Some(Sent::Part(part)) => read.push(part),
             Some(Sent::Response(_)) => read.push(Part::Unknown(value.clone())),
             None => {}

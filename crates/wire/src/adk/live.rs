@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::Refusal;
 use super::input::{Address, RunRequest, map, object};
-use super::part::field;
+use super::key_case::field;
 
 /// What may be named as a way to answer. Only text is answered.
 const MODALITIES: [&str; 3] = ["TEXT", "AUDIO", "VIDEO"];

@@ -2,13 +2,14 @@
 //!
 //! Checked against `adk api_server` 2.13 (python): camelCase goes out, snake_case is taken too.
 
+pub mod agent_info;
+pub mod content;
 mod error;
-pub mod info;
 pub mod input;
+mod key_case;
 pub mod live;
-mod member;
 pub mod output;
-pub mod part;
+mod part_check;
 pub mod trace;
 pub mod types;
 

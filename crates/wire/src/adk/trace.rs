@@ -6,8 +6,8 @@ use gander_domain::{Entry, Event as Fact, Message, Part, Role, RunId, Timestamp,
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::content::call_id;
 use super::output::invocation;
-use super::part::call_id;
 
 /// The log record that says what a model call gave.
 const DETAILS: &str = "gen_ai.client.inference.operation.details";

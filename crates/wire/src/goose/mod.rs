@@ -5,12 +5,12 @@
 
 pub mod client;
 mod content;
-mod history;
 pub mod input;
 pub mod mode;
 pub mod output;
 pub mod session;
+mod transcript;
 pub mod types;
 
-pub use history::{Recital, Transcript, conversation};
+pub use transcript::{Recital, Transcript, conversation};
 pub use types::{Message, Metadata, TokenState};

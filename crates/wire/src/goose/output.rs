@@ -6,7 +6,7 @@ use gander_domain::{
 use serde_json::{Value, json};
 
 use super::content::{content, tool_response};
-use super::history::{asking, told};
+use super::transcript::{asking, told};
 use super::types::{Message, Metadata, TokenState, seconds};
 
 /// What an entry looks like to a goose client. `view` is the session before the entry.

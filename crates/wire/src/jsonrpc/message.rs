@@ -6,9 +6,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::strict;
+use super::text_check;
 use super::{Code, Error, RequestId};
-use crate::strict::Fault;
+use crate::json_check::Fault;
 
 /// What a text says before anybody knows whether it makes sense here.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ struct Envelope<'a> {
 /// Reads one message.
 pub(super) fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::not_json("not UTF-8"))?;
-    strict::check(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
-    if let Err(fault @ Fault::Duplicate(_)) = crate::strict::check(bytes) {
+    text_check::check(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
+    if let Err(fault @ Fault::Duplicate(_)) = crate::json_check::check(bytes) {
         let id = serde_json::from_str::<Envelope<'_>>(text).ok().and_then(|envelope| RequestId::parse(envelope.id?));
         return Err(Malformed::invalid(id, &fault.to_string()));
     }

@@ -8,7 +8,7 @@ mod lines;
 mod message;
 mod outbox;
 mod peer;
-mod strict;
+mod text_check;
 
 pub use error::{Code, Error};
 pub use id::RequestId;

@@ -5,7 +5,7 @@
 use gander_domain::{Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
 use gander_testkit::build;
 use gander_wire::a2a::card::{self, Entrance, Place};
-use gander_wire::a2a::rpc::{Envelope, Refusal};
+use gander_wire::a2a::json_rpc::{Envelope, Refusal};
 use gander_wire::a2a::{Content, Dialect, Error, Kind, Message, Part, PushConfig, Request, Role, content, question};
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use gander_domain::{Entry, Event, Part, Role, RunId, SessionView};
 use gander_testkit::build;
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::acp_rest::{Line, NewRun, Place, Refusal, Resume, RunMode, RunReading, RunStatus, part, question};
+use gander_wire::acp_rest::{Line, NewRun, Place, Refusal, Resume, RunMode, RunReading, RunStatus, content, question};
 use serde_json::{Value, json};
 
 /// Where the client would read what was put away.
@@ -203,11 +203,11 @@ fn parts_come_back_as_they_went() {
             "metadata": { "kind": "trajectory", "message": "hm" } }),
     ];
     for value in there_and_back {
-        let read = part::part(&serde_json::from_value(value.clone()).unwrap()).unwrap();
-        assert_eq!(serde_json::to_value(part::message_part(&read).unwrap()).unwrap(), value);
+        let read = content::part(&serde_json::from_value(value.clone()).unwrap()).unwrap();
+        assert_eq!(serde_json::to_value(content::message_part(&read).unwrap()).unwrap(), value);
     }
     let older: Value = json!({ "content": "hm", "metadata": { "thinking": true } });
-    let read = part::part(&serde_json::from_value(older).unwrap()).unwrap();
+    let read = content::part(&serde_json::from_value(older).unwrap()).unwrap();
     assert_eq!(read, Part::Thought { text: "hm".to_owned() });
     assert_eq!(serde_json::from_str::<RunStatus>("\"in_progress\"").unwrap(), RunStatus::InProgress);
     assert_eq!(serde_json::to_string(&RunStatus::InProgress).unwrap(), "\"in-progress\"");

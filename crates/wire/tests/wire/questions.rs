@@ -5,7 +5,7 @@
 use crate::common::{Door, asking, catalog, question, short, view};
 use gander_domain::{Accepted, Command};
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::host::Exit;
+use gander_wire::acp::host_calls::Exit;
 use gander_wire::acp::{HostAnswer, HostCall, HostError, Intent, Withdrawal};
 use serde_json::{Value, json};
 

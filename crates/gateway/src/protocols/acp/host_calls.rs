@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_domain::{SessionId, ToolContent};
 use gander_tools::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers, Signal};
-use gander_wire::acp::host::Exit as WireExit;
+use gander_wire::acp::host_calls::Exit as WireExit;
 use gander_wire::acp::{Abilities, Connection, HostAnswer, HostCall, HostCallId, HostError as WireError};
 use tokio::sync::{mpsc, oneshot};
 

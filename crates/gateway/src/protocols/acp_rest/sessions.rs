@@ -7,7 +7,7 @@ use gander_domain::{Entry, Event, Outcome, Principal, Role, Seq, SessionId, Sess
 use gander_runtime::hub::HubError;
 use gander_store::{Alias, Form, Limit, StoreError, clock, read_all};
 use gander_wire::acp_rest::types::Time;
-use gander_wire::acp_rest::{DOOR, Message, Refusal, Session, part};
+use gander_wire::acp_rest::{DOOR, Message, Refusal, Session, content};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -185,7 +185,7 @@ fn is_shown_message(kept: &Spoken) -> bool {
     let message = &kept.message;
     message.role != Role::Tool
         && !message.interrupted
-        && message.parts.iter().any(|part| part::message_part(part).is_some())
+        && message.parts.iter().any(|part| content::message_part(part).is_some())
 }
 
 fn shown_message(agent: &str, kept: &Spoken) -> Message {
@@ -193,6 +193,6 @@ fn shown_message(agent: &str, kept: &Spoken) -> Message {
         Role::User => "user".to_owned(),
         Role::Agent | Role::Tool => format!("agent/{agent}"),
     };
-    let parts = kept.message.parts.iter().filter_map(part::message_part).collect();
+    let parts = kept.message.parts.iter().filter_map(content::message_part).collect();
     Message { role, parts, created_at: Some(Time(kept.at)), completed_at: Some(Time(kept.at)) }
 }

@@ -1,7 +1,7 @@
 //! The client's side of one agent's connection: what our own command line and tests drive an agent with.
 
+mod events;
 mod request;
-mod told;
 mod turn;
 
 use std::collections::VecDeque;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+pub use self::events::{CallId, Heard, Permission, Told};
 pub use self::request::Request;
-pub use self::told::{CallId, Heard, Permission, Told};
 pub use self::turn::Turn;
 use super::schema::{
     ClientCapabilities, ClientSessionCapabilities, ContentBlock, Implementation, InitializeRequest, NoticeCapabilities,

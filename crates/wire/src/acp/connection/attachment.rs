@@ -9,16 +9,15 @@ use gander_domain::{
     SessionCatalog, SessionId, SessionView, Settings, SettingsPatch,
 };
 
-use super::results::session_meta;
-use super::rewind::own_prompt;
+use super::log_meta::{own_prompt, session_meta};
 use super::{Asked, Prompt, of};
+use crate::acp::abilities::Abilities;
+use crate::acp::config_options::{config_options, current_mode, modes};
 use crate::acp::encode::{self, Prefix};
 use crate::acp::error::prompt_outcome;
-use crate::acp::options::{config_options, current_mode, modes};
 use crate::acp::output::{Update, join, project, title_update};
 use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
-use crate::acp::types::Abilities;
-use crate::acp::{commands, question};
+use crate::acp::{question, slash_commands};
 use crate::jsonrpc::{Outbox, Peer, Place, RequestId, Responder};
 
 /// How many of a client's own messages are waited for.
@@ -156,7 +155,7 @@ impl Attachment {
     }
 
     pub(super) fn tell_commands(&self, out: &mut Outbox) {
-        self.tell(out, &Update::Other(Box::new(commands::available())));
+        self.tell(out, &Update::Other(Box::new(slash_commands::available())));
     }
 
     /// The client is about to say this into the running turn, and shows it by itself.

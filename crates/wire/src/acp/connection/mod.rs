@@ -1,10 +1,11 @@
 //! The agent's side of one client's connection: messages in, intents and bytes out.
 
 mod attachment;
-mod draft;
+mod log_meta;
 mod requests;
 mod results;
-mod rewind;
+mod resume;
+mod v2_updates;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,11 +14,12 @@ use serde_json::value::RawValue;
 
 use self::attachment::{Attachment, Feed};
 use self::results::Waiting;
+use super::abilities::Abilities;
 use super::dialect::{Dialect, Speech};
-use super::host::{self, HostCall, HostCallId, HostError, Shape};
+use super::host_calls::{self, HostCall, HostCallId, HostError, Shape};
 use super::input::SessionRequest;
 use super::question::{self, NoReply};
-use super::types::{Abilities, Intent, Profile, Ticket, Withdrawal};
+use super::types::{Intent, Profile, Ticket, Withdrawal};
 use crate::jsonrpc::{Counters, Error, Incoming, Malformed, Outbox, Peer, Place, RequestId, Responder};
 
 /// The name of this door in the log.
@@ -149,7 +151,7 @@ impl Connection {
                 self.answered(session, question, result);
             }
             Some(Incoming::Answer { context: Asked::Host { call, shape }, result }) => {
-                self.intents.push_back(Intent::HostReply { call, result: host::answer(shape, result) });
+                self.intents.push_back(Intent::HostReply { call, result: host_calls::answer(shape, result) });
             }
             Some(Incoming::Malformed(malformed)) => self.peer.refuse(&malformed),
         }
@@ -200,7 +202,7 @@ impl Connection {
         let context = |shape| Asked::Host { call: id, shape };
         let abilities = self.abilities.unwrap_or_default();
         self.peer.out.address(of(session));
-        host::send(&mut self.peer, abilities, session, id.request_id(), call, context).map(|()| id)
+        host_calls::send(&mut self.peer, abilities, session, id.request_id(), call, context).map(|()| id)
     }
 
     /// Takes back a call to the client's editor: no reply will come.

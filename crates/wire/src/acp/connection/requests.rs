@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::results::{ConfigureReply, Opened, Waiting};
 use super::{Connection, Held, Prompt};
+use crate::acp::abilities::Abilities;
 use crate::acp::dialect::Dialect;
 use crate::acp::error::{cancelled, login_needed, not_initialized};
 use crate::acp::input::{self, Hello, Request, SessionRequest, WhenIdle};
-use crate::acp::types::{Abilities, Intent, SessionParams, Ticket};
-use crate::acp::{hello, options, v2};
+use crate::acp::types::{Intent, SessionParams, Ticket};
+use crate::acp::{config_options, initialize, v2};
 use crate::jsonrpc::{Code, Error, Params, RequestId, Responder};
 
 /// How many requests may wait for one session to open.
@@ -152,7 +153,7 @@ impl Connection {
             self.intents.push_back(Intent::FirstSession { ticket });
             return;
         }
-        let mut response = serde_json::to_value(hello::response(&self.profile)).unwrap_or_default();
+        let mut response = serde_json::to_value(initialize::response(&self.profile)).unwrap_or_default();
         if hello.version.is_string() {
             response["protocolVersion"] = hello.version; // who says it as a text wants to hear the same text
         }
@@ -236,11 +237,13 @@ impl Connection {
             }
             SessionRequest::Steer { parts, idle } => self.steer(session, run, parts, idle, responder),
             SessionRequest::SetMode { mode } => {
-                let patch = self.patch(session, |catalog, settings| options::mode_patch(catalog, settings, &mode));
+                let patch =
+                    self.patch(session, |catalog, settings| config_options::mode_patch(catalog, settings, &mode));
                 self.configure(session, responder, patch, ConfigureReply::Nothing);
             }
             SessionRequest::SetOption { option, value } => {
-                let patch = self.patch(session, |catalog, settings| options::patch(catalog, settings, &option, &value));
+                let patch =
+                    self.patch(session, |catalog, settings| config_options::patch(catalog, settings, &option, &value));
                 self.configure(session, responder, patch, ConfigureReply::Options);
             }
         }

@@ -9,17 +9,18 @@ use gander_domain::{
 use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
+use super::log_meta::session_meta;
 use super::{Connection, Held, Prompt, of};
+use crate::acp::config_options::{config_options, modes};
 use crate::acp::dialect::goosed_hello;
 use crate::acp::input::SessionRequest;
-use crate::acp::options::{config_options, modes};
 use crate::acp::output::Update;
 use crate::acp::schema::{
     ListSessionsResponse, Meta, NewSessionResponse, Notice, NoticeSeverity, PromptResponse, ResumeSessionResponse,
     SessionInfo, SessionStatus, SessionStatusResponse, SetSessionConfigOptionResponse, StopReason,
 };
 use crate::acp::types::{Listed, Presence, Profile, SessionParams, Ticket};
-use crate::acp::{commands, error, question, v2};
+use crate::acp::{error, question, slash_commands, v2};
 use crate::jsonrpc::{Error, Place, RequestId, Responder};
 
 /// What an intent's ticket stands for.
@@ -92,11 +93,6 @@ impl Opened {
         let unstarted = if profile.mcp_stdio { 0 } else { params.mcp_servers.len() };
         Self { meta: None, kept: None, unstarted }
     }
-}
-
-/// The `_meta` that a session was made with.
-pub(super) fn session_meta(kept: Option<&Value>) -> Option<Meta> {
-    kept?.get("acp")?.get("_meta")?.as_object().cloned()
 }
 
 /// What a change of settings is answered with.
@@ -186,7 +182,7 @@ impl Connection {
     pub fn offer(&mut self, session: SessionId, offers: &[SlashCommand]) {
         if let Some(attachment) = self.sessions.get(&session) {
             self.peer.out.address(of(session));
-            attachment.tell(&mut self.peer.out, &Update::Other(Box::new(commands::available_with(offers))));
+            attachment.tell(&mut self.peer.out, &Update::Other(Box::new(slash_commands::available_with(offers))));
         }
     }
 

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{block_text, failed_run_as_stop, names, result, update};
+use super::{block_text, failed_run_as_stop, result, update};
+use crate::key_case::camel_case;
 
 /// Tool calls without an end: each update says again what they are.
 pub(super) type Tools = HashMap<String, Map<String, Value>>;
@@ -26,7 +27,7 @@ pub(super) fn message(message: &mut Value, metadata: Option<&Value>, tools: &mut
 /// What the paper names stands beside what version 1 names.
 fn answer(result: &mut Map<String, Value>, metadata: Option<&Value>) {
     if let Some(stop) = result.get("stopReason").and_then(Value::as_str) {
-        let stop = json!(names::camel(stop));
+        let stop = json!(camel_case(stop));
         result.insert("stopReason".to_owned(), stop);
     }
     if let Some(capabilities) = result.get("agentCapabilities").cloned() {
@@ -57,7 +58,7 @@ fn told(mut update: Map<String, Value>, tools: &mut Tools) -> Option<Map<String,
         "tool_call" | "tool_call_update" => Some(json!({ "type": "toolCall", "toolCall": tool(&update, tools)? })),
         "plan" => Some(json!({ "type": "planUpdate", "entries": update.get("entries") })),
         other => {
-            update.insert("type".to_owned(), json!(names::camel(other)));
+            update.insert("type".to_owned(), json!(camel_case(other)));
             return Some(update);
         }
     };

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{failed_run_as_stop, names, result, update};
+use super::{failed_run_as_stop, result, update};
+use crate::key_case::camel_case;
 
 /// One message.
 pub(super) fn message(message: &mut Value) -> Option<()> {
@@ -31,7 +32,7 @@ fn told(update: Map<String, Value>) -> Map<String, Value> {
 }
 
 fn camel_text(value: Value) -> Value {
-    value.as_str().map(|text| json!(names::camel(text))).unwrap_or(value)
+    value.as_str().map(|text| json!(camel_case(text))).unwrap_or(value)
 }
 
 /// What a tool shows are blocks without a wrapping.

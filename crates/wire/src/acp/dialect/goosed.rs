@@ -3,18 +3,19 @@
 use gander_domain::{SessionCatalog, SessionId, SessionView, Way};
 use serde_json::{Map, Value, json};
 
-use super::{block_text, names, update};
-use crate::acp::hello;
-use crate::acp::options::{config_options, current_mode};
+use super::{block_text, key_case, update};
+use crate::acp::config_options::{config_options, current_mode};
+use crate::acp::initialize;
 use crate::acp::types::Profile;
+use crate::key_case::snake_case;
 
 /// The version that the branch answered to everybody.
 const VERSION: &str = "2024-11-05";
 
 /// The answer to `initialize`: that of version 1, and beside it what the branch said about the session it made.
 pub(in crate::acp) fn hello(profile: &Profile, view: &SessionView, catalog: &SessionCatalog) -> Value {
-    let mut hello = serde_json::to_value(hello::response(profile)).unwrap_or_default();
-    let capabilities = names::keys(hello["agentCapabilities"].clone(), names::snake);
+    let mut hello = serde_json::to_value(initialize::response(profile)).unwrap_or_default();
+    let capabilities = key_case::keys(hello["agentCapabilities"].clone(), snake_case);
     let shown = |way: &Way| json!({ "id": way.name, "name": way.mode.name, "description": way.mode.description });
     let modes: Vec<Value> = catalog.roster.open_to(&view.settings).map(shown).collect();
     hello["protocol_version"] = json!(VERSION);
@@ -34,9 +35,9 @@ pub(in crate::acp) fn hello(profile: &Profile, view: &SessionView, catalog: &Ses
 pub(super) fn message(message: &mut Value, session: Option<SessionId>) -> Option<()> {
     if let Some(update) = update(message) {
         *update = told(std::mem::take(update))?;
-        message["params"] = names::keys(message["params"].take(), names::snake);
+        message["params"] = key_case::keys(message["params"].take(), snake_case);
     } else if message.get("result").is_some_and(|result| result.get("_session_id").is_none()) {
-        let mut result = names::keys(message["result"].take(), names::snake);
+        let mut result = key_case::keys(message["result"].take(), snake_case);
         if let (Some(session), Some(_), None) = (session, result.get("modes"), result.get("session_id")) {
             result["session_id"] = json!(session);
         }
@@ -51,7 +52,7 @@ fn config_option(mut option: Value) -> Value {
     for choice in option["options"].as_array_mut().into_iter().flatten() {
         choice["label"] = choice["name"].clone();
     }
-    names::keys(option, names::snake)
+    key_case::keys(option, snake_case)
 }
 
 /// What a person said has a name of its own, so that nobody takes it for the agent's words.

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Dialect, names};
+use super::{Dialect, key_case};
+use crate::key_case::camel_case;
 
 /// Bare method names, and what they are called now.
 const METHODS: [(&str, &str); 7] = [
@@ -87,8 +88,8 @@ fn introduction(params: &mut Map<String, Value>) {
     }
     if let Some(Value::Object(capabilities)) = params.get_mut("clientCapabilities") {
         let expanded = std::mem::take(capabilities).into_iter().fold(json!({}), |mut expanded, (key, value)| {
-            let place = key.split('.').fold(&mut expanded, |place, step| &mut place[names::camel(step)]);
-            *place = names::keys(value, names::camel);
+            let place = key.split('.').fold(&mut expanded, |place, step| &mut place[camel_case(step)]);
+            *place = key_case::keys(value, camel_case);
             expanded
         });
         params.insert("clientCapabilities".to_owned(), expanded);

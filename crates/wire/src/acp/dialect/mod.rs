@@ -8,7 +8,7 @@ mod agentkit;
 mod aptove;
 mod goosed;
 mod inbound;
-mod names;
+mod key_case;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -8,17 +8,16 @@ use serde_json::{Value, json};
 use self::params::{
     Authenticate, Initialize, List, Named, Opening, Prompt, SetMode, SetModel, SetOption, SetTitle, read,
 };
-use super::commands::{self, Slash};
-use super::content::{self, no_nul};
+use super::abilities::Abilities;
+use super::content::{self, no_nul, title};
 use super::error::unknown_session;
 use super::schema::{ClientCapabilities, SessionArchiveFilter};
-use super::types::{Abilities, ArchiveFilter, Profile, SessionParams};
+use super::slash_commands::{self, Slash};
+use super::types::{ArchiveFilter, Profile, SessionParams};
 use crate::jsonrpc::Error;
 
 /// The longest path in bytes.
 const MAX_PATH: usize = 4096;
-/// The longest title in characters.
-const MAX_TITLE: usize = 200;
 /// Methods of ours and of goose that the server handles itself.
 const EXTENSIONS: [&str; 2] = ["_gander/", "_goose/"];
 
@@ -129,15 +128,6 @@ pub fn cancel(params: Value) -> Result<SessionId, Error> {
     session(params)
 }
 
-/// A title that can be shown in a list.
-pub(super) fn title(text: &str) -> Result<String, Error> {
-    let title = text.trim();
-    if title.is_empty() || title.chars().count() > MAX_TITLE || title.chars().any(char::is_control) {
-        return Err(Error::invalid_params(format!("title must have 1 to {MAX_TITLE} characters on one line")));
-    }
-    Ok(title.to_owned())
-}
-
 fn hello(params: Value) -> Result<Hello, Error> {
     let Initialize { protocol_version, client_capabilities } = read(params)?;
     let number = protocol_version.as_u64().is_some_and(|version| version <= 0xFFFF);
@@ -181,14 +171,14 @@ fn set_title(params: Value) -> Result<Request, Error> {
 fn prompt(params: Value, profile: &Profile) -> Result<Request, Error> {
     let Prompt { session_id: id, prompt, command, meta } = read(params)?;
     let session = session_id(&id)?;
-    let typed = command.as_ref().and_then(|command| commands::for_agent(&command.name));
+    let typed = command.as_ref().and_then(|command| slash_commands::for_agent(&command.name));
     let (prompt, command) = match typed {
         Some(line) => (vec![line.into()], None),
         None => (prompt, command),
     };
     let slash = match command {
-        Some(command) => Some(commands::named(&command.name, command.input.as_deref().unwrap_or_default())?),
-        None => commands::typed(&prompt)?,
+        Some(command) => Some(slash_commands::named(&command.name, command.input.as_deref().unwrap_or_default())?),
+        None => slash_commands::typed(&prompt)?,
     };
     if let Some(slash) = slash {
         return Ok(Request::Session(session, SessionRequest::Slash(slash)));

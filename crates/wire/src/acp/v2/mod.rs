@@ -3,14 +3,14 @@
 //! The session owns its updates: a prompt is acknowledged at once, states are told, whole messages are authoritative.
 //! [`told`] makes those of an entry; everything else is written as in version 1 and put into the words of version 2 here.
 
-mod hello;
+mod events;
+mod git_patch;
+mod initialize;
 mod output;
-mod patch;
-mod told;
 
-pub(super) use hello::response as hello;
+pub(super) use events::{ended, messages, state};
+pub(super) use initialize::response as hello;
 pub(super) use output::message;
-pub(super) use told::{ended, messages, state};
 
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::patch;
-use super::told::thought_id;
-use crate::acp::commands;
+use super::events::thought_id;
+use super::git_patch;
+use crate::acp::slash_commands;
 
 /// The one plan that a session has.
 const PLAN: &str = "plan";
@@ -55,7 +55,7 @@ fn result(message: &mut Value) {
     let opened = result.remove("modes").is_some() || result.contains_key("sessionId");
     options(result);
     if opened {
-        let commands = serde_json::to_value(commands::available()).unwrap_or_default();
+        let commands = serde_json::to_value(slash_commands::available()).unwrap_or_default();
         result.insert("availableCommands".to_owned(), commands["availableCommands"].clone());
         inputs(result);
     }
@@ -91,7 +91,7 @@ fn tool_content(update: &mut Map<String, Value>) {
 
 fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
     let operation = if old.is_some() { "modify" } else { "add" };
-    let patch = patch::git(path, old, new);
+    let patch = git_patch::git(path, old, new);
     json!({
         "type": "diff", "changes": [{ "operation": operation, "path": path }],
         "patch": { "format": "git_patch", "text": patch },

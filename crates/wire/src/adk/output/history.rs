@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Telling, Tone, derived, invocation};
 use crate::adk::DOOR;
+use crate::adk::content::{function_response, write};
 use crate::adk::output::questions::question_id;
-use crate::adk::part::{function_response, write};
 use crate::adk::types::Event;
 
 /// All events of a session, from all its entries.

@@ -15,7 +15,7 @@ pub use history::{History, history, history_of};
 pub use questions::question_id;
 
 use super::DOOR;
-use super::part::{call_id, write};
+use super::content::{call_id, write};
 use super::types::{Event, UsageMetadata, seconds};
 use questions::Asked;
 use tools::Tools;

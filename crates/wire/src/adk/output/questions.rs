@@ -4,7 +4,7 @@ use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Ti
 use serde_json::{Map, Value, json};
 
 use super::{Stage, Telling};
-use crate::adk::part::{call_id, function_call, function_response};
+use crate::adk::content::{call_id, function_call, function_response};
 use crate::adk::types::Event;
 
 /// A question without an answer.

@@ -4,7 +4,7 @@ use gander_domain::{Entry, Part, Timestamp, ToolCall, ToolCallId, ToolResult};
 use serde_json::Value;
 
 use super::Telling;
-use crate::adk::part::{call_id, function_call, function_response, response};
+use crate::adk::content::{call_id, function_call, function_response, response};
 use crate::adk::types::{Actions, Event};
 
 /// Calls without an end, and results that wait for the others.

@@ -11,8 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf as _, BufMut as _};
 use futures::{Stream as Events, StreamExt as _};
-use gander_wire::a2a::pb::{self, Type, table};
-use gander_wire::a2a::{Dialect, Error, Method, Request as Wanted, Subject, Update, encode, rpc as wire};
+use gander_wire::a2a::protobuf::{self, Type, table};
+use gander_wire::a2a::{Dialect, Error, Method, Request as Wanted, Subject, Update, encode, json_rpc as wire};
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -183,10 +183,10 @@ fn error_status(error: &Error) -> Status {
     let info = json!({ "reason": fault.reason, "domain": "a2a-protocol.org" });
     let any = json!({
         "typeUrl": "type.googleapis.com/google.rpc.ErrorInfo",
-        "value": STANDARD.encode(pb::write(&table::ERROR_INFO, &info)),
+        "value": STANDARD.encode(protobuf::write(&table::ERROR_INFO, &info)),
     });
     let details = json!({ "code": fault.grpc, "message": error.message, "details": [any] });
-    let details = pb::write(&table::STATUS, &details);
+    let details = protobuf::write(&table::STATUS, &details);
     Status::with_details(Code::from_i32(i32::from(fault.grpc)), error.message.clone(), details.into())
 }
 
@@ -231,7 +231,7 @@ impl Encoder for ProtobufJsonCodec {
     type Error = Status;
 
     fn encode(&mut self, item: Value, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        out.put_slice(&pb::write(self.gives, &item));
+        out.put_slice(&protobuf::write(self.gives, &item));
         Ok(())
     }
 }
@@ -242,6 +242,6 @@ impl Decoder for ProtobufJsonCodec {
 
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Params>, Status> {
         let bytes = bytes.copy_to_bytes(bytes.remaining());
-        pb::read(self.takes, &bytes).map(Some).map_err(|error| Status::invalid_argument(error.to_string()))
+        protobuf::read(self.takes, &bytes).map(Some).map_err(|error| Status::invalid_argument(error.to_string()))
     }
 }

@@ -8,7 +8,7 @@ use axum::{Extension, Json};
 use bytes::Bytes;
 use gander_domain::AgentManifest;
 use gander_wire::a2a::encode::Frame;
-use gander_wire::a2a::rpc::{Envelope, Refusal, response};
+use gander_wire::a2a::json_rpc::{Envelope, Refusal, response};
 use gander_wire::a2a::{Error, Kind, Subject};
 use http::StatusCode;
 use http::header::{self, HeaderMap};

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use gander_domain::AgentManifest;
 use gander_wire::a2a::encode::Frame;
-use gander_wire::a2a::{Dialect, Error, Kind, Method, Request as Wanted, Subject, rpc as wire};
+use gander_wire::a2a::{Dialect, Error, Kind, Method, Request as Wanted, Subject, json_rpc as wire};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};

@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use gander_domain::AgentManifest;
 use gander_domain::caller::Caller;
 use gander_wire::adk::Refusal;
-use gander_wire::adk::info::{self, Tool};
+use gander_wire::adk::agent_info::{self, Tool};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(crate) async fn list_apps(
 ) -> HandlerResult {
     let apps = state.adk.list_apps();
     if wanted.is_ok_and(|Query(wanted)| is_true(wanted.detailed.as_deref())) {
-        return Ok(Json(info::list(apps.iter().map(|app| &**app))).into_response());
+        return Ok(Json(agent_info::list(apps.iter().map(|app| &**app))).into_response());
     }
     Ok(Json(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>()).into_response())
 }
@@ -51,7 +51,7 @@ pub(crate) async fn get_app_info(State(state): State<Arc<AdkState>>, Path(app): 
         .into_iter()
         .map(|way| (Arc::clone(&way), agent_tools(&state, &way)))
         .collect::<Vec<_>>();
-    Ok(Json(info::info(&agent, &agent_tools(&state, &agent), &ways)).into_response())
+    Ok(Json(agent_info::info(&agent, &agent_tools(&state, &agent), &ways)).into_response())
 }
 
 /// `GET /config/telemetry`: nothing is sent anywhere.
@@ -73,11 +73,11 @@ pub(crate) async fn get_dev_info(
     let body = match steps.as_slice() {
         ["build_graph"] => {
             let model = state.services.models.known_default();
-            info::build_graph(&agent, &tools, model.as_deref())
+            agent_info::build_graph(&agent, &tools, model.as_deref())
         }
-        ["build_graph_image"] => json!({ "": { "dotSrc": info::dot(&agent, &tools, dark) } }),
+        ["build_graph_image"] => json!({ "": { "dotSrc": agent_info::dot(&agent, &tools, dark) } }),
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
-            json!({ "dotSrc": info::dot(&agent, &tools, dark) })
+            json!({ "dotSrc": agent_info::dot(&agent, &tools, dark) })
         }
         ["debug", "trace", "session", session] => state.adk.session_spans(&identity, &app, session).await?.into(),
         ["debug", "trace", event] => {

@@ -3,10 +3,8 @@
 use gander_domain::roster::is_same;
 use gander_domain::{Effort, Policy, Routing, SessionCatalog, Settings, SettingsPatch, Way};
 
-use super::limits;
-use super::schema::{
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode, SessionModeState,
-};
+use super::limit_options::{self, choice};
+use super::schema::{SessionConfigOption, SessionConfigOptionCategory, SessionMode, SessionModeState};
 use crate::goose;
 use crate::jsonrpc::Error;
 
@@ -33,7 +31,7 @@ pub fn current_mode(catalog: &SessionCatalog, settings: &Settings) -> String {
 pub fn config_options(catalog: &SessionCatalog, settings: &Settings) -> Vec<SessionConfigOption> {
     let first = [mode(catalog, settings), model(catalog, settings), effort(catalog, settings), Some(policy(settings))];
     let routed = catalog.roster.open_to(settings).nth(1).map(|_| routing(settings));
-    first.into_iter().chain([routed]).flatten().chain(limits::options(settings)).collect()
+    first.into_iter().chain([routed]).flatten().chain(limit_options::options(settings)).collect()
 }
 
 /// The change of settings that a value for an option means.
@@ -63,7 +61,9 @@ pub fn patch(catalog: &SessionCatalog, settings: &Settings, option: &str, value:
             .iter()
             .find(|(_, id, ..)| *id == value)
             .map(|(routing, ..)| SettingsPatch { routing: Some(*routing), ..unchanged.clone() }),
-        limits::TEMPERATURE | limits::MAX_TURNS | limits::BUDGET => limits::patch(option, value),
+        limit_options::TEMPERATURE | limit_options::MAX_TURNS | limit_options::BUDGET => {
+            limit_options::patch(option, value)
+        }
         _ => POLICIES
             .iter()
             .find(|policy| policy_text(**policy).0 == value)
@@ -135,10 +135,6 @@ fn routing(settings: &Settings) -> SessionConfigOption {
     let current = ROUTINGS.iter().find(|(routing, ..)| *routing == settings.routing).map_or("off", |(_, id, ..)| id);
     SessionConfigOption::select(ROUTING, "Routing", current, choices)
         .category(SessionConfigOptionCategory::Other("_routing".to_owned()))
-}
-
-pub(super) fn choice(id: &str, name: &str) -> SessionConfigSelectOption {
-    SessionConfigSelectOption::new(id.to_owned(), name)
 }
 
 fn effort_id(effort: Effort) -> &'static str {

@@ -2,7 +2,7 @@
 
 use gander_domain::{Command, ResetReason, Seq, SlashCommand};
 
-use super::input::title;
+use super::content::title;
 use super::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ContentBlock, SessionUpdate,
     UnstructuredCommandInput,

@@ -6,12 +6,12 @@ use gander_domain::SessionId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::abilities::Abilities;
 use super::schema::{
     CreateTerminalRequest, EnvVariable, KillTerminalRequest, ReadTextFileRequest, ReleaseTerminalRequest,
     TerminalExitStatus, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
     WriteTextFileRequest,
 };
-use super::types::Abilities;
 use crate::jsonrpc::{Error, Peer, RequestId};
 
 /// A call to a client's editor.

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Entry, RunId, Seq, SessionCatalog, SessionId, SessionView};
+use gander_domain::{Seq, SessionCatalog, SessionId, SessionView};
 use serde_json::{Value, json};
 
 use super::attachment::Attachment;
-use super::{Asked, Connection, Prompt};
+use super::{Asked, Connection};
 use crate::jsonrpc::{RequestId, Responder};
 
 impl Connection {
@@ -63,12 +63,4 @@ impl Connection {
         meta["acp"]["request"] = json!(request);
         Some(meta)
     }
-}
-
-/// The prompt of this connection that began the run, as its first entry says.
-pub(super) fn own_prompt(name: Option<&str>, session: SessionId, entry: &Entry) -> Option<(RunId, Prompt)> {
-    let acp = entry.meta.as_deref()?.get("acp")?;
-    (acp.get("connection")?.as_str() == Some(name?)).then_some(())?;
-    let request = serde_json::from_value(acp.get("request")?.clone()).ok()?;
-    Some((entry.run?, Prompt::new(Responder::again(request), session)))
 }

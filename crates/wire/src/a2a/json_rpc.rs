@@ -4,10 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::error::{Error, Kind};
 use super::input::{self, Method};
+use super::object_reader::LONGEST_ID;
 use super::{Dialect, Request};
-
-/// A longer id is never repeated.
-pub(super) const LONGEST_ID: usize = 256;
 
 /// A request with its envelope taken off.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v2::{
     SessionCapabilities,
 };
 
-use crate::acp::hello::same_in_every_version;
+use crate::acp::initialize::same_in_every_version;
 use crate::acp::types::Profile;
 
 same_in_every_version!(v2);

@@ -2,8 +2,7 @@
 
 use gander_domain::{Budget, Settings, SettingsPatch};
 
-use super::options::choice;
-use super::schema::{SessionConfigOption, SessionConfigOptionCategory};
+use super::schema::{SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption};
 
 pub(super) const TEMPERATURE: &str = "temperature";
 pub(super) const MAX_TURNS: &str = "max_turns";
@@ -79,6 +78,10 @@ fn option(id: &str, name: &str, current: Option<String>, usual: &[&str], unset: 
     let rest = usual.iter().map(|value| (*value).to_owned()).chain(odd).map(|value| choice(&value, &value));
     SessionConfigOption::select(id.to_owned(), name, shown, first.into_iter().chain(rest).collect::<Vec<_>>())
         .category(SessionConfigOptionCategory::Other("_limits".to_owned()))
+}
+
+pub(super) fn choice(id: &str, name: &str) -> SessionConfigSelectOption {
+    SessionConfigSelectOption::new(id.to_owned(), name)
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::error::{Error, Violation};
-use super::rpc::LONGEST_ID;
+use crate::key_case::snake_case;
+
+/// A longer id is never repeated.
+pub(super) const LONGEST_ID: usize = 256;
 
 /// An object that is read field by field. Whatever is left over is nobody's business.
 #[derive(Debug)]
@@ -49,7 +52,7 @@ impl Reader {
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         let value = match self.object.remove(name) {
             Some(value) => Some(value),
-            None => self.object.remove(&snake(name)),
+            None => self.object.remove(&snake_case(name)),
         };
         value.filter(|value| !value.is_null())
     }
@@ -141,16 +144,4 @@ impl Reader {
 #[expect(clippy::cast_possible_truncation, reason = "only whole numbers that fit are cast")]
 fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
-}
-
-/// `messageId` as `message_id`.
-fn snake(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::part::{field, is};
+use super::key_case::{field, is};
 
 /// Members of a part that are objects.
 const OBJECTS: [&str; 6] =

@@ -1,35 +1,9 @@
-//! camelCase and `snake_case`, both ways.
+//! Renames the keys of a message, at every depth.
 
 use serde_json::Value;
 
 /// What a peer may put anything into: its keys are not ours to rename.
 const OPAQUE: [&str; 4] = ["_meta", "metadata", "rawInput", "rawOutput"];
-
-/// A name in camelCase.
-pub(super) fn camel(name: &str) -> String {
-    let mut upper = false;
-    let letters = name.chars().filter_map(|letter| match letter {
-        '_' => {
-            upper = true;
-            None
-        }
-        _ if std::mem::take(&mut upper) => Some(letter.to_ascii_uppercase()),
-        _ => Some(letter),
-    });
-    letters.collect()
-}
-
-/// A name in `snake_case`.
-pub(super) fn snake(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
-}
 
 /// All keys renamed, at every depth.
 pub(super) fn keys(value: Value, rename: fn(&str) -> String) -> Value {

@@ -6,7 +6,8 @@ use gander_domain::{Part, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::error::Problem;
-use super::member::{WrongMember, wrong_member};
+use super::key_case::{field, is};
+use super::part_check::{WrongMember, wrong_member};
 use crate::check;
 
 /// Keys of a part that clients send. Others are refused, as the original does.
@@ -48,11 +49,6 @@ pub enum Sent {
     Part(Part),
     /// An answer.
     Response(FunctionResponse),
-}
-
-/// The value under a name in camelCase or snake_case.
-pub fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    object.get(name).or_else(|| object.get(&snake(name))).filter(|value| !value.is_null())
 }
 
 /// What a client sent. `place` is the way to it.
@@ -238,19 +234,4 @@ fn words(result: &ToolResult) -> String {
 fn known(value: &Value) -> bool {
     let Some(object) = value.as_object() else { return false };
     !object.is_empty() && object.keys().all(|key| KNOWN.contains(&key.as_str()))
-}
-
-pub(super) fn is(name: &str, key: &str) -> bool {
-    key == name || key == snake(name)
-}
-
-fn snake(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len() + 2);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
 }

@@ -11,7 +11,7 @@ use super::{
     Artifact, ArtifactUpdate, DOOR, EXTENSION, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus, content,
     question,
 };
-use crate::artifact::Saved;
+use crate::saved_artifact::Saved;
 
 /// Which task, in which context, under the names that the client knows.
 #[derive(Clone, Debug, PartialEq, Eq)]

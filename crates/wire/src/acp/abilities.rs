@@ -1,0 +1,41 @@
+//! What a client can do for us, as it says at `initialize`.
+
+use super::schema::ClientCapabilities;
+
+/// What the client can do for us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// `fs/read_text_file`.
+    pub read_file: bool,
+    /// `fs/write_text_file`.
+    pub write_file: bool,
+    /// `terminal/*`.
+    pub terminal: bool,
+    /// Forms.
+    pub forms: bool,
+    /// Visits to an address.
+    pub visits: bool,
+    /// Notices.
+    pub notices: bool,
+    /// Compaction updates.
+    pub compaction: bool,
+    /// States and whole messages, and prompts acknowledged at once: version 2.
+    pub v2: bool,
+}
+
+impl From<&ClientCapabilities> for Abilities {
+    fn from(client: &ClientCapabilities) -> Self {
+        let session = client.session.as_ref();
+        let elicitation = client.elicitation.as_ref();
+        Self {
+            read_file: client.fs.read_text_file,
+            write_file: client.fs.write_text_file,
+            terminal: client.terminal,
+            forms: elicitation.is_some_and(|elicitation| elicitation.form.is_some()),
+            visits: elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
+            notices: session.is_some_and(|session| session.notices.is_some()),
+            compaction: session.is_some_and(|session| session.compaction.is_some()),
+            v2: false,
+        }
+    }
+}
