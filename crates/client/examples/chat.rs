@@ -14,7 +14,7 @@ use gander_client::schema::{
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
     SessionNotification, WriteTextFileRequest, WriteTextFileResponse,
 };
-use gander_client::{Agent, Client, Code, Endpoint, Error, Handler, Heard, Launch, Link, Search};
+use gander_client::{Agent, AgentLaunch, Client, Code, Endpoint, Error, Handler, Link, ProgramSearch, ShownUpdate};
 
 /// A person at a terminal.
 struct Terminal;
@@ -26,18 +26,18 @@ impl Handler for Terminal {
     }
 
     async fn updated(&self, update: SessionNotification) {
-        match Heard::from(update.update) {
-            Heard::Agent(text) => print!("{text}"),
-            Heard::Tool(call) => println!("\n• {}", call.title),
-            Heard::Plan(plan) => plan.entries.iter().for_each(|entry| println!("\n- {}", entry.content)),
-            Heard::User(_)
-            | Heard::Thought(_)
-            | Heard::Content(_)
-            | Heard::ToolChanged(_)
-            | Heard::Title(_)
-            | Heard::Mode(_)
-            | Heard::Usage { .. }
-            | Heard::Other(_) => {}
+        match ShownUpdate::from(update.update) {
+            ShownUpdate::Agent(text) => print!("{text}"),
+            ShownUpdate::Tool(call) => println!("\n• {}", call.title),
+            ShownUpdate::Plan(plan) => plan.entries.iter().for_each(|entry| println!("\n- {}", entry.content)),
+            ShownUpdate::User(_)
+            | ShownUpdate::Thought(_)
+            | ShownUpdate::Content(_)
+            | ShownUpdate::ToolChanged(_)
+            | ShownUpdate::Title(_)
+            | ShownUpdate::Mode(_)
+            | ShownUpdate::Usage { .. }
+            | ShownUpdate::Other(_) => {}
         }
         std::io::stdout().flush().ok();
     }
@@ -78,15 +78,15 @@ async fn main() -> anyhow::Result<()> {
     let first = arguments.next();
     let me = Implementation::new("chat", env!("CARGO_PKG_VERSION"));
     if let Some(url) = first.as_ref().filter(|first| first.contains("://")) {
-        let endpoint = Endpoint::new(url).bearer(&arguments.next().unwrap_or_default())?;
+        let endpoint = Endpoint::new(url).with_bearer(&arguments.next().unwrap_or_default())?;
         let link = if url.starts_with("ws") { Link::websocket(&endpoint).await? } else { Link::http(&endpoint)? };
         return chat(&Client::connect(link, me, Arc::new(Terminal)).await?).await;
     }
-    let search = Search::named(first.as_deref().unwrap_or("gander"));
-    let search = search.path(env::var_os("PATH")).home(env::var_os("HOME"));
+    let search = ProgramSearch::by_name(first.as_deref().unwrap_or("gander"));
+    let search = search.with_path(env::var_os("PATH")).with_home(env::var_os("HOME"));
     let launch = match first {
-        Some(_) => arguments.fold(Launch::of(search), Launch::argument),
-        None => Launch::of(search).argument("acp"),
+        Some(_) => arguments.fold(AgentLaunch::from_search(search), AgentLaunch::with_argument),
+        None => AgentLaunch::from_search(search).with_argument("acp"),
     };
     let agent = Agent::start(launch, me, Arc::new(Terminal)).await?;
     let ended = chat(agent.client()?).await;

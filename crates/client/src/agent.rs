@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::process::{Ended, Process};
+use crate::process::{AgentProcess, ProcessExit};
 use crate::schema::Implementation;
-use crate::{CallError, Client, Handler, LinkError, Search, SearchError, Version, VersionError};
+use crate::{CallError, Client, Handler, LinkError, ProgramSearch, SearchError, Version, VersionError};
 
 /// What to start, and how.
 #[derive(Clone, Debug)]
-pub struct Launch {
-    search: Search,
+pub struct AgentLaunch {
+    search: ProgramSearch,
     minimum: Option<Version>,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
@@ -23,7 +23,7 @@ pub struct Launch {
 
 /// How an agent is.
 #[derive(Clone, Debug)]
-pub enum Status {
+pub enum AgentStatus {
     /// It is being started.
     Starting,
     /// It runs and has introduced itself.
@@ -33,7 +33,7 @@ pub enum Status {
     /// It could not be started.
     Failed(Arc<StartError>),
     /// It ended unasked.
-    Crashed(Arc<Ended>),
+    Crashed(Arc<ProcessExit>),
 }
 
 /// Why an agent could not be started.
@@ -55,7 +55,7 @@ pub enum StartError {
     },
     /// It ended before it had introduced itself.
     #[error("the agent ended before it was ready: {0}")]
-    Died(Arc<Ended>),
+    Died(Arc<ProcessExit>),
     /// It did not introduce itself as it should.
     #[error("the agent did not introduce itself: {0}")]
     Hello(CallError),
@@ -64,47 +64,47 @@ pub enum StartError {
 /// An agent as a program on this machine. Dropping it stops it.
 #[derive(Debug)]
 pub struct Agent {
-    launch: Launch,
+    launch: AgentLaunch,
     who: Implementation,
-    handler: Handle,
-    status: watch::Sender<Status>,
-    current: Option<(Client, Process)>,
+    handler: OpaqueHandler,
+    status: watch::Sender<AgentStatus>,
+    current: Option<(Client, AgentProcess)>,
 }
 
 /// A handler that need not be shown.
-struct Handle(Arc<dyn Handler>);
+struct OpaqueHandler(Arc<dyn Handler>);
 
-impl Launch {
+impl AgentLaunch {
     /// The program that this search finds, each time anew.
-    pub fn of(search: impl Into<Search>) -> Self {
+    pub fn from_search(search: impl Into<ProgramSearch>) -> Self {
         let (arguments, environment) = (Vec::new(), Vec::new());
         Self { search: search.into(), minimum: None, arguments, environment, folder: None }
     }
 
     /// Only if `--version` says at least this.
     #[must_use]
-    pub fn at_least(mut self, minimum: Version) -> Self {
+    pub fn with_minimum_version(mut self, minimum: Version) -> Self {
         self.minimum = Some(minimum);
         self
     }
 
     /// One more argument.
     #[must_use]
-    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+    pub fn with_argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
     /// One more variable of its environment, which is else that of this process.
     #[must_use]
-    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
     /// The folder that it starts in.
     #[must_use]
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
@@ -113,12 +113,12 @@ impl Launch {
 impl Agent {
     /// Finds, checks and starts the program, and introduces this client to it.
     pub async fn start(
-        launch: Launch,
+        launch: AgentLaunch,
         who: Implementation,
         handler: Arc<dyn Handler>,
     ) -> Result<Self, Arc<StartError>> {
-        let (status, _) = watch::channel(Status::Starting);
-        let mut agent = Self { launch, who, handler: Handle(handler), status, current: None };
+        let (status, _) = watch::channel(AgentStatus::Starting);
+        let mut agent = Self { launch, who, handler: OpaqueHandler(handler), status, current: None };
         agent.restart().await?;
         Ok(agent)
     }
@@ -129,48 +129,48 @@ impl Agent {
     }
 
     /// How it is, now and from now on.
-    pub fn status(&self) -> watch::Receiver<Status> {
+    pub fn status(&self) -> watch::Receiver<AgentStatus> {
         self.status.subscribe()
     }
 
     /// Stops it if it runs, looks for the program again and starts it.
     pub async fn restart(&mut self) -> Result<(), Arc<StartError>> {
-        self.halt().await;
-        self.status.send_replace(Status::Starting);
-        match self.launch().await {
+        self.stop_process().await;
+        self.status.send_replace(AgentStatus::Starting);
+        match self.launch_process().await {
             Ok((client, process)) => {
-                self.status.send_replace(Status::Running);
-                tokio::spawn(watch_over(process.ended(), client.clone(), self.status.clone()));
+                self.status.send_replace(AgentStatus::Running);
+                tokio::spawn(watch_for_crash(process.wait_exit(), client.clone(), self.status.clone()));
                 self.current = Some((client, process));
                 Ok(())
             }
             Err(error) => {
                 let error = Arc::new(error);
-                self.status.send_replace(Status::Failed(Arc::clone(&error)));
+                self.status.send_replace(AgentStatus::Failed(Arc::clone(&error)));
                 Err(error)
             }
         }
     }
 
     /// Stops it: SIGTERM, and SIGKILL if it still runs after [`STOP_LIMIT`](crate::STOP_LIMIT). Open calls fail with -32000.
-    pub async fn stop(mut self) -> Option<Arc<Ended>> {
-        self.halt().await
+    pub async fn stop(mut self) -> Option<Arc<ProcessExit>> {
+        self.stop_process().await
     }
 
-    async fn halt(&mut self) -> Option<Arc<Ended>> {
+    async fn stop_process(&mut self) -> Option<Arc<ProcessExit>> {
         let (client, process) = self.current.take()?;
-        self.status.send_replace(Status::Stopped);
+        self.status.send_replace(AgentStatus::Stopped);
         client.dispose();
         Some(process.stop().await)
     }
 
-    async fn launch(&self) -> Result<(Client, Process), StartError> {
-        let Launch { search, minimum, arguments, environment, folder } = &self.launch;
-        let program = search.find()?;
+    async fn launch_process(&self) -> Result<(Client, AgentProcess), StartError> {
+        let AgentLaunch { search, minimum, arguments, environment, folder } = &self.launch;
+        let program = search.find_program()?;
         if let Some(minimum) = minimum {
-            Version::check(&program, *minimum).await?;
+            Version::check_minimum(&program, *minimum).await?;
         }
-        let (process, link) = Process::start(&program, arguments, environment, folder.as_ref())
+        let (process, link) = AgentProcess::start(&program, arguments, environment, folder.as_ref())
             .map_err(|reason| StartError::Spawn { program, reason })?;
         match Client::connect(link, self.who.clone(), Arc::clone(&self.handler.0)).await {
             Ok(client) => Ok((client, process)),
@@ -180,20 +180,24 @@ impl Agent {
     }
 }
 
-impl std::fmt::Debug for Handle {
+impl std::fmt::Debug for OpaqueHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Handler")
     }
 }
 
 /// Tells of a crash: an end that nobody asked for.
-async fn watch_over(ended: impl Future<Output = Arc<Ended>>, client: Client, status: watch::Sender<Status>) {
+async fn watch_for_crash(
+    ended: impl Future<Output = Arc<ProcessExit>>,
+    client: Client,
+    status: watch::Sender<AgentStatus>,
+) {
     let ended = ended.await;
-    client.gone().await;
+    client.wait_gone().await;
     status.send_if_modified(|status| {
-        let crashed = matches!(status, Status::Running);
+        let crashed = matches!(status, AgentStatus::Running);
         if crashed {
-            *status = Status::Crashed(ended);
+            *status = AgentStatus::Crashed(ended);
         }
         crashed
     });

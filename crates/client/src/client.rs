@@ -4,36 +4,36 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_wire::acp::client::Told;
+use gander_wire::acp::client::AgentEvent;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::driver::{Driver, Order};
+use crate::driver::{Driver, DriverOrder};
 use crate::schema::{
     ContentBlock, Implementation, InitializeResponse, LoadSessionRequest, LoadSessionResponse, NewSessionRequest,
     NewSessionResponse, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId,
 };
-use crate::{CallError, Connection, Handler, Link, LinkError};
+use crate::{AgentConnection, CallError, Handler, Link, LinkError};
 
 /// How long any call but a prompt may take.
-pub const ORDINARY_LIMIT: Duration = Duration::from_secs(30);
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many calls wait to be sent.
-const WAITING: usize = 64;
+const CALL_CAPACITY: usize = 64;
 
 /// A handle to an agent. Clones are handles to the same one; with the last of them the connection ends.
 ///
 /// Dropping the future of a call only means that nobody waits for its answer: a turn goes on.
 #[derive(Clone, Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    orders: mpsc::Sender<Order>,
+struct ClientShared {
+    orders: mpsc::Sender<DriverOrder>,
     agent: InitializeResponse,
     gone: watch::Receiver<Option<Arc<LinkError>>>,
     dispose: CancellationToken,
@@ -43,23 +43,23 @@ struct Shared {
 impl Client {
     /// Introduces itself to the agent at the other end of the link.
     pub async fn connect(link: Link, who: Implementation, handler: Arc<dyn Handler>) -> Result<Self, CallError> {
-        let mut connection = Connection::new(link);
+        let mut connection = AgentConnection::new(link);
         connection.client.accept_extensions();
-        let call = connection.client.introduce(who, handler.offers());
-        let hello = tokio::time::timeout(ORDINARY_LIMIT, connection.wait(call, |_| {})).await;
-        let late = CallError::Late { method: "initialize".to_owned(), limit: ORDINARY_LIMIT };
-        let Told::Initialized { agent, .. } = hello.map_err(|_| late)?? else {
-            return Err(unreadable("initialize", "it is something else"));
+        let call = connection.client.initialize_with(who, handler.offers());
+        let hello = tokio::time::timeout(CALL_TIMEOUT, connection.wait_for_answer(call, |_| {})).await;
+        let late = CallError::Late { method: "initialize".to_owned(), limit: CALL_TIMEOUT };
+        let AgentEvent::Initialized { agent, .. } = hello.map_err(|_| late)?? else {
+            return Err(invalid_params("initialize", "it is something else"));
         };
         if agent.protocol_version != 1.into() {
             return Err(CallError::Version(json!(agent.protocol_version).to_string()));
         }
-        let (orders, waiting) = mpsc::channel(WAITING);
+        let (orders, waiting) = mpsc::channel(CALL_CAPACITY);
         let (told, gone) = watch::channel(None);
         let dispose = CancellationToken::new();
         tokio::spawn(Driver::new(connection, handler, waiting, dispose.clone()).run(told));
         let end = dispose.clone().drop_guard();
-        Ok(Self { shared: Arc::new(Shared { orders, agent: *agent, gone, dispose, _end: end }) })
+        Ok(Self { shared: Arc::new(ClientShared { orders, agent: *agent, gone, dispose, _end: end }) })
     }
 
     /// Who the agent is and what it can do.
@@ -79,7 +79,7 @@ impl Client {
         folder: impl Into<PathBuf>,
     ) -> Result<LoadSessionResponse, CallError> {
         let params = LoadSessionRequest::new(session.into(), folder.into());
-        self.send("session/load", &params, None).await
+        self.send_call("session/load", &params, None).await
     }
 
     /// Opens a session without its history.
@@ -97,23 +97,23 @@ impl Client {
         session: impl Into<SessionId>,
         content: Vec<ContentBlock>,
     ) -> Result<PromptResponse, CallError> {
-        self.send("session/prompt", &PromptRequest::new(session.into(), content), None).await
+        self.send_call("session/prompt", &PromptRequest::new(session.into(), content), None).await
     }
 
     /// Stops the turn of a session: its open permissions are answered "cancelled", its prompt still gets its answer.
     pub async fn cancel(&self, session: impl Into<SessionId>) -> Result<(), CallError> {
-        self.order(Order::Cancel { session: session.into() }).await
+        self.send_order(DriverOrder::Cancel { session: session.into() }).await
     }
 
-    /// Calls any method; it has [`ORDINARY_LIMIT`] to answer.
+    /// Calls any method; it has [`CALL_TIMEOUT`] to answer.
     pub async fn request<R: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<R, CallError> {
-        self.send(method, params, Some(ORDINARY_LIMIT)).await
+        self.send_call(method, params, Some(CALL_TIMEOUT)).await
     }
 
     /// Says something that has no answer.
     pub async fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), CallError> {
-        let params = value(method, params)?;
-        self.order(Order::Notify { method: method.to_owned(), params }).await
+        let params = params_json(method, params)?;
+        self.send_order(DriverOrder::Notify { method: method.to_owned(), params }).await
     }
 
     /// Ends the connection: every open call of every clone fails with -32000.
@@ -122,40 +122,40 @@ impl Client {
     }
 
     /// Waits until the agent is gone, and says why.
-    pub async fn gone(&self) -> Arc<LinkError> {
+    pub async fn wait_gone(&self) -> Arc<LinkError> {
         let mut gone = self.shared.gone.clone();
         let why = gone.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
         why.unwrap_or_else(|| Arc::new(LinkError::Disposed))
     }
 
-    async fn send<R: DeserializeOwned>(
+    async fn send_call<R: DeserializeOwned>(
         &self,
         method: &str,
         params: &impl Serialize,
         limit: Option<Duration>,
     ) -> Result<R, CallError> {
-        let params = value(method, params)?;
+        let params = params_json(method, params)?;
         let (answer, answered) = oneshot::channel();
-        self.order(Order::Call { method: method.to_owned(), params, limit, answer }).await?;
+        self.send_order(DriverOrder::Call { method: method.to_owned(), params, limit, answer }).await?;
         let result = match answered.await {
             Ok(result) => result?,
-            Err(_) => return Err(CallError::Gone(self.gone().await)),
+            Err(_) => return Err(CallError::Gone(self.wait_gone().await)),
         };
-        serde_json::from_value(result).map_err(|error| unreadable(method, &error.to_string()))
+        serde_json::from_value(result).map_err(|error| invalid_params(method, &error.to_string()))
     }
 
-    async fn order(&self, order: Order) -> Result<(), CallError> {
+    async fn send_order(&self, order: DriverOrder) -> Result<(), CallError> {
         match self.shared.orders.send(order).await {
             Ok(()) => Ok(()),
-            Err(_) => Err(CallError::Gone(self.gone().await)),
+            Err(_) => Err(CallError::Gone(self.wait_gone().await)),
         }
     }
 }
 
-fn value(method: &str, params: &impl Serialize) -> Result<Value, CallError> {
-    serde_json::to_value(params).map_err(|error| unreadable(method, &error.to_string()))
+fn params_json(method: &str, params: &impl Serialize) -> Result<Value, CallError> {
+    serde_json::to_value(params).map_err(|error| invalid_params(method, &error.to_string()))
 }
 
-fn unreadable(method: &str, reason: &str) -> CallError {
+fn invalid_params(method: &str, reason: &str) -> CallError {
     CallError::Unreadable { method: method.to_owned(), reason: reason.to_owned() }
 }

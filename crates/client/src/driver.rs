@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_wire::acp::client::{CallId, Permission, Request, Told};
+use gander_wire::acp::client::{AgentEvent, AgentRequest, CallId, PermissionRequest};
 use gander_wire::jsonrpc::{Code, Error, RequestId, Responder};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -12,69 +12,69 @@ use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::{answer, value};
+use crate::handler::{answer_request, to_value};
 use crate::schema::{RequestPermissionRequest, SessionId, SessionNotification};
-use crate::{CallError, Connection, Handler, LinkError};
+use crate::{AgentConnection, CallError, Handler, LinkError};
 
 /// How many requests of the agent are answered at the same time; one more is refused.
-const REQUESTS: usize = 64;
+const MAX_CONCURRENT_REQUESTS: usize = 64;
 /// How much of what was told waits for the handler before no more is read.
-const TOLD: usize = 256;
+const EVENT_CAPACITY: usize = 256;
 
 /// What a handle wants.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum DriverOrder {
     /// Call a method and answer here.
-    Call { method: String, params: Value, limit: Option<Duration>, answer: Answer },
+    Call { method: String, params: Value, limit: Option<Duration>, answer: CallReply },
     /// Say something.
     Notify { method: String, params: Value },
     /// Stop a turn.
     Cancel { session: SessionId },
 }
 
-type Answer = oneshot::Sender<Result<Value, CallError>>;
+type CallReply = oneshot::Sender<Result<Value, CallError>>;
 
 /// The one task behind a client.
 pub(crate) struct Driver {
-    connection: Connection,
+    connection: AgentConnection,
     handler: Arc<dyn Handler>,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<DriverOrder>,
     dispose: CancellationToken,
-    calls: HashMap<CallId, Call>,
-    requests: HashMap<task::Id, Asked>,
+    calls: HashMap<CallId, PendingCall>,
+    requests: HashMap<task::Id, ActiveRequest>,
     tasks: JoinSet<Result<Value, Error>>,
 }
 
 /// A call that waits for its answer.
-struct Call {
+struct PendingCall {
     method: String,
     limit: Option<(Duration, Instant)>,
-    answer: Answer,
+    answer: CallReply,
 }
 
 /// A request of the agent that is being answered.
-struct Asked {
-    duty: Duty,
+struct ActiveRequest {
+    duty: RequestDuty,
     task: AbortHandle,
 }
 
-enum Duty {
-    Permission(Permission, SessionId),
+enum RequestDuty {
+    Permission(PermissionRequest, SessionId),
     Other(Responder),
 }
 
 /// What goes to the handler in order. Answers stand in the same line, so that they come after what was told before.
-enum Telling {
+enum HandlerEvent {
     Update(Box<SessionNotification>),
     Notice { method: String, params: Value },
-    Answer(Answer, Result<Value, CallError>),
+    Answer(CallReply, Result<Value, CallError>),
 }
 
 impl Driver {
     pub(crate) fn new(
-        connection: Connection,
+        connection: AgentConnection,
         handler: Arc<dyn Handler>,
-        orders: mpsc::Receiver<Order>,
+        orders: mpsc::Receiver<DriverOrder>,
         dispose: CancellationToken,
     ) -> Self {
         let (calls, requests, tasks) = (HashMap::new(), HashMap::new(), JoinSet::new());
@@ -83,9 +83,9 @@ impl Driver {
 
     /// Runs until the agent is gone or nobody wants it any more; `gone` is told why.
     pub(crate) async fn run(mut self, gone: watch::Sender<Option<Arc<LinkError>>>) {
-        let (line, telling) = mpsc::channel(TOLD);
-        let teller = tokio::spawn(tell(Arc::clone(&self.handler), telling));
-        let why = self.serve(&line).await;
+        let (line, telling) = mpsc::channel(EVENT_CAPACITY);
+        let teller = tokio::spawn(run_handler(Arc::clone(&self.handler), telling));
+        let why = self.run_loop(&line).await;
         gone.send_replace(Some(Arc::clone(&why)));
         for (_, call) in self.calls.drain() {
             call.answer.send(Err(CallError::Gone(Arc::clone(&why)))).ok();
@@ -97,83 +97,84 @@ impl Driver {
         }
     }
 
-    async fn serve(&mut self, line: &mpsc::Sender<Telling>) -> Arc<LinkError> {
+    async fn run_loop(&mut self, line: &mpsc::Sender<HandlerEvent>) -> Arc<LinkError> {
         let dispose = self.dispose.clone();
         loop {
             let late = self.calls.values().filter_map(|call| call.limit).map(|(_, at)| at).min();
             tokio::select! {
                 () = dispose.cancelled() => return Arc::new(LinkError::Disposed),
-                next = next(&mut self.connection, line) => match next {
-                    Ok((told, place)) => self.told(told, place),
+                next = next_event(&mut self.connection, line) => match next {
+                    Ok((told, place)) => self.handle_event(told, place),
                     Err(lost) => return lost,
                 },
-                Some(order) = self.orders.recv() => self.order(order),
-                Some(done) = self.tasks.join_next_with_id() => self.done(done),
-                () = until(late) => self.late(Instant::now()),
+                Some(order) = self.orders.recv() => self.handle_order(order),
+                Some(done) = self.tasks.join_next_with_id() => self.handle_done(done),
+                () = sleep_until(late) => self.expire_calls(Instant::now()),
             }
         }
     }
 
-    fn told(&mut self, told: Told, place: mpsc::Permit<'_, Telling>) {
+    fn handle_event(&mut self, told: AgentEvent, place: mpsc::Permit<'_, HandlerEvent>) {
         match told {
-            Told::Updated(update) => place.send(Telling::Update(update)),
-            Told::Notified { method, params } => place.send(Telling::Notice { method, params }),
-            Told::Answered { call, result } => self.answered(call, Ok(result), place),
-            Told::Failed { call, error } => {
-                let error = self.connection.failure(error);
-                self.answered(call, Err(error), place);
+            AgentEvent::Updated(update) => place.send(HandlerEvent::Update(update)),
+            AgentEvent::Notified { method, params } => place.send(HandlerEvent::Notice { method, params }),
+            AgentEvent::Answered { call, result } => self.handle_answer(call, Ok(result), place),
+            AgentEvent::Failed { call, error } => {
+                let error = self.connection.call_error(error);
+                self.handle_answer(call, Err(error), place);
             }
-            Told::Asked { permission, request } => self.ask(permission, *request),
-            Told::Requested { responder, request } => self.request(responder, *request),
-            Told::Withdrawn { request } => self.withdraw(|asked| asked.duty.id() == &request),
+            AgentEvent::Asked { permission, request } => self.handle_permission(permission, *request),
+            AgentEvent::Requested { responder, request } => self.handle_request(responder, *request),
+            AgentEvent::Withdrawn { request } => self.cancel_requests(|asked| asked.duty.id() == &request),
             // Only ever the answers to calls that the driver does not make.
-            Told::Initialized { .. } | Told::Opened { .. } | Told::Ended { .. } => {}
+            AgentEvent::Initialized { .. } | AgentEvent::Opened { .. } | AgentEvent::Ended { .. } => {}
         }
     }
 
-    fn answered(&mut self, call: CallId, result: Result<Value, CallError>, place: mpsc::Permit<'_, Telling>) {
+    fn handle_answer(&mut self, call: CallId, result: Result<Value, CallError>, place: mpsc::Permit<'_, HandlerEvent>) {
         if let Some(call) = self.calls.remove(&call) {
-            place.send(Telling::Answer(call.answer, result));
+            place.send(HandlerEvent::Answer(call.answer, result));
         }
     }
 
-    fn order(&mut self, order: Order) {
+    fn handle_order(&mut self, order: DriverOrder) {
         let client = &mut self.connection.client;
         match order {
-            Order::Call { method, params, limit, answer } => {
+            DriverOrder::Call { method, params, limit, answer } => {
                 let id = client.call(&method, &params);
                 let limit = limit.map(|limit| (limit, Instant::now() + limit));
-                self.calls.insert(id, Call { method, limit, answer });
+                self.calls.insert(id, PendingCall { method, limit, answer });
             }
-            Order::Notify { method, params } => client.notify(&method, &params),
-            Order::Cancel { session } => {
+            DriverOrder::Notify { method, params } => client.notify(&method, &params),
+            DriverOrder::Cancel { session } => {
                 client.cancel(&session.0);
-                self.withdraw(|asked| matches!(&asked.duty, Duty::Permission(_, of) if *of == session));
+                self.cancel_requests(|asked| matches!(&asked.duty, RequestDuty::Permission(_, of) if *of == session));
             }
         }
     }
 
-    fn ask(&mut self, permission: Permission, request: RequestPermissionRequest) {
+    fn handle_permission(&mut self, permission: PermissionRequest, request: RequestPermissionRequest) {
         let handler = Arc::clone(&self.handler);
-        let duty = Duty::Permission(permission, request.session_id.clone());
-        self.start(duty, async move { value(handler.request_permission(request).await) });
+        let duty = RequestDuty::Permission(permission, request.session_id.clone());
+        self.spawn_request(duty, async move { to_value(handler.request_permission(request).await) });
     }
 
-    fn request(&mut self, responder: Responder, request: Request) {
+    fn handle_request(&mut self, responder: Responder, request: AgentRequest) {
         let handler = Arc::clone(&self.handler);
-        self.start(Duty::Other(responder), async move { answer(&*handler, request).await });
+        self.spawn_request(RequestDuty::Other(responder), async move { answer_request(&*handler, request).await });
     }
 
-    fn start(&mut self, duty: Duty, work: impl Future<Output = Result<Value, Error>> + Send + 'static) {
-        if self.requests.len() >= REQUESTS {
-            let error = Error::new(Code::Internal, format!("more than {REQUESTS} requests at the same time"));
-            return self.connection.client.refuse(duty.responder(), &error);
+    fn spawn_request(&mut self, duty: RequestDuty, work: impl Future<Output = Result<Value, Error>> + Send + 'static) {
+        if self.requests.len() >= MAX_CONCURRENT_REQUESTS {
+            let error =
+                Error::new(Code::Internal, format!("more than {MAX_CONCURRENT_REQUESTS} requests at the same time"));
+            return self.connection.client.respond_error(duty.responder(), &error);
         }
         let task = self.tasks.spawn(work);
-        self.requests.insert(task.id(), Asked { duty, task });
+        self.requests.insert(task.id(), ActiveRequest { duty, task });
     }
 
-    fn done(&mut self, done: Result<(task::Id, Result<Value, Error>), JoinError>) {
+    fn handle_done(&mut self, done: Result<(task::Id, Result<Value, Error>), JoinError>) {
         let (id, result) = match done {
             Ok(done) => done,
             Err(error) => (error.id(), Err(Error::new(Code::Internal, "the client could not answer"))),
@@ -182,35 +183,35 @@ impl Driver {
         let Some(asked) = self.requests.remove(&id) else { return };
         match result {
             Ok(result) => self.connection.client.respond(asked.duty.responder(), &result),
-            Err(error) => self.connection.client.refuse(asked.duty.responder(), &error),
+            Err(error) => self.connection.client.respond_error(asked.duty.responder(), &error),
         }
     }
 
     /// Ends the work on these requests and answers them as cancelled.
-    fn withdraw(&mut self, which: impl Fn(&Asked) -> bool) {
+    fn cancel_requests(&mut self, which: impl Fn(&ActiveRequest) -> bool) {
         for (_, asked) in self.requests.extract_if(|_, asked| which(asked)) {
             asked.task.abort();
             match asked.duty {
-                Duty::Permission(permission, _) => self.connection.client.decline(permission),
-                Duty::Other(responder) => {
+                RequestDuty::Permission(permission, _) => self.connection.client.decline(permission),
+                RequestDuty::Other(responder) => {
                     let error = Error::new(Code::Cancelled, "request cancelled");
-                    self.connection.client.refuse(responder, &error);
+                    self.connection.client.respond_error(responder, &error);
                 }
             }
         }
     }
 
-    fn late(&mut self, now: Instant) {
-        let is_late = |call: &mut Call| call.limit.is_some_and(|(_, at)| at <= now);
+    fn expire_calls(&mut self, now: Instant) {
+        let is_late = |call: &mut PendingCall| call.limit.is_some_and(|(_, at)| at <= now);
         for (id, call) in self.calls.extract_if(|_, call| is_late(call)) {
-            self.connection.client.withdraw(id);
+            self.connection.client.cancel_call(id);
             let limit = call.limit.map(|(limit, _)| limit).unwrap_or_default();
             call.answer.send(Err(CallError::Late { method: call.method, limit })).ok();
         }
     }
 }
 
-impl Duty {
+impl RequestDuty {
     fn id(&self) -> &RequestId {
         match self {
             Self::Permission(permission, _) => permission.id(),
@@ -227,31 +228,31 @@ impl Duty {
 }
 
 /// What the agent told next, once there is a place in the line. Writing goes on meanwhile.
-async fn next<'a>(
-    connection: &mut Connection,
-    line: &'a mpsc::Sender<Telling>,
-) -> Result<(Told, mpsc::Permit<'a, Telling>), Arc<LinkError>> {
+async fn next_event<'a>(
+    connection: &mut AgentConnection,
+    line: &'a mpsc::Sender<HandlerEvent>,
+) -> Result<(AgentEvent, mpsc::Permit<'a, HandlerEvent>), Arc<LinkError>> {
     let place = tokio::select! {
         place = line.reserve() => place.map_err(|_| Arc::new(LinkError::Disposed))?,
-        () = connection.write() => return Err(Arc::new(LinkError::Disposed)),
+        () = connection.write_pending() => return Err(Arc::new(LinkError::Disposed)),
     };
-    Ok((connection.next().await?, place))
+    Ok((connection.next_event().await?, place))
 }
 
-async fn until(instant: Option<Instant>) {
+async fn sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,
     }
 }
 
-async fn tell(handler: Arc<dyn Handler>, mut line: mpsc::Receiver<Telling>) {
+async fn run_handler(handler: Arc<dyn Handler>, mut line: mpsc::Receiver<HandlerEvent>) {
     while let Some(telling) = line.recv().await {
         match telling {
-            Telling::Update(update) => handler.updated(*update).await,
-            Telling::Notice { method, params } => handler.notified(method, params).await,
+            HandlerEvent::Update(update) => handler.updated(*update).await,
+            HandlerEvent::Notice { method, params } => handler.notified(method, params).await,
             // Nobody may be waiting any more.
-            Telling::Answer(answer, result) => drop(answer.send(result)),
+            HandlerEvent::Answer(answer, result) => drop(answer.send(result)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_wire::acp::client::GONE;
+use gander_wire::acp::client::AGENT_GONE;
 use gander_wire::jsonrpc;
 
 /// Why there is no way to the agent any more.
@@ -73,7 +73,7 @@ impl CallError {
     pub fn code(&self) -> i64 {
         match self {
             Self::Refused(error) => error.code,
-            Self::Gone(_) => GONE,
+            Self::Gone(_) => AGENT_GONE,
             Self::Late { .. } | Self::Unreadable { .. } | Self::Version(_) => jsonrpc::Code::Internal.number(),
         }
     }

@@ -1,7 +1,7 @@
 //! What a client does when its agent asks.
 
 use async_trait::async_trait;
-use gander_wire::acp::client::Request;
+use gander_wire::acp::client::AgentRequest;
 use gander_wire::jsonrpc::{Code, Error};
 use serde::Serialize;
 use serde_json::Value;
@@ -91,21 +91,21 @@ pub trait Handler: Send + Sync + 'static {
 impl Handler for () {}
 
 /// Has the handler answer a request.
-pub(crate) async fn answer(handler: &dyn Handler, request: Request) -> Result<Value, Error> {
+pub(crate) async fn answer_request(handler: &dyn Handler, request: AgentRequest) -> Result<Value, Error> {
     match request {
-        Request::ReadTextFile(request) => value(handler.read_text_file(request).await),
-        Request::WriteTextFile(request) => value(handler.write_text_file(request).await),
-        Request::CreateTerminal(request) => value(handler.create_terminal(request).await),
-        Request::TerminalOutput(request) => value(handler.terminal_output(request).await),
-        Request::WaitForTerminalExit(request) => value(handler.wait_for_terminal_exit(request).await),
-        Request::KillTerminal(request) => value(handler.kill_terminal(request).await),
-        Request::ReleaseTerminal(request) => value(handler.release_terminal(request).await),
-        Request::Elicit(request) => value(handler.elicit(request).await),
-        Request::Extension { method, params } => handler.extension(method, params).await,
+        AgentRequest::ReadTextFile(request) => to_value(handler.read_text_file(request).await),
+        AgentRequest::WriteTextFile(request) => to_value(handler.write_text_file(request).await),
+        AgentRequest::CreateTerminal(request) => to_value(handler.create_terminal(request).await),
+        AgentRequest::TerminalOutput(request) => to_value(handler.terminal_output(request).await),
+        AgentRequest::WaitForTerminalExit(request) => to_value(handler.wait_for_terminal_exit(request).await),
+        AgentRequest::KillTerminal(request) => to_value(handler.kill_terminal(request).await),
+        AgentRequest::ReleaseTerminal(request) => to_value(handler.release_terminal(request).await),
+        AgentRequest::Elicit(request) => to_value(handler.elicit(request).await),
+        AgentRequest::Extension { method, params } => handler.extension(method, params).await,
     }
 }
 
-pub(crate) fn value<T: Serialize>(answer: Result<T, Error>) -> Result<Value, Error> {
+pub(crate) fn to_value<T: Serialize>(answer: Result<T, Error>) -> Result<Value, Error> {
     let unwritable = |error: serde_json::Error| Error::new(Code::Internal, format!("cannot answer: {error}"));
     serde_json::to_value(answer?).map_err(unwritable)
 }

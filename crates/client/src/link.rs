@@ -11,11 +11,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::LinkError;
 
 /// How many messages wait in each direction.
-const WAITING: usize = 128;
+const MESSAGE_CAPACITY: usize = 128;
 /// How long the last messages may take to leave once nobody wants the link any more.
-const FAREWELL: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// What is read, and about what is written, at a time.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_SIZE: usize = 64 * 1024;
 
 /// A way to an agent. Dropping it ends the connection after what was sent has left.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Link {
 
 /// The transport's end of a link.
 #[derive(Debug)]
-pub(crate) struct Far {
+pub(crate) struct LinkPeer {
     pub(crate) outgoing: mpsc::Receiver<Vec<u8>>,
     pub(crate) incoming: mpsc::Sender<Result<Vec<u8>, LinkError>>,
     /// Cancelled when the link was dropped.
@@ -40,13 +40,13 @@ impl Link {
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        let (link, Far { outgoing, incoming, end }) = Self::pair();
+        let (link, LinkPeer { outgoing, incoming, end }) = Self::link_pair();
         let lost = incoming.clone();
         tokio::spawn(read_lines(reader, incoming, end.clone()));
         tokio::spawn(async move {
             let farewell = async {
                 end.cancelled().await;
-                tokio::time::sleep(FAREWELL).await;
+                tokio::time::sleep(FLUSH_TIMEOUT).await;
                 Ok(())
             };
             let written = tokio::select! {
@@ -60,11 +60,11 @@ impl Link {
         link
     }
 
-    pub(crate) fn pair() -> (Self, Far) {
+    pub(crate) fn link_pair() -> (Self, LinkPeer) {
         let end = CancellationToken::new();
-        let (outgoing, outgoing_far) = mpsc::channel(WAITING);
-        let (incoming_far, incoming) = mpsc::channel(WAITING);
-        let far = Far { outgoing: outgoing_far, incoming: incoming_far, end: end.clone() };
+        let (outgoing, outgoing_far) = mpsc::channel(MESSAGE_CAPACITY);
+        let (incoming_far, incoming) = mpsc::channel(MESSAGE_CAPACITY);
+        let far = LinkPeer { outgoing: outgoing_far, incoming: incoming_far, end: end.clone() };
         (Self { outgoing, incoming, _end: end.drop_guard() }, far)
     }
 }
@@ -75,7 +75,7 @@ async fn read_lines(
     end: CancellationToken,
 ) {
     let mut lines = Lines::default();
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; CHUNK_SIZE];
     loop {
         let read = tokio::select! {
             read = reader.read(&mut chunk) => read,
@@ -113,12 +113,12 @@ async fn write_lines(mut writer: impl AsyncWrite + Unpin, mut outgoing: mpsc::Re
         while let Some(message) = next {
             bytes.extend_from_slice(&message);
             bytes.push(b'\n');
-            next = if bytes.len() < CHUNK { outgoing.try_recv().ok() } else { None };
+            next = if bytes.len() < CHUNK_SIZE { outgoing.try_recv().ok() } else { None };
         }
         writer.write_all(&bytes).await?;
         writer.flush().await?;
         bytes.clear();
-        bytes.shrink_to(CHUNK);
+        bytes.shrink_to(CHUNK_SIZE);
     }
     writer.shutdown().await
 }

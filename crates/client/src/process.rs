@@ -19,15 +19,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::Link;
 
 /// How long an agent may take to end after it was asked to; then it is killed.
-pub const STOP_LIMIT: Duration = Duration::from_secs(5);
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much of what an agent wrote to stderr is kept.
-const TAIL: usize = 8 * 1024;
+const STDERR_TAIL_BYTES: usize = 8 * 1024;
 /// How long the rest of stderr may take once the agent has ended.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How an agent's process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProcessExit {
     /// Its status, unless even that could not be found out.
     pub status: Option<ExitStatus>,
     /// The end of what it wrote to stderr.
@@ -36,15 +36,15 @@ pub struct Ended {
 
 /// The process of an agent. Dropping it stops it.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct AgentProcess {
     stop: CancellationToken,
-    ended: watch::Receiver<Option<Arc<Ended>>>,
+    ended: watch::Receiver<Option<Arc<ProcessExit>>>,
     _stop: DropGuard,
 }
 
-type Tail = Arc<Mutex<VecDeque<u8>>>;
+type StderrTail = Arc<Mutex<VecDeque<u8>>>;
 
-impl Process {
+impl AgentProcess {
     /// Starts a program; the link is its stdin and stdout.
     pub(crate) fn start(
         program: &Path,
@@ -62,32 +62,32 @@ impl Process {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let piped = || io::Error::other("stdio is not piped");
         let (stdin, stdout) = (child.stdin.take().ok_or_else(piped)?, child.stdout.take().ok_or_else(piped)?);
-        let tail = Tail::default();
-        let listener = tokio::spawn(listen(child.stderr.take().ok_or_else(piped)?, Arc::clone(&tail)));
+        let tail = StderrTail::default();
+        let listener = tokio::spawn(collect_stderr(child.stderr.take().ok_or_else(piped)?, Arc::clone(&tail)));
         let stop = CancellationToken::new();
         let (told, ended) = watch::channel(None);
-        tokio::spawn(watch_over(child, stop.clone(), (tail, listener), told));
+        tokio::spawn(watch_process(child, stop.clone(), (tail, listener), told));
         let guard = stop.clone().drop_guard();
         Ok((Self { stop, ended, _stop: guard }, Link::lines(stdout, stdin)))
     }
 
     /// Waits until it has ended.
-    pub(crate) fn ended(&self) -> impl Future<Output = Arc<Ended>> + Send + 'static {
+    pub(crate) fn wait_exit(&self) -> impl Future<Output = Arc<ProcessExit>> + Send + 'static {
         let mut ended = self.ended.clone();
         async move {
             let ended = ended.wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
-            ended.unwrap_or_else(|| Arc::new(Ended { status: None, stderr: String::new() }))
+            ended.unwrap_or_else(|| Arc::new(ProcessExit { status: None, stderr: String::new() }))
         }
     }
 
     /// Asks it to end, kills it if it does not, and says how it ended.
-    pub(crate) async fn stop(&self) -> Arc<Ended> {
+    pub(crate) async fn stop(&self) -> Arc<ProcessExit> {
         self.stop.cancel();
-        self.ended().await
+        self.wait_exit().await
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {
             Some(status) => status.fmt(f)?,
@@ -100,30 +100,30 @@ impl fmt::Display for Ended {
     }
 }
 
-async fn watch_over(
+async fn watch_process(
     mut child: Child,
     stop: CancellationToken,
-    (tail, listener): (Tail, JoinHandle<()>),
-    told: watch::Sender<Option<Arc<Ended>>>,
+    (tail, listener): (StderrTail, JoinHandle<()>),
+    told: watch::Sender<Option<Arc<ProcessExit>>>,
 ) {
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let waited = tokio::select! {
         waited = child.wait() => waited,
-        () = stop.cancelled() => stopped(&mut child, group).await,
+        () = stop.cancelled() => stop_child(&mut child, group).await,
     };
     let abort = listener.abort_handle();
-    if tokio::time::timeout(LAST_WORDS, listener).await.is_err() {
+    if tokio::time::timeout(STDERR_TIMEOUT, listener).await.is_err() {
         abort.abort();
     }
     let words: Vec<u8> = tail.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
     let stderr = String::from_utf8_lossy(&words).into_owned();
-    told.send_replace(Some(Arc::new(Ended { status: waited.ok(), stderr })));
+    told.send_replace(Some(Arc::new(ProcessExit { status: waited.ok(), stderr })));
 }
 
-async fn stopped(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
+async fn stop_child(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus> {
     let signal = |signal| group.map(|group| kill_process_group(group, signal).ok());
     signal(Signal::TERM);
-    let waited = match tokio::time::timeout(STOP_LIMIT, child.wait()).await {
+    let waited = match tokio::time::timeout(STOP_TIMEOUT, child.wait()).await {
         Ok(waited) => waited,
         Err(_) => {
             signal(Signal::KILL);
@@ -136,13 +136,13 @@ async fn stopped(child: &mut Child, group: Option<Pid>) -> io::Result<ExitStatus
 }
 
 /// Keeps the end of what is read.
-async fn listen(mut stderr: impl AsyncRead + Unpin, tail: Tail) {
+async fn collect_stderr(mut stderr: impl AsyncRead + Unpin, tail: StderrTail) {
     let mut chunk = [0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
         tracing::debug!(text = %String::from_utf8_lossy(&chunk[..length]).trim_end(), "the agent says on stderr");
         let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.extend(&chunk[..length]);
-        let surplus = tail.len().saturating_sub(TAIL);
+        let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
         tail.drain(..surplus);
     }
 }

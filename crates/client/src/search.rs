@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 
 /// What to look for, and where. The environment is given, not read: nothing here depends on anything else.
 #[derive(Clone, Debug, Default)]
-pub struct Search {
+pub struct ProgramSearch {
     name: String,
     setting: Option<PathBuf>,
     path: Option<OsString>,
@@ -22,7 +22,7 @@ pub enum SearchError {
     #[error("not a program that can be run: {0}")]
     Setting(PathBuf),
     /// It is nowhere.
-    #[error("no program {name} on the PATH or in {}", list(.places))]
+    #[error("no program {name} on the PATH or in {}", list_places(.places))]
     Nowhere {
         /// What was looked for.
         name: String,
@@ -31,46 +31,47 @@ pub enum SearchError {
     },
 }
 
-impl Search {
+impl ProgramSearch {
     /// A program of this name.
-    pub fn named(name: impl Into<String>) -> Self {
+    pub fn by_name(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
     /// This very program; `~/` is the home directory.
     #[must_use]
-    pub fn setting(mut self, setting: Option<impl Into<PathBuf>>) -> Self {
+    pub fn with_setting(mut self, setting: Option<impl Into<PathBuf>>) -> Self {
         self.setting = setting.map(Into::into);
         self
     }
 
     /// What `PATH` holds.
     #[must_use]
-    pub fn path(mut self, path: Option<OsString>) -> Self {
+    pub fn with_path(mut self, path: Option<OsString>) -> Self {
         self.path = path;
         self
     }
 
     /// The home directory.
     #[must_use]
-    pub fn home(mut self, home: Option<impl Into<PathBuf>>) -> Self {
+    pub fn with_home(mut self, home: Option<impl Into<PathBuf>>) -> Self {
         self.home = home.map(Into::into);
         self
     }
 
     /// The first that can be run: the setting, the PATH, then the places of this platform.
-    pub fn find(&self) -> Result<PathBuf, SearchError> {
+    pub fn find_program(&self) -> Result<PathBuf, SearchError> {
         if let Some(setting) = &self.setting {
-            let setting = self.expand(setting);
-            return if is_program(&setting) { Ok(setting) } else { Err(SearchError::Setting(setting)) };
+            let setting = self.expand_home(setting);
+            return if is_executable(&setting) { Ok(setting) } else { Err(SearchError::Setting(setting)) };
         }
         let folders = self.path.iter().flat_map(env::split_paths).filter(|folder| folder.is_absolute());
-        let places = self.places();
-        let found = folders.map(|folder| folder.join(&self.name)).chain(places.iter().cloned()).find(|p| is_program(p));
+        let places = self.platform_places();
+        let found =
+            folders.map(|folder| folder.join(&self.name)).chain(places.iter().cloned()).find(|p| is_executable(p));
         found.ok_or_else(|| SearchError::Nowhere { name: self.name.clone(), places })
     }
 
-    fn places(&self) -> Vec<PathBuf> {
+    fn platform_places(&self) -> Vec<PathBuf> {
         let name = &self.name;
         let home = self.home.iter().flat_map(|home| [home.join(".local/bin"), home.join(".cargo/bin")]);
         let system: Vec<PathBuf> = if cfg!(target_os = "macos") {
@@ -84,7 +85,7 @@ impl Search {
         home.chain(system).map(|folder| folder.join(name)).collect()
     }
 
-    fn expand(&self, path: &Path) -> PathBuf {
+    fn expand_home(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), &self.home) {
             (Ok(rest), Some(home)) => home.join(rest),
             (Ok(_), None) | (Err(_), _) => path.to_owned(),
@@ -92,17 +93,17 @@ impl Search {
     }
 }
 
-impl From<PathBuf> for Search {
+impl From<PathBuf> for ProgramSearch {
     fn from(program: PathBuf) -> Self {
         let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
         Self { name, setting: Some(program), ..Self::default() }
     }
 }
 
-fn is_program(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-fn list(places: &[PathBuf]) -> String {
+fn list_places(places: &[PathBuf]) -> String {
     places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 /// How long a program may take to say its version.
-const LIMIT: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A version: major, minor, patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,23 +47,23 @@ pub enum VersionError {
 
 impl Version {
     /// The first version in a text: `goose 1.16.0`, `v1.16.0`, `1.16`, `Goose 1.16.0-beta`.
-    pub fn find(text: &str) -> Option<Self> {
-        text.split_whitespace().find_map(Self::word)
+    pub fn find_in(text: &str) -> Option<Self> {
+        text.split_whitespace().find_map(Self::parse_word)
     }
 
     /// Runs `PROGRAM --version` and demands at least this version.
-    pub async fn check(program: &Path, minimum: Self) -> Result<Self, VersionError> {
+    pub async fn check_minimum(program: &Path, minimum: Self) -> Result<Self, VersionError> {
         let silent = |reason: String| VersionError::Silent { program: program.to_owned(), reason };
         let mut command = Command::new(program);
         command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
-        let output = tokio::time::timeout(LIMIT, command.output()).await;
-        let output = output.map_err(|_| silent(format!("no answer within {LIMIT:?}")))?;
+        let output = tokio::time::timeout(VERSION_TIMEOUT, command.output()).await;
+        let output = output.map_err(|_| silent(format!("no answer within {VERSION_TIMEOUT:?}")))?;
         let output = output.map_err(|error| silent(error.to_string()))?;
         if !output.status.success() {
             return Err(silent(output.status.to_string()));
         }
         let output = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        match Self::find(&output) {
+        match Self::find_in(&output) {
             Some(found) if found >= minimum => Ok(found),
             Some(found) => Err(VersionError::Outdated { program: program.to_owned(), minimum, found }),
             None => Err(VersionError::Unreadable { program: program.to_owned(), output }),
@@ -71,7 +71,7 @@ impl Version {
     }
 
     /// `v1.2.3-beta` and the like; a word with a single number is none.
-    fn word(word: &str) -> Option<Self> {
+    fn parse_word(word: &str) -> Option<Self> {
         let number = word.strip_prefix(['v', 'V']).unwrap_or(word);
         let end = number.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(number.len());
         let (number, rest) = number.split_at(end);
@@ -107,7 +107,7 @@ mod tests {
             "build 7 of 1.2x",
         ];
         let wanted = Some(Version(1, 16, 0));
-        let found = texts.map(Version::find);
+        let found = texts.map(Version::find_in);
         assert_eq!(found, [wanted, wanted, wanted, wanted, wanted, wanted, None, None]);
     }
 

@@ -234,7 +234,7 @@ impl App {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        peer.manner = peer.manner.or(self.config.sections.acp);
+        peer.manner = peer.manner.or_default(self.config.sections.acp);
         protocols::acp::serve_lines(Arc::clone(&self.desk), reader, writer, peer).await;
     }
 }

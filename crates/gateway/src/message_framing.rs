@@ -73,7 +73,7 @@ impl Framing for Lines {
     }
 
     fn encode_outbox(&mut self, outbox: &mut Outbox, bytes: &mut Vec<u8>) {
-        outbox.move_to(bytes);
+        outbox.drain_into(bytes);
     }
 
     fn on_heartbeat(&mut self, _stage: ConnectionStage) {}

@@ -10,11 +10,11 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAcces
 pub const MAX_DEPTH: usize = 128;
 
 /// Objects with more names are looked up by hash.
-const FEW: usize = 16;
+const MAX_LINEAR_NAMES: usize = 16;
 
 /// Why a text is JSON that we do not handle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum JsonRefused {
     /// It is nested too deeply.
     #[error("nesting is deeper than {MAX_DEPTH}")]
     Depth,
@@ -24,14 +24,14 @@ pub enum Fault {
 }
 
 /// Checks nesting and names in one pass. Every other fault is left to who reads it.
-pub fn check(text: &[u8]) -> Result<(), Fault> {
+pub fn check_json(text: &[u8]) -> Result<(), JsonRefused> {
     if is_deep(text) {
-        return Err(Fault::Depth);
+        return Err(JsonRefused::Depth);
     }
     let mut twice = None;
     let mut reader = serde_json::Deserializer::from_slice(text);
-    match (Unique(&mut twice).deserialize(&mut reader), twice) {
-        (Err(_), Some(name)) => Err(Fault::Duplicate(name)),
+    match (UniqueNames(&mut twice).deserialize(&mut reader), twice) {
+        (Err(_), Some(name)) => Err(JsonRefused::Duplicate(name)),
         (Ok(()) | Err(_), _) => Ok(()),
     }
 }
@@ -55,9 +55,9 @@ fn is_deep(text: &[u8]) -> bool {
 }
 
 /// Reads a value, keeps nothing of it, and stops at a name that stands twice.
-struct Unique<'a>(&'a mut Option<String>);
+struct UniqueNames<'a>(&'a mut Option<String>);
 
-impl<'de> DeserializeSeed<'de> for Unique<'_> {
+impl<'de> DeserializeSeed<'de> for UniqueNames<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -65,7 +65,7 @@ impl<'de> DeserializeSeed<'de> for Unique<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Unique<'_> {
+impl<'de> Visitor<'de> for UniqueNames<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,42 +97,42 @@ impl<'de> Visitor<'de> for Unique<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Unique(&mut *self.0))?.is_some() {}
+        while items.next_element_seed(UniqueNames(&mut *self.0))?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let mut names = Names::default();
-        while let Some(Name(name)) = fields.next_key()? {
-            if let Some(name) = names.add(name) {
+        let mut names = NameSet::default();
+        while let Some(ObjectName(name)) = fields.next_key()? {
+            if let Some(name) = names.insert(name) {
                 *self.0 = Some(name.chars().take(64).collect());
                 return Err(A::Error::custom("twice"));
             }
-            fields.next_value_seed(Unique(&mut *self.0))?;
+            fields.next_value_seed(UniqueNames(&mut *self.0))?;
         }
         Ok(())
     }
 }
 
 /// A name, borrowed where it can be.
-struct Name<'de>(Cow<'de, str>);
+struct ObjectName<'de>(Cow<'de, str>);
 
-impl<'de> Deserialize<'de> for Name<'de> {
+impl<'de> Deserialize<'de> for ObjectName<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;
         impl<'de> Visitor<'de> for Read {
-            type Value = Name<'de>;
+            type Value = ObjectName<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a name")
             }
 
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(name)))
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<ObjectName<'de>, E> {
+                Ok(ObjectName(Cow::Borrowed(name)))
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(name.to_owned())))
+            fn visit_str<E>(self, name: &str) -> Result<ObjectName<'de>, E> {
+                Ok(ObjectName(Cow::Owned(name.to_owned())))
             }
         }
         deserializer.deserialize_str(Read)
@@ -141,18 +141,18 @@ impl<'de> Deserialize<'de> for Name<'de> {
 
 /// The names of one object.
 #[derive(Default)]
-struct Names<'de> {
+struct NameSet<'de> {
     few: Vec<Cow<'de, str>>,
     many: HashSet<Cow<'de, str>>,
 }
 
-impl<'de> Names<'de> {
+impl<'de> NameSet<'de> {
     /// Gives back a name that is there already.
-    fn add(&mut self, name: Cow<'de, str>) -> Option<Cow<'de, str>> {
+    fn insert(&mut self, name: Cow<'de, str>) -> Option<Cow<'de, str>> {
         if self.few.contains(&name) || self.many.contains(&name) {
             return Some(name);
         }
-        if self.few.len() < FEW {
+        if self.few.len() < MAX_LINEAR_NAMES {
             self.few.push(name);
         } else {
             self.many.insert(name);
@@ -167,28 +167,28 @@ mod tests {
 
     #[test]
     fn a_name_stands_once_however_it_is_written() {
-        let duplicate = |name: &str| Err(Fault::Duplicate(name.to_owned()));
-        assert_eq!(check(br#"{"a":1,"b":{"a":2},"c":[{"a":1},{"a":2}]}"#), Ok(()));
-        assert_eq!(check(br#"{"a":1,"\u0061":2}"#), duplicate("a"));
-        assert_eq!(check(br#"[1,{"x":{"b":null,"b":"c"}}]"#), duplicate("b"));
+        let duplicate = |name: &str| Err(JsonRefused::Duplicate(name.to_owned()));
+        assert_eq!(check_json(br#"{"a":1,"b":{"a":2},"c":[{"a":1},{"a":2}]}"#), Ok(()));
+        assert_eq!(check_json(br#"{"a":1,"\u0061":2}"#), duplicate("a"));
+        assert_eq!(check_json(br#"[1,{"x":{"b":null,"b":"c"}}]"#), duplicate("b"));
         let many: Vec<String> = (0..1_000).map(|number| format!("\"{number}\":0")).collect();
-        assert_eq!(check(format!("{{{}}}", many.join(",")).as_bytes()), Ok(()));
-        assert_eq!(check(format!("{{{},\"999\":1}}", many.join(",")).as_bytes()), duplicate("999"));
+        assert_eq!(check_json(format!("{{{}}}", many.join(",")).as_bytes()), Ok(()));
+        assert_eq!(check_json(format!("{{{},\"999\":1}}", many.join(",")).as_bytes()), duplicate("999"));
     }
 
     #[test]
     fn nesting_has_an_end_wherever_it_is() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert_eq!(check(nested(MAX_DEPTH).as_bytes()), Ok(()));
-        assert_eq!(check(nested(MAX_DEPTH + 1).as_bytes()), Err(Fault::Depth));
-        assert_eq!(check(nested(2_000_000).as_bytes()), Err(Fault::Depth));
-        assert_eq!(check(format!("\"\\\"{}\"", "[".repeat(1_000)).as_bytes()), Ok(()));
+        assert_eq!(check_json(nested(MAX_DEPTH).as_bytes()), Ok(()));
+        assert_eq!(check_json(nested(MAX_DEPTH + 1).as_bytes()), Err(JsonRefused::Depth));
+        assert_eq!(check_json(nested(2_000_000).as_bytes()), Err(JsonRefused::Depth));
+        assert_eq!(check_json(format!("\"\\\"{}\"", "[".repeat(1_000)).as_bytes()), Ok(()));
     }
 
     #[test]
     fn other_faults_are_left_to_the_reader() {
         for text in ["", "{", "{\"a\":1,}", "nul", "1e999", "\"\\ud800\"", "{} {}"] {
-            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
+            assert_eq!(check_json(text.as_bytes()), Ok(()), "{text}");
         }
     }
 }

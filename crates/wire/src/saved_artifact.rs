@@ -6,7 +6,7 @@ use gander_domain::{ArtifactContent, Part};
 
 /// One version of something that was put away.
 #[derive(Clone, Copy, Debug)]
-pub struct Saved<'a> {
+pub struct SavedArtifact<'a> {
     /// Under which name.
     pub name: &'a str,
     /// Which version, from 0.
@@ -17,20 +17,20 @@ pub struct Saved<'a> {
     pub content: Option<&'a ArtifactContent>,
 }
 
-impl Saved<'_> {
+impl SavedArtifact<'_> {
     /// A part that holds it, or points to where it is on this shelf. `None` if there is neither.
-    pub fn part(&self, shelf: Option<&str>) -> Option<Part> {
+    pub fn as_part(&self, shelf: Option<&str>) -> Option<Part> {
         let (name, mime) = (self.name.to_owned(), self.mime.map(str::to_owned));
         let (text, blob) = match self.content {
             Some(ArtifactContent::Text { text }) => (Some(text.clone()), None),
             Some(ArtifactContent::Bytes { data }) => (None, Some(data.clone())),
-            None => return shelf.map(|shelf| Part::Link { uri: self.address(shelf), name, mime, more: None }),
+            None => return shelf.map(|shelf| Part::Link { uri: self.artifact_url(shelf), name, mime, more: None }),
         };
         Some(Part::Resource { uri: name, mime, text, blob })
     }
 
     /// The name is in the query: as a piece of the path, a dot would lead elsewhere.
-    fn address(&self, shelf: &str) -> String {
+    fn artifact_url(&self, shelf: &str) -> String {
         let mut address = format!("{shelf}?version={}&name=", self.version);
         for byte in self.name.bytes() {
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -49,10 +49,10 @@ mod tests {
 
     #[test]
     fn what_the_log_does_not_tell_is_pointed_to() {
-        let saved = Saved { name: "a b/ü.txt", version: 2, mime: None, content: None };
-        let Some(Part::Link { uri, name, .. }) = saved.part(Some("http://here/shelf")) else { panic!("no link") };
+        let saved = SavedArtifact { name: "a b/ü.txt", version: 2, mime: None, content: None };
+        let Some(Part::Link { uri, name, .. }) = saved.as_part(Some("http://here/shelf")) else { panic!("no link") };
         assert_eq!(uri, "http://here/shelf?version=2&name=a%20b%2F%C3%BC.txt");
         assert_eq!(name, "a b/ü.txt");
-        assert_eq!(saved.part(None), None);
+        assert_eq!(saved.as_part(None), None);
     }
 }

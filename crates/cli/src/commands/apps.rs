@@ -44,7 +44,7 @@ pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Resul
     let text = |value: &Value| clean(value.as_str().unwrap_or_default());
     match command {
         AppsCommand::List { json } => {
-            let answer = connection.call("_goose/unstable/apps/list", &json!({})).await?;
+            let answer = connection.call_method("_goose/unstable/apps/list", &json!({})).await?;
             for app in answer["apps"].as_array().into_iter().flatten() {
                 let row =
                     || format!("{}\tversion {}\t{}", text(&app["name"]), app["version"], text(&app["description"]));
@@ -52,7 +52,7 @@ pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Resul
             }
         }
         AppsCommand::Export { name, output } => {
-            let answer = connection.call("_goose/unstable/apps/export", &json!({ "name": name })).await?;
+            let answer = connection.call_method("_goose/unstable/apps/export", &json!({ "name": name })).await?;
             let html = answer["html"].as_str().unwrap_or_default();
             match output {
                 Some(path) => {
@@ -63,11 +63,11 @@ pub(super) async fn run(context: Context, command: AppsCommand) -> anyhow::Resul
         }
         AppsCommand::Import { file } => {
             let html = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let answer = connection.call("_goose/unstable/apps/import", &json!({ "html": html })).await?;
+            let answer = connection.call_method("_goose/unstable/apps/import", &json!({ "html": html })).await?;
             context.output.line(&text(&answer["name"]))?;
         }
         AppsCommand::Delete { name } => {
-            connection.call("_goose/unstable/apps/delete", &json!({ "name": name })).await?;
+            connection.call_method("_goose/unstable/apps/delete", &json!({ "name": name })).await?;
         }
     }
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use gander::app::App;
 use gander::config::Config;
 use gander::daemon::{Attached, Hello, ServerError, Want, attach};
-use gander_client::{Connection, Link};
+use gander_client::{AgentConnection, Link};
 use gander_domain::caller::Caller;
 use gander_gateway::ClientPeer;
 use gander_services::paths::Lock;
@@ -51,13 +51,13 @@ pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
 }
 
 /// To the server of the data directory, which is started if none runs.
-pub(super) async fn connect(config: &Config, cwd: &Path) -> anyhow::Result<Connection> {
+pub(super) async fn connect(config: &Config, cwd: &Path) -> anyhow::Result<AgentConnection> {
     let Attached { reader, writer, .. } = attach(config, &hello(config, cwd)).await?;
     introduce(Link::lines(reader, writer)).await
 }
 
 /// To an application in this process.
-pub(super) async fn within(standalone: &Standalone, config: &Config, cwd: &Path) -> anyhow::Result<Connection> {
+pub(super) async fn within(standalone: &Standalone, config: &Config, cwd: &Path) -> anyhow::Result<AgentConnection> {
     let (ours, theirs) = tokio::io::duplex(256 * 1024);
     let (app, peer) = (standalone.app.clone(), Standalone::peer(config, cwd));
     tokio::spawn(async move {
@@ -69,9 +69,9 @@ pub(super) async fn within(standalone: &Standalone, config: &Config, cwd: &Path)
 }
 
 /// Over any link.
-pub(super) async fn introduce(link: Link) -> anyhow::Result<Connection> {
-    let mut connection = Connection::new(link);
+pub(super) async fn introduce(link: Link) -> anyhow::Result<AgentConnection> {
+    let mut connection = AgentConnection::new(link);
     let call = connection.client.initialize("gander", gander::VERSION);
-    connection.wait(call, |_| {}).await?;
+    connection.wait_for_answer(call, |_| {}).await?;
     Ok(connection)
 }

@@ -98,7 +98,7 @@ impl Doctor {
                 self.row("listens on", &listens, "")?;
                 let mut connection = client::introduce(Link::lines(reader, writer)).await?;
                 // A server of another build may not know the question.
-                let status = connection.call("_gander/status", &json!({})).await.unwrap_or_default();
+                let status = connection.call_method("_gander/status", &json!({})).await.unwrap_or_default();
                 for (name, value) in status.as_object().into_iter().flatten() {
                     match name.as_str() {
                         "version" | "pid" => {}

@@ -1,6 +1,6 @@
 //! What is heard of a session, as one JSON object per line: for scripts.
 
-use gander_wire::acp::client::Heard;
+use gander_wire::acp::client::ShownUpdate;
 use gander_wire::acp::schema::{PermissionOption, StopReason, ToolCallUpdate};
 use serde_json::{Value, json};
 
@@ -10,19 +10,19 @@ pub(super) fn session(id: &str) -> Value {
 }
 
 /// Something that happened in it.
-pub(super) fn heard(heard: &Heard) -> Value {
+pub(super) fn heard(heard: &ShownUpdate) -> Value {
     match heard {
-        Heard::User(text) => json!({ "type": "user", "text": text }),
-        Heard::Agent(text) => json!({ "type": "text", "text": text }),
-        Heard::Thought(text) => json!({ "type": "thought", "text": text }),
-        Heard::Content(update) => json!({ "type": "content", "update": update }),
-        Heard::Tool(call) => json!({ "type": "tool", "call": call }),
-        Heard::ToolChanged(update) => json!({ "type": "tool_update", "update": update }),
-        Heard::Plan(plan) => json!({ "type": "plan", "plan": plan }),
-        Heard::Title(title) => json!({ "type": "title", "title": title }),
-        Heard::Mode(mode) => json!({ "type": "mode", "mode": mode }),
-        Heard::Usage { used, size, cost } => json!({ "type": "usage", "used": used, "size": size, "cost": cost }),
-        Heard::Other(update) => json!({ "type": "other", "update": update }),
+        ShownUpdate::User(text) => json!({ "type": "user", "text": text }),
+        ShownUpdate::Agent(text) => json!({ "type": "text", "text": text }),
+        ShownUpdate::Thought(text) => json!({ "type": "thought", "text": text }),
+        ShownUpdate::Content(update) => json!({ "type": "content", "update": update }),
+        ShownUpdate::Tool(call) => json!({ "type": "tool", "call": call }),
+        ShownUpdate::ToolChanged(update) => json!({ "type": "tool_update", "update": update }),
+        ShownUpdate::Plan(plan) => json!({ "type": "plan", "plan": plan }),
+        ShownUpdate::Title(title) => json!({ "type": "title", "title": title }),
+        ShownUpdate::Mode(mode) => json!({ "type": "mode", "mode": mode }),
+        ShownUpdate::Usage { used, size, cost } => json!({ "type": "usage", "used": used, "size": size, "cost": cost }),
+        ShownUpdate::Other(update) => json!({ "type": "other", "update": update }),
     }
 }
 

@@ -104,10 +104,10 @@ pub(super) async fn run(context: Context, command: ExtensionsCommand) -> anyhow:
     let cwd = std::env::current_dir()?;
     let (method, params) = request(&command, &Environment::of_process())?;
     let mut connection = client::connect(&context.config, &cwd).await?;
-    let answer = connection.call(method, &params).await?;
+    let answer = connection.call_method(method, &params).await?;
     if let Some(url) = answer["url"].as_str() {
         context.output.line(&format!("Open this in a browser on this machine:\n{}", clean(url)))?;
-        connection.call("_gander/extensions/login/wait", &params).await?;
+        connection.call_method("_gander/extensions/login/wait", &params).await?;
         context.output.line("Logged in.")?;
     }
     let json = matches!(command, ExtensionsCommand::List { json: true, .. });

@@ -12,14 +12,14 @@ pub(super) async fn run(context: Context, command: GrantsCommand) -> anyhow::Res
     let mut connection = client::connect(&context.config, &cwd).await?;
     match command {
         GrantsCommand::List { json } => {
-            let answer = connection.call("_gander/grants/list", &json!({})).await?;
+            let answer = connection.call_method("_gander/grants/list", &json!({})).await?;
             for grant in answer["grants"].as_array().into_iter().flatten() {
                 let line = if json { grant.to_string() } else { row(grant) };
                 context.output.line(&line)?;
             }
         }
         GrantsCommand::Revoke { id } => {
-            connection.call("_gander/grants/revoke", &json!({ "id": id })).await?;
+            connection.call_method("_gander/grants/revoke", &json!({ "id": id })).await?;
         }
     }
     Ok(Exit::Done)

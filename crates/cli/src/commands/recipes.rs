@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use gander::config::Config;
 use gander_agent::recipe::{self, Extension, InputType, Parameter, Recipe, Requirement};
-use gander_client::Connection;
+use gander_client::AgentConnection;
 use gander_tools::absence;
 use serde_json::{Map, Value, json};
 
@@ -75,16 +75,17 @@ pub(super) async fn run(context: Context, command: RecipesCommand) -> anyhow::Re
         RecipesCommand::Save { recipe, slash } => {
             let found = find(&context.config, &here, &recipe).await?;
             let mut connection = client::connect(&context.config, &here).await?;
-            let saved = connection.call("_goose/unstable/recipes/save", &json!({ "recipe": found.value })).await?;
+            let saved =
+                connection.call_method("_goose/unstable/recipes/save", &json!({ "recipe": found.value })).await?;
             if let Some(slash) = slash {
                 let params = json!({ "id": saved["id"], "slashCommand": slash });
-                connection.call("_goose/unstable/recipes/slash-command", &params).await?;
+                connection.call_method("_goose/unstable/recipes/slash-command", &params).await?;
             }
             context.output.line(saved["id"].as_str().unwrap_or_default())?;
         }
         RecipesCommand::Delete { id } => {
             let mut connection = client::connect(&context.config, &here).await?;
-            connection.call("_goose/unstable/recipes/delete", &json!({ "id": id })).await?;
+            connection.call_method("_goose/unstable/recipes/delete", &json!({ "id": id })).await?;
         }
     }
     Ok(Exit::Done)
@@ -99,7 +100,7 @@ async fn list(context: &Context, here: &Path) -> anyhow::Result<()> {
         context.output.line(&format!("{}\t{told}", path.display()))?;
     }
     let mut connection = client::connect(&context.config, here).await?;
-    let saved = connection.call("_goose/unstable/recipes/list", &json!({})).await?;
+    let saved = connection.call_method("_goose/unstable/recipes/list", &json!({})).await?;
     for manifest in saved["manifests"].as_array().into_iter().flatten() {
         let text = |value: &Value| clean(value.as_str().unwrap_or_default());
         let slash = manifest["slash_command"].as_str().map(|name| format!("\t/{}", clean(name))).unwrap_or_default();
@@ -143,7 +144,7 @@ pub(super) async fn find(config: &Config, here: &Path, name: &str) -> anyhow::Re
         bail!("no such recipe: {name}");
     }
     let mut connection = client::connect(config, here).await?;
-    let saved = connection.call("_goose/unstable/recipes/read", &json!({ "id": name })).await;
+    let saved = connection.call_method("_goose/unstable/recipes/read", &json!({ "id": name })).await;
     let value = saved.with_context(|| format!("no such recipe: {name}"))?["recipe"].clone();
     let recipe = recipe::from_value(value.clone())?;
     Ok(Found { value, recipe, folder: None, source: name.to_owned() })
@@ -194,7 +195,7 @@ pub(super) struct At<'a> {
 /// The session begins to follow the recipe; gives what is asked first.
 pub(super) async fn begin(
     mut at: At<'_>,
-    connection: &mut Connection,
+    connection: &mut AgentConnection,
     found: &Found,
     params: &[String],
 ) -> anyhow::Result<Option<String>> {
@@ -203,7 +204,7 @@ pub(super) async fn begin(
     let wish = json!({
         "sessionId": at.session, "recipe": found.value, "values": values, "folder": found.folder, "approved": approved,
     });
-    let begun = connection.call("_goose/unstable/recipes/apply", &wish).await?;
+    let begun = connection.call_method("_goose/unstable/recipes/apply", &wish).await?;
     for name in begun["absent"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         at.context.output.note(&format!("the recipe goes on without it, {}", clean(&absence(name))));
     }

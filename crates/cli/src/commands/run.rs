@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use gander_client::schema::{ContentBlock, PermissionOption, StopReason, ToolCallUpdate};
-use gander_client::{Connection, Heard, Told};
-use gander_wire::acp::client::{CallId, Permission};
+use gander_client::{AgentConnection, AgentEvent, ShownUpdate};
+use gander_wire::acp::client::{CallId, PermissionRequest};
 use gander_wire::jsonrpc::Error;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -77,7 +77,7 @@ fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 /// The session to speak in: a named one, the last one of this folder, or a new one.
-async fn open(connection: &mut Connection, options: &RunOptions, cwd: &Path) -> anyhow::Result<String> {
+async fn open(connection: &mut AgentConnection, options: &RunOptions, cwd: &Path) -> anyhow::Result<String> {
     let folder = cwd.to_str().context("the folder's name is not UTF-8")?;
     let named = match &options.session {
         None if options.continue_last => Some(last(connection, folder).await?),
@@ -87,26 +87,26 @@ async fn open(connection: &mut Connection, options: &RunOptions, cwd: &Path) -> 
         Some(id) => connection.client.resume_session(&id, folder),
         None => connection.client.new_session(folder),
     };
-    let Told::Opened { session, .. } = connection.wait(call, |_| {}).await? else {
+    let AgentEvent::Opened { session, .. } = connection.wait_for_answer(call, |_| {}).await? else {
         bail!("the server opened no session")
     };
     Ok(session)
 }
 
-async fn last(connection: &mut Connection, folder: &str) -> anyhow::Result<String> {
-    let answer = connection.call("session/list", &json!({ "cwd": folder })).await?;
+async fn last(connection: &mut AgentConnection, folder: &str) -> anyhow::Result<String> {
+    let answer = connection.call_method("session/list", &json!({ "cwd": folder })).await?;
     let id = answer["sessions"][0]["sessionId"].as_str();
     id.map(str::to_owned).with_context(|| format!("no session in this folder yet: {folder}"))
 }
 
 /// What was said on the command line holds for a session that exists already, too.
-async fn configure(connection: &mut Connection, session: &str, options: &RunOptions) -> anyhow::Result<()> {
+async fn configure(connection: &mut AgentConnection, session: &str, options: &RunOptions) -> anyhow::Result<()> {
     let model = options.model.as_deref().filter(|_| options.session.is_some() || options.continue_last);
     let policy = options.policy.map(|policy| policy.name());
     for (option, value) in [("mode", options.mode.as_deref()), ("model", model), ("policy", policy)] {
         if let Some(value) = value {
             let params = json!({ "sessionId": session, "configId": option, "value": value });
-            connection.call("session/set_config_option", &params).await?;
+            connection.call_method("session/set_config_option", &params).await?;
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ async fn configure(connection: &mut Connection, session: &str, options: &RunOpti
 
 /// The turn under way.
 struct Turn {
-    connection: Connection,
+    connection: AgentConnection,
     session: String,
     prompt: String,
     call: CallId,
@@ -130,13 +130,13 @@ struct Turn {
 
 /// A question that waits for a person.
 struct Question {
-    permission: Permission,
+    permission: PermissionRequest,
     options: Vec<PermissionOption>,
 }
 
 impl Turn {
     fn new(
-        mut connection: Connection,
+        mut connection: AgentConnection,
         session: String,
         prompt: String,
         output: Output,
@@ -163,7 +163,7 @@ impl Turn {
                 }
             };
             tokio::select! {
-                told = self.connection.next() => match told {
+                told = self.connection.next_event() => match told {
                     Ok(told) => if let Some(exit) = self.told(told)? {
                         return Ok(exit);
                     },
@@ -181,28 +181,30 @@ impl Turn {
         }
     }
 
-    fn told(&mut self, told: Told) -> anyhow::Result<Option<Exit>> {
+    fn told(&mut self, told: AgentEvent) -> anyhow::Result<Option<Exit>> {
         match told {
-            Told::Updated(update) if *update.session_id.0 == *self.session => self.heard(&update.update.into())?,
-            Told::Asked { permission, request } => self.ask(permission, &request.tool_call, request.options)?,
-            Told::Withdrawn { request } => self.withdrawn(&request)?,
-            Told::Ended { call, stop } if call == self.call => return self.ended(&stop).map(Some),
-            Told::Failed { call, error } if call == self.call && self.can_wait(&error) => self.hold_up()?,
-            Told::Failed { call, error } if call == self.call => return self.failed(&error.message).map(Some),
-            Told::Answered { call, result } if call == self.call && result["run"].is_null() => self.ask_again(),
-            Told::Initialized { .. }
-            | Told::Opened { .. }
-            | Told::Ended { .. }
-            | Told::Answered { .. }
-            | Told::Failed { .. }
-            | Told::Updated(_)
-            | Told::Requested { .. }
-            | Told::Notified { .. } => {}
+            AgentEvent::Updated(update) if *update.session_id.0 == *self.session => {
+                self.heard(&update.update.into())?
+            }
+            AgentEvent::Asked { permission, request } => self.ask(permission, &request.tool_call, request.options)?,
+            AgentEvent::Withdrawn { request } => self.withdrawn(&request)?,
+            AgentEvent::Ended { call, stop } if call == self.call => return self.ended(&stop).map(Some),
+            AgentEvent::Failed { call, error } if call == self.call && self.can_wait(&error) => self.hold_up()?,
+            AgentEvent::Failed { call, error } if call == self.call => return self.failed(&error.message).map(Some),
+            AgentEvent::Answered { call, result } if call == self.call && result["run"].is_null() => self.ask_again(),
+            AgentEvent::Initialized { .. }
+            | AgentEvent::Opened { .. }
+            | AgentEvent::Ended { .. }
+            | AgentEvent::Answered { .. }
+            | AgentEvent::Failed { .. }
+            | AgentEvent::Updated(_)
+            | AgentEvent::Requested { .. }
+            | AgentEvent::Notified { .. } => {}
         }
         Ok(None)
     }
 
-    fn heard(&mut self, heard: &Heard) -> anyhow::Result<()> {
+    fn heard(&mut self, heard: &ShownUpdate) -> anyhow::Result<()> {
         if self.json {
             return Ok(self.event(&events::heard(heard))?);
         }
@@ -237,7 +239,7 @@ impl Turn {
 
     fn ask(
         &mut self,
-        permission: Permission,
+        permission: PermissionRequest,
         tool: &ToolCallUpdate,
         options: Vec<PermissionOption>,
     ) -> anyhow::Result<()> {
@@ -262,7 +264,7 @@ impl Turn {
             self.output.note("  (use --policy auto_edit or auto, a rule in the settings, or a terminal)");
         }
         match refusal {
-            Some(option) => self.connection.client.choose(permission, &option),
+            Some(option) => self.connection.client.select_option(permission, &option),
             None => self.connection.client.decline(permission),
         }
         Ok(())
@@ -277,7 +279,7 @@ impl Turn {
                 self.connection.client.decline(permission);
             }
             Some(line) => match ask::choice(&options, &line) {
-                Some(option) => self.connection.client.choose(permission, &option.option_id.0),
+                Some(option) => self.connection.client.select_option(permission, &option.option_id.0),
                 None => {
                     self.output.aside("a number, please > ");
                     self.asked = Some(Question { permission, options });

@@ -99,7 +99,7 @@ pub(super) async fn run(context: Context, command: ScheduleCommand) -> anyhow::R
         ScheduleCommand::Remove { id } => ("delete", json!({ "id": id })),
     };
     let mut connection = client::connect(&context.config, &here).await?;
-    let answer = connection.call(&format!("_goose/unstable/schedules/{method}"), &params).await?;
+    let answer = connection.call_method(&format!("_goose/unstable/schedules/{method}"), &params).await?;
     for line in told(&command, &answer) {
         context.output.line(&line)?;
     }

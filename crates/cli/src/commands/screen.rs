@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gander_wire::acp::client::Heard;
+use gander_wire::acp::client::ShownUpdate;
 use gander_wire::acp::schema::{PlanEntryStatus, SessionUpdate, ToolCallStatus};
 
 use crate::output::{Style, Tone, clean};
@@ -39,16 +39,16 @@ impl Screen {
 
     /// Shows what was heard.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    pub(super) fn heard(&mut self, heard: &Heard) -> Vec<Piece> {
+    pub(super) fn heard(&mut self, heard: &ShownUpdate) -> Vec<Piece> {
         match heard {
-            Heard::Agent(text) => self.text(text),
-            Heard::Thought(text) => self.thought(text),
-            Heard::User(text) => self.line(Tone::Bold, &format!("› {text}")),
-            Heard::Tool(call) => {
+            ShownUpdate::Agent(text) => self.text(text),
+            ShownUpdate::Thought(text) => self.thought(text),
+            ShownUpdate::User(text) => self.line(Tone::Bold, &format!("› {text}")),
+            ShownUpdate::Tool(call) => {
                 self.titles.insert(call.tool_call_id.0.to_string(), call.title.clone());
                 self.line(Tone::Dim, &format!("• {}", call.title))
             }
-            Heard::ToolChanged(update) => {
+            ShownUpdate::ToolChanged(update) => {
                 let id = update.tool_call_id.0.to_string();
                 if let Some(title) = &update.fields.title {
                     self.titles.insert(id.clone(), title.clone());
@@ -63,19 +63,19 @@ impl Screen {
                     _ => Vec::new(),
                 }
             }
-            Heard::Plan(plan) => {
+            ShownUpdate::Plan(plan) => {
                 let items = plan.entries.iter().map(|item| format!("  {} {}", mark(&item.status), item.content));
                 self.line(Tone::Dim, &std::iter::once("plan".to_owned()).chain(items).collect::<Vec<_>>().join("\n"))
             }
-            Heard::Content(_) => self.line(Tone::Dim, "[content that is no text]"),
-            Heard::Other(update) => match &**update {
+            ShownUpdate::Content(_) => self.line(Tone::Dim, "[content that is no text]"),
+            ShownUpdate::Other(update) => match &**update {
                 SessionUpdate::Notice(notice) => {
                     let detail = notice.description.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
                     self.line(Tone::Warn, &format!("! {}{detail}", notice.title))
                 }
                 _ => Vec::new(),
             },
-            Heard::Title(_) | Heard::Mode(_) | Heard::Usage { .. } => Vec::new(),
+            ShownUpdate::Title(_) | ShownUpdate::Mode(_) | ShownUpdate::Usage { .. } => Vec::new(),
         }
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(style: Style, all: &[Heard]) -> String {
+    fn shown(style: Style, all: &[ShownUpdate]) -> String {
         let mut screen = Screen::new(style, style);
         let mut pieces: Vec<Piece> = all.iter().flat_map(|heard| screen.heard(heard)).collect();
         pieces.extend(screen.close());
@@ -155,12 +155,12 @@ mod tests {
     fn the_answer_is_apart_from_what_is_around_it() {
         let done = ToolCallUpdateFields::new().status(ToolCallStatus::Completed);
         let all = [
-            Heard::Thought("hm".into()),
-            Heard::Agent("let me ".into()),
-            Heard::Agent("look".into()),
-            Heard::Tool(Box::new(ToolCall::new("1", "read a.txt"))),
-            Heard::ToolChanged(Box::new(ToolCallUpdate::new("1", done))),
-            Heard::Agent("it is empty\n".into()),
+            ShownUpdate::Thought("hm".into()),
+            ShownUpdate::Agent("let me ".into()),
+            ShownUpdate::Agent("look".into()),
+            ShownUpdate::Tool(Box::new(ToolCall::new("1", "read a.txt"))),
+            ShownUpdate::ToolChanged(Box::new(ToolCallUpdate::new("1", done))),
+            ShownUpdate::Agent("it is empty\n".into()),
         ];
         expect![[r#"
             err "hm"
@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_terminal_is_safe_from_foreign_text() {
-        let all = [Heard::Agent("a\x1b[2Jb".into()), Heard::Tool(Box::new(ToolCall::new("1", "rm \u{202e}x")))];
+        let all =
+            [ShownUpdate::Agent("a\x1b[2Jb".into()), ShownUpdate::Tool(Box::new(ToolCall::new("1", "rm \u{202e}x")))];
         expect![[r#"
             out "a[2Jb"
             out "\n"

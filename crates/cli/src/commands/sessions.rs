@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use gander_client::{Connection, Heard, Told};
+use gander_client::{AgentConnection, AgentEvent, ShownUpdate};
 use gander_services::paths::write_private;
 use serde_json::{Map, Value, json};
 
@@ -23,11 +23,11 @@ pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::R
         SessionsCommand::Export { id, output } => export(&context, &mut connection, &id, output.as_deref()).await?,
         SessionsCommand::Import { file, cwd } => import(&context, &mut connection, &file, cwd.as_deref()).await?,
         SessionsCommand::Rename { id, title } => {
-            connection.call("_gander/session/rename", &json!({ "sessionId": id, "title": title })).await?;
+            connection.call_method("_gander/session/rename", &json!({ "sessionId": id, "title": title })).await?;
         }
         SessionsCommand::Delete { ids } => {
             for id in ids {
-                let deleted = connection.call("session/delete", &json!({ "sessionId": id })).await;
+                let deleted = connection.call_method("session/delete", &json!({ "sessionId": id })).await;
                 deleted.with_context(|| format!("cannot delete {id}"))?;
             }
         }
@@ -35,14 +35,19 @@ pub(super) async fn run(context: Context, command: SessionsCommand) -> anyhow::R
     Ok(Exit::Done)
 }
 
-async fn list(context: &Context, connection: &mut Connection, cwd: Option<&Path>, json: bool) -> anyhow::Result<()> {
+async fn list(
+    context: &Context,
+    connection: &mut AgentConnection,
+    cwd: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     let mut params = Map::new();
     if let Some(cwd) = cwd {
         let folder = cwd.canonicalize().with_context(|| format!("no such folder: {}", cwd.display()))?;
         params.insert("cwd".to_owned(), json!(folder));
     }
     loop {
-        let page = connection.call("session/list", &Value::Object(params.clone())).await?;
+        let page = connection.call_method("session/list", &Value::Object(params.clone())).await?;
         for session in page["sessions"].as_array().into_iter().flatten() {
             let line = if json { session.to_string() } else { row(context, session) };
             context.output.line(&line)?;
@@ -61,14 +66,20 @@ fn row(context: &Context, session: &Value) -> String {
     format!("{}  {}  {title}  {folder}", text("sessionId"), style.paint(Tone::Dim, &when))
 }
 
-async fn show(context: &Context, connection: &mut Connection, id: &str, here: &Path, json: bool) -> anyhow::Result<()> {
+async fn show(
+    context: &Context,
+    connection: &mut AgentConnection,
+    id: &str,
+    here: &Path,
+    json: bool,
+) -> anyhow::Result<()> {
     let output = context.output;
     let call = connection.client.load_session(id, here.to_str().unwrap_or("/"));
     let mut history = Vec::new();
     connection
-        .wait(call, |told| {
-            if let Told::Updated(update) = told {
-                history.push(Heard::from(update.update));
+        .wait_for_answer(call, |told| {
+            if let AgentEvent::Updated(update) = told {
+                history.push(ShownUpdate::from(update.update));
             }
         })
         .await?;
@@ -92,8 +103,13 @@ async fn show(context: &Context, connection: &mut Connection, id: &str, here: &P
 }
 
 /// One line that says what it is, then one entry per line: every tool that knows lines can read it.
-async fn export(context: &Context, connection: &mut Connection, id: &str, to: Option<&Path>) -> anyhow::Result<()> {
-    let mut document = connection.call("_gander/session/export", &json!({ "sessionId": id })).await?;
+async fn export(
+    context: &Context,
+    connection: &mut AgentConnection,
+    id: &str,
+    to: Option<&Path>,
+) -> anyhow::Result<()> {
+    let mut document = connection.call_method("_gander/session/export", &json!({ "sessionId": id })).await?;
     let entries = document.as_object_mut().and_then(|document| document.remove("entries"));
     let Some(Value::Array(entries)) = entries else { bail!("the server exported no entries") };
     let lines = std::iter::once(&document).chain(&entries).map(|line| format!("{line}\n"));
@@ -106,7 +122,12 @@ async fn export(context: &Context, connection: &mut Connection, id: &str, to: Op
     }
 }
 
-async fn import(context: &Context, connection: &mut Connection, from: &Path, cwd: Option<&Path>) -> anyhow::Result<()> {
+async fn import(
+    context: &Context,
+    connection: &mut AgentConnection,
+    from: &Path,
+    cwd: Option<&Path>,
+) -> anyhow::Result<()> {
     let mut text = String::new();
     match from.to_str() {
         Some("-") => std::io::stdin().read_to_string(&mut text).map(drop),
@@ -124,7 +145,7 @@ async fn import(context: &Context, connection: &mut Connection, from: &Path, cwd
     document.entry("entries").or_insert(Value::Array(entries));
     let cwd = cwd.map(|cwd| cwd.canonicalize().with_context(|| format!("no such folder: {}", cwd.display())));
     let params = json!({ "log": log, "cwd": cwd.transpose()? });
-    let answer = connection.call("_gander/session/import", &params).await?;
+    let answer = connection.call_method("_gander/session/import", &params).await?;
     let reset: Vec<&str> = answer["reset"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !reset.is_empty() {
         context.output.note(&format!("not taken from the file: {}", clean(&reset.join(", "))));

@@ -12,14 +12,14 @@ pub(super) async fn run(context: Context, options: TrustOptions) -> anyhow::Resu
     let folder = cwd.join(options.folder.unwrap_or_default());
     let mut connection = client::connect(&context.config, &cwd).await?;
     if options.list {
-        let answer = connection.call("_gander/trust/list", &json!({})).await?;
+        let answer = connection.call_method("_gander/trust/list", &json!({})).await?;
         for trusted in answer["folders"].as_array().into_iter().flatten() {
             context.output.line(&clean(trusted["folder"].as_str().unwrap_or_default()))?;
         }
         return Ok(Exit::Done);
     }
     let method = if options.revoke { "_gander/trust/revoke" } else { "_gander/trust/add" };
-    let answer = connection.call(method, &json!({ "folder": folder })).await?;
+    let answer = connection.call_method(method, &json!({ "folder": folder })).await?;
     if let Some(folder) = answer["folder"].as_str() {
         context.output.line(&format!("trusted: {}", clean(folder)))?;
     }

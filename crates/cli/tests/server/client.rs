@@ -12,7 +12,9 @@ use gander_client::schema::{
     ReadTextFileResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
     SelectedPermissionOutcome, SessionNotification, StopReason,
 };
-use gander_client::{Agent, Client, Endpoint, Error, Handler, Heard, Launch as Start, Link, LinkError, Version};
+use gander_client::{
+    Agent, AgentLaunch as Start, Client, Endpoint, Error, Handler, Link, LinkError, ShownUpdate, Version,
+};
 use gander_testkit::harness::{Launch, Server, binary, data, script, workspace};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -41,7 +43,7 @@ impl Handler for Editor {
     }
 
     async fn updated(&self, update: SessionNotification) {
-        if let Heard::Agent(text) = update.update.into() {
+        if let ShownUpdate::Agent(text) = update.update.into() {
             self.said.send_modify(|said| said.push_str(&text));
         }
     }
@@ -83,7 +85,7 @@ impl House {
     }
 
     async fn link(&self, way: Way, address: impl std::fmt::Display) -> anyhow::Result<Link> {
-        let endpoint = Endpoint::new(format!("http://{address}/acp")).bearer(&self.token)?;
+        let endpoint = Endpoint::new(format!("http://{address}/acp")).with_bearer(&self.token)?;
         Ok(match way {
             Way::Socket => Link::websocket(&endpoint).await?,
             Way::Http => Link::http(&endpoint)?,
@@ -148,8 +150,11 @@ async fn a_program_is_found_checked_started_and_talked_to() -> anyhow::Result<()
     let house = House::open().await?;
     let start = || {
         let program = binary(env!("CARGO_BIN_EXE_gander"));
-        let start = Start::of(program).argument("acp").argument("--data").argument(&house.server.launch.data);
-        start.at_least(Version(0, 1, 0)).folder(&house.folder)
+        let start = Start::from_search(program)
+            .with_argument("acp")
+            .with_argument("--data")
+            .with_argument(&house.server.launch.data);
+        start.with_minimum_version(Version(0, 1, 0)).with_folder(&house.folder)
     };
     let (first, second) = (Editor::new(), Editor::new());
     let mut agent = Agent::start(start(), me(), first.clone()).await?;

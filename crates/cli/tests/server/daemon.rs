@@ -162,7 +162,10 @@ fn a_server_that_is_joined_opens_tls_if_it_was_asked_for() {
     let address: SocketAddr = line.trim().rsplit_once("https://").unwrap().1.parse().unwrap();
     assert!(!is_healthy(address), "it speaks plain HTTP");
     let certificate = std::fs::read(place.data().join("tls.cert.der")).unwrap();
-    assert_eq!(fingerprint.trim().rsplit_once('=').unwrap().1, gander_client::Pin::of(&certificate).to_string());
+    assert_eq!(
+        fingerprint.trim().rsplit_once('=').unwrap().1,
+        gander_client::CertificatePin::of_certificate(&certificate).to_string()
+    );
     serve.terminate();
     let ended = serve.wait();
     assert!(ended.err.contains("joined the server that runs already"), "{ended:?}");

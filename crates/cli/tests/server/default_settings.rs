@@ -12,7 +12,7 @@ use gander_client::schema::{
     ClientCapabilities, Implementation, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SelectedPermissionOutcome, SessionNotification, StopReason,
 };
-use gander_client::{Client, Endpoint, Error, Handler, Heard, Link};
+use gander_client::{Client, Endpoint, Error, Handler, Link, ShownUpdate};
 use gander_testkit::harness::{Launch, PATIENCE, Server, binary, script};
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ impl Handler for Editor {
     }
 
     async fn updated(&self, update: SessionNotification) {
-        if let Heard::Agent(text) = update.update.into() {
+        if let ShownUpdate::Agent(text) = update.update.into() {
             self.said.lock().unwrap().push_str(&text);
         }
     }
@@ -124,7 +124,7 @@ async fn edits(house: &House, link: Link, file: &str, ran: bool) -> anyhow::Resu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acp() -> anyhow::Result<()> {
     let house = House::open().await?;
-    let endpoint = Endpoint::new(format!("http://{}/acp", house.server.address)).bearer(&house.token)?;
+    let endpoint = Endpoint::new(format!("http://{}/acp", house.server.address)).with_bearer(&house.token)?;
     for (word, ran) in ANSWERS {
         edits(&house, Link::http(&endpoint)?, &format!("http-{word}"), ran).await?;
         edits(&house, Link::websocket(&endpoint).await?, &format!("websocket-{word}"), ran).await?;

@@ -13,25 +13,25 @@ use reqwest::{ClientBuilder, RequestBuilder, Response, redirect};
 
 use crate::{Link, LinkError};
 
-pub use pin::{BadPin, Pin};
+pub use pin::{CertificatePin, InvalidPin};
 
 /// Which connection a request belongs to.
 const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connection-id");
 /// Which session it is about.
 const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 /// How long it may take to reach a server.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest message that is taken in, as on stdio.
-const LONGEST: usize = gander_wire::jsonrpc::MAX_LINE;
+const MAX_MESSAGE: usize = gander_wire::jsonrpc::MAX_LINE;
 /// How much of a refusal is repeated.
-const REFUSAL: usize = 300;
+const MAX_QUOTED_REFUSAL: usize = 300;
 
 /// The address of an agent, and what proves that one may use it.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     url: String,
     headers: HeaderMap,
-    pin: Option<Pin>,
+    pin: Option<CertificatePin>,
 }
 
 impl Endpoint {
@@ -41,7 +41,7 @@ impl Endpoint {
     }
 
     /// With this token, which is never shown in a log.
-    pub fn bearer(mut self, token: &str) -> Result<Self, InvalidHeaderValue> {
+    pub fn with_bearer(mut self, token: &str) -> Result<Self, InvalidHeaderValue> {
         let mut value = HeaderValue::try_from(format!("Bearer {token}"))?;
         value.set_sensitive(true);
         self.headers.insert(reqwest::header::AUTHORIZATION, value);
@@ -50,32 +50,32 @@ impl Endpoint {
 
     /// With one more header on every request.
     #[must_use]
-    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
     /// Spoken to only if it shows this certificate, and then whoever vouches for it.
     #[must_use]
-    pub fn pinned(mut self, pin: Pin) -> Self {
+    pub fn with_pin(mut self, pin: CertificatePin) -> Self {
         self.pin = Some(pin);
         self
     }
 
-    fn client(&self, version: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<reqwest::Client, LinkError> {
+    fn http_client(&self, version: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<reqwest::Client, LinkError> {
         // Does nothing if the program has chosen one already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let builder = version(reqwest::Client::builder())
             .default_headers(self.headers.clone())
             // A redirect would carry the token to an address nobody chose.
             .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_LIMIT);
+            .connect_timeout(CONNECT_TIMEOUT);
         let host = self.url.split_once("://").map_or("", |(_, host)| host);
         let is_local = ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local));
         let builder = if is_local { builder.no_proxy() } else { builder };
         let builder = match self.pin {
             Some(pin) => {
-                let tls = pin.tls().map_err(|error| LinkError::Unreachable(error.to_string()))?;
+                let tls = pin.tls_config().map_err(|error| LinkError::Unreachable(error.to_string()))?;
                 builder.tls_backend_preconfigured(tls).https_only(true)
             }
             None => builder,
@@ -87,9 +87,9 @@ impl Endpoint {
 impl Link {
     /// By streamable HTTP. A stream that breaks is resumed from its last event, if the server numbers them.
     pub fn http(endpoint: &Endpoint) -> Result<Self, LinkError> {
-        let client = endpoint.client(|builder| builder)?;
-        let (link, far) = Self::pair();
-        tokio::spawn(http::run(client, endpoint.url.clone(), far));
+        let client = endpoint.http_client(|builder| builder)?;
+        let (link, far) = Self::link_pair();
+        tokio::spawn(http::run_http(client, endpoint.url.clone(), far));
         Ok(link)
     }
 
@@ -99,23 +99,23 @@ impl Link {
             Some(rest) => format!("http{rest}"),
             None => endpoint.url.clone(),
         };
-        let client = endpoint.client(ClientBuilder::http1_only)?;
-        let socket = websocket::open(&client, &url).await?;
-        let (link, far) = Self::pair();
-        tokio::spawn(websocket::run(socket, far));
+        let client = endpoint.http_client(ClientBuilder::http1_only)?;
+        let socket = websocket::open_websocket(&client, &url).await?;
+        let (link, far) = Self::link_pair();
+        tokio::spawn(websocket::run_websocket(socket, far));
         Ok(link)
     }
 }
 
 /// Sends a request; whatever is not wanted is a refusal.
-async fn send(request: RequestBuilder, wanted: &[u16]) -> Result<Response, LinkError> {
+async fn send_expecting(request: RequestBuilder, wanted: &[u16]) -> Result<Response, LinkError> {
     let response = request.send().await.map_err(|error| unreachable(&error))?;
     let status = response.status().as_u16();
     if wanted.contains(&status) {
         return Ok(response);
     }
     let mut message = response.text().await.unwrap_or_default();
-    message.truncate(message.floor_char_boundary(REFUSAL));
+    message.truncate(message.floor_char_boundary(MAX_QUOTED_REFUSAL));
     Err(LinkError::Refused { status, message })
 }
 

@@ -12,38 +12,38 @@ use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of the one certificate that a server may show, as `GOOSED_CERT_FINGERPRINT` says it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Pin([u8; 32]);
+pub struct CertificatePin([u8; 32]);
 
 /// Not a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a fingerprint is 32 pairs of hexadecimal digits, with or without colons between them: {0}")]
-pub struct BadPin(String);
+pub struct InvalidPin(String);
 
-impl Pin {
+impl CertificatePin {
     /// That of a certificate.
-    pub fn of(certificate: &[u8]) -> Self {
+    pub fn of_certificate(certificate: &[u8]) -> Self {
         Self(Sha256::digest(certificate).into())
     }
 
     /// What encrypts to whoever has this certificate, and to nobody else.
-    pub fn tls(self) -> Result<ClientConfig, Error> {
+    pub fn tls_config(self) -> Result<ClientConfig, Error> {
         let provider = Arc::new(ring::default_provider());
         let algorithms = provider.signature_verification_algorithms;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Only { pin: self, algorithms }))
+            .with_custom_certificate_verifier(Arc::new(PinnedVerifier { pin: self, algorithms }))
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
 }
 
-impl FromStr for Pin {
-    type Err = BadPin;
+impl FromStr for CertificatePin {
+    type Err = InvalidPin;
 
-    fn from_str(text: &str) -> Result<Self, BadPin> {
-        let bad = || BadPin(text[..text.floor_char_boundary(100)].to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidPin> {
+        let bad = || InvalidPin(text[..text.floor_char_boundary(100)].to_owned());
         let digits: Vec<u32> = text
             .chars()
             .filter(|letter| *letter != ':')
@@ -57,7 +57,7 @@ impl FromStr for Pin {
     }
 }
 
-impl fmt::Display for Pin {
+impl fmt::Display for CertificatePin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, byte) in self.0.iter().enumerate() {
             write!(f, "{}{byte:02X}", if place == 0 { "" } else { ":" })?;
@@ -66,7 +66,7 @@ impl fmt::Display for Pin {
     }
 }
 
-impl fmt::Debug for Pin {
+impl fmt::Debug for CertificatePin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -74,12 +74,12 @@ impl fmt::Debug for Pin {
 
 /// Takes one certificate, whatever name and age it has.
 #[derive(Debug)]
-struct Only {
-    pin: Pin,
+struct PinnedVerifier {
+    pin: CertificatePin,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl ServerCertVerifier for Only {
+impl ServerCertVerifier for PinnedVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -88,7 +88,7 @@ impl ServerCertVerifier for Only {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let (wanted, found) = (self.pin, Pin::of(end_entity));
+        let (wanted, found) = (self.pin, CertificatePin::of_certificate(end_entity));
         if found == wanted {
             return Ok(ServerCertVerified::assertion());
         }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_read_as_it_is_written() {
-        let pin = Pin::of(b"");
+        let pin = CertificatePin::of_certificate(b"");
         let text = pin.to_string();
         assert!(text.starts_with("E3:B0:C4:42:98") && text.len() == 95, "{text}");
         for same in [text.clone(), text.to_lowercase(), text.replace(':', "")] {
@@ -137,9 +137,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_none() {
-        let text = Pin::of(b"").to_string();
+        let text = CertificatePin::of_certificate(b"").to_string();
         for other in ["", "E3:B0", &text[3..], &format!("{text}:00"), &format!("{text}0"), &text.replace('E', "G")] {
-            let error = other.parse::<Pin>().unwrap_err();
+            let error = other.parse::<CertificatePin>().unwrap_err();
             assert!(error.to_string().starts_with("a fingerprint is 32 pairs"), "{error}");
         }
     }

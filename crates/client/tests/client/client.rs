@@ -11,7 +11,7 @@ use gander_client::schema::{
     ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, PromptResponse, ReadTextFileRequest,
     ReadTextFileResponse, RequestPermissionRequest, RequestPermissionResponse, SessionNotification, StopReason,
 };
-use gander_client::{CallError, Client, Error, Handler, Heard, Link, LinkError};
+use gander_client::{CallError, Client, Error, Handler, Link, LinkError, ShownUpdate};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 /// Remembers what it hears; reads files that do not exist; never answers a permission.
 #[derive(Default)]
 struct Editor {
-    heard: Mutex<Vec<Heard>>,
+    heard: Mutex<Vec<ShownUpdate>>,
     asked: Notify,
 }
 
@@ -32,7 +32,7 @@ impl Handler for Editor {
     async fn updated(&self, update: SessionNotification) {
         // The agent's answer comes after this, however long it takes.
         tokio::task::yield_now().await;
-        self.heard.lock().unwrap().push(Heard::from(update.update));
+        self.heard.lock().unwrap().push(ShownUpdate::from(update.update));
     }
 
     async fn request_permission(&self, _: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
@@ -78,7 +78,7 @@ async fn a_turn_is_told_in_order_and_ends_after_all_of_it() {
     }
     agent.result(&id, json!({ "stopReason": "end_turn" })).await;
     assert_eq!(turn.await.unwrap().unwrap().stop_reason, StopReason::EndTurn);
-    let wanted: Vec<Heard> = words.into_iter().map(Heard::Agent).collect();
+    let wanted: Vec<ShownUpdate> = words.into_iter().map(ShownUpdate::Agent).collect();
     assert_eq!(*editor.heard.lock().unwrap(), wanted);
 }
 
@@ -184,7 +184,7 @@ async fn an_agent_that_leaves_fails_every_open_call_with_32000() {
     let error = turn.await.unwrap().unwrap_err();
     assert!(matches!(&error, CallError::Gone(why) if matches!(**why, LinkError::Closed)), "{error:?}");
     assert_eq!(error.code(), -32000);
-    assert!(matches!(*client.gone().await, LinkError::Closed));
+    assert!(matches!(*client.wait_gone().await, LinkError::Closed));
 }
 
 #[tokio::test]

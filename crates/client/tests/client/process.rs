@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gander_client::schema::Implementation;
-use gander_client::{Agent, CallError, Launch, STOP_LIMIT, Search, SearchError, StartError, Status, Version};
+use gander_client::{
+    Agent, AgentLaunch, AgentStatus, CallError, ProgramSearch, STOP_TIMEOUT, SearchError, StartError, Version,
+};
 use gander_testkit::harness::Process;
 use serde_json::{Value, json};
 
@@ -47,7 +49,7 @@ fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-async fn start(launch: Launch) -> Result<Agent, Arc<StartError>> {
+async fn start(launch: AgentLaunch) -> Result<Agent, Arc<StartError>> {
     Agent::start(launch, Implementation::new("test", "0"), Arc::new(())).await
 }
 
@@ -59,10 +61,11 @@ async fn pid(agent: &Agent) -> Process {
 #[tokio::test]
 async fn a_crash_fails_open_calls_and_a_restart_mends_it() {
     let folder = tempfile::tempdir().unwrap();
-    let launch = Launch::of(program(folder.path(), "agent", AGENT)).at_least(Version(1, 16, 0));
+    let launch =
+        AgentLaunch::from_search(program(folder.path(), "agent", AGENT)).with_minimum_version(Version(1, 16, 0));
     let mut agent = start(launch).await.unwrap();
     let mut status = agent.status();
-    assert!(matches!(*status.borrow_and_update(), Status::Running));
+    assert!(matches!(*status.borrow_and_update(), AgentStatus::Running));
     let client = agent.client().unwrap().clone();
     let hanging = tokio::spawn({
         let client = client.clone();
@@ -71,7 +74,7 @@ async fn a_crash_fails_open_calls_and_a_restart_mends_it() {
     client.notify("_crash", &json!({})).await.unwrap();
     assert_eq!(hanging.await.unwrap().unwrap_err().code(), -32000);
     status.changed().await.unwrap();
-    let Status::Crashed(ended) = status.borrow_and_update().clone() else { panic!("no crash") };
+    let AgentStatus::Crashed(ended) = status.borrow_and_update().clone() else { panic!("no crash") };
     assert_eq!((ended.status.unwrap().code(), ended.stderr.trim()), (Some(3), "it hurts"));
     assert_eq!(client.request::<Value>("_pid", &json!({})).await.unwrap_err().code(), -32000);
     agent.restart().await.unwrap();
@@ -85,17 +88,17 @@ async fn a_crash_fails_open_calls_and_a_restart_mends_it() {
 #[tokio::test]
 async fn an_agent_that_does_not_listen_is_killed_after_five_seconds() {
     let folder = tempfile::tempdir().unwrap();
-    let agent = start(Launch::of(program(folder.path(), "deaf", DEAF))).await.unwrap();
+    let agent = start(AgentLaunch::from_search(program(folder.path(), "deaf", DEAF))).await.unwrap();
     let begun = Instant::now();
     let ended = agent.stop().await.unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended.status.unwrap()), Some(9));
-    assert!(begun.elapsed() >= STOP_LIMIT && begun.elapsed() < STOP_LIMIT * 4, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= STOP_TIMEOUT && begun.elapsed() < STOP_TIMEOUT * 4, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
 async fn a_dropped_agent_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    let agent = start(Launch::of(program(folder.path(), "agent", AGENT))).await.unwrap();
+    let agent = start(AgentLaunch::from_search(program(folder.path(), "agent", AGENT))).await.unwrap();
     let process = pid(&agent).await;
     drop(agent);
     gander_testkit::harness::eventually("the agent ends", || async { !process.is_alive() }).await.unwrap();
@@ -105,14 +108,15 @@ async fn a_dropped_agent_is_stopped() {
 async fn what_cannot_be_started_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let agent = program(folder.path(), "agent", AGENT);
-    let old = start(Launch::of(agent.clone()).at_least(Version(1, 17, 0))).await.unwrap_err();
+    let old = start(AgentLaunch::from_search(agent.clone()).with_minimum_version(Version(1, 17, 0))).await.unwrap_err();
     assert_eq!(old.to_string(), format!("{} is too old, 1.17.0 is needed: 1.16.0", agent.display()));
-    let none = start(Launch::of(folder.path().join("none"))).await.unwrap_err();
+    let none = start(AgentLaunch::from_search(folder.path().join("none"))).await.unwrap_err();
     assert!(matches!(*none, StartError::Search(SearchError::Setting(_))), "{none}");
-    let silent = start(Launch::of(program(folder.path(), "silent", "#!/bin/sh\necho broken >&2\nexit 1\n"))).await;
+    let silent =
+        start(AgentLaunch::from_search(program(folder.path(), "silent", "#!/bin/sh\necho broken >&2\nexit 1\n"))).await;
     let died = silent.unwrap_err();
     assert!(matches!(&*died, StartError::Died(ended) if ended.stderr == "broken\n"), "{died}");
-    let later = start(Launch::of(program(
+    let later = start(AgentLaunch::from_search(program(
         folder.path(),
         "later",
         &AGENT.replace("\"protocolVersion\\\":1", "\"protocolVersion\\\":2"),
@@ -135,15 +139,15 @@ fn the_setting_comes_first_then_the_path_then_the_places() {
         (program(&bin("set"), "agent", AGENT), program(&two, "agent", AGENT), program(&local, "agent", AGENT));
     let home = folder.path().join("home");
     let path = std::env::join_paths([one, two.clone()]).unwrap();
-    let search = Search::named("agent").home(Some(&home));
-    assert_eq!(search.find(), Ok(at_home.clone()));
-    let search = search.path(Some(path));
-    assert_eq!(search.find(), Ok(on_path));
-    assert_eq!(search.clone().setting(Some(&set)).find(), Ok(set));
-    assert_eq!(search.clone().setting(Some("~/.local/bin/agent")).find(), Ok(at_home));
+    let search = ProgramSearch::by_name("agent").with_home(Some(&home));
+    assert_eq!(search.find_program(), Ok(at_home.clone()));
+    let search = search.with_path(Some(path));
+    assert_eq!(search.find_program(), Ok(on_path));
+    assert_eq!(search.clone().with_setting(Some(&set)).find_program(), Ok(set));
+    assert_eq!(search.clone().with_setting(Some("~/.local/bin/agent")).find_program(), Ok(at_home));
     let missing = PathBuf::from("/no/such/agent");
-    assert_eq!(search.setting(Some(&missing)).find(), Err(SearchError::Setting(missing)));
-    assert!(matches!(Search::named("no-such-agent").find(), Err(SearchError::Nowhere { .. })));
+    assert_eq!(search.with_setting(Some(&missing)).find_program(), Err(SearchError::Setting(missing)));
+    assert!(matches!(ProgramSearch::by_name("no-such-agent").find_program(), Err(SearchError::Nowhere { .. })));
 }
 
 #[tokio::test]
@@ -151,7 +155,7 @@ async fn a_program_that_never_says_its_version_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let mute = program(folder.path(), "mute", "#!/bin/sh\nexec sleep 60\n");
     let begun = Instant::now();
-    let error = Version::check(&mute, Version(1, 0, 0)).await.unwrap_err();
+    let error = Version::check_minimum(&mute, Version(1, 0, 0)).await.unwrap_err();
     assert!(error.to_string().ends_with("no answer within 5s"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(30));
 }

@@ -1,6 +1,6 @@
 //! Agents that others run, as the settings file names them.
 
-use gander_client::Pin;
+use gander_client::CertificatePin;
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::units::Span;
 use secrecy::SecretString;
@@ -34,7 +34,7 @@ pub enum RemoteKind {
 pub(super) struct FileAgent {
     name: String,
     entry: Entry,
-    pin: Option<Pin>,
+    pin: Option<CertificatePin>,
 }
 
 #[derive(Deserialize)]
@@ -82,8 +82,12 @@ pub(super) fn read(name: &str, value: Value) -> Result<FileAgent, String> {
     if !is_web_address(&entry.url) {
         return Err(format!("the url of an agent begins with http:// or https://: {}", entry.url));
     }
-    let pin =
-        entry.cert_fingerprint.as_deref().map(str::parse::<Pin>).transpose().map_err(|error| error.to_string())?;
+    let pin = entry
+        .cert_fingerprint
+        .as_deref()
+        .map(str::parse::<CertificatePin>)
+        .transpose()
+        .map_err(|error| error.to_string())?;
     if pin.is_some() && !entry.url.starts_with("https://") {
         return Err(format!("a certificate is pinned, so the url of the agent begins with https://: {}", entry.url));
     }
@@ -156,7 +160,7 @@ mod tests {
         assert!(reading("a", &format!("{good}\nkey = 1")).unwrap_err().contains("unknown field"));
         let pinned = |fingerprint: &str| format!("{good}\ncert_fingerprint = \"{fingerprint}\"");
         assert!(reading("a", &pinned("x")).unwrap_err().contains("32 pairs of hexadecimal digits"));
-        let fingerprint = Pin::of(b"").to_string();
+        let fingerprint = CertificatePin::of_certificate(b"").to_string();
         assert!(reading("a", &pinned(&fingerprint)).unwrap_err().contains("begins with https://"));
         assert!(reading("a", &pinned(&fingerprint).replace("http:", "https:")).is_ok());
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gander_client::{BadPin, Pin};
+use gander_client::{CertificatePin, InvalidPin};
 use gander_gateway::settings::{OnLeave, OpenProtocol};
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::units::Span;
@@ -59,7 +59,7 @@ pub enum ProxyError {
     BadFolder(String),
     /// Not a fingerprint.
     #[error(transparent)]
-    BadPin(#[from] BadPin),
+    BadPin(#[from] InvalidPin),
     /// Nothing shows a certificate there.
     #[error("a certificate is pinned, so the address of goose begins with https://: {0}")]
     PlainPin(String),
@@ -97,7 +97,7 @@ pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment)
         return Err(ProxyError::NoKey(listen));
     }
     let pin = said(flags.fingerprint, "GOOSED_CERT_FINGERPRINT");
-    let pin = pin.map(|text| text.parse::<Pin>()).transpose()?;
+    let pin = pin.map(|text| text.parse::<CertificatePin>()).transpose()?;
     if pin.is_some() && !url.starts_with("https://") {
         return Err(ProxyError::PlainPin(url));
     }
@@ -222,7 +222,7 @@ mod tests {
             error(ProxyFlags { goose: Some(goose.into()), fingerprint: Some(text.into()), ..flags() })
         };
         assert!(matches!(pin("https://a", "x"), ProxyError::BadPin(_)));
-        let fingerprint = Pin::of(b"").to_string();
+        let fingerprint = CertificatePin::of_certificate(b"").to_string();
         assert_eq!(pin("http://a", &fingerprint), ProxyError::PlainPin("http://a".into()));
         let open = ProxyFlags { listen: Some("0.0.0.0:8080".into()), ..flags() };
         assert_eq!(error(open.clone()), ProxyError::NoKey("0.0.0.0:8080".parse().unwrap()));

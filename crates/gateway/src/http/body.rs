@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::response::Response;
-use gander_wire::json_check::{self, Fault};
+use gander_wire::json_check::{self, JsonRefused};
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, StatusCode, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -61,9 +61,9 @@ pub(crate) async fn read_body(limits: &Limits, payload: Payload, request: Reques
 }
 
 /// What every protocol refuses in JSON. A body that does not begin like JSON is no business of this.
-fn check_json(body: &[u8]) -> Result<(), Fault> {
+fn check_json(body: &[u8]) -> Result<(), JsonRefused> {
     match body.trim_ascii_start() {
-        json @ [b'{' | b'[', ..] => json_check::check(json),
+        json @ [b'{' | b'[', ..] => json_check::check_json(json),
         _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use gander_client::Pin;
+use gander_client::CertificatePin;
 use gander_services::paths::{Paths, write_private};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
@@ -56,7 +56,7 @@ impl SelfSigned {
     fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let certificate = std::fs::read(certificate)?;
         let key = PrivateKeyDer::try_from(std::fs::read(key)?).map_err(|_| rustls::Error::General("no key".into()))?;
-        let fingerprint = Pin::of(&certificate).to_string();
+        let fingerprint = CertificatePin::of_certificate(&certificate).to_string();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use gander_domain::caller::Protocol;
-use gander_wire::a2a::{Error as A2aError, Kind};
+use gander_wire::a2a::{A2aError, ErrorKind};
 use gander_wire::{acp_rest, adk};
 use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
@@ -78,17 +78,17 @@ fn take_problem(response: &mut Response) -> Option<Problem> {
 fn acp_rest_refusal(problem: &Problem) -> (StatusCode, Value) {
     let (status, message) = (problem.status, problem.message.as_ref());
     let error = match status {
-        StatusCode::NOT_FOUND => acp_rest::Error::not_found(message),
-        StatusCode::TOO_MANY_REQUESTS => acp_rest::Error::server(message),
-        status if status.is_client_error() => acp_rest::Error::invalid(message),
-        _ => acp_rest::Error::server(message),
+        StatusCode::NOT_FOUND => acp_rest::AcpRestError::not_found(message),
+        StatusCode::TOO_MANY_REQUESTS => acp_rest::AcpRestError::server_error(message),
+        status if status.is_client_error() => acp_rest::AcpRestError::invalid(message),
+        _ => acp_rest::AcpRestError::server_error(message),
     };
-    (unprocessable_status(problem), json!(error.because(&problem.code)))
+    (unprocessable_status(problem), json!(error.with_reason(&problem.code)))
 }
 
 fn adk_refusal(problem: &Problem) -> (StatusCode, Value) {
     let status = unprocessable_status(problem);
-    (status, adk::Refusal::new(status.as_u16(), problem.message.as_ref()).body())
+    (status, adk::AdkRefusal::new(status.as_u16(), problem.message.as_ref()).response_body())
 }
 
 /// Two protocols say of a body that is no good JSON that they cannot process it.
@@ -109,15 +109,15 @@ fn acp_refusal(problem: &Problem) -> Value {
     json!({ "jsonrpc": "2.0", "id": null, "error": error })
 }
 
-fn a2a_error_kind(problem: &Problem) -> Kind {
+fn a2a_error_kind(problem: &Problem) -> ErrorKind {
     match problem.status {
-        _ if problem.is_bad_json() => Kind::Parse,
-        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Kind::MethodNotFound,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::ContentTypeNotSupported,
-        StatusCode::TOO_MANY_REQUESTS => Kind::TooMany,
-        StatusCode::SERVICE_UNAVAILABLE => Kind::Unavailable,
-        status if status.is_client_error() => Kind::InvalidRequest,
-        _ => Kind::Internal,
+        _ if problem.is_bad_json() => ErrorKind::Parse,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => ErrorKind::MethodNotFound,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ErrorKind::ContentTypeNotSupported,
+        StatusCode::TOO_MANY_REQUESTS => ErrorKind::TooMany,
+        StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
+        status if status.is_client_error() => ErrorKind::InvalidRequest,
+        _ => ErrorKind::Internal,
     }
 }
 
@@ -125,13 +125,13 @@ fn a2a_error_kind(problem: &Problem) -> Kind {
 fn a2a_json_rpc_refusal(problem: &Problem) -> (StatusCode, Value) {
     let error = A2aError::new(a2a_error_kind(problem), problem.message.as_ref());
     let status = if problem.is_bad_json() { StatusCode::OK } else { problem.status };
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error.json_rpc(gander_wire::a2a::Dialect::V1) });
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error.json_rpc_error(gander_wire::a2a::Dialect::V1) });
     (status, body)
 }
 
 /// `google.rpc.Status`, with the status that HTTP says.
 fn a2a_rest_refusal(problem: &Problem) -> Value {
-    let mut body = A2aError::new(a2a_error_kind(problem), problem.message.as_ref()).rest();
+    let mut body = A2aError::new(a2a_error_kind(problem), problem.message.as_ref()).rest_body();
     body["error"]["code"] = problem.status.as_u16().into();
     match problem.status {
         StatusCode::UNAUTHORIZED => body["error"]["status"] = "UNAUTHENTICATED".into(),

@@ -7,7 +7,7 @@ use super::{Dialect, EXTENSION};
 
 /// Where and how an agent is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AgentPlace {
     /// The address of its JSON-RPC and HTTP+JSON bindings, without a slash at the end.
     pub url: String,
     /// `host:port` of gRPC, if that is on.
@@ -15,14 +15,14 @@ pub struct Place {
     /// Version of the server.
     pub version: String,
     /// Who may come in.
-    pub entrance: Entrance,
+    pub entrance: CardAccess,
     /// Are updates sent to whoever asks?
     pub push: bool,
 }
 
 /// Who may come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entrance {
+pub enum CardAccess {
     /// Whoever has a token.
     Token,
     /// Everybody.
@@ -30,44 +30,45 @@ pub enum Entrance {
 }
 
 /// The card that clients of 1.0 and of 0.3 both understand.
-pub fn card(manifest: &AgentManifest, place: &Place) -> Value {
-    let mut card = common(manifest, place);
-    card["supportedInterfaces"] = interfaces(place);
+pub fn agent_card(manifest: &AgentManifest, place: &AgentPlace) -> Value {
+    let mut card = common_fields(manifest, place);
+    card["supportedInterfaces"] = supported_interfaces(place);
     card["capabilities"]["extendedAgentCard"] = json!(true);
-    if place.entrance == Entrance::Token {
+    if place.entrance == CardAccess::Token {
         card["securitySchemes"] = json!({ "token": {
             // 1.0 reads the one, 0.3 the other.
-            "httpAuthSecurityScheme": { "scheme": "Bearer", "description": TOKEN },
-            "type": "http", "scheme": "Bearer", "description": TOKEN,
+            "httpAuthSecurityScheme": { "scheme": "Bearer", "description": TOKEN_DESCRIPTION },
+            "type": "http", "scheme": "Bearer", "description": TOKEN_DESCRIPTION,
         }});
         card["securityRequirements"] = json!([{ "schemes": { "token": { "list": [] } } }]);
     }
-    merge(&mut card, old(place));
+    merge_fields(&mut card, v03_fields(place));
     card
 }
 
 /// The card in the form of one version only.
-pub fn only(dialect: Dialect, manifest: &AgentManifest, place: &Place) -> Value {
+pub fn agent_card_in(dialect: Dialect, manifest: &AgentManifest, place: &AgentPlace) -> Value {
     let mut card = match dialect {
         Dialect::V1 => {
-            let mut card = card(manifest, place);
-            old(place).keys().for_each(|name| drop(card.as_object_mut().and_then(|card| card.remove(name))));
+            let mut card = agent_card(manifest, place);
+            v03_fields(place).keys().for_each(|name| drop(card.as_object_mut().and_then(|card| card.remove(name))));
             if let Some(token) = card.pointer_mut("/securitySchemes/token").and_then(Value::as_object_mut) {
                 token.retain(|name, _| name == "httpAuthSecurityScheme");
             }
             return card;
         }
-        Dialect::V03 | Dialect::V03Rest => common(manifest, place),
+        Dialect::V03 | Dialect::V03Rest => common_fields(manifest, place),
     };
-    if place.entrance == Entrance::Token {
-        card["securitySchemes"] = json!({ "token": { "type": "http", "scheme": "Bearer", "description": TOKEN } });
+    if place.entrance == CardAccess::Token {
+        card["securitySchemes"] =
+            json!({ "token": { "type": "http", "scheme": "Bearer", "description": TOKEN_DESCRIPTION } });
     }
-    merge(&mut card, old(place));
+    merge_fields(&mut card, v03_fields(place));
     card
 }
 
 /// The list of agents on this host. `agents` are names and where their cards are.
-pub fn catalog(host: &str, agents: &[(AgentManifest, String)]) -> Value {
+pub fn agent_catalog(host: &str, agents: &[(AgentManifest, String)]) -> Value {
     let entries: Vec<Value> = agents
         .iter()
         .map(|(manifest, url)| {
@@ -84,26 +85,26 @@ pub fn catalog(host: &str, agents: &[(AgentManifest, String)]) -> Value {
 }
 
 /// The card as it is signed: names in order, nothing that is empty, no signatures (RFC 8785).
-pub fn canonical(card: &Value) -> String {
+pub fn canonical_card(card: &Value) -> String {
     let mut card = card.clone();
     if let Some(object) = card.as_object_mut() {
         object.remove("signatures");
     }
     let mut out = String::new();
-    write_sorted(&filled(card).unwrap_or_else(|| json!({})), &mut out);
+    write_sorted(&without_empty(card).unwrap_or_else(|| json!({})), &mut out);
     out
 }
 
 /// Without what is empty: a reader that knows the fields takes that for absent.
-fn filled(value: Value) -> Option<Value> {
+fn without_empty(value: Value) -> Option<Value> {
     match value {
         Value::Object(object) => {
             let object: Map<String, Value> =
-                object.into_iter().filter_map(|(name, value)| Some((name, filled(value)?))).collect();
+                object.into_iter().filter_map(|(name, value)| Some((name, without_empty(value)?))).collect();
             (!object.is_empty()).then_some(Value::Object(object))
         }
         Value::Array(values) => {
-            let values: Vec<Value> = values.into_iter().filter_map(filled).collect();
+            let values: Vec<Value> = values.into_iter().filter_map(without_empty).collect();
             (!values.is_empty()).then_some(Value::Array(values))
         }
         Value::String(text) => (!text.is_empty()).then_some(Value::String(text)),
@@ -112,9 +113,9 @@ fn filled(value: Value) -> Option<Value> {
     }
 }
 
-const TOKEN: &str = "the token of this server";
+const TOKEN_DESCRIPTION: &str = "the token of this server";
 
-fn common(manifest: &AgentManifest, place: &Place) -> Value {
+fn common_fields(manifest: &AgentManifest, place: &AgentPlace) -> Value {
     let skills: Vec<Value> = manifest
         .modes
         .iter()
@@ -138,7 +139,7 @@ fn common(manifest: &AgentManifest, place: &Place) -> Value {
     })
 }
 
-fn interfaces(place: &Place) -> Value {
+fn supported_interfaces(place: &AgentPlace) -> Value {
     let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
     let mut interfaces = vec![interface(&place.url, "JSONRPC", "1.0"), interface(&place.url, "HTTP+JSON", "1.0")];
     interfaces.extend(place.grpc.as_deref().map(|address| interface(address, "GRPC", "1.0")));
@@ -146,7 +147,7 @@ fn interfaces(place: &Place) -> Value {
     interfaces.into()
 }
 
-fn old(place: &Place) -> Map<String, Value> {
+fn v03_fields(place: &AgentPlace) -> Map<String, Value> {
     let old = json!({
         "protocolVersion": "0.3.0",
         "url": place.url,
@@ -157,14 +158,14 @@ fn old(place: &Place) -> Map<String, Value> {
         ],
         "supportsAuthenticatedExtendedCard": true,
         "security": match place.entrance {
-            Entrance::Token => json!([{ "token": [] }]),
-            Entrance::Open => json!([]),
+            CardAccess::Token => json!([{ "token": [] }]),
+            CardAccess::Open => json!([]),
         },
     });
     if let Value::Object(old) = old { old } else { Map::new() }
 }
 
-fn merge(card: &mut Value, more: Map<String, Value>) {
+fn merge_fields(card: &mut Value, more: Map<String, Value>) {
     if let Some(card) = card.as_object_mut() {
         card.extend(more);
     }

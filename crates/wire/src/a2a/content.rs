@@ -5,20 +5,20 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use gander_domain as domain;
 use serde_json::{Map, Value, json};
 
-use super::error::{Error, Kind};
-use super::{Content, DOOR, Message, Part, Role};
+use super::error::{A2aError, ErrorKind};
+use super::{Content, Message, PROTOCOL_NAME, Part, Role};
 use crate::check::{self, BadMedia};
 
 /// The name of a resource that is JSON sent as such.
-const DATA: &str = "a2a:data";
+const DATA_RESOURCE: &str = "a2a:data";
 
 /// What an agent is told, or why it cannot read it. `takes` are the types that it reads, such as `image/*`.
-pub fn prompt(message: &Message, takes: &[String]) -> Result<Vec<domain::Part>, Error> {
+pub fn prompt_parts(message: &Message, takes: &[String]) -> Result<Vec<domain::Part>, A2aError> {
     message.parts.iter().map(|part| prompt_part(part, takes)).collect()
 }
 
 /// What is kept of a message in the log beside its content, so that it is shown again as it came.
-pub fn kept(message: &Message) -> Value {
+pub fn message_meta(message: &Message) -> Value {
     let mut kept = Map::new();
     kept.insert("messageId".to_owned(), message.message_id.clone().into());
     if let Some(metadata) = &message.metadata {
@@ -30,21 +30,21 @@ pub fn kept(message: &Message) -> Value {
     if !message.reference_task_ids.is_empty() {
         kept.insert("referenceTaskIds".to_owned(), message.reference_task_ids.clone().into());
     }
-    let labels: Vec<Value> = message.parts.iter().map(labels).collect();
+    let labels: Vec<Value> = message.parts.iter().map(part_labels).collect();
     if labels.iter().any(|labels| !labels.is_null()) {
         kept.insert("parts".to_owned(), labels.into());
     }
-    json!({ DOOR: kept })
+    json!({ PROTOCOL_NAME: kept })
 }
 
 /// The id of the message that an entry with this meta keeps.
-pub fn kept_id(meta: &Value) -> Option<&str> {
-    meta.get(DOOR)?.get("messageId")?.as_str()
+pub fn message_id_in_meta(meta: &Value) -> Option<&str> {
+    meta.get(PROTOCOL_NAME)?.get("messageId")?.as_str()
 }
 
 /// A person's message as it came, or as it would have come through this door.
-pub(super) fn said(id: &str, parts: Vec<Part>, meta: Option<&Value>, task: &str, context: &str) -> Message {
-    let kept = meta.and_then(|meta| meta.get(DOOR));
+pub(super) fn user_message(id: &str, parts: Vec<Part>, meta: Option<&Value>, task: &str, context: &str) -> Message {
+    let kept = meta.and_then(|meta| meta.get(PROTOCOL_NAME));
     let field = |name: &str| kept.and_then(|kept| kept.get(name));
     let texts = |name: &str| -> Vec<String> {
         let values = field(name).and_then(Value::as_array).into_iter().flatten();
@@ -57,7 +57,7 @@ pub(super) fn said(id: &str, parts: Vec<Part>, meta: Option<&Value>, task: &str,
         context_id: Some(context.to_owned()),
         task_id: Some(task.to_owned()),
         role: Role::User,
-        parts: parts.map(|(index, part)| labelled(part, labels.and_then(|labels| labels.get(index)))).collect(),
+        parts: parts.map(|(index, part)| with_labels(part, labels.and_then(|labels| labels.get(index)))).collect(),
         metadata: field("metadata").and_then(Value::as_object).cloned(),
         extensions: texts("extensions"),
         reference_task_ids: texts("referenceTaskIds"),
@@ -65,20 +65,23 @@ pub(super) fn said(id: &str, parts: Vec<Part>, meta: Option<&Value>, task: &str,
 }
 
 /// Parts of a message as a client sees them. What tools are used for is told apart.
-pub(super) fn shown(parts: &[domain::Part]) -> Vec<Part> {
-    parts.iter().filter_map(part).collect()
+pub(super) fn visible_parts(parts: &[domain::Part]) -> Vec<Part> {
+    parts.iter().filter_map(wire_part).collect()
 }
 
-fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, Error> {
+fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, A2aError> {
     let mime = part.media_type.clone();
-    if let Some(mime) = mime.as_deref().filter(|mime| !is_read(mime, takes)) {
-        return Err(Error::new(Kind::ContentTypeNotSupported, format!("content type is not supported: {mime}")));
+    if let Some(mime) = mime.as_deref().filter(|mime| !is_readable(mime, takes)) {
+        return Err(A2aError::new(
+            ErrorKind::ContentTypeNotSupported,
+            format!("content type is not supported: {mime}"),
+        ));
     }
     let name = || part.filename.clone().unwrap_or_else(|| "file".to_owned());
     Ok(match &part.content {
         Content::Text(text) => domain::Part::text(text.clone()),
         Content::Url(url) if !check::is_web_link(url) => {
-            return Err(Error::field("message.parts.url", "must be http or https"));
+            return Err(A2aError::invalid_field("message.parts.url", "must be http or https"));
         }
         Content::Url(url) => domain::Part::Link {
             uri: url.clone(),
@@ -87,13 +90,14 @@ fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, Error> {
             more: None,
         },
         Content::Data(data) => domain::Part::Resource {
-            uri: DATA.to_owned(),
+            uri: DATA_RESOURCE.to_owned(),
             mime: Some("application/json".to_owned()),
             text: Some(data.to_string()),
             blob: None,
         },
         Content::Raw(raw) => {
-            let bytes = decoded(raw).ok_or_else(|| Error::field("message.parts.raw", "must be base64"))?;
+            let bytes =
+                decode_base64(raw).ok_or_else(|| A2aError::invalid_field("message.parts.raw", "must be base64"))?;
             let data = STANDARD.encode(&bytes);
             let part = match mime {
                 Some(mime) if mime.starts_with("image/") => {
@@ -105,25 +109,25 @@ fn prompt_part(part: &Part, takes: &[String]) -> Result<domain::Part, Error> {
                     Err(_) => domain::Part::Resource { uri: name(), mime, text: None, blob: Some(data) },
                 },
             };
-            check::media_for(&part, takes).map_err(bad_media)?;
+            check::check_media_for(&part, takes).map_err(media_error)?;
             part
         }
     })
 }
 
-fn bad_media(error: BadMedia) -> Error {
+fn media_error(error: BadMedia) -> A2aError {
     match error {
         BadMedia::OtherType(_) | BadMedia::Unsupported(_) => {
-            Error::new(Kind::ContentTypeNotSupported, error.to_string())
+            A2aError::new(ErrorKind::ContentTypeNotSupported, error.to_string())
         }
         BadMedia::TooLarge | BadMedia::NotBase64(_) | BadMedia::TooManyPixels(..) => {
-            Error::field("message.parts.raw", error.to_string())
+            A2aError::invalid_field("message.parts.raw", error.to_string())
         }
     }
 }
 
 /// Text and JSON are read by everybody.
-fn is_read(mime: &str, takes: &[String]) -> bool {
+fn is_readable(mime: &str, takes: &[String]) -> bool {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let fits = |mode: &str| match mode.strip_suffix('*') {
         Some("*/") => true,
@@ -134,35 +138,37 @@ fn is_read(mime: &str, takes: &[String]) -> bool {
 }
 
 /// Bytes come in either alphabet, padded or not.
-fn decoded(raw: &str) -> Option<Vec<u8>> {
+fn decode_base64(raw: &str) -> Option<Vec<u8>> {
     [&STANDARD, &URL_SAFE, &STANDARD_NO_PAD, &URL_SAFE_NO_PAD].into_iter().find_map(|engine| engine.decode(raw).ok())
 }
 
-fn part(part: &domain::Part) -> Option<Part> {
+fn wire_part(part: &domain::Part) -> Option<Part> {
     Some(match part {
         domain::Part::Text { text } => Part::text(text.clone()),
-        domain::Part::Image { mime, data, uri } => file(Content::Raw(data.clone()), uri.clone(), Some(mime.clone())),
-        domain::Part::Audio { mime, data } => file(Content::Raw(data.clone()), None, Some(mime.clone())),
-        domain::Part::Link { uri, name, mime, .. } => {
-            file(Content::Url(uri.clone()), (name != uri).then(|| name.clone()), mime.clone())
+        domain::Part::Image { mime, data, uri } => {
+            file_part(Content::Raw(data.clone()), uri.clone(), Some(mime.clone()))
         }
-        domain::Part::Resource { uri, text: Some(text), .. } if uri == DATA => {
+        domain::Part::Audio { mime, data } => file_part(Content::Raw(data.clone()), None, Some(mime.clone())),
+        domain::Part::Link { uri, name, mime, .. } => {
+            file_part(Content::Url(uri.clone()), (name != uri).then(|| name.clone()), mime.clone())
+        }
+        domain::Part::Resource { uri, text: Some(text), .. } if uri == DATA_RESOURCE => {
             Part::data(serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()))
         }
         domain::Part::Resource { uri, mime, text, blob } => {
             let raw = blob.clone().unwrap_or_else(|| STANDARD.encode(text.as_deref().unwrap_or_default()));
-            file(Content::Raw(raw), Some(uri.clone()), mime.clone())
+            file_part(Content::Raw(raw), Some(uri.clone()), mime.clone())
         }
         domain::Part::Unknown(value) => Part::data(value.clone()),
         domain::Part::Thought { .. } | domain::Part::ToolUse { .. } | domain::Part::ToolResult { .. } => return None,
     })
 }
 
-fn file(content: Content, filename: Option<String>, media_type: Option<String>) -> Part {
+fn file_part(content: Content, filename: Option<String>, media_type: Option<String>) -> Part {
     Part { content, metadata: None, filename, media_type }
 }
 
-fn labels(part: &Part) -> Value {
+fn part_labels(part: &Part) -> Value {
     let mut labels = Map::new();
     let mut keep = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -175,7 +181,7 @@ fn labels(part: &Part) -> Value {
     if labels.is_empty() { Value::Null } else { labels.into() }
 }
 
-fn labelled(part: Part, labels: Option<&Value>) -> Part {
+fn with_labels(part: Part, labels: Option<&Value>) -> Part {
     let Some(labels) = labels.filter(|labels| labels.is_object()) else { return Part { filename: None, ..part } };
     let text = |name: &str| labels.get(name).and_then(Value::as_str).map(str::to_owned);
     Part {

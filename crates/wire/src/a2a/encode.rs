@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::output::Subject;
-use super::update::{Chunk, Update};
+use super::output::TaskSubject;
+use super::update::{TaskUpdate, TextChunk};
 use super::v03;
 use super::{Dialect, PushConfig, Task, TaskPage};
 
 /// How a stream's events are wrapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct EventFrame {
     dialect: Dialect,
     head: Vec<u8>,
     tail: &'static [u8],
@@ -17,44 +17,44 @@ pub struct Frame {
     chunk: [Vec<u8>; 2],
 }
 
-impl Frame {
+impl EventFrame {
     /// Bare events, as HTTP+JSON sends them.
-    pub fn bare(dialect: Dialect, subject: &Subject) -> Self {
-        Self { dialect, head: Vec::new(), tail: b"", chunk: chunk_pieces(dialect, subject) }
+    pub fn unwrapped(dialect: Dialect, subject: &TaskSubject) -> Self {
+        Self { dialect, head: Vec::new(), tail: b"", chunk: chunk_envelope(dialect, subject) }
     }
 
     /// Each event is the response to this JSON-RPC request.
-    pub fn response(dialect: Dialect, subject: &Subject, id: &Value) -> Self {
+    pub fn json_rpc_response(dialect: Dialect, subject: &TaskSubject, id: &Value) -> Self {
         let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":").into_bytes();
-        Self { dialect, head, tail: b"}", chunk: chunk_pieces(dialect, subject) }
+        Self { dialect, head, tail: b"}", chunk: chunk_envelope(dialect, subject) }
     }
 
     /// Writes an update, and says whether there was anything to write.
-    pub fn write(&self, update: &Update<'_>, out: &mut Vec<u8>) -> bool {
+    pub fn write_update(&self, update: &TaskUpdate<'_>, out: &mut Vec<u8>) -> bool {
         let value = match update {
-            Update::Said(_) => return false,
-            Update::Chunk(chunk) => {
+            TaskUpdate::Said(_) => return false,
+            TaskUpdate::Chunk(chunk) => {
                 out.extend_from_slice(&self.head);
-                self.chunk(chunk, out);
+                self.write_chunk(chunk, out);
                 out.extend_from_slice(self.tail);
                 return true;
             }
-            Update::Begin(_) | Update::Artifact(_) | Update::Status(_) | Update::Reply(_) => {
-                event(self.dialect, update)
+            TaskUpdate::Begin(_) | TaskUpdate::Artifact(_) | TaskUpdate::Status(_) | TaskUpdate::Reply(_) => {
+                stream_event(self.dialect, update)
             }
         };
         out.extend_from_slice(&self.head);
-        json(&value, out);
+        write_json(&value, out);
         out.extend_from_slice(self.tail);
         true
     }
 
-    fn chunk(&self, chunk: &Chunk<'_>, out: &mut Vec<u8>) {
+    fn write_chunk(&self, chunk: &TextChunk<'_>, out: &mut Vec<u8>) {
         let [before, after] = &self.chunk;
         out.extend_from_slice(before);
         out.extend_from_slice(chunk.artifact.to_string().as_bytes());
         out.extend_from_slice(after);
-        json(&chunk.text, out);
+        write_json(&chunk.text, out);
         out.extend_from_slice(match (self.dialect, chunk.append) {
             (Dialect::V1 | Dialect::V03Rest, true) => b"}]},\"append\":true}}".as_slice(),
             (Dialect::V1 | Dialect::V03Rest, false) => b"}]}}}",
@@ -65,24 +65,24 @@ impl Frame {
 }
 
 /// One event of a stream.
-pub fn event(dialect: Dialect, update: &Update<'_>) -> Value {
+pub fn stream_event(dialect: Dialect, update: &TaskUpdate<'_>) -> Value {
     if dialect != Dialect::V1 {
-        return v03::event(dialect, update);
+        return v03::event_json(dialect, update);
     }
     match update {
-        Update::Begin(task) => json!({ "task": task }),
-        Update::Status(update) => json!({ "statusUpdate": update }),
-        Update::Artifact(update) => json!({ "artifactUpdate": update }),
-        Update::Reply(message) | Update::Said(message) => json!({ "message": message }),
-        Update::Chunk(chunk) => json!({ "artifactUpdate": { "artifact": {
+        TaskUpdate::Begin(task) => json!({ "task": task }),
+        TaskUpdate::Status(update) => json!({ "statusUpdate": update }),
+        TaskUpdate::Artifact(update) => json!({ "artifactUpdate": update }),
+        TaskUpdate::Reply(message) | TaskUpdate::Said(message) => json!({ "message": message }),
+        TaskUpdate::Chunk(chunk) => json!({ "artifactUpdate": { "artifact": {
             "artifactId": chunk.artifact, "parts": [{ "text": chunk.text }] }, "append": chunk.append } }),
     }
 }
 
 /// One event of a stream, with the names that growing text has only in its frame.
-pub fn update(dialect: Dialect, subject: &Subject, update: &Update<'_>) -> Value {
-    let mut value = event(dialect, update);
-    if let (Update::Chunk(_), Some(inner)) = (update, value.get_mut("artifactUpdate")) {
+pub fn stream_event_with_ids(dialect: Dialect, subject: &TaskSubject, update: &TaskUpdate<'_>) -> Value {
+    let mut value = stream_event(dialect, update);
+    if let (TaskUpdate::Chunk(_), Some(inner)) = (update, value.get_mut("artifactUpdate")) {
         inner["taskId"] = subject.task.to_string().into();
         inner["contextId"] = subject.context.clone().into();
     }
@@ -90,29 +90,29 @@ pub fn update(dialect: Dialect, subject: &Subject, update: &Update<'_>) -> Value
 }
 
 /// A task on its own.
-pub fn task(dialect: Dialect, task: &Task) -> Value {
+pub fn task_json(dialect: Dialect, task: &Task) -> Value {
     match dialect {
         Dialect::V1 => json!(task),
-        Dialect::V03 | Dialect::V03Rest => v03::task(dialect, task),
+        Dialect::V03 | Dialect::V03Rest => v03::task_json(dialect, task),
     }
 }
 
 /// A page of tasks. Only 1.0 has lists.
-pub fn page(page: &TaskPage) -> Value {
+pub fn task_page_json(page: &TaskPage) -> Value {
     json!(page)
 }
 
 /// Where updates are sent.
-pub fn push(dialect: Dialect, config: &PushConfig) -> Value {
+pub fn push_config_json(dialect: Dialect, config: &PushConfig) -> Value {
     match dialect {
         Dialect::V1 => json!(config),
-        Dialect::V03 | Dialect::V03Rest => v03::push(dialect, config),
+        Dialect::V03 | Dialect::V03Rest => v03::push_config_json(dialect, config),
     }
 }
 
 /// All of these.
-pub fn pushes(dialect: Dialect, configs: &[PushConfig]) -> Value {
-    let configs: Vec<Value> = configs.iter().map(|config| push(dialect, config)).collect();
+pub fn push_configs_json(dialect: Dialect, configs: &[PushConfig]) -> Value {
+    let configs: Vec<Value> = configs.iter().map(|config| push_config_json(dialect, config)).collect();
     match dialect {
         Dialect::V1 => json!({ "configs": configs, "nextPageToken": "" }),
         Dialect::V03 => configs.into(),
@@ -120,14 +120,14 @@ pub fn pushes(dialect: Dialect, configs: &[PushConfig]) -> Value {
     }
 }
 
-fn chunk_pieces(dialect: Dialect, subject: &Subject) -> [Vec<u8>; 2] {
+fn chunk_envelope(dialect: Dialect, subject: &TaskSubject) -> [Vec<u8>; 2] {
     let mut before = match dialect {
         Dialect::V1 | Dialect::V03Rest => b"{\"artifactUpdate\":{\"taskId\":\"".to_vec(),
         Dialect::V03 => b"{\"kind\":\"artifact-update\",\"taskId\":\"".to_vec(),
     };
     before.extend_from_slice(subject.task.to_string().as_bytes());
     before.extend_from_slice(b"\",\"contextId\":");
-    json(&subject.context, &mut before);
+    write_json(&subject.context, &mut before);
     before.extend_from_slice(b",\"artifact\":{\"artifactId\":\"");
     let after = match dialect {
         Dialect::V1 | Dialect::V03Rest => b"\",\"parts\":[{\"text\":".as_slice(),
@@ -136,6 +136,6 @@ fn chunk_pieces(dialect: Dialect, subject: &Subject) -> [Vec<u8>; 2] {
     [before, after.to_vec()]
 }
 
-fn json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
+fn write_json(value: &impl serde::Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("what is written to memory has only text for keys");
 }

@@ -8,18 +8,18 @@ use super::Dialect;
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Error {
+pub struct A2aError {
     /// What sort of thing.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// One sentence for people.
     pub message: String,
     /// Which fields are wrong.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<FieldViolation>,
 }
 
 /// One field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct FieldViolation {
     /// Where.
     pub field: String,
     /// Why.
@@ -28,7 +28,7 @@ pub struct Violation {
 
 /// What sort of thing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// No such task for this caller.
     TaskNotFound,
     /// It is over.
@@ -69,7 +69,7 @@ pub enum Kind {
 
 /// The faces of one kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ErrorCodes {
     /// JSON-RPC.
     pub code: i64,
     /// HTTP.
@@ -82,11 +82,11 @@ pub struct Fault {
     pub reason: &'static str,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Its faces.
-    pub const fn fault(self) -> Fault {
-        const fn fault(code: i64, http: u16, grpc: u8, status: &'static str, reason: &'static str) -> Fault {
-            Fault { code, http, grpc, status, reason }
+    pub const fn fault(self) -> ErrorCodes {
+        const fn fault(code: i64, http: u16, grpc: u8, status: &'static str, reason: &'static str) -> ErrorCodes {
+            ErrorCodes { code, http, grpc, status, reason }
         }
         match self {
             Self::TaskNotFound => fault(-32001, 404, 5, "NOT_FOUND", "TASK_NOT_FOUND"),
@@ -119,59 +119,59 @@ impl Kind {
     }
 }
 
-impl Error {
+impl A2aError {
     /// An error about no field.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: show::visible(&message.into()), violations: Vec::new() }
     }
 
     /// These fields are wrong.
-    pub fn invalid(mut violations: Vec<Violation>) -> Self {
-        for Violation { field, description } in &mut violations {
+    pub fn invalid_fields(mut violations: Vec<FieldViolation>) -> Self {
+        for FieldViolation { field, description } in &mut violations {
             (*field, *description) = (show::visible(field), show::visible(description));
         }
         let message = match violations.as_slice() {
             [only] => format!("invalid parameters: {}: {}", only.field, only.description),
             _ => "invalid parameters".to_owned(),
         };
-        Self { kind: Kind::InvalidParams, message, violations }
+        Self { kind: ErrorKind::InvalidParams, message, violations }
     }
 
     /// One field is wrong.
-    pub fn field(field: impl Into<String>, description: impl Into<String>) -> Self {
-        Self::invalid(vec![Violation { field: field.into(), description: description.into() }])
+    pub fn invalid_field(field: impl Into<String>, description: impl Into<String>) -> Self {
+        Self::invalid_fields(vec![FieldViolation { field: field.into(), description: description.into() }])
     }
 
     /// No such task for this caller.
-    pub fn no_task(id: &str) -> Self {
-        Self::new(Kind::TaskNotFound, format!("task not found: {id}"))
+    pub fn no_such_task(id: &str) -> Self {
+        Self::new(ErrorKind::TaskNotFound, format!("task not found: {id}"))
     }
 
     /// The `error` of a JSON-RPC response. 0.3 knows fewer codes.
-    pub fn json_rpc(&self, dialect: Dialect) -> Value {
+    pub fn json_rpc_error(&self, dialect: Dialect) -> Value {
         let fault = self.kind.fault();
         match dialect {
-            Dialect::V1 => json!({ "code": fault.code, "message": self.message, "data": self.details() }),
+            Dialect::V1 => json!({ "code": fault.code, "message": self.message, "data": self.error_details() }),
             Dialect::V03 | Dialect::V03Rest => {
                 let known = !matches!(fault.code, -32099..=-32008);
-                let code = if known { fault.code } else { Kind::Internal.fault().code };
+                let code = if known { fault.code } else { ErrorKind::Internal.fault().code };
                 json!({ "code": code, "message": self.message, "data": null })
             }
         }
     }
 
     /// The body of an HTTP+JSON answer.
-    pub fn rest(&self) -> Value {
+    pub fn rest_body(&self) -> Value {
         let fault = self.kind.fault();
         json!({ "error": {
             "code": fault.http,
             "status": fault.status,
             "message": self.message,
-            "details": self.details(),
+            "details": self.error_details(),
         }})
     }
 
-    fn details(&self) -> Value {
+    fn error_details(&self) -> Value {
         let info = json!({
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": self.kind.fault().reason,

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::error::{Error, Kind};
-use super::object_reader::Reader;
+use super::error::{A2aError, ErrorKind};
+use super::object_reader::ObjectReader;
 use super::{Authentication, Content, Dialect, Message, Part, PushConfig, Role, TaskState};
 
 /// What can be asked.
@@ -37,13 +37,13 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Say something, hear the outcome.
-    Send(Box<Send>),
+    Send(Box<SendRequest>),
     /// Say something, hear everything.
-    Stream(Box<Send>),
+    Stream(Box<SendRequest>),
     /// Look at a task.
     Get { id: String, history: Option<usize> },
     /// Look at many.
-    List(Box<List>),
+    List(Box<ListRequest>),
     /// Stop one.
     Cancel { id: String },
     /// Hear everything from now on.
@@ -62,7 +62,7 @@ pub enum Request {
 
 /// Something said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Send {
+pub struct SendRequest {
     /// What.
     pub message: Message,
     /// The answer need not wait for the outcome.
@@ -77,7 +77,7 @@ pub struct Send {
 
 /// Which tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct List {
+pub struct ListRequest {
     /// Of this context.
     pub context: Option<String>,
     /// In this state.
@@ -98,7 +98,7 @@ pub struct List {
 const MAX_ID: usize = 256;
 
 /// How many tasks a page holds unless asked otherwise, and at most.
-const PAGE: (u32, u32) = (50, 100);
+const PAGE_SIZES: (u32, u32) = (50, 100);
 
 impl Method {
     /// Every method with its names in 1.0 and 0.3.
@@ -117,7 +117,7 @@ impl Method {
     ];
 
     /// The method of this name, and the version whose name it is.
-    pub fn named(name: &str) -> Option<(Self, Dialect)> {
+    pub fn from_name(name: &str) -> Option<(Self, Dialect)> {
         Self::NAMES.into_iter().find_map(|(method, v1, v03)| {
             if v1 == name {
                 return Some((method, Dialect::V1));
@@ -127,35 +127,35 @@ impl Method {
     }
 
     /// True if its answer is a stream.
-    pub const fn streams(self) -> bool {
+    pub const fn is_streaming(self) -> bool {
         matches!(self, Self::Stream | Self::Subscribe)
     }
 }
 
 impl Request {
     /// Reads the parameters of a method.
-    pub fn read(method: Method, dialect: Dialect, params: Map<String, Value>) -> Result<Self, Error> {
-        let mut reader = Reader::new(params);
+    pub fn from_params(method: Method, dialect: Dialect, params: Map<String, Value>) -> Result<Self, A2aError> {
+        let mut reader = ObjectReader::new(params);
         let request = match method {
-            Method::Send => Self::Send(Box::new(send(&mut reader, dialect))),
-            Method::Stream => Self::Stream(Box::new(send(&mut reader, dialect))),
-            Method::Get => Self::Get { id: reader.required("id"), history: history(&mut reader) },
-            Method::List => Self::List(Box::new(list(&mut reader))),
-            Method::Cancel => Self::Cancel { id: reader.required("id") },
-            Method::Subscribe => Self::Subscribe { id: reader.required("id") },
-            Method::SetPush => Self::SetPush(set_push(&mut reader, dialect)),
+            Method::Send => Self::Send(Box::new(read_send(&mut reader, dialect))),
+            Method::Stream => Self::Stream(Box::new(read_send(&mut reader, dialect))),
+            Method::Get => Self::Get { id: reader.required_text("id"), history: read_history_length(&mut reader) },
+            Method::List => Self::List(Box::new(read_list(&mut reader))),
+            Method::Cancel => Self::Cancel { id: reader.required_text("id") },
+            Method::Subscribe => Self::Subscribe { id: reader.required_text("id") },
+            Method::SetPush => Self::SetPush(read_set_push_config(&mut reader, dialect)),
             Method::GetPush => {
-                let (task, id) = config_ref(&mut reader, dialect);
+                let (task, id) = read_push_config_ref(&mut reader, dialect);
                 if id.is_none() && dialect == Dialect::V1 {
-                    reader.complain("id", "is required");
+                    reader.add_violation("id", "is required");
                 }
                 Self::GetPush { task, id }
             }
-            Method::ListPush => Self::ListPush { task: task_of(&mut reader, dialect) },
+            Method::ListPush => Self::ListPush { task: read_task_id(&mut reader, dialect) },
             Method::DeletePush => {
-                let (task, id) = config_ref(&mut reader, dialect);
+                let (task, id) = read_push_config_ref(&mut reader, dialect);
                 if id.is_none() {
-                    reader.complain("id", "is required");
+                    reader.add_violation("id", "is required");
                 }
                 Self::DeletePush { task, id: id.unwrap_or_default() }
             }
@@ -165,100 +165,107 @@ impl Request {
     }
 }
 
-fn send(reader: &mut Reader, dialect: Dialect) -> Send {
+fn read_send(reader: &mut ObjectReader, dialect: Dialect) -> SendRequest {
     let name = if dialect == Dialect::V03Rest { "request" } else { "message" };
-    let (name, object) = match (reader.object(name), dialect) {
-        (None, Dialect::V03Rest) => ("message", reader.object("message")),
+    let (name, object) = match (reader.read_object(name), dialect) {
+        (None, Dialect::V03Rest) => ("message", reader.read_object("message")),
         (object, Dialect::V1 | Dialect::V03 | Dialect::V03Rest) => (name, object),
     };
-    let mut inner = Reader::at(object.unwrap_or_default(), name.to_owned());
-    let message = message(&mut inner, dialect);
-    reader.absorb(inner);
-    let mut settings = Reader::at(reader.object("configuration").unwrap_or_default(), "configuration".to_owned());
+    let mut inner = ObjectReader::at_path(object.unwrap_or_default(), name.to_owned());
+    let message = read_message(&mut inner, dialect);
+    reader.absorb_violations(inner);
+    let mut settings =
+        ObjectReader::at_path(reader.read_object("configuration").unwrap_or_default(), "configuration".to_owned());
     let at_once = match dialect {
-        Dialect::V1 => settings.boolean("returnImmediately") == Some(true),
-        Dialect::V03 => settings.boolean("blocking") == Some(false),
+        Dialect::V1 => settings.read_boolean("returnImmediately") == Some(true),
+        Dialect::V03 => settings.read_boolean("blocking") == Some(false),
         // In the JSON of a protobuf message nothing means false.
-        Dialect::V03Rest => settings.boolean("blocking") != Some(true),
+        Dialect::V03Rest => settings.read_boolean("blocking") != Some(true),
     };
-    let push = settings.object("taskPushNotificationConfig").or_else(|| settings.object("pushNotificationConfig"));
-    let push = push.or_else(|| settings.object("pushNotification")).map(|object| {
-        let mut inner = Reader::at(object, "configuration.taskPushNotificationConfig".to_owned());
-        let config = config(&mut inner);
-        settings.absorb(inner);
+    let push =
+        settings.read_object("taskPushNotificationConfig").or_else(|| settings.read_object("pushNotificationConfig"));
+    let push = push.or_else(|| settings.read_object("pushNotification")).map(|object| {
+        let mut inner = ObjectReader::at_path(object, "configuration.taskPushNotificationConfig".to_owned());
+        let config = read_push_config(&mut inner);
+        settings.absorb_violations(inner);
         config
     });
-    let send =
-        Send { message, at_once, history: history(&mut settings), push, modes: settings.texts("acceptedOutputModes") };
-    reader.absorb(settings);
+    let send = SendRequest {
+        message,
+        at_once,
+        history: read_history_length(&mut settings),
+        push,
+        modes: settings.read_texts("acceptedOutputModes"),
+    };
+    reader.absorb_violations(settings);
     send
 }
 
-fn message(reader: &mut Reader, dialect: Dialect) -> Message {
-    let message_id = reader.required("messageId");
+fn read_message(reader: &mut ObjectReader, dialect: Dialect) -> Message {
+    let message_id = reader.required_text("messageId");
     if message_id.len() > MAX_ID || message_id.chars().any(char::is_control) {
-        reader.complain("messageId", format!("has at most {MAX_ID} bytes and no control characters"));
+        reader.add_violation("messageId", format!("has at most {MAX_ID} bytes and no control characters"));
     }
-    let role = reader.required("role");
+    let role = reader.required_text("role");
     let role = match (role.as_str(), dialect) {
         ("ROLE_USER", _) | ("user", Dialect::V03 | Dialect::V03Rest) => Role::User,
         ("ROLE_AGENT", _) | ("agent", Dialect::V03 | Dialect::V03Rest) => Role::Agent,
         ("", _) => Role::User, // told already
         (_, _) => {
-            reader.complain("role", format!("no such role: {role}"));
+            reader.add_violation("role", format!("no such role: {role}"));
             Role::User
         }
     };
-    let mut listed = reader.array("parts");
+    let mut listed = reader.read_array("parts");
     if listed.is_empty() && dialect == Dialect::V03Rest {
-        listed = reader.array("content");
+        listed = reader.read_array("content");
     }
     if listed.is_empty() {
-        reader.complain("parts", "must hold at least one part");
+        reader.add_violation("parts", "must hold at least one part");
     }
     let parts = listed.into_iter().enumerate().filter_map(|(index, value)| {
-        let place = reader.place(&format!("parts[{index}]"));
+        let place = reader.field_path(&format!("parts[{index}]"));
         let Value::Object(object) = value else {
-            reader.complain("parts", "must hold objects");
+            reader.add_violation("parts", "must hold objects");
             return None;
         };
-        let mut inner = Reader::at(object, place);
-        let part = part(&mut inner, dialect);
-        reader.absorb(inner);
+        let mut inner = ObjectReader::at_path(object, place);
+        let part = read_part(&mut inner, dialect);
+        reader.absorb_violations(inner);
         part
     });
     Message {
         parts: parts.collect(),
         message_id,
         role,
-        context_id: reader.filled("contextId"),
-        task_id: reader.filled("taskId"),
-        metadata: reader.object("metadata"),
-        extensions: reader.texts("extensions"),
-        reference_task_ids: reader.texts("referenceTaskIds"),
+        context_id: reader.non_empty_text("contextId"),
+        task_id: reader.non_empty_text("taskId"),
+        metadata: reader.read_object("metadata"),
+        extensions: reader.read_texts("extensions"),
+        reference_task_ids: reader.read_texts("referenceTaskIds"),
     }
 }
 
-fn part(reader: &mut Reader, dialect: Dialect) -> Option<Part> {
-    let (mut filename, mut media_type) = (reader.filled("filename"), reader.filled("mediaType"));
-    let metadata = reader.object("metadata");
+fn read_part(reader: &mut ObjectReader, dialect: Dialect) -> Option<Part> {
+    let (mut filename, mut media_type) = (reader.non_empty_text("filename"), reader.non_empty_text("mediaType"));
+    let metadata = reader.read_object("metadata");
     let mut found: Vec<Content> = Vec::new();
     if dialect != Dialect::V1
-        && let Some(file) = reader.object("file")
+        && let Some(file) = reader.read_object("file")
     {
-        let mut inner = Reader::at(file, reader.place("file"));
-        filename = filename.or_else(|| inner.filled("name"));
-        media_type = media_type.or_else(|| inner.filled("mimeType"));
-        found.extend(inner.text("bytes").or_else(|| inner.text("fileWithBytes")).map(Content::Raw));
-        found.extend(inner.text("uri").or_else(|| inner.text("fileWithUri")).map(Content::Url));
-        reader.absorb(inner);
+        let mut inner = ObjectReader::at_path(file, reader.field_path("file"));
+        filename = filename.or_else(|| inner.non_empty_text("name"));
+        media_type = media_type.or_else(|| inner.non_empty_text("mimeType"));
+        found.extend(inner.read_text("bytes").or_else(|| inner.read_text("fileWithBytes")).map(Content::Raw));
+        found.extend(inner.read_text("uri").or_else(|| inner.read_text("fileWithUri")).map(Content::Url));
+        reader.absorb_violations(inner);
     }
-    found.extend(reader.text("text").map(Content::Text));
-    found.extend(reader.text("raw").map(Content::Raw));
-    found.extend(reader.text("url").map(Content::Url));
-    found.extend(reader.take("data").map(|data| Content::Data(unwrapped(data, dialect))));
+    found.extend(reader.read_text("text").map(Content::Text));
+    found.extend(reader.read_text("raw").map(Content::Raw));
+    found.extend(reader.read_text("url").map(Content::Url));
+    found.extend(reader.take_field("data").map(|data| Content::Data(unwrap_v03_data(data, dialect))));
     if found.len() != 1 {
-        reader.complain("", "must have exactly one of text, raw, url and data");
+        reader.add_violation("", "must have exactly one of text, raw, url and data");
         return None;
     }
     let content = found.pop()?;
@@ -266,7 +273,7 @@ fn part(reader: &mut Reader, dialect: Dialect) -> Option<Part> {
 }
 
 /// The protobuf of 0.3 has a message of one field around the data.
-fn unwrapped(data: Value, dialect: Dialect) -> Value {
+fn unwrap_v03_data(data: Value, dialect: Dialect) -> Value {
     match (dialect, data) {
         (Dialect::V03Rest, Value::Object(mut object)) if object.len() == 1 && object.contains_key("data") => {
             object.remove("data").unwrap_or_default()
@@ -275,90 +282,90 @@ fn unwrapped(data: Value, dialect: Dialect) -> Value {
     }
 }
 
-fn history(reader: &mut Reader) -> Option<usize> {
-    let length = reader.integer("historyLength")?;
+fn read_history_length(reader: &mut ObjectReader) -> Option<usize> {
+    let length = reader.read_integer("historyLength")?;
     if length < 0 {
-        reader.complain("historyLength", "must not be negative");
+        reader.add_violation("historyLength", "must not be negative");
     }
     usize::try_from(length).ok()
 }
 
-fn list(reader: &mut Reader) -> List {
-    let page_size = match reader.integer("pageSize") {
-        None => PAGE.0,
-        Some(size) => u32::try_from(size).ok().filter(|size| (1..=PAGE.1).contains(size)).unwrap_or_else(|| {
-            reader.complain("pageSize", format!("must be from 1 to {}", PAGE.1));
-            PAGE.0
+fn read_list(reader: &mut ObjectReader) -> ListRequest {
+    let page_size = match reader.read_integer("pageSize") {
+        None => PAGE_SIZES.0,
+        Some(size) => u32::try_from(size).ok().filter(|size| (1..=PAGE_SIZES.1).contains(size)).unwrap_or_else(|| {
+            reader.add_violation("pageSize", format!("must be from 1 to {}", PAGE_SIZES.1));
+            PAGE_SIZES.0
         }),
     };
-    let state = reader.filled("status").and_then(|name| {
+    let state = reader.non_empty_text("status").and_then(|name| {
         let unspecified = name == "TASK_STATE_UNSPECIFIED";
         let state = TaskState::parse(&name).filter(|_| name.starts_with("TASK_STATE_"));
         if state.is_none() && !unspecified {
-            reader.complain("status", format!("no such state: {name}"));
+            reader.add_violation("status", format!("no such state: {name}"));
         }
         state
     });
-    let since = reader.filled("statusTimestampAfter").and_then(|text| {
+    let since = reader.non_empty_text("statusTimestampAfter").and_then(|text| {
         let time = text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond);
         if time.is_none() {
-            reader.complain("statusTimestampAfter", "must be a time such as 2026-01-31T12:00:00Z");
+            reader.add_violation("statusTimestampAfter", "must be a time such as 2026-01-31T12:00:00Z");
         }
         time
     });
-    List {
-        context: reader.filled("contextId"),
+    ListRequest {
+        context: reader.non_empty_text("contextId"),
         state,
         page_size,
-        page_token: reader.filled("pageToken"),
-        history: history(reader),
+        page_token: reader.non_empty_text("pageToken"),
+        history: read_history_length(reader),
         since,
-        artifacts: reader.boolean("includeArtifacts") == Some(true),
+        artifacts: reader.read_boolean("includeArtifacts") == Some(true),
     }
 }
 
-fn task_of(reader: &mut Reader, dialect: Dialect) -> String {
+fn read_task_id(reader: &mut ObjectReader, dialect: Dialect) -> String {
     match dialect {
-        Dialect::V1 => reader.required("taskId"),
-        Dialect::V03 => reader.required("id"),
-        Dialect::V03Rest => reader.filled("taskId").unwrap_or_else(|| {
-            let parent = reader.required("parent");
+        Dialect::V1 => reader.required_text("taskId"),
+        Dialect::V03 => reader.required_text("id"),
+        Dialect::V03Rest => reader.non_empty_text("taskId").unwrap_or_else(|| {
+            let parent = reader.required_text("parent");
             parent.strip_prefix("tasks/").unwrap_or(&parent).to_owned()
         }),
     }
 }
 
-fn config_ref(reader: &mut Reader, dialect: Dialect) -> (String, Option<String>) {
-    let task = task_of(reader, dialect);
+fn read_push_config_ref(reader: &mut ObjectReader, dialect: Dialect) -> (String, Option<String>) {
+    let task = read_task_id(reader, dialect);
     let id = match dialect {
-        Dialect::V1 | Dialect::V03Rest => reader.filled("id"),
-        Dialect::V03 => reader.filled("pushNotificationConfigId"),
+        Dialect::V1 | Dialect::V03Rest => reader.non_empty_text("id"),
+        Dialect::V03 => reader.non_empty_text("pushNotificationConfigId"),
     };
     (task, id)
 }
 
-fn set_push(reader: &mut Reader, dialect: Dialect) -> PushConfig {
+fn read_set_push_config(reader: &mut ObjectReader, dialect: Dialect) -> PushConfig {
     if dialect == Dialect::V1 {
-        let task_id = reader.required("taskId");
-        return PushConfig { task_id, ..config(reader) };
+        let task_id = reader.required_text("taskId");
+        return PushConfig { task_id, ..read_push_config(reader) };
     }
-    let task = match reader.filled("taskId") {
+    let task = match reader.non_empty_text("taskId") {
         Some(task) => task,
-        None => task_of(reader, dialect),
+        None => read_task_id(reader, dialect),
     };
-    let named = reader.filled("configId");
-    let outer = reader.object("config").map(|object| Reader::at(object, "config".to_owned()));
+    let named = reader.non_empty_text("configId");
+    let outer = reader.read_object("config").map(|object| ObjectReader::at_path(object, "config".to_owned()));
     let object = match outer {
         Some(mut outer) => {
-            let inner = outer.object("pushNotificationConfig");
-            reader.absorb(outer);
+            let inner = outer.read_object("pushNotificationConfig");
+            reader.absorb_violations(outer);
             inner
         }
-        None => reader.object("pushNotificationConfig"),
+        None => reader.read_object("pushNotificationConfig"),
     };
-    let mut inner = Reader::at(object.unwrap_or_default(), "pushNotificationConfig".to_owned());
-    let mut config = config(&mut inner);
-    reader.absorb(inner);
+    let mut inner = ObjectReader::at_path(object.unwrap_or_default(), "pushNotificationConfig".to_owned());
+    let mut config = read_push_config(&mut inner);
+    reader.absorb_violations(inner);
     config.task_id = task;
     if let (true, Some(named)) = (config.id.is_empty(), named) {
         config.id = named;
@@ -366,24 +373,24 @@ fn set_push(reader: &mut Reader, dialect: Dialect) -> PushConfig {
     config
 }
 
-fn config(reader: &mut Reader) -> PushConfig {
-    let authentication = reader.object("authentication").map(|object| {
-        let mut inner = Reader::at(object, reader.place("authentication"));
-        let scheme = inner.filled("scheme").or_else(|| inner.texts("schemes").into_iter().next());
-        let credentials = inner.filled("credentials");
-        reader.absorb(inner);
+fn read_push_config(reader: &mut ObjectReader) -> PushConfig {
+    let authentication = reader.read_object("authentication").map(|object| {
+        let mut inner = ObjectReader::at_path(object, reader.field_path("authentication"));
+        let scheme = inner.non_empty_text("scheme").or_else(|| inner.read_texts("schemes").into_iter().next());
+        let credentials = inner.non_empty_text("credentials");
+        reader.absorb_violations(inner);
         Authentication { scheme: scheme.unwrap_or_else(|| "Bearer".to_owned()), credentials }
     });
     PushConfig {
-        id: reader.text("id").unwrap_or_default(),
-        task_id: reader.text("taskId").unwrap_or_default(),
-        url: reader.required("url"),
-        token: reader.filled("token"),
+        id: reader.read_text("id").unwrap_or_default(),
+        task_id: reader.read_text("taskId").unwrap_or_default(),
+        url: reader.required_text("url"),
+        token: reader.non_empty_text("token"),
         authentication,
     }
 }
 
 /// The method does not exist in any version.
-pub fn no_method(name: &str) -> Error {
-    Error::new(Kind::MethodNotFound, format!("method not found: {name}"))
+pub fn method_not_found(name: &str) -> A2aError {
+    A2aError::new(ErrorKind::MethodNotFound, format!("method not found: {name}"))
 }

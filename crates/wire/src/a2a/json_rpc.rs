@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::error::{Error, Kind};
+use super::error::{A2aError, ErrorKind};
 use super::input::{self, Method};
-use super::object_reader::LONGEST_ID;
+use super::object_reader::MAX_ID_LEN;
 use super::{Dialect, Request};
 
 /// A request with its envelope taken off.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Envelope {
+pub struct RpcRequest {
     /// What the response repeats.
     pub id: Value,
     /// Whose names were used.
@@ -22,50 +22,50 @@ pub struct Envelope {
 
 /// Why a request is refused, and what its response repeats.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct RpcRefusal {
     /// What the response repeats.
     pub id: Value,
     /// In whose form.
     pub dialect: Dialect,
     /// Why.
-    pub error: Error,
+    pub error: A2aError,
 }
 
-impl Envelope {
+impl RpcRequest {
     /// Opens a request. `version` is what the client says it speaks.
-    pub fn open(body: &[u8], version: &str) -> Result<Self, Box<Refusal>> {
-        let spoken = Dialect::of_version(version).unwrap_or(Dialect::V1);
-        let refusal = |id: Value, error: Error| Box::new(Refusal { id, dialect: spoken, error });
+    pub fn parse(body: &[u8], version: &str) -> Result<Self, Box<RpcRefusal>> {
+        let spoken = Dialect::from_version(version).unwrap_or(Dialect::V1);
+        let refusal = |id: Value, error: A2aError| Box::new(RpcRefusal { id, dialect: spoken, error });
         let value: Value = serde_json::from_slice(body)
-            .map_err(|error| refusal(Value::Null, Error::new(Kind::Parse, format!("not JSON: {error}"))))?;
+            .map_err(|error| refusal(Value::Null, A2aError::new(ErrorKind::Parse, format!("not JSON: {error}"))))?;
         let Value::Object(mut object) = value else {
-            return Err(refusal(Value::Null, invalid("a request is one object, batches are not taken")));
+            return Err(refusal(Value::Null, invalid_request("a request is one object, batches are not taken")));
         };
-        let (id, method) = head(&mut object).map_err(|fault| refusal(fault.0, fault.1))?;
-        let Some((method, dialect)) = Method::named(&method) else {
-            return Err(refusal(id, input::no_method(&method)));
+        let (id, method) = take_head(&mut object).map_err(|fault| refusal(fault.0, fault.1))?;
+        let Some((method, dialect)) = Method::from_name(&method) else {
+            return Err(refusal(id, input::method_not_found(&method)));
         };
         let params = match object.remove("params") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(params)) => params,
-            Some(_) => return Err(refusal(id, Error::field("params", "must be an object"))),
+            Some(_) => return Err(refusal(id, A2aError::invalid_field("params", "must be an object"))),
         };
         let envelope = Self { id, dialect, method, params };
-        envelope.version(version)
+        envelope.check_version(version)
     }
 
     /// What is asked, understood.
-    pub fn request(self) -> Result<(Value, Dialect, Request), Box<Refusal>> {
+    pub fn into_request(self) -> Result<(Value, Dialect, Request), Box<RpcRefusal>> {
         let Self { id, dialect, method, params } = self;
-        match Request::read(method, dialect, params) {
+        match Request::from_params(method, dialect, params) {
             Ok(request) => Ok((id, dialect, request)),
-            Err(error) => Err(Box::new(Refusal { id, dialect, error })),
+            Err(error) => Err(Box::new(RpcRefusal { id, dialect, error })),
         }
     }
 
     /// A method of 1.0 needs a client that says 1.0: silence means 0.3.
-    fn version(self, version: &str) -> Result<Self, Box<Refusal>> {
-        let agreed = match Dialect::of_version(version) {
+    fn check_version(self, version: &str) -> Result<Self, Box<RpcRefusal>> {
+        let agreed = match Dialect::from_version(version) {
             Some(Dialect::V1) => self.dialect == Dialect::V1 || !version.is_empty(),
             Some(Dialect::V03 | Dialect::V03Rest) => self.dialect == Dialect::V03,
             None => false,
@@ -73,52 +73,52 @@ impl Envelope {
         if agreed {
             return Ok(self);
         }
-        let error = unsupported(version);
-        Err(Box::new(Refusal { id: self.id, dialect: self.dialect, error }))
+        let error = unsupported_version(version);
+        Err(Box::new(RpcRefusal { id: self.id, dialect: self.dialect, error }))
     }
 }
 
-impl Refusal {
+impl RpcRefusal {
     /// The response.
     pub fn response(&self) -> Value {
-        json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error.json_rpc(self.dialect) })
+        json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error.json_rpc_error(self.dialect) })
     }
 }
 
 /// The response that tells the result.
-pub fn response(id: &Value, result: Value) -> Value {
+pub fn result_response(id: &Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
 /// A version that is not spoken here.
-pub fn unsupported(version: &str) -> Error {
+pub fn unsupported_version(version: &str) -> A2aError {
     let version = if version.trim().is_empty() { "0.3" } else { version };
     let message = format!("version is not supported here, 1.0 and 0.3 are: {version}");
-    Error::new(Kind::VersionNotSupported, message)
+    A2aError::new(ErrorKind::VersionNotSupported, message)
 }
 
-fn head(object: &mut Map<String, Value>) -> Result<(Value, String), Box<(Value, Error)>> {
+fn take_head(object: &mut Map<String, Value>) -> Result<(Value, String), Box<(Value, A2aError)>> {
     let id = match object.remove("id") {
         None => Value::Null,
-        Some(Value::Null) => return Err(Box::new((Value::Null, invalid("an id is not null")))),
-        Some(Value::String(id)) if id.len() > LONGEST_ID => {
-            return Err(Box::new((Value::Null, invalid("an id has at most 256 bytes"))));
+        Some(Value::Null) => return Err(Box::new((Value::Null, invalid_request("an id is not null")))),
+        Some(Value::String(id)) if id.len() > MAX_ID_LEN => {
+            return Err(Box::new((Value::Null, invalid_request("an id has at most 256 bytes"))));
         }
         Some(id @ Value::String(_)) => id,
         Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Value::Number(number),
-        Some(_) => return Err(Box::new((Value::Null, invalid("an id is a string or an integer")))),
+        Some(_) => return Err(Box::new((Value::Null, invalid_request("an id is a string or an integer")))),
     };
     match object.remove("jsonrpc") {
         None => {}
         Some(Value::String(version)) if version == "2.0" => {}
-        Some(_) => return Err(Box::new((id, invalid("only JSON-RPC 2.0 is spoken")))),
+        Some(_) => return Err(Box::new((id, invalid_request("only JSON-RPC 2.0 is spoken")))),
     }
     match object.remove("method") {
         Some(Value::String(method)) => Ok((id, method)),
-        Some(_) | None => Err(Box::new((id, invalid("a request names a method")))),
+        Some(_) | None => Err(Box::new((id, invalid_request("a request names a method")))),
     }
 }
 
-fn invalid(message: &str) -> Error {
-    Error::new(Kind::InvalidRequest, message)
+fn invalid_request(message: &str) -> A2aError {
+    A2aError::new(ErrorKind::InvalidRequest, message)
 }

@@ -19,20 +19,20 @@ mod types;
 mod update;
 pub mod v03;
 
-pub use error::{Error, Fault, Kind, Violation};
+pub use error::{A2aError, ErrorCodes, ErrorKind, FieldViolation};
 pub use input::{Method, Request};
-pub use output::{Detail, Opening, Subject, Watch};
+pub use output::{A2aProjection, DetailLevel, TaskOpening, TaskSubject};
 pub use types::{
     Artifact, ArtifactUpdate, Authentication, Content, Message, Part, PushConfig, Role, StatusUpdate, Task, TaskPage,
     TaskState, TaskStatus,
 };
-pub use update::{Chunk, Update};
+pub use update::{TaskUpdate, TextChunk};
 
 /// Our extension: thoughts, tool calls, plans and questions as data.
 pub const EXTENSION: &str = "urn:gander:a2a:activity:v1";
 
 /// The name of this door in the log.
-pub const DOOR: &str = "a2a";
+pub const PROTOCOL_NAME: &str = "a2a";
 
 /// Which version of the protocol a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -48,7 +48,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// The dialect of a version as clients name it; nothing means 0.3. Only major and minor count.
-    pub fn of_version(version: &str) -> Option<Self> {
+    pub fn from_version(version: &str) -> Option<Self> {
         let mut numbers = version.trim().split('.');
         match (numbers.next(), numbers.next()) {
             (Some("1"), Some("0") | None) => Some(Self::V1),

@@ -3,11 +3,11 @@
 use gander_domain::{Answer, Ask, Choice, ChoiceKind, Question, Reply};
 use serde_json::{Map, Value, json};
 
-use super::error::Error;
+use super::error::A2aError;
 use super::{Content, EXTENSION, Message, Part, TaskState};
 
 /// The state of a task that asks this.
-pub(super) fn state(question: &Question) -> TaskState {
+pub(super) fn asking_state(question: &Question) -> TaskState {
     match question.ask {
         Ask::Choose { .. } | Ask::Form { .. } => TaskState::InputRequired,
         Ask::Visit { .. } => TaskState::AuthRequired,
@@ -15,7 +15,7 @@ pub(super) fn state(question: &Question) -> TaskState {
 }
 
 /// The question in words.
-pub(super) fn words(question: &Question) -> String {
+pub(super) fn question_text(question: &Question) -> String {
     match &question.ask {
         Ask::Choose { choices } => {
             let names: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
@@ -27,7 +27,7 @@ pub(super) fn words(question: &Question) -> String {
 }
 
 /// The question as data.
-pub(super) fn data(question: &Question) -> Value {
+pub(super) fn question_data(question: &Question) -> Value {
     let mut data = json!({ "kind": "question", "id": question.id, "title": question.title });
     match &question.ask {
         Ask::Choose { choices } => data["choices"] = json!(choices),
@@ -44,46 +44,46 @@ pub(super) fn data(question: &Question) -> Value {
 }
 
 /// The question that a message answers: the one it names, else the oldest that holds the task up.
-pub fn addressed<'a>(open: &'a [Question], message: &Message) -> Option<&'a Question> {
-    match named(message) {
+pub fn answered_question<'a>(open: &'a [Question], message: &Message) -> Option<&'a Question> {
+    match question_id_in(message) {
         Some(id) => open.iter().find(|question| question.id.to_string() == id),
         None => open.iter().find(|question| !question.is_aside()),
     }
 }
 
 /// The question that a message says it answers, if it says so.
-pub fn named(message: &Message) -> Option<&str> {
+pub fn question_id_in(message: &Message) -> Option<&str> {
     let metadata = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("question")?.as_str());
-    metadata.or_else(|| data_of(message).and_then(|data| data.get("question")?.as_str()))
+    metadata.or_else(|| message_data(message).and_then(|data| data.get("question")?.as_str()))
 }
 
 /// True if a message says that it is a prompt and answers nothing.
-pub fn is_prompt(message: &Message) -> bool {
+pub fn says_prompt(message: &Message) -> bool {
     let metadata = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("prompt"));
     metadata == Some(&Value::Bool(true))
 }
 
 /// What a message answers to a question, or what it could have said.
-pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
-    let text = text_of(message);
+pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, A2aError> {
+    let text = message_text(message);
     match &question.ask {
-        Ask::Choose { .. } if question.plan.is_some() && data_of(message).is_some_and(is_plan) => {
-            let content = data_of(message).cloned().unwrap_or_default();
+        Ask::Choose { .. } if question.plan.is_some() && message_data(message).is_some_and(is_edited_plan) => {
+            let content = message_data(message).cloned().unwrap_or_default();
             Ok(Reply::Filled { content: Value::Object(content) })
         }
         Ask::Choose { choices } => {
-            let data = data_of(message).and_then(|data| data.get("choice")?.as_str());
+            let data = message_data(message).and_then(|data| data.get("choice")?.as_str());
             let said = data.unwrap_or(text.trim());
-            let choice = chosen(choices, said).ok_or_else(|| {
+            let choice = choose(choices, said).ok_or_else(|| {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
-                Error::field("message.parts", format!("the task asks for one of: {}", ids.join(", ")))
+                A2aError::invalid_field("message.parts", format!("the task asks for one of: {}", ids.join(", ")))
             })?;
             Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
         }
-        Ask::Form { schema } => Ok(match (data_of(message), text.trim()) {
+        Ask::Form { schema } => Ok(match (message_data(message), text.trim()) {
             (Some(data), _) => Reply::Filled { content: Value::Object(data.clone()) },
             (None, "decline" | "/decline") => Reply::Declined,
-            (None, _) => Reply::Filled { content: filled(schema, &text) },
+            (None, _) => Reply::Filled { content: fill_form(schema, &text) },
         }),
         Ask::Visit { .. } if text.trim().eq_ignore_ascii_case("decline") => Ok(Reply::Declined),
         Ask::Visit { .. } => Ok(Reply::Filled { content: json!({}) }),
@@ -91,10 +91,10 @@ pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
 }
 
 /// What was answered, as parts of a message.
-pub(super) fn answered(answer: &Answer) -> Vec<Part> {
+pub(super) fn answer_parts(answer: &Answer) -> Vec<Part> {
     match &answer.reply {
         Reply::Chosen { choice, .. } => vec![Part::text(choice.clone())],
-        Reply::Filled { content } => match only_text(content) {
+        Reply::Filled { content } => match single_text(content) {
             Some(text) => vec![Part::text(text)],
             None => vec![Part::data(content.clone())],
         },
@@ -103,7 +103,7 @@ pub(super) fn answered(answer: &Answer) -> Vec<Part> {
     }
 }
 
-fn text_of(message: &Message) -> String {
+fn message_text(message: &Message) -> String {
     let texts: Vec<&str> = message
         .parts
         .iter()
@@ -112,17 +112,17 @@ fn text_of(message: &Message) -> String {
     texts.join("\n")
 }
 
-fn data_of(message: &Message) -> Option<&Map<String, Value>> {
+fn message_data(message: &Message) -> Option<&Map<String, Value>> {
     message.parts.iter().find_map(|part| if let Content::Data(data) = &part.content { data.as_object() } else { None })
 }
 
 /// A plan that somebody changed, and approves by sending it.
-fn is_plan(data: &Map<String, Value>) -> bool {
+fn is_edited_plan(data: &Map<String, Value>) -> bool {
     data.contains_key("items") || data.contains_key("plan")
 }
 
 /// By id or name in any case; a plain yes or no means this once.
-fn chosen<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
+fn choose<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
     let exact =
         choices.iter().find(|choice| choice.id.eq_ignore_ascii_case(said) || choice.name.eq_ignore_ascii_case(said));
     exact.or_else(|| {
@@ -136,7 +136,7 @@ fn chosen<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
 }
 
 /// Words fill a form that asks for one text; a form that asks for more takes them as JSON.
-fn filled(schema: &Value, text: &str) -> Value {
+fn fill_form(schema: &Value, text: &str) -> Value {
     if let Ok(content @ Value::Object(_)) = serde_json::from_str(text) {
         return content;
     }
@@ -147,7 +147,7 @@ fn filled(schema: &Value, text: &str) -> Value {
 }
 
 /// A form of one text is shown as that text.
-fn only_text(content: &Value) -> Option<&str> {
+fn single_text(content: &Value) -> Option<&str> {
     let object = content.as_object().filter(|object| object.len() == 1)?;
     object.values().next()?.as_str()
 }

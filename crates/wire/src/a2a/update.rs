@@ -8,11 +8,11 @@ use super::{ArtifactUpdate, Message, StatusUpdate, Task, TaskState};
 
 /// Something that a client is told about a task.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Update<'a> {
+pub enum TaskUpdate<'a> {
     /// It is there.
     Begin(Box<Task>),
     /// Its text grew: the hot path.
-    Chunk(Chunk<'a>),
+    Chunk(TextChunk<'a>),
     /// It made something.
     Artifact(Box<ArtifactUpdate>),
     /// It is now here.
@@ -25,7 +25,7 @@ pub enum Update<'a> {
 
 /// A piece of one artifact's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk<'a> {
+pub struct TextChunk<'a> {
     /// Which artifact.
     pub artifact: MessageId,
     /// It is there already.
@@ -34,27 +34,27 @@ pub struct Chunk<'a> {
     pub text: Cow<'a, str>,
 }
 
-impl Update<'_> {
+impl TaskUpdate<'_> {
     /// The same, owing nothing.
-    pub fn into_owned(self) -> Update<'static> {
+    pub fn into_owned(self) -> TaskUpdate<'static> {
         match self {
-            Update::Begin(task) => Update::Begin(task),
-            Update::Chunk(Chunk { artifact, append, text }) => {
-                Update::Chunk(Chunk { artifact, append, text: Cow::Owned(text.into_owned()) })
+            TaskUpdate::Begin(task) => TaskUpdate::Begin(task),
+            TaskUpdate::Chunk(TextChunk { artifact, append, text }) => {
+                TaskUpdate::Chunk(TextChunk { artifact, append, text: Cow::Owned(text.into_owned()) })
             }
-            Update::Artifact(update) => Update::Artifact(update),
-            Update::Status(update) => Update::Status(update),
-            Update::Reply(message) => Update::Reply(message),
-            Update::Said(message) => Update::Said(message),
+            TaskUpdate::Artifact(update) => TaskUpdate::Artifact(update),
+            TaskUpdate::Status(update) => TaskUpdate::Status(update),
+            TaskUpdate::Reply(message) => TaskUpdate::Reply(message),
+            TaskUpdate::Said(message) => TaskUpdate::Said(message),
         }
     }
 
     /// The state that it tells, if it tells one.
     pub fn state(&self) -> Option<TaskState> {
         match self {
-            Update::Begin(task) => Some(task.status.state),
-            Update::Status(update) => Some(update.status.state),
-            Update::Chunk(_) | Update::Artifact(_) | Update::Reply(_) | Update::Said(_) => None,
+            TaskUpdate::Begin(task) => Some(task.status.state),
+            TaskUpdate::Status(update) => Some(update.status.state),
+            TaskUpdate::Chunk(_) | TaskUpdate::Artifact(_) | TaskUpdate::Reply(_) | TaskUpdate::Said(_) => None,
         }
     }
 }

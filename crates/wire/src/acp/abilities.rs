@@ -4,7 +4,7 @@ use super::schema::ClientCapabilities;
 
 /// What the client can do for us.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Abilities {
+pub struct ClientAbilities {
     /// `fs/read_text_file`.
     pub read_file: bool,
     /// `fs/write_text_file`.
@@ -23,7 +23,7 @@ pub struct Abilities {
     pub v2: bool,
 }
 
-impl From<&ClientCapabilities> for Abilities {
+impl From<&ClientCapabilities> for ClientAbilities {
     fn from(client: &ClientCapabilities) -> Self {
         let session = client.session.as_ref();
         let elicitation = client.elicitation.as_ref();

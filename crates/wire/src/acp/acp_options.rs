@@ -18,12 +18,12 @@ pub struct AcpOptions {
 impl AcpOptions {
     /// What is asked for here, else what the other says.
     #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    pub fn or_default(self, other: Self) -> Self {
         Self { dialect: self.dialect.or(other.dialect), v2: self.v2 || other.v2 }
     }
 
     /// These words, if any were asked for.
-    pub fn speaking(dialect: Option<Dialect>) -> Self {
+    pub fn with_dialect(dialect: Option<Dialect>) -> Self {
         Self { dialect, v2: false }
     }
 }

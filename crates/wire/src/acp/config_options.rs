@@ -3,7 +3,7 @@
 use gander_domain::roster::is_same;
 use gander_domain::{Effort, Policy, Routing, SessionCatalog, Settings, SettingsPatch, Way};
 
-use super::limit_options::{self, choice};
+use super::limit_options::{self, select_choice};
 use super::schema::{SessionConfigOption, SessionConfigOptionCategory, SessionMode, SessionModeState};
 use crate::goose;
 use crate::jsonrpc::Error;
@@ -15,7 +15,7 @@ const POLICY: &str = "policy";
 const ROUTING: &str = "routing";
 
 /// The current mode and all that can be chosen.
-pub fn modes(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionModeState> {
+pub fn mode_state(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionModeState> {
     let mode =
         |way: &Way| SessionMode::new(way.name.clone(), way.mode.name.clone()).description(way.mode.description.clone());
     let modes: Vec<_> = catalog.roster.open_to(settings).map(mode).collect();
@@ -29,13 +29,23 @@ pub fn current_mode(catalog: &SessionCatalog, settings: &Settings) -> String {
 
 /// Every option with its current value.
 pub fn config_options(catalog: &SessionCatalog, settings: &Settings) -> Vec<SessionConfigOption> {
-    let first = [mode(catalog, settings), model(catalog, settings), effort(catalog, settings), Some(policy(settings))];
-    let routed = catalog.roster.open_to(settings).nth(1).map(|_| routing(settings));
-    first.into_iter().chain([routed]).flatten().chain(limit_options::options(settings)).collect()
+    let first = [
+        mode_option(catalog, settings),
+        model_option(catalog, settings),
+        effort_option(catalog, settings),
+        Some(policy_option(settings)),
+    ];
+    let routed = catalog.roster.open_to(settings).nth(1).map(|_| routing_option(settings));
+    first.into_iter().chain([routed]).flatten().chain(limit_options::limit_options(settings)).collect()
 }
 
 /// The change of settings that a value for an option means.
-pub fn patch(catalog: &SessionCatalog, settings: &Settings, option: &str, value: &str) -> Result<SettingsPatch, Error> {
+pub fn option_patch(
+    catalog: &SessionCatalog,
+    settings: &Settings,
+    option: &str,
+    value: &str,
+) -> Result<SettingsPatch, Error> {
     let unchanged = SettingsPatch::default();
     let options = config_options(catalog, settings);
     if !options.iter().any(|known| *known.id.0 == *option) {
@@ -48,8 +58,8 @@ pub fn patch(catalog: &SessionCatalog, settings: &Settings, option: &str, value:
             .find(|way| is_same(&way.name, value))
             .map(|way| way.chosen(settings))
             // goose's modes say what may run unasked
-            .or_else(|| Some(SettingsPatch { policy: Some(goose::mode::policy(value)?), ..unchanged.clone() })),
-        MODEL => models(catalog, settings)
+            .or_else(|| Some(SettingsPatch { policy: Some(goose::mode::policy_of_mode(value)?), ..unchanged.clone() })),
+        MODEL => model_choices(catalog, settings)
             .any(|(id, _)| id == value)
             .then(|| SettingsPatch { model: Some(value.to_owned()), ..unchanged.clone() }),
         EFFORT => catalog
@@ -62,11 +72,11 @@ pub fn patch(catalog: &SessionCatalog, settings: &Settings, option: &str, value:
             .find(|(_, id, ..)| *id == value)
             .map(|(routing, ..)| SettingsPatch { routing: Some(*routing), ..unchanged.clone() }),
         limit_options::TEMPERATURE | limit_options::MAX_TURNS | limit_options::BUDGET => {
-            limit_options::patch(option, value)
+            limit_options::limit_patch(option, value)
         }
         _ => POLICIES
             .iter()
-            .find(|policy| policy_text(**policy).0 == value)
+            .find(|policy| policy_choice(**policy).0 == value)
             .map(|policy| SettingsPatch { policy: Some(*policy), ..unchanged.clone() }),
     };
     known.ok_or_else(|| Error::invalid_params(format!("no such value for {option}: {value}")))
@@ -74,53 +84,53 @@ pub fn patch(catalog: &SessionCatalog, settings: &Settings, option: &str, value:
 
 /// The change of settings that a mode means.
 pub fn mode_patch(catalog: &SessionCatalog, settings: &Settings, mode: &str) -> Result<SettingsPatch, Error> {
-    patch(catalog, settings, MODE, mode)
+    option_patch(catalog, settings, MODE, mode)
 }
 
 const POLICIES: [Policy; 4] = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto];
 
-fn mode(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
-    let described = |way: &Way| choice(&way.name, &way.mode.name).description(way.mode.description.clone());
+fn mode_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
+    let described = |way: &Way| select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
     let choices: Vec<_> = catalog.roster.open_to(settings).map(described).collect();
     let option = || SessionConfigOption::select(MODE, "Mode", current_mode(catalog, settings), choices.clone());
     (!choices.is_empty()).then(|| option().category(SessionConfigOptionCategory::Mode))
 }
 
-fn model(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
+fn model_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     let current = settings.model.clone().or_else(|| catalog.default_model.clone())?;
-    let choices: Vec<_> = models(catalog, settings).map(|(id, name)| choice(id, name)).collect();
+    let choices: Vec<_> = model_choices(catalog, settings).map(|(id, name)| select_choice(id, name)).collect();
     Some(SessionConfigOption::select(MODEL, "Model", current, choices).category(SessionConfigOptionCategory::Model))
 }
 
 /// Every model that can be chosen; the current one is among them even if the server does not list it.
-fn models<'a>(catalog: &'a SessionCatalog, settings: &'a Settings) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn model_choices<'a>(catalog: &'a SessionCatalog, settings: &'a Settings) -> impl Iterator<Item = (&'a str, &'a str)> {
     let listed = catalog.models.iter().map(|model| (model.id.as_str(), model.name.as_str()));
     let current = settings.model.as_deref().or(catalog.default_model.as_deref());
     let unlisted = current.filter(|current| catalog.models.iter().all(|model| model.id != *current));
     listed.chain(unlisted.map(|id| (id, id)))
 }
 
-fn effort(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
+fn effort_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
     if catalog.efforts.is_empty() {
         return None;
     }
-    let unset = settings.effort.is_none().then(|| choice("default", "Default"));
-    let efforts = catalog.efforts.iter().map(|effort| choice(effort_id(*effort), effort_name(*effort)));
+    let unset = settings.effort.is_none().then(|| select_choice("default", "Default"));
+    let efforts = catalog.efforts.iter().map(|effort| select_choice(effort_id(*effort), effort_name(*effort)));
     let current = settings.effort.map_or("default", effort_id);
     let choices: Vec<_> = unset.into_iter().chain(efforts).collect();
     let option = SessionConfigOption::select(EFFORT, "Thinking", current, choices);
     Some(option.category(SessionConfigOptionCategory::ThoughtLevel))
 }
 
-fn policy(settings: &Settings) -> SessionConfigOption {
+fn policy_option(settings: &Settings) -> SessionConfigOption {
     let choices: Vec<_> = POLICIES
         .iter()
         .map(|policy| {
-            let (id, name, description) = policy_text(*policy);
-            choice(id, name).description(description.to_owned())
+            let (id, name, description) = policy_choice(*policy);
+            select_choice(id, name).description(description.to_owned())
         })
         .collect();
-    SessionConfigOption::select(POLICY, "Permissions", policy_text(settings.policy).0, choices)
+    SessionConfigOption::select(POLICY, "Permissions", policy_choice(settings.policy).0, choices)
         .category(SessionConfigOptionCategory::Other("_permission".to_owned()))
 }
 
@@ -130,8 +140,9 @@ const ROUTINGS: [(Routing, &str, &str, &str); 3] = [
     (Routing::Model, "model", "By a model", "A model says which mode fits each prompt"),
 ];
 
-fn routing(settings: &Settings) -> SessionConfigOption {
-    let choices: Vec<_> = ROUTINGS.map(|(_, id, name, text)| choice(id, name).description(text.to_owned())).into();
+fn routing_option(settings: &Settings) -> SessionConfigOption {
+    let choices: Vec<_> =
+        ROUTINGS.map(|(_, id, name, text)| select_choice(id, name).description(text.to_owned())).into();
     let current = ROUTINGS.iter().find(|(routing, ..)| *routing == settings.routing).map_or("off", |(_, id, ..)| id);
     SessionConfigOption::select(ROUTING, "Routing", current, choices)
         .category(SessionConfigOptionCategory::Other("_routing".to_owned()))
@@ -155,7 +166,7 @@ fn effort_name(effort: Effort) -> &'static str {
     }
 }
 
-fn policy_text(policy: Policy) -> (&'static str, &'static str, &'static str) {
+fn policy_choice(policy: Policy) -> (&'static str, &'static str, &'static str) {
     match policy {
         Policy::ReadOnly => ("read_only", "Read only", "Only looking; everything else is refused"),
         Policy::Ask => ("ask", "Ask", "Looking is free, everything else asks"),

@@ -7,7 +7,7 @@ use super::schema::{
     AudioContent, BlobResourceContents, Content, ContentBlock, Diff, EmbeddedResource, EmbeddedResourceResource,
     ImageContent, ResourceLink, Terminal, TextContent, TextResourceContents, ToolCallContent,
 };
-use super::types::Profile;
+use super::types::AgentProfile;
 use crate::check;
 use crate::jsonrpc::Error;
 
@@ -15,22 +15,22 @@ use crate::jsonrpc::Error;
 const MAX_TITLE: usize = 200;
 
 /// A prompt's blocks as parts. Nothing is fetched: a link stays a link.
-pub fn parts(blocks: Vec<ContentBlock>, profile: &Profile) -> Result<Vec<Part>, Error> {
+pub fn prompt_parts(blocks: Vec<ContentBlock>, profile: &AgentProfile) -> Result<Vec<Part>, Error> {
     if blocks.is_empty() {
         return Err(Error::invalid_params("prompt has no content"));
     }
-    blocks.into_iter().map(|block| part(block, profile)).collect()
+    blocks.into_iter().map(|block| block_part(block, profile)).collect()
 }
 
 /// A part as a block, if the protocol has one for it.
-pub fn block(part: &Part) -> Option<ContentBlock> {
+pub fn content_block(part: &Part) -> Option<ContentBlock> {
     match part {
         Part::Text { text } | Part::Thought { text } => Some(ContentBlock::Text(TextContent::new(text.clone()))),
         Part::Image { mime, data, uri } => {
             Some(ContentBlock::Image(ImageContent::new(data.clone(), mime.clone()).uri(uri.clone())))
         }
         Part::Audio { mime, data } => Some(ContentBlock::Audio(AudioContent::new(data.clone(), mime.clone()))),
-        Part::Link { uri, name, mime, more } => Some(link(uri, name, mime.as_deref(), more.as_ref())),
+        Part::Link { uri, name, mime, more } => Some(resource_link(uri, name, mime.as_deref(), more.as_ref())),
         Part::Resource { uri, mime, text, blob } => {
             let contents = match (text, blob) {
                 (Some(text), _) => EmbeddedResourceResource::TextResourceContents(
@@ -52,7 +52,9 @@ pub fn tool_content(content: &[ToolContent]) -> Vec<ToolCallContent> {
     content
         .iter()
         .filter_map(|item| match item {
-            ToolContent::Part { part } => block(part).map(|block| ToolCallContent::Content(Content::new(block))),
+            ToolContent::Part { part } => {
+                content_block(part).map(|block| ToolCallContent::Content(Content::new(block)))
+            }
             ToolContent::Diff { path, old, new } => {
                 Some(ToolCallContent::Diff(Diff::new(path, new.clone()).old_text(old.clone())))
             }
@@ -61,12 +63,12 @@ pub fn tool_content(content: &[ToolContent]) -> Vec<ToolCallContent> {
         .collect()
 }
 
-fn part(block: ContentBlock, profile: &Profile) -> Result<Part, Error> {
+fn block_part(block: ContentBlock, profile: &AgentProfile) -> Result<Part, Error> {
     match block {
         ContentBlock::Text(text) => Ok(Part::Text { text: text.text }),
-        ContentBlock::Image(image) if profile.image => picture(image),
+        ContentBlock::Image(image) if profile.image => image_part(image),
         ContentBlock::Image(_) => Err(Error::invalid_params("pictures are not supported")),
-        ContentBlock::Audio(audio) if profile.audio => sound(audio),
+        ContentBlock::Audio(audio) if profile.audio => audio_part(audio),
         ContentBlock::Audio(_) => Err(Error::invalid_params("audio is not supported")),
         ContentBlock::ResourceLink(link) => link_part(link),
         ContentBlock::Resource(resource) => resource_part(resource),
@@ -76,23 +78,23 @@ fn part(block: ContentBlock, profile: &Profile) -> Result<Part, Error> {
 }
 
 /// A picture of a type that models see.
-fn picture(image: ImageContent) -> Result<Part, Error> {
-    checked(Part::Image { mime: check::normalised(&image.mime_type), data: image.data, uri: image.uri })
+fn image_part(image: ImageContent) -> Result<Part, Error> {
+    check_part(Part::Image { mime: check::normalize_mime(&image.mime_type), data: image.data, uri: image.uri })
 }
 
-fn sound(audio: AudioContent) -> Result<Part, Error> {
-    checked(Part::Audio { mime: audio.mime_type.to_ascii_lowercase(), data: audio.data })
+fn audio_part(audio: AudioContent) -> Result<Part, Error> {
+    check_part(Part::Audio { mime: audio.mime_type.to_ascii_lowercase(), data: audio.data })
 }
 
-fn checked(part: Part) -> Result<Part, Error> {
+fn check_part(part: Part) -> Result<Part, Error> {
     // Whether there are any is said in the greeting, and was checked before.
-    check::media_for(&part, &["*/*".to_owned()]).map_err(|error| Error::invalid_params(error.to_string()))?;
+    check::check_media_for(&part, &["*/*".to_owned()]).map_err(|error| Error::invalid_params(error.to_string()))?;
     Ok(part)
 }
 
 fn link_part(link: ResourceLink) -> Result<Part, Error> {
-    no_nul("uri", &link.uri)?;
-    no_nul("name", &link.name)?;
+    refuse_nul("uri", &link.uri)?;
+    refuse_nul("name", &link.name)?;
     let more: Map<String, Value> = [
         ("title", link.title.map(Value::from)),
         ("description", link.description.map(Value::from)),
@@ -113,11 +115,11 @@ fn resource_part(resource: EmbeddedResource) -> Result<Part, Error> {
         // see `part`
         _ => return Err(Error::invalid_params("resource of an unknown kind")),
     };
-    no_nul("uri", &uri)?;
-    checked(Part::Resource { uri, mime, text, blob })
+    refuse_nul("uri", &uri)?;
+    check_part(Part::Resource { uri, mime, text, blob })
 }
 
-fn link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
+fn resource_link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> ContentBlock {
     let mut link = ResourceLink::new(name, uri).mime_type(mime.map(str::to_owned));
     if let Some(more) = more {
         let text = |key| more.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -129,7 +131,7 @@ fn link(uri: &str, name: &str, mime: Option<&str>, more: Option<&Value>) -> Cont
 }
 
 /// Refuses what no store can hold in an id, name or path.
-pub(super) fn no_nul(what: &str, text: &str) -> Result<(), Error> {
+pub(super) fn refuse_nul(what: &str, text: &str) -> Result<(), Error> {
     if text.contains('\0') {
         return Err(Error::invalid_params(format!("NUL in {what}")));
     }
@@ -137,7 +139,7 @@ pub(super) fn no_nul(what: &str, text: &str) -> Result<(), Error> {
 }
 
 /// A title that can be shown in a list.
-pub(super) fn title(text: &str) -> Result<String, Error> {
+pub(super) fn check_title(text: &str) -> Result<String, Error> {
     let title = text.trim();
     if title.is_empty() || title.chars().count() > MAX_TITLE || title.chars().any(char::is_control) {
         return Err(Error::invalid_params(format!("title must have 1 to {MAX_TITLE} characters on one line")));

@@ -6,22 +6,22 @@ use gander_domain::{MessageId, SessionCatalog, SessionId, Settings};
 use serde::Serialize;
 
 use super::config_options::{config_options, current_mode};
-use super::output::{Chunk, Update, Voice};
+use super::output::{ChunkSpeaker, SessionUpdateOut, TextChunk};
 use super::schema::{ConfigOptionUpdate, CurrentModeUpdate, SessionUpdate};
-use crate::jsonrpc::{Outbox, json};
+use crate::jsonrpc::{Outbox, write_json};
 
 /// No line of text is longer than this: readers with a fixed 64 KiB line buffer are common.
 const MAX_LINE: usize = 60 * 1024;
 /// What of a line is not text.
-const ENVELOPE: usize = 512;
+const MAX_ENVELOPE: usize = 512;
 /// The longest escape of one byte of text.
 const WORST_ESCAPE: usize = 6;
 
 /// What every update of a session begins with.
 #[derive(Debug)]
-pub(super) struct Prefix(Vec<u8>);
+pub(super) struct UpdatePrefix(Vec<u8>);
 
-impl Prefix {
+impl UpdatePrefix {
     pub(super) fn new(session: SessionId) -> Self {
         let text = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#;
         Self(format!(r#"{text}{session}","update":"#).into_bytes())
@@ -29,72 +29,79 @@ impl Prefix {
 }
 
 /// Appends one update: one message, or more if its text is long.
-pub(super) fn update(out: &mut Outbox, prefix: &Prefix, catalog: &SessionCatalog, update: &Update<'_>) {
+pub(super) fn write_update(
+    out: &mut Outbox,
+    prefix: &UpdatePrefix,
+    catalog: &SessionCatalog,
+    update: &SessionUpdateOut<'_>,
+) {
     match update {
-        Update::Text(chunk) => text(out, prefix, chunk),
-        Update::Settings { settings, mode_changed } => {
+        SessionUpdateOut::Text(chunk) => write_text(out, prefix, chunk),
+        SessionUpdateOut::Settings { settings, mode_changed } => {
             if *mode_changed {
                 let mode = CurrentModeUpdate::new(current_mode(catalog, settings));
-                other(out, prefix, &SessionUpdate::CurrentModeUpdate(mode));
+                write_other(out, prefix, &SessionUpdate::CurrentModeUpdate(mode));
             }
-            other(out, prefix, &options(catalog, settings));
+            write_other(out, prefix, &config_options_update(catalog, settings));
         }
-        Update::Notice(notice) => other(out, prefix, &SessionUpdate::Notice((**notice).clone())),
-        Update::Compaction(compaction) => other(out, prefix, &SessionUpdate::CompactionUpdate((**compaction).clone())),
-        Update::Draft(update) => other(out, prefix, update),
-        Update::Other(update) => other(out, prefix, update),
+        SessionUpdateOut::Notice(notice) => write_other(out, prefix, &SessionUpdate::Notice((**notice).clone())),
+        SessionUpdateOut::Compaction(compaction) => {
+            write_other(out, prefix, &SessionUpdate::CompactionUpdate((**compaction).clone()))
+        }
+        SessionUpdateOut::Draft(update) => write_other(out, prefix, update),
+        SessionUpdateOut::Other(update) => write_other(out, prefix, update),
     }
 }
 
-fn options(catalog: &SessionCatalog, settings: &Settings) -> SessionUpdate {
+fn config_options_update(catalog: &SessionCatalog, settings: &Settings) -> SessionUpdate {
     SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(config_options(catalog, settings)))
 }
 
-fn other<T: Serialize + ?Sized>(out: &mut Outbox, prefix: &Prefix, update: &T) {
-    out.message(|bytes| {
+fn write_other<T: Serialize + ?Sized>(out: &mut Outbox, prefix: &UpdatePrefix, update: &T) {
+    out.push_message(|bytes| {
         bytes.extend_from_slice(&prefix.0);
-        json(bytes, update);
+        write_json(bytes, update);
         bytes.extend_from_slice(b"}}");
     });
 }
 
-fn text(out: &mut Outbox, prefix: &Prefix, chunk: &Chunk<'_>) {
+fn write_text(out: &mut Outbox, prefix: &UpdatePrefix, chunk: &TextChunk<'_>) {
     let mut rest: &str = &chunk.text;
     while !rest.is_empty() {
-        let (piece, after) = rest.split_at(fitting(rest));
-        out.message(|bytes| line(bytes, prefix, chunk.voice, chunk.message, piece));
+        let (piece, after) = rest.split_at(fitting_len(rest));
+        out.push_message(|bytes| write_text_line(bytes, prefix, chunk.voice, chunk.message, piece));
         rest = after;
     }
 }
 
-fn line(bytes: &mut Vec<u8>, prefix: &Prefix, voice: Voice, message: MessageId, text: &str) {
+fn write_text_line(bytes: &mut Vec<u8>, prefix: &UpdatePrefix, voice: ChunkSpeaker, message: MessageId, text: &str) {
     let kind: &[u8] = match voice {
-        Voice::User => br#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"#,
-        Voice::Agent => br#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"#,
-        Voice::Thought => br#"{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"#,
+        ChunkSpeaker::User => br#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"#,
+        ChunkSpeaker::Agent => br#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"#,
+        ChunkSpeaker::Thought => br#"{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"#,
     };
     bytes.extend_from_slice(&prefix.0);
     bytes.extend_from_slice(kind);
-    json(bytes, text);
+    write_json(bytes, text);
     write!(bytes, r#"}},"messageId":"{message}"}}}}}}"#).expect("writing to memory cannot fail");
 }
 
 /// How many bytes of the text fit into one line, cut between characters.
-fn fitting(text: &str) -> usize {
-    const ROOM: usize = MAX_LINE - ENVELOPE;
+fn fitting_len(text: &str) -> usize {
+    const ROOM: usize = MAX_LINE - MAX_ENVELOPE;
     if text.len() <= ROOM / WORST_ESCAPE {
         return text.len();
     }
     let mut used = 0;
     text.char_indices()
         .find(|(_, char)| {
-            used += escaped(*char);
+            used += escaped_len(*char);
             used > ROOM
         })
         .map_or(text.len(), |(at, _)| at)
 }
 
-fn escaped(char: char) -> usize {
+fn escaped_len(char: char) -> usize {
     match char {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,
         '\0'..='\x1f' => WORST_ESCAPE,
@@ -112,9 +119,19 @@ mod tests {
     fn long_text_leaves_in_lines_that_fit_and_loses_nothing() {
         for text in ["\u{1}\"ä😀x".repeat(20_000), "y".repeat(200_000), "\u{2}".repeat(10_200)] {
             let id = "018f0000-0000-7000-8000-000000000001".parse().unwrap();
-            let chunk = Chunk { voice: Voice::Agent, message: MessageId::new(id), part: 0, text: Cow::Borrowed(&text) };
+            let chunk = TextChunk {
+                voice: ChunkSpeaker::Agent,
+                message: MessageId::new(id),
+                part: 0,
+                text: Cow::Borrowed(&text),
+            };
             let mut out = Outbox::default();
-            update(&mut out, &Prefix::new(SessionId::new(id)), &SessionCatalog::default(), &Update::Text(chunk));
+            write_update(
+                &mut out,
+                &UpdatePrefix::new(SessionId::new(id)),
+                &SessionCatalog::default(),
+                &SessionUpdateOut::Text(chunk),
+            );
             let mut joined = String::new();
             for (_, line) in out.messages() {
                 assert!(line.len() <= MAX_LINE, "{}", line.len());

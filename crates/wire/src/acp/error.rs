@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use crate::jsonrpc::{Code, Error};
 
 /// How a refusal reads on the wire.
-pub fn refusal(refusal: &ServiceError) -> Error {
+pub fn service_error(refusal: &ServiceError) -> Error {
     let error = |code| Error::new(code, refusal.to_string());
     match refusal {
         ServiceError::UnknownSession(session) => unknown_session(&session.to_string()),
         ServiceError::Command(command) => command_error(command),
-        ServiceError::BadWorkspace(_) => error(Code::InvalidParams).with_data(reason("bad_cwd")),
+        ServiceError::BadWorkspace(_) => error(Code::InvalidParams).with_data(reason_data("bad_cwd")),
         ServiceError::BadParams(_) => error(Code::InvalidParams),
         ServiceError::UnknownMethod(method) => Error::method_not_found(method),
         ServiceError::AuthRequired => error(Code::AuthRequired),
         ServiceError::Forbidden(_) | ServiceError::Denied(_) => {
-            error(Code::InvalidParams).with_data(reason("forbidden"))
+            error(Code::InvalidParams).with_data(reason_data("forbidden"))
         }
-        ServiceError::Unavailable(_) => error(Code::Internal).with_data(reason("unavailable")),
+        ServiceError::Unavailable(_) => error(Code::Internal).with_data(reason_data("unavailable")),
         ServiceError::Internal(_) => error(Code::Internal),
     }
 }
@@ -30,12 +30,12 @@ pub fn unknown_session(session: &str) -> Error {
 
 /// Nothing but `initialize` comes first.
 pub fn not_initialized() -> Error {
-    Error::new(Code::InvalidRequest, "not initialized").with_data(reason("not_initialized"))
+    Error::new(Code::InvalidRequest, "not initialized").with_data(reason_data("not_initialized"))
 }
 
 /// The client logged out.
 pub fn login_needed() -> Error {
-    refusal(&ServiceError::AuthRequired)
+    service_error(&ServiceError::AuthRequired)
 }
 
 /// The caller took the request back.
@@ -65,12 +65,12 @@ pub fn prompt_outcome(outcome: &Outcome) -> Result<super::schema::StopReason, Er
 fn command_error(command: &CommandError) -> Error {
     let error = |code| Error::new(code, command.to_string());
     match command {
-        CommandError::RunActive(run) => error(Code::InvalidRequest).with_data(busy("running", *run)),
-        CommandError::RunAwaiting(run) => error(Code::InvalidRequest).with_data(busy("awaiting", *run)),
-        CommandError::QueueFull(_) => error(Code::InvalidRequest).with_data(reason("session_busy")),
-        CommandError::NotRunning => error(Code::InvalidRequest).with_data(reason("not_running")),
-        CommandError::NoSuchRun(_) => error(Code::InvalidRequest).with_data(reason("no_such_run")),
-        CommandError::NoSuchQuestion(_) => error(Code::InvalidRequest).with_data(reason("no_such_question")),
+        CommandError::RunActive(run) => error(Code::InvalidRequest).with_data(busy_data("running", *run)),
+        CommandError::RunAwaiting(run) => error(Code::InvalidRequest).with_data(busy_data("awaiting", *run)),
+        CommandError::QueueFull(_) => error(Code::InvalidRequest).with_data(reason_data("session_busy")),
+        CommandError::NotRunning => error(Code::InvalidRequest).with_data(reason_data("not_running")),
+        CommandError::NoSuchRun(_) => error(Code::InvalidRequest).with_data(reason_data("no_such_run")),
+        CommandError::NoSuchQuestion(_) => error(Code::InvalidRequest).with_data(reason_data("no_such_question")),
         CommandError::BadAnswer(_)
         | CommandError::EmptyPrompt
         | CommandError::StateFull(_)
@@ -78,10 +78,10 @@ fn command_error(command: &CommandError) -> Error {
     }
 }
 
-fn reason(reason: &str) -> Value {
+fn reason_data(reason: &str) -> Value {
     json!({ "reason": reason })
 }
 
-fn busy(state: &str, run: RunId) -> Value {
+fn busy_data(state: &str, run: RunId) -> Value {
     json!({ "reason": "session_busy", "state": state, "run": run })
 }

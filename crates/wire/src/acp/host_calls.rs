@@ -6,7 +6,7 @@ use gander_domain::SessionId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::abilities::Abilities;
+use super::abilities::ClientAbilities;
 use super::schema::{
     CreateTerminalRequest, EnvVariable, KillTerminalRequest, ReadTextFileRequest, ReleaseTerminalRequest,
     TerminalExitStatus, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
@@ -53,14 +53,14 @@ pub enum HostAnswer {
     /// The new terminal's id.
     Terminal(String),
     /// What a terminal has printed.
-    Output { text: String, truncated: bool, exit: Option<Exit> },
+    Output { text: String, truncated: bool, exit: Option<TerminalExit> },
     /// How a terminal's command ended.
-    Exit(Exit),
+    Exit(TerminalExit),
 }
 
 /// How a command ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exit {
+pub struct TerminalExit {
     /// Its code, unless a signal ended it.
     pub code: Option<u32>,
     /// The signal that ended it.
@@ -69,7 +69,7 @@ pub struct Exit {
 
 /// Why an editor did not do it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum HostError {
+pub enum HostCallError {
     /// The client did not offer it: nothing was sent.
     #[error("the client does not offer this")]
     NotOffered,
@@ -86,7 +86,7 @@ pub enum HostError {
 
 /// Which answer is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum AnswerShape {
     Text,
     Done,
     Terminal,
@@ -108,83 +108,86 @@ impl fmt::Display for HostCallId {
 }
 
 /// Sends a call, if the client offers it, and says what answer to expect.
-pub(super) fn send<C>(
+pub(super) fn send_host_call<C>(
     peer: &mut Peer<C>,
-    abilities: Abilities,
+    abilities: ClientAbilities,
     session: SessionId,
     id: RequestId,
     call: HostCall,
-    context: impl FnOnce(Shape) -> C,
-) -> Result<(), HostError> {
+    context: impl FnOnce(AnswerShape) -> C,
+) -> Result<(), HostCallError> {
     let session = session.to_string();
-    let (offered, shape) = expectation(abilities, &call);
+    let (offered, shape) = expected_answer(abilities, &call);
     if !offered {
-        return Err(HostError::NotOffered);
+        return Err(HostCallError::NotOffered);
     }
     let context = context(shape);
     match call {
         HostCall::ReadFile { path, line, limit } => {
             let params = ReadTextFileRequest::new(session, path).line(line).limit(limit);
-            peer.request(id, "fs/read_text_file", &params, context)
+            peer.send_request(id, "fs/read_text_file", &params, context)
         }
         HostCall::WriteFile { path, content } => {
-            peer.request(id, "fs/write_text_file", &WriteTextFileRequest::new(session, path, content), context)
+            peer.send_request(id, "fs/write_text_file", &WriteTextFileRequest::new(session, path, content), context)
         }
         HostCall::CreateTerminal { command, args, env, cwd, output_limit } => {
             let env = env.into_iter().map(|(name, value)| EnvVariable::new(name, value)).collect();
             let params = CreateTerminalRequest::new(session, command).args(args).env(env);
             let params = params.cwd(cwd.map(Into::into)).output_byte_limit(output_limit);
-            peer.request(id, "terminal/create", &params, context)
+            peer.send_request(id, "terminal/create", &params, context)
         }
         HostCall::Output { terminal } => {
-            peer.request(id, "terminal/output", &TerminalOutputRequest::new(session, terminal), context)
+            peer.send_request(id, "terminal/output", &TerminalOutputRequest::new(session, terminal), context)
         }
-        HostCall::WaitForExit { terminal } => {
-            peer.request(id, "terminal/wait_for_exit", &WaitForTerminalExitRequest::new(session, terminal), context)
-        }
+        HostCall::WaitForExit { terminal } => peer.send_request(
+            id,
+            "terminal/wait_for_exit",
+            &WaitForTerminalExitRequest::new(session, terminal),
+            context,
+        ),
         HostCall::Kill { terminal } => {
-            peer.request(id, "terminal/kill", &KillTerminalRequest::new(session, terminal), context)
+            peer.send_request(id, "terminal/kill", &KillTerminalRequest::new(session, terminal), context)
         }
         HostCall::Release { terminal } => {
-            peer.request(id, "terminal/release", &ReleaseTerminalRequest::new(session, terminal), context)
+            peer.send_request(id, "terminal/release", &ReleaseTerminalRequest::new(session, terminal), context)
         }
     };
     Ok(())
 }
 
 /// Reads an answer.
-pub(super) fn answer(shape: Shape, result: Result<&RawValue, Error>) -> Result<HostAnswer, HostError> {
-    let json = result.map_err(HostError::Refused)?.get();
+pub(super) fn read_answer(shape: AnswerShape, result: Result<&RawValue, Error>) -> Result<HostAnswer, HostCallError> {
+    let json = result.map_err(HostCallError::Refused)?.get();
     match shape {
-        Shape::Text => read(json).map(|Text { content }| HostAnswer::Text(content)),
-        Shape::Done => Ok(HostAnswer::Done),
-        Shape::Terminal => read(json).map(|Terminal { terminal_id }| HostAnswer::Terminal(terminal_id)),
-        Shape::Output => read(json).map(|output: TerminalOutputResponse| HostAnswer::Output {
+        AnswerShape::Text => read_json(json).map(|Text { content }| HostAnswer::Text(content)),
+        AnswerShape::Done => Ok(HostAnswer::Done),
+        AnswerShape::Terminal => read_json(json).map(|Terminal { terminal_id }| HostAnswer::Terminal(terminal_id)),
+        AnswerShape::Output => read_json(json).map(|output: TerminalOutputResponse| HostAnswer::Output {
             text: output.output,
             truncated: output.truncated,
-            exit: output.exit_status.map(exit),
+            exit: output.exit_status.map(terminal_exit),
         }),
-        Shape::Exit => read(json).map(|status| HostAnswer::Exit(exit(status))),
+        AnswerShape::Exit => read_json(json).map(|status| HostAnswer::Exit(terminal_exit(status))),
     }
 }
 
-fn expectation(abilities: Abilities, call: &HostCall) -> (bool, Shape) {
+fn expected_answer(abilities: ClientAbilities, call: &HostCall) -> (bool, AnswerShape) {
     match call {
-        HostCall::ReadFile { .. } => (abilities.read_file, Shape::Text),
-        HostCall::WriteFile { .. } => (abilities.write_file, Shape::Done),
-        HostCall::CreateTerminal { .. } => (abilities.terminal, Shape::Terminal),
-        HostCall::Output { .. } => (abilities.terminal, Shape::Output),
-        HostCall::WaitForExit { .. } => (abilities.terminal, Shape::Exit),
-        HostCall::Kill { .. } | HostCall::Release { .. } => (abilities.terminal, Shape::Done),
+        HostCall::ReadFile { .. } => (abilities.read_file, AnswerShape::Text),
+        HostCall::WriteFile { .. } => (abilities.write_file, AnswerShape::Done),
+        HostCall::CreateTerminal { .. } => (abilities.terminal, AnswerShape::Terminal),
+        HostCall::Output { .. } => (abilities.terminal, AnswerShape::Output),
+        HostCall::WaitForExit { .. } => (abilities.terminal, AnswerShape::Exit),
+        HostCall::Kill { .. } | HostCall::Release { .. } => (abilities.terminal, AnswerShape::Done),
     }
 }
 
-fn exit(status: TerminalExitStatus) -> Exit {
-    Exit { code: status.exit_code, signal: status.signal }
+fn terminal_exit(status: TerminalExitStatus) -> TerminalExit {
+    TerminalExit { code: status.exit_code, signal: status.signal }
 }
 
-fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, HostError> {
-    serde_json::from_str(json).map_err(|error| HostError::Unreadable(error.to_string()))
+fn read_json<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, HostCallError> {
+    serde_json::from_str(json).map_err(|error| HostCallError::Unreadable(error.to_string()))
 }
 
 #[derive(Deserialize)]

@@ -8,18 +8,18 @@ use super::schema::{
     PromptCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionListCapabilities,
     SessionResumeCapabilities,
 };
-use super::types::Profile;
+use super::types::AgentProfile;
 
 /// What every version says in the same words, each in its own types: who this is, how to log in, and what can be done
 /// with a session.
 macro_rules! same_in_every_version {
     ($schema:ident) => {
-        fn info(profile: &Profile) -> $schema::Implementation {
+        fn info(profile: &AgentProfile) -> $schema::Implementation {
             let info = $schema::Implementation::new(profile.name.clone(), profile.version.clone());
             info.title(profile.title.clone())
         }
 
-        fn logins(profile: &Profile) -> Vec<$schema::AuthMethod> {
+        fn logins(profile: &AgentProfile) -> Vec<$schema::AuthMethod> {
             let login = |id: &str, name: &str| $schema::AuthMethodAgent::new(id.to_owned(), name.to_owned());
             profile.logins.iter().map(|of| $schema::AuthMethod::Agent(login(&of.id, &of.name))).collect()
         }
@@ -40,15 +40,15 @@ pub(super) use same_in_every_version;
 same_in_every_version!(schema);
 
 /// The answer to `initialize`.
-pub(super) fn response(profile: &Profile) -> InitializeResponse {
+pub(super) fn initialize_response(profile: &AgentProfile) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V1)
-        .agent_capabilities(capabilities(profile))
+        .agent_capabilities(agent_capabilities(profile))
         .auth_methods(logins(profile))
         .agent_info(info(profile))
-        .meta(extensions())
+        .meta(extension_capabilities())
 }
 
-fn capabilities(profile: &Profile) -> AgentCapabilities {
+fn agent_capabilities(profile: &AgentProfile) -> AgentCapabilities {
     let prompt = PromptCapabilities::new().image(profile.image).audio(profile.audio).embedded_context(true);
     let mcp = McpCapabilities::new().http(profile.mcp_http).sse(profile.mcp_sse);
     let logout = (!profile.logins.is_empty()).then(LogoutCapabilities::new);
@@ -56,11 +56,11 @@ fn capabilities(profile: &Profile) -> AgentCapabilities {
         .load_session(true)
         .prompt_capabilities(prompt)
         .mcp_capabilities(mcp)
-        .session_capabilities(sessions_of_this_version())
+        .session_capabilities(session_capabilities())
         .auth(AgentAuthCapabilities::new().logout(logout))
 }
 
-fn sessions_of_this_version() -> SessionCapabilities {
+fn session_capabilities() -> SessionCapabilities {
     sessions()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
@@ -68,6 +68,6 @@ fn sessions_of_this_version() -> SessionCapabilities {
 }
 
 /// `_session/steering`, told as other agents tell it.
-fn extensions() -> Map<String, Value> {
+fn extension_capabilities() -> Map<String, Value> {
     Map::from_iter([("steering".to_owned(), json!({ "supported": true }))])
 }

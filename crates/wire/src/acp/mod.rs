@@ -23,15 +23,17 @@ mod slash_commands;
 pub mod types;
 mod v2;
 
-pub use abilities::Abilities;
+pub use abilities::ClientAbilities;
 pub use acp_options::AcpOptions;
-pub use client::Client;
+pub use client::AgentClient;
 pub use connection::Connection;
 pub use dialect::Dialect;
-pub use host_calls::{HostAnswer, HostCall, HostCallId, HostError};
-pub use output::{Update, join, project};
-pub use slash_commands::Slash;
-pub use types::{ArchiveFilter, Intent, Listed, Login, Presence, Profile, SessionParams, Ticket, Withdrawal};
+pub use host_calls::{HostAnswer, HostCall, HostCallError, HostCallId};
+pub use output::{SessionUpdateOut, join_updates, project_entry};
+pub use slash_commands::SessionCommand;
+pub use types::{
+    AgentProfile, ArchiveFilter, Intent, IntentTicket, ListedSession, LoginMethod, Presence, SessionParams, Withdrawal,
+};
 
 /// The wire types of version 1.
 pub use agent_client_protocol_schema::v1 as schema;

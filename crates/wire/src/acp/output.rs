@@ -9,17 +9,17 @@ use gander_domain::{
 };
 use serde_json::Value;
 
-use super::content::{block, tool_content};
+use super::content::{content_block, tool_content};
 use super::schema::{self, SessionUpdate};
 
 /// A joined chunk does not grow beyond this many bytes.
-const MAX_JOINED: usize = 32 * 1024;
+const MAX_JOINED_CHUNK: usize = 32 * 1024;
 
 /// One `session/update`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Update<'a> {
+pub enum SessionUpdateOut<'a> {
     /// Text of a message: the hot path, written by hand.
-    Text(Chunk<'a>),
+    Text(TextChunk<'a>),
     /// The mode and the options; which exist is known to the connection.
     Settings { settings: Box<Settings>, mode_changed: bool },
     /// For clients that offer to show notices. No part of the history.
@@ -34,9 +34,9 @@ pub enum Update<'a> {
 
 /// A piece of one part of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk<'a> {
+pub struct TextChunk<'a> {
     /// Who speaks.
-    pub voice: Voice,
+    pub voice: ChunkSpeaker,
     /// The message.
     pub message: MessageId,
     /// Which of its parts.
@@ -47,7 +47,7 @@ pub struct Chunk<'a> {
 
 /// Who speaks in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum ChunkSpeaker {
     /// A person.
     User,
     /// The agent.
@@ -57,27 +57,27 @@ pub enum Voice {
 }
 
 /// What an entry looks like to a client. `view` is the session before the entry.
-pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
+pub fn project_entry<'a>(view: &SessionView, entry: &'a Entry) -> Vec<SessionUpdateOut<'a>> {
     match &entry.event {
         Event::PartDelta { message, part, growth, text } => {
-            vec![Update::Text(Chunk { voice: voice(*growth), message: *message, part: *part, text: text.into() })]
+            vec![SessionUpdateOut::Text(TextChunk { voice: delta_speaker(*growth), message: *message, part: *part, text: text.into() })]
         }
         Event::MessageDone { message } => match prompt_meta(view, entry) {
             Some(meta) => prompt_with_meta(message, meta),
             None => rest_of_message(view, message),
         },
-        Event::ToolCalled { call } => vec![other(SessionUpdate::ToolCall(tool_call(call)))],
-        Event::ToolStarted { call } => vec![tool_update(*call, tool_status(schema::ToolCallStatus::InProgress))],
-        Event::ToolUpdated { call, content } => vec![tool_update(*call, tool_shows(content))],
-        Event::ToolDone { call, result } => vec![tool_update(*call, tool_result(result))],
-        Event::PlanSet { plan: whole } => vec![other(SessionUpdate::Plan(plan(whole)))],
-        Event::Routed { route } => routed(view, route),
+        Event::ToolCalled { call } => vec![schema_update(SessionUpdate::ToolCall(wire_tool_call(call)))],
+        Event::ToolStarted { call } => vec![tool_call_update(*call, tool_status_fields(schema::ToolCallStatus::InProgress))],
+        Event::ToolUpdated { call, content } => vec![tool_call_update(*call, tool_shown_fields(content))],
+        Event::ToolDone { call, result } => vec![tool_call_update(*call, tool_result_fields(result))],
+        Event::PlanSet { plan: whole } => vec![schema_update(SessionUpdate::Plan(wire_plan(whole)))],
+        Event::Routed { route } => route_updates(view, route),
         Event::UsageAdded { usage } => usage_update(view, usage).into_iter().collect(),
         Event::TitleSet { title } => vec![title_update(title)],
         Event::SettingsChanged { patch } => vec![settings_update(view, patch)],
-        Event::HistoryReset { replacement, reason, .. } => history_reset(entry, replacement, *reason),
-        Event::Noticed { notice: told } => vec![notice(told)],
-        Event::RunRecovered { .. } => vec![notice(&Notice {
+        Event::HistoryReset { replacement, reason, .. } => history_reset_updates(entry, replacement, *reason),
+        Event::Noticed { notice: told } => vec![notice_update(told)],
+        Event::RunRecovered { .. } => vec![notice_update(&Notice {
             severity: Severity::Info,
             title: "The turn was picked up after a restart".to_owned(),
             detail: None,
@@ -100,9 +100,12 @@ pub fn project<'a>(view: &SessionView, entry: &'a Entry) -> Vec<Update<'a>> {
 }
 
 /// Grows the first update by the second if both are pieces of one part, else gives the second back.
-pub fn join<'a>(first: &mut Update<'a>, second: Update<'a>) -> Option<Update<'a>> {
+pub fn join_updates<'a>(
+    first: &mut SessionUpdateOut<'a>,
+    second: SessionUpdateOut<'a>,
+) -> Option<SessionUpdateOut<'a>> {
     match (first, second) {
-        (Update::Text(first), Update::Text(second)) if first.continues_in(&second) => {
+        (SessionUpdateOut::Text(first), SessionUpdateOut::Text(second)) if first.continues_with(&second) => {
             first.text.to_mut().push_str(&second.text);
             None
         }
@@ -111,47 +114,47 @@ pub fn join<'a>(first: &mut Update<'a>, second: Update<'a>) -> Option<Update<'a>
 }
 
 /// A session's title.
-pub fn title_update(title: &str) -> Update<'static> {
-    other(SessionUpdate::SessionInfoUpdate(schema::SessionInfoUpdate::new().title(title.to_owned())))
+pub fn title_update(title: &str) -> SessionUpdateOut<'static> {
+    schema_update(SessionUpdate::SessionInfoUpdate(schema::SessionInfoUpdate::new().title(title.to_owned())))
 }
 
 /// A tool call as a client first sees it.
-pub fn tool_call(call: &ToolCall) -> schema::ToolCall {
+pub fn wire_tool_call(call: &ToolCall) -> schema::ToolCall {
     schema::ToolCall::new(call.id.to_string(), call.title.clone())
         .name(call.name.clone())
-        .kind(tool_kind(call.kind))
-        .locations(locations(call))
+        .kind(wire_tool_kind(call.kind))
+        .locations(tool_locations(call))
         .raw_input(call.arguments.clone())
 }
 
 /// A tool call as a permission request shows it.
-pub fn asked_tool_call(call: &ToolCall) -> schema::ToolCallUpdate {
-    let locations = Some(locations(call)).filter(|locations| !locations.is_empty());
-    let fields = tool_status(schema::ToolCallStatus::Pending)
+pub fn permission_tool_call(call: &ToolCall) -> schema::ToolCallUpdate {
+    let locations = Some(tool_locations(call)).filter(|locations| !locations.is_empty());
+    let fields = tool_status_fields(schema::ToolCallStatus::Pending)
         .title(call.title.clone())
         .name(call.name.clone())
-        .kind(tool_kind(call.kind))
+        .kind(wire_tool_kind(call.kind))
         .locations(locations)
         .raw_input(call.arguments.clone());
     schema::ToolCallUpdate::new(call.id.to_string(), fields)
 }
 
-impl Chunk<'_> {
-    fn continues_in(&self, next: &Self) -> bool {
+impl TextChunk<'_> {
+    fn continues_with(&self, next: &Self) -> bool {
         (self.voice, self.message, self.part) == (next.voice, next.message, next.part)
-            && self.text.len() + next.text.len() <= MAX_JOINED
+            && self.text.len() + next.text.len() <= MAX_JOINED_CHUNK
     }
 }
 
-fn voice(growth: Growth) -> Voice {
+fn delta_speaker(growth: Growth) -> ChunkSpeaker {
     match growth {
-        Growth::Text => Voice::Agent,
-        Growth::Thought => Voice::Thought,
+        Growth::Text => ChunkSpeaker::Agent,
+        Growth::Thought => ChunkSpeaker::Thought,
     }
 }
 
-fn other(update: SessionUpdate) -> Update<'static> {
-    Update::Other(Box::new(update))
+fn schema_update(update: SessionUpdate) -> SessionUpdateOut<'static> {
+    SessionUpdateOut::Other(Box::new(update))
 }
 
 /// The `_meta` that a client sent with the prompt which this entry is.
@@ -160,15 +163,15 @@ fn prompt_meta<'a>(view: &'a SessionView, entry: &Entry) -> Option<&'a schema::M
     run.meta.as_ref()?.get("acp")?.get("_meta")?.as_object()
 }
 
-fn prompt_with_meta(message: &Message, meta: &schema::Meta) -> Vec<Update<'static>> {
+fn prompt_with_meta(message: &Message, meta: &schema::Meta) -> Vec<SessionUpdateOut<'static>> {
     let id = schema::MessageId::new(message.id.to_string());
     let chunk = |block| schema::ContentChunk::new(block).message_id(id.clone()).meta(meta.clone());
-    let blocks = message.parts.iter().filter_map(block);
-    blocks.map(|block| other(SessionUpdate::UserMessageChunk(chunk(block)))).collect()
+    let blocks = message.parts.iter().filter_map(content_block);
+    blocks.map(|block| schema_update(SessionUpdate::UserMessageChunk(chunk(block)))).collect()
 }
 
 /// What of a whole message was not streamed before: all of a person's, the tail of the agent's.
-fn rest_of_message<'a>(view: &SessionView, message: &'a Message) -> Vec<Update<'a>> {
+fn rest_of_message<'a>(view: &SessionView, message: &'a Message) -> Vec<SessionUpdateOut<'a>> {
     let run = view.run.as_ref().filter(|run| run.open.as_ref().is_some_and(|open| open.id == message.id));
     let shown = |index: usize| run.and_then(|run| run.grown.get(index)).copied().unwrap_or(0);
     let parts = message.parts.iter().enumerate();
@@ -176,19 +179,19 @@ fn rest_of_message<'a>(view: &SessionView, message: &'a Message) -> Vec<Update<'
 }
 
 /// What is left of a part of which so many bytes were shown. A message only ever grows, so they are its first ones.
-fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: usize) -> Option<Update<'a>> {
+fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: usize) -> Option<SessionUpdateOut<'a>> {
     let text = |voice, text: &'a str| {
         let part = u32::try_from(index).unwrap_or(u32::MAX);
-        let chunk = Chunk { voice, message: message.id, part, text: text.into() };
-        (!text.is_empty()).then_some(Update::Text(chunk))
+        let chunk = TextChunk { voice, message: message.id, part, text: text.into() };
+        (!text.is_empty()).then_some(SessionUpdateOut::Text(chunk))
     };
     match part {
-        Part::Text { text: whole } => text(speaker(message.role), whole.get(shown..)?),
-        Part::Thought { text: whole } => text(Voice::Thought, whole.get(shown..)?),
+        Part::Text { text: whole } => text(role_speaker(message.role), whole.get(shown..)?),
+        Part::Thought { text: whole } => text(ChunkSpeaker::Thought, whole.get(shown..)?),
         Part::Image { .. } | Part::Audio { .. } | Part::Link { .. } | Part::Resource { .. } | Part::Unknown(_) => {
-            let chunk =
-                schema::ContentChunk::new(block(part)?).message_id(schema::MessageId::new(message.id.to_string()));
-            Some(other(match message.role {
+            let chunk = schema::ContentChunk::new(content_block(part)?)
+                .message_id(schema::MessageId::new(message.id.to_string()));
+            Some(schema_update(match message.role {
                 Role::User => SessionUpdate::UserMessageChunk(chunk),
                 Role::Agent | Role::Tool => SessionUpdate::AgentMessageChunk(chunk),
             }))
@@ -197,27 +200,27 @@ fn part_update<'a>(message: &Message, index: usize, part: &'a Part, shown: usize
     }
 }
 
-fn speaker(role: Role) -> Voice {
+fn role_speaker(role: Role) -> ChunkSpeaker {
     match role {
-        Role::User => Voice::User,
-        Role::Agent | Role::Tool => Voice::Agent,
+        Role::User => ChunkSpeaker::User,
+        Role::Agent | Role::Tool => ChunkSpeaker::Agent,
     }
 }
 
-fn tool_update(call: ToolCallId, fields: schema::ToolCallUpdateFields) -> Update<'static> {
-    other(SessionUpdate::ToolCallUpdate(schema::ToolCallUpdate::new(call.to_string(), fields)))
+fn tool_call_update(call: ToolCallId, fields: schema::ToolCallUpdateFields) -> SessionUpdateOut<'static> {
+    schema_update(SessionUpdate::ToolCallUpdate(schema::ToolCallUpdate::new(call.to_string(), fields)))
 }
 
-fn tool_status(status: schema::ToolCallStatus) -> schema::ToolCallUpdateFields {
+fn tool_status_fields(status: schema::ToolCallStatus) -> schema::ToolCallUpdateFields {
     schema::ToolCallUpdateFields::new().status(status)
 }
 
-fn tool_shows(content: &[ToolContent]) -> schema::ToolCallUpdateFields {
+fn tool_shown_fields(content: &[ToolContent]) -> schema::ToolCallUpdateFields {
     schema::ToolCallUpdateFields::new().content(tool_content(content))
 }
 
 /// A result without content leaves what the tool showed last.
-fn tool_result(result: &ToolResult) -> schema::ToolCallUpdateFields {
+fn tool_result_fields(result: &ToolResult) -> schema::ToolCallUpdateFields {
     let status = match result.end {
         ToolEnd::Completed => schema::ToolCallStatus::Completed,
         ToolEnd::Failed | ToolEnd::Rejected | ToolEnd::Cancelled | ToolEnd::Interrupted => {
@@ -225,10 +228,10 @@ fn tool_result(result: &ToolResult) -> schema::ToolCallUpdateFields {
         }
     };
     let content = tool_content(&result.content);
-    tool_status(status).content((!content.is_empty()).then_some(content)).raw_output(result.raw.clone())
+    tool_status_fields(status).content((!content.is_empty()).then_some(content)).raw_output(result.raw.clone())
 }
 
-fn tool_kind(kind: ToolKind) -> schema::ToolKind {
+fn wire_tool_kind(kind: ToolKind) -> schema::ToolKind {
     match kind {
         ToolKind::Read => schema::ToolKind::Read,
         ToolKind::Edit => schema::ToolKind::Edit,
@@ -243,16 +246,16 @@ fn tool_kind(kind: ToolKind) -> schema::ToolKind {
     }
 }
 
-fn locations(call: &ToolCall) -> Vec<schema::ToolCallLocation> {
+fn tool_locations(call: &ToolCall) -> Vec<schema::ToolCallLocation> {
     let locations = call.locations.iter();
     locations.map(|location| schema::ToolCallLocation::new(&location.path).line(location.line)).collect()
 }
 
-fn plan(plan: &Plan) -> schema::Plan {
-    schema::Plan::new(plan.items.iter().map(plan_entry).collect())
+fn wire_plan(plan: &Plan) -> schema::Plan {
+    schema::Plan::new(plan.items.iter().map(wire_plan_entry).collect())
 }
 
-fn plan_entry(item: &PlanItem) -> schema::PlanEntry {
+fn wire_plan_entry(item: &PlanItem) -> schema::PlanEntry {
     let priority = match item.priority {
         Priority::High => schema::PlanEntryPriority::High,
         Priority::Medium => schema::PlanEntryPriority::Medium,
@@ -267,13 +270,13 @@ fn plan_entry(item: &PlanItem) -> schema::PlanEntry {
 }
 
 /// Without the size of the window there is nothing to compare with, so nothing to show.
-fn usage_update(view: &SessionView, usage: &Usage) -> Option<Update<'static>> {
+fn usage_update(view: &SessionView, usage: &Usage) -> Option<SessionUpdateOut<'static>> {
     // What a sub-agent's call cost is added; how full the window is says only a call of the session's own.
     let last = if usage.child.is_none() { usage } else { view.last_usage.as_ref()? };
     let spent = view.spent.cost + usage.cost.unwrap_or(0);
     let cost = (spent > 0).then(|| schema::Cost::new(dollars(spent), "USD"));
     let update = schema::UsageUpdate::new(last.input + last.output, last.window?).cost(cost);
-    Some(other(SessionUpdate::UsageUpdate(update)))
+    Some(schema_update(SessionUpdate::UsageUpdate(update)))
 }
 
 /// Millionths of a dollar as dollars: exact enough for any bill below nine billion.
@@ -282,55 +285,60 @@ fn dollars(millionths: u64) -> f64 {
     millionths as f64 / 1e6
 }
 
-fn settings_update(view: &SessionView, patch: &SettingsPatch) -> Update<'static> {
+fn settings_update(view: &SessionView, patch: &SettingsPatch) -> SessionUpdateOut<'static> {
     let mut settings = view.settings.clone();
     settings.apply(patch);
     let mode_changed = (&settings.agent, &settings.mode) != (&view.settings.agent, &view.settings.mode);
-    Update::Settings { settings: Box::new(settings), mode_changed }
+    SessionUpdateOut::Settings { settings: Box::new(settings), mode_changed }
 }
 
 /// The mode changes, and whoever takes notices is told why.
-fn routed(view: &SessionView, route: &Route) -> Vec<Update<'static>> {
+fn route_updates(view: &SessionView, route: &Route) -> Vec<SessionUpdateOut<'static>> {
     let mut settings = view.settings.clone();
     settings.follow(route);
     let mode_changed = (&settings.agent, &settings.mode) != (&view.settings.agent, &view.settings.mode);
     let title = format!("Routed to {}, {} % sure", route.mode, route.confidence);
     let told = Notice { severity: Severity::Info, title, detail: Some(route.reasons.join("; ")) };
-    vec![Update::Settings { settings: Box::new(settings), mode_changed }, notice(&told)]
+    vec![SessionUpdateOut::Settings { settings: Box::new(settings), mode_changed }, notice_update(&told)]
 }
 
-fn notice(notice: &Notice) -> Update<'static> {
+fn notice_update(notice: &Notice) -> SessionUpdateOut<'static> {
     let severity = match notice.severity {
         Severity::Info => schema::NoticeSeverity::Info,
         Severity::Warning => schema::NoticeSeverity::Warning,
         Severity::Error => schema::NoticeSeverity::Error,
     };
     let notice = schema::Notice::new(severity, notice.title.clone()).description(notice.detail.clone());
-    Update::Notice(Box::new(notice))
+    SessionUpdateOut::Notice(Box::new(notice))
 }
 
 /// A client cannot take back what it shows: it is shown what stands in its place.
-fn history_reset<'a>(entry: &Entry, replacement: &'a [Message], reason: ResetReason) -> Vec<Update<'a>> {
+fn history_reset_updates<'a>(
+    entry: &Entry,
+    replacement: &'a [Message],
+    reason: ResetReason,
+) -> Vec<SessionUpdateOut<'a>> {
     match reason {
-        ResetReason::Compacted => vec![compaction(entry, replacement)],
+        ResetReason::Compacted => vec![compaction_update(entry, replacement)],
         ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
-            replacement.iter().flat_map(whole_message).collect()
+            replacement.iter().flat_map(whole_message_updates).collect()
         }
     }
 }
 
-fn compaction(entry: &Entry, replacement: &[Message]) -> Update<'static> {
-    let summary: Vec<_> = replacement.iter().flat_map(|message| message.parts.iter().filter_map(block)).collect();
+fn compaction_update(entry: &Entry, replacement: &[Message]) -> SessionUpdateOut<'static> {
+    let summary: Vec<_> =
+        replacement.iter().flat_map(|message| message.parts.iter().filter_map(content_block)).collect();
     let id = format!("compaction-{}", entry.seq);
     let update = schema::CompactionUpdate::new(id, schema::CompactionStatus::Completed).summary(summary);
-    Update::Compaction(Box::new(update))
+    SessionUpdateOut::Compaction(Box::new(update))
 }
 
 /// A message of a replaced history, its tools included: no tool events tell of them.
-fn whole_message(message: &Message) -> impl Iterator<Item = Update<'_>> {
+fn whole_message_updates(message: &Message) -> impl Iterator<Item = SessionUpdateOut<'_>> {
     message.parts.iter().enumerate().filter_map(|(index, part)| match part {
-        Part::ToolUse { call, name, arguments } => Some(past_tool_call(*call, name, arguments)),
-        Part::ToolResult { call, result } => Some(tool_update(*call, tool_result(result))),
+        Part::ToolUse { call, name, arguments } => Some(past_tool_call_update(*call, name, arguments)),
+        Part::ToolResult { call, result } => Some(tool_call_update(*call, tool_result_fields(result))),
         Part::Text { .. }
         | Part::Thought { .. }
         | Part::Image { .. }
@@ -341,7 +349,7 @@ fn whole_message(message: &Message) -> impl Iterator<Item = Update<'_>> {
     })
 }
 
-fn past_tool_call(call: ToolCallId, name: &str, arguments: &Value) -> Update<'static> {
+fn past_tool_call_update(call: ToolCallId, name: &str, arguments: &Value) -> SessionUpdateOut<'static> {
     let call = schema::ToolCall::new(call.to_string(), name).name(name.to_owned()).raw_input(arguments.clone());
-    other(SessionUpdate::ToolCall(call))
+    schema_update(SessionUpdate::ToolCall(call))
 }

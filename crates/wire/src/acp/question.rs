@@ -4,8 +4,8 @@ use gander_domain::{Ask, Choice, ChoiceKind, Plan, Question, QuestionId, Reply, 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::abilities::Abilities;
-use super::output::asked_tool_call;
+use super::abilities::ClientAbilities;
+use super::output::permission_tool_call;
 use super::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, ToolCallUpdate, ToolCallUpdateFields,
@@ -14,16 +14,16 @@ use super::types::Withdrawal;
 use crate::jsonrpc::{Error, Peer, RequestId};
 
 /// Where in `_meta` of an approval a changed plan stands.
-const PLAN: &str = "gander/plan";
+const PLAN_META: &str = "gander/plan";
 
 /// Where in `_meta` of a question that is asked again stands why the last answer was none.
-const REFUSED: &str = "gander/refused";
+const REFUSED_META: &str = "gander/refused";
 
 /// Of what a client sent no more than this is told back.
 const MAX_QUOTED: usize = 64;
 
 /// The id of a question's request: the same at every client and after every restart.
-pub(super) fn request_id(question: QuestionId) -> RequestId {
+pub(super) fn question_request_id(question: QuestionId) -> RequestId {
     RequestId::text(question.to_string())
 }
 
@@ -37,79 +37,83 @@ pub(super) enum NoReply {
 }
 
 /// Sends the question, if this client can answer such a one. True if it is asked now.
-pub(super) fn ask<C>(
+pub(super) fn send_question<C>(
     peer: &mut Peer<C>,
-    abilities: Abilities,
+    abilities: ClientAbilities,
     view: &SessionView,
     question: &Question,
     context: C,
 ) -> bool {
-    let id = request_id(question.id);
-    match request(abilities, view, question) {
-        Some((method, params)) => peer.request(id, method, &params, context),
+    let id = question_request_id(question.id);
+    match question_request(abilities, view, question) {
+        Some((method, params)) => peer.send_request(id, method, &params, context),
         None => false,
     }
 }
 
 /// Sends the question once more, and why the last answer was none.
-pub(super) fn ask_again<C>(
+pub(super) fn resend_question<C>(
     peer: &mut Peer<C>,
-    abilities: Abilities,
+    abilities: ClientAbilities,
     view: &SessionView,
     question: &Question,
     why: &str,
     context: C,
 ) {
-    if let Some((method, mut params)) = request(abilities, view, question) {
-        params["_meta"] = json!({ REFUSED: why });
-        peer.request(request_id(question.id), method, &params, context);
+    if let Some((method, mut params)) = question_request(abilities, view, question) {
+        params["_meta"] = json!({ REFUSED_META: why });
+        peer.send_request(question_request_id(question.id), method, &params, context);
     }
 }
 
-fn request(abilities: Abilities, view: &SessionView, question: &Question) -> Option<(&'static str, Value)> {
+fn question_request(
+    abilities: ClientAbilities,
+    view: &SessionView,
+    question: &Question,
+) -> Option<(&'static str, Value)> {
     const ELICITATION: &str = "elicitation/create";
     match &question.ask {
         Ask::Choose { choices } => {
-            let params = serde_json::to_value(permission(view, question, choices)).ok()?;
+            let params = serde_json::to_value(permission_request(view, question, choices)).ok()?;
             Some(("session/request_permission", params))
         }
-        Ask::Form { schema } if abilities.forms => Some((ELICITATION, form(view.session, question, schema))),
-        Ask::Visit { url } if abilities.visits => Some((ELICITATION, visit(view.session, question, url))),
+        Ask::Form { schema } if abilities.forms => Some((ELICITATION, form_params(view.session, question, schema))),
+        Ask::Visit { url } if abilities.visits => Some((ELICITATION, visit_params(view.session, question, url))),
         Ask::Form { .. } | Ask::Visit { .. } => None,
     }
 }
 
 /// What the client's answer means. Only a clear choice is a reply.
-pub(super) fn reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
+pub(super) fn read_reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
     let json = result.map_err(|_| NoReply::Withdrew(Withdrawal::Failed))?.get();
     match &question.ask {
-        Ask::Choose { .. } => chosen(question, json),
-        Ask::Form { .. } | Ask::Visit { .. } => filled(json),
+        Ask::Choose { .. } => read_choice(question, json),
+        Ask::Form { .. } | Ask::Visit { .. } => read_elicitation(json),
     }
 }
 
-fn permission(view: &SessionView, question: &Question, choices: &[Choice]) -> RequestPermissionRequest {
+fn permission_request(view: &SessionView, question: &Question, choices: &[Choice]) -> RequestPermissionRequest {
     let options = choices
         .iter()
-        .map(|choice| PermissionOption::new(choice.id.clone(), choice.name.clone(), option_kind(choice.kind)));
-    RequestPermissionRequest::new(view.session.to_string(), subject(view, question), options.collect())
+        .map(|choice| PermissionOption::new(choice.id.clone(), choice.name.clone(), wire_option_kind(choice.kind)));
+    RequestPermissionRequest::new(view.session.to_string(), permission_subject(view, question), options.collect())
 }
 
 /// The tool call that the question is about; the protocol wants one even where there is none.
-fn subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
+fn permission_subject(view: &SessionView, question: &Question) -> ToolCallUpdate {
     let tool = question.call.and_then(|call| view.run.as_ref()?.tool(call));
     match (tool, question.call) {
-        (Some(tool), _) => asked_tool_call(&tool.call),
-        (None, Some(call)) => titled(&call.to_string(), &question.title),
-        (None, None) => titled(&question.id.to_string(), &question.title),
+        (Some(tool), _) => permission_tool_call(&tool.call),
+        (None, Some(call)) => titled_tool_call(&call.to_string(), &question.title),
+        (None, None) => titled_tool_call(&question.id.to_string(), &question.title),
     }
 }
 
-fn titled(id: &str, title: &str) -> ToolCallUpdate {
+fn titled_tool_call(id: &str, title: &str) -> ToolCallUpdate {
     ToolCallUpdate::new(id.to_owned(), ToolCallUpdateFields::new().title(title.to_owned()))
 }
 
-fn option_kind(kind: ChoiceKind) -> PermissionOptionKind {
+fn wire_option_kind(kind: ChoiceKind) -> PermissionOptionKind {
     match kind {
         ChoiceKind::AllowOnce => PermissionOptionKind::AllowOnce,
         ChoiceKind::AllowAlways => PermissionOptionKind::AllowAlways,
@@ -118,36 +122,37 @@ fn option_kind(kind: ChoiceKind) -> PermissionOptionKind {
     }
 }
 
-fn form(session: SessionId, question: &Question, schema: &Value) -> Value {
-    scoped(
+fn form_params(session: SessionId, question: &Question, schema: &Value) -> Value {
+    with_tool_call(
         json!({ "mode": "form", "message": question.title, "requestedSchema": schema, "sessionId": session }),
         question,
     )
 }
 
-fn visit(session: SessionId, question: &Question, url: &str) -> Value {
+fn visit_params(session: SessionId, question: &Question, url: &str) -> Value {
     let params = json!({
         "mode": "url", "message": question.title, "elicitationId": question.id, "url": url, "sessionId": session,
     });
-    scoped(params, question)
+    with_tool_call(params, question)
 }
 
-fn scoped(mut params: Value, question: &Question) -> Value {
+fn with_tool_call(mut params: Value, question: &Question) -> Value {
     if let Some(call) = question.call {
         params["toolCallId"] = json!(call);
     }
     params
 }
 
-fn chosen(question: &Question, json: &str) -> Result<Reply, NoReply> {
+fn read_choice(question: &Question, json: &str) -> Result<Reply, NoReply> {
     let unreadable = |_| NoReply::Unfit("the result is no outcome of session/request_permission".to_owned());
     let response: RequestPermissionResponse = serde_json::from_str(json).map_err(unreadable)?;
     match response.outcome {
         RequestPermissionOutcome::Cancelled => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
         RequestPermissionOutcome::Selected(selected) => {
             let choice = question.choice(&selected.option_id.0);
-            let choice = choice.ok_or_else(|| unfit("no such option", &selected.option_id.0))?;
-            let edited = response.meta.as_ref().and_then(|meta| meta.get(PLAN)).filter(|_| question.plan.is_some());
+            let choice = choice.ok_or_else(|| unfit_answer("no such option", &selected.option_id.0))?;
+            let edited =
+                response.meta.as_ref().and_then(|meta| meta.get(PLAN_META)).filter(|_| question.plan.is_some());
             if let (Some(plan), ChoiceKind::AllowOnce | ChoiceKind::AllowAlways) = (edited, choice.kind) {
                 Plan::edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
@@ -159,18 +164,18 @@ fn chosen(question: &Question, json: &str) -> Result<Reply, NoReply> {
     }
 }
 
-fn unfit(what: &str, said: &str) -> NoReply {
+fn unfit_answer(what: &str, said: &str) -> NoReply {
     NoReply::Unfit(format!("{what}: {}", &said[..said.floor_char_boundary(MAX_QUOTED)]))
 }
 
-fn filled(json: &str) -> Result<Reply, NoReply> {
+fn read_elicitation(json: &str) -> Result<Reply, NoReply> {
     let unreadable = |_| NoReply::Unfit("the result is no action of elicitation/create".to_owned());
     let response: Value = serde_json::from_str(json).map_err(unreadable)?;
     match response["action"].as_str() {
         Some("accept") => Ok(Reply::Filled { content: response.get("content").cloned().unwrap_or_else(|| json!({})) }),
         Some("decline") => Ok(Reply::Declined),
         Some("cancel") => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
-        Some(other) => Err(unfit("no such action", other)),
+        Some(other) => Err(unfit_answer("no such action", other)),
         None => Err(NoReply::Unfit("the result has no action".to_owned())),
     }
 }

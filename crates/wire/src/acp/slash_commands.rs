@@ -2,7 +2,7 @@
 
 use gander_domain::{Command, ResetReason, Seq, SlashCommand};
 
-use super::content::title;
+use super::content::check_title;
 use super::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ContentBlock, SessionUpdate,
     UnstructuredCommandInput,
@@ -10,11 +10,11 @@ use super::schema::{
 use crate::jsonrpc::Error;
 
 /// The command that the agent itself carries out.
-const COMPACT: &str = "compact";
+const COMPACT_COMMAND: &str = "compact";
 
 /// A slash command that can be carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Slash {
+pub enum SessionCommand {
     /// `/clear`: forget the conversation.
     Clear,
     /// `/title text`: call the session so.
@@ -22,29 +22,29 @@ pub enum Slash {
 }
 
 /// All commands that every session has, as a client is told of them.
-pub(super) fn available() -> SessionUpdate {
-    available_with(&[])
+pub(super) fn available_commands() -> SessionUpdate {
+    available_commands_with(&[])
 }
 
 /// The same and these.
-pub(super) fn available_with(offers: &[SlashCommand]) -> SessionUpdate {
+pub(super) fn available_commands_with(offers: &[SlashCommand]) -> SessionUpdate {
     let title = UnstructuredCommandInput::new("the new title");
     let mut commands = vec![
         AvailableCommand::new("clear", "Start over with an empty conversation in the same workspace"),
         AvailableCommand::new("title", "Give this session a title").input(AvailableCommandInput::Unstructured(title)),
-        AvailableCommand::new(COMPACT, "Summarise the conversation so far, so that there is room for more"),
+        AvailableCommand::new(COMPACT_COMMAND, "Summarise the conversation so far, so that there is room for more"),
     ];
-    commands.extend(offers.iter().map(offered));
+    commands.extend(offers.iter().map(available_command));
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands))
 }
 
 /// What a client types to have this command, if it is one for the agent.
-pub(super) fn for_agent(name: &str) -> Option<String> {
+pub(super) fn agent_command_text(name: &str) -> Option<String> {
     let name = name.strip_prefix('/').unwrap_or(name);
-    (name == COMPACT).then(|| format!("/{name}"))
+    (name == COMPACT_COMMAND).then(|| format!("/{name}"))
 }
 
-fn offered(offer: &SlashCommand) -> AvailableCommand {
+fn available_command(offer: &SlashCommand) -> AvailableCommand {
     let command = AvailableCommand::new(offer.name.clone(), offer.description.clone());
     if offer.hint.is_empty() {
         return command;
@@ -53,22 +53,22 @@ fn offered(offer: &SlashCommand) -> AvailableCommand {
 }
 
 /// The command that a client names as such.
-pub(super) fn named(name: &str, input: &str) -> Result<Slash, Error> {
+pub(super) fn parse_named_command(name: &str, input: &str) -> Result<SessionCommand, Error> {
     let name = name.strip_prefix('/').unwrap_or(name);
-    known(name, input).unwrap_or_else(|| Err(Error::invalid_params(format!("no such command: {name}"))))
+    parse_known_command(name, input).unwrap_or_else(|| Err(Error::invalid_params(format!("no such command: {name}"))))
 }
 
 /// The command that a prompt consists of, if it is one that we know.
-pub(super) fn typed(prompt: &[ContentBlock]) -> Result<Option<Slash>, Error> {
+pub(super) fn parse_typed_command(prompt: &[ContentBlock]) -> Result<Option<SessionCommand>, Error> {
     let [ContentBlock::Text(text)] = prompt else { return Ok(None) };
     let Some(line) = text.text.trim().strip_prefix('/') else { return Ok(None) };
     let (name, input) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    known(name, input).transpose()
+    parse_known_command(name, input).transpose()
 }
 
-impl Slash {
+impl SessionCommand {
     /// What it asks of the session.
-    pub(super) fn command(self) -> Command {
+    pub(super) fn into_command(self) -> Command {
         match self {
             Self::Clear => Command::Reset { keep_to: Seq::ZERO, replacement: Vec::new(), reason: ResetReason::Cleared },
             Self::Title(title) => Command::SetTitle { title },
@@ -77,10 +77,10 @@ impl Slash {
 }
 
 /// `clear` takes no input: `/clear the table` is for the model.
-fn known(name: &str, input: &str) -> Option<Result<Slash, Error>> {
+fn parse_known_command(name: &str, input: &str) -> Option<Result<SessionCommand, Error>> {
     match name {
-        "clear" if input.trim().is_empty() => Some(Ok(Slash::Clear)),
-        "title" => Some(title(input).map(Slash::Title)),
+        "clear" if input.trim().is_empty() => Some(Ok(SessionCommand::Clear)),
+        "title" => Some(check_title(input).map(SessionCommand::Title)),
         _ => None,
     }
 }

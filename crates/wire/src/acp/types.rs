@@ -3,12 +3,12 @@
 use gander_domain::{Command, QuestionId, SessionId, Timestamp};
 use serde_json::Value;
 
-use super::host_calls::{HostAnswer, HostCallId, HostError};
+use super::host_calls::{HostAnswer, HostCallError, HostCallId};
 use super::schema::McpServer;
 
 /// What this agent says about itself at `initialize`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Profile {
+pub struct AgentProfile {
     /// For programs.
     pub name: String,
     /// For people.
@@ -28,12 +28,12 @@ pub struct Profile {
     /// Version 2 of the protocol, a draft, is spoken with clients that ask for it.
     pub v2: bool,
     /// Ways to log in again after a logout; empty: the transport alone decides who comes in.
-    pub logins: Vec<Login>,
+    pub logins: Vec<LoginMethod>,
 }
 
 /// A way to log in. Who may come in was decided by the transport: this only takes a logout back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Login {
+pub struct LoginMethod {
     /// For programs.
     pub id: String,
     /// For people.
@@ -43,46 +43,46 @@ pub struct Login {
 /// The right and the duty to tell a connection what became of one of its intents.
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[must_use = "an intent whose ticket is dropped hangs its client"]
-pub struct Ticket(pub(super) u64);
+pub struct IntentTicket(pub(super) u64);
 
 /// What a client wants of the server.
 ///
-/// Give each [`Ticket`] back with the method named in its variant, or with [`Connection::refused`](super::Connection::refused).
+/// Give each [`IntentTicket`] back with the method named in its variant, or with [`Connection::refused`](super::Connection::refused).
 #[derive(Debug, PartialEq)]
 pub enum Intent {
     /// Make a session → `opened`; then feed its entries from the view's head.
-    NewSession { ticket: Ticket, params: SessionParams },
+    NewSession { ticket: IntentTicket, params: SessionParams },
     /// The client's introduction brings a session along, made with nothing but defaults → `opened`; then feed its
     /// entries from the view's head. A client that introduces itself again under the same name finds the same session.
-    FirstSession { ticket: Ticket },
+    FirstSession { ticket: IntentTicket },
     /// Show a session from its beginning → `opened`; then feed its entries **from the first**.
-    LoadSession { ticket: Ticket, session: SessionId, params: SessionParams },
+    LoadSession { ticket: IntentTicket, session: SessionId, params: SessionParams },
     /// Go on with a session → `opened`; then feed its entries from the view's head.
-    ResumeSession { ticket: Ticket, session: SessionId, params: SessionParams },
+    ResumeSession { ticket: IntentTicket, session: SessionId, params: SessionParams },
     /// A request names a session that is not open here → `opened`; then feed its entries from the view's head.
-    Attach { ticket: Ticket, session: SessionId },
+    Attach { ticket: IntentTicket, session: SessionId },
     /// Make a session whose history is this one's up to now, without a turn under way → `opened`; then feed its
     /// entries from the view's head. An absent `cwd` means the same workspace.
-    ForkSession { ticket: Ticket, session: SessionId, params: SessionParams },
+    ForkSession { ticket: IntentTicket, session: SessionId, params: SessionParams },
     /// → `listed`.
-    ListSessions { ticket: Ticket, cwd: Option<String>, cursor: Option<String>, archived: ArchiveFilter },
+    ListSessions { ticket: IntentTicket, cwd: Option<String>, cursor: Option<String>, archived: ArchiveFilter },
     /// Is it in use, by whomever? → `status`.
-    SessionStatus { ticket: Ticket, session: SessionId },
+    SessionStatus { ticket: IntentTicket, session: SessionId },
     /// Close it as `CloseSession` does, then put it away → `done`.
-    ArchiveSession { ticket: Ticket, session: SessionId },
+    ArchiveSession { ticket: IntentTicket, session: SessionId },
     /// Stop feeding, and cancel if nobody else is attached → `done`.
-    CloseSession { ticket: Ticket, session: SessionId },
+    CloseSession { ticket: IntentTicket, session: SessionId },
     /// Cancel and delete → `done`.
-    DeleteSession { ticket: Ticket, session: SessionId },
+    DeleteSession { ticket: IntentTicket, session: SessionId },
     /// → `accepted`. Without a ticket nobody waits to hear. The session may be one that is not open here: whether this
     /// client may command it is the server's to check.
-    Command { session: SessionId, command: Command, ticket: Option<Ticket> },
+    Command { session: SessionId, command: Command, ticket: Option<IntentTicket> },
     /// This client will not answer this question.
     Withdrew { session: SessionId, question: QuestionId, how: Withdrawal },
     /// The client answered a host call, or never will.
-    HostReply { call: HostCallId, result: Result<HostAnswer, HostError> },
+    HostReply { call: HostCallId, result: Result<HostAnswer, HostCallError> },
     /// A method of ours (`_gander/…`) → `extended`.
-    Extension { ticket: Ticket, method: String, params: Value },
+    Extension { ticket: IntentTicket, method: String, params: Value },
     /// Stop feeding this session's entries.
     Detach { session: SessionId },
 }
@@ -135,7 +135,7 @@ pub enum Presence {
 
 /// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedSession {
     /// Its id.
     pub session: SessionId,
     /// The folder it works in.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// An error, of a request or of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Error {
+pub struct AcpRestError {
     /// What kind.
     pub code: ErrorCode,
     /// For people.
@@ -28,7 +28,7 @@ pub enum ErrorCode {
     NotFound,
 }
 
-impl Error {
+impl AcpRestError {
     /// The request is wrong.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self { code: ErrorCode::InvalidInput, message: show::visible(&message.into()), data: None }
@@ -40,13 +40,13 @@ impl Error {
     }
 
     /// Something is not to be had now.
-    pub fn server(message: impl Into<String>) -> Self {
+    pub fn server_error(message: impl Into<String>) -> Self {
         Self { code: ErrorCode::ServerError, message: show::visible(&message.into()), data: None }
     }
 
     /// With a reason for programs.
     #[must_use]
-    pub fn because(mut self, reason: &str) -> Self {
+    pub fn with_reason(mut self, reason: &str) -> Self {
         self.data = Some(serde_json::json!({ "reason": reason }));
         self
     }
@@ -54,42 +54,42 @@ impl Error {
 
 /// A request that is not carried out, and the HTTP status that says so.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refusal {
+pub struct AcpRestRefusal {
     /// The status.
     pub status: u16,
     /// What the client is told.
-    pub error: Error,
+    pub error: AcpRestError,
 }
 
-impl Refusal {
+impl AcpRestRefusal {
     /// The request cannot be understood.
     pub fn unreadable(message: impl Into<String>) -> Self {
-        Self { status: 422, error: Error::invalid(message) }
+        Self { status: 422, error: AcpRestError::invalid(message) }
     }
 
     /// What it names is not there.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self { status: 404, error: Error::not_found(message) }
+        Self { status: 404, error: AcpRestError::not_found(message) }
     }
 
     /// Two of its ids are meant to be one.
-    pub fn disagreement(message: impl Into<String>) -> Self {
-        Self { status: 400, error: Error::invalid(message) }
+    pub fn ids_disagree(message: impl Into<String>) -> Self {
+        Self { status: 400, error: AcpRestError::invalid(message) }
     }
 
     /// Its run id stands for another request.
     pub fn run_id_reused(message: impl Into<String>) -> Self {
-        Self { status: 409, error: Error::invalid(message).because("run_id_reused") }
+        Self { status: 409, error: AcpRestError::invalid(message).with_reason("run_id_reused") }
     }
 
     /// Not in this state.
     pub fn wrong_state(message: impl Into<String>) -> Self {
-        Self { status: 403, error: Error::invalid(message) }
+        Self { status: 403, error: AcpRestError::invalid(message) }
     }
 }
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
+impl From<AcpRestError> for AcpRestRefusal {
+    fn from(error: AcpRestError) -> Self {
         Self { status: 422, error }
     }
 }

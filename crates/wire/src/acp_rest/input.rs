@@ -3,33 +3,33 @@
 use gander_domain::{Part, Role, RunId, SessionId};
 use serde::Deserialize;
 
-use super::content::part;
-use super::error::Refusal;
-use super::types::{Message, RunMode, Session, Time};
+use super::content::read_part;
+use super::error::AcpRestRefusal;
+use super::types::{Message, RunMode, Session, WireTime};
 use crate::check;
 
 /// A run that a client wants.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewRun {
+pub struct RunRequest {
     /// Who shall serve it.
     pub agent: String,
     /// What was said before, as far as the client brings it along.
-    pub before: Vec<Line>,
+    pub before: Vec<HistoryMessage>,
     /// What is asked.
     pub parts: Vec<Part>,
     /// When the client began and finished it, if it says so.
-    pub times: Option<[Time; 2]>,
+    pub times: Option<[WireTime; 2]>,
     /// How the client wants to hear of it.
     pub mode: RunMode,
     /// In which session.
-    pub place: Place,
+    pub place: SessionPlace,
     /// The client's own id for it: the same id twice is one run.
     pub run: Option<RunId>,
 }
 
 /// Something that was said.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct HistoryMessage {
     /// By whom.
     pub role: Role,
     /// What.
@@ -38,7 +38,7 @@ pub struct Line {
 
 /// The session that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SessionPlace {
     /// A new one.
     New,
     /// The one of this id, begun if it is not there.
@@ -49,7 +49,7 @@ pub enum Place {
 
 /// An answer to what a run asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resume {
+pub struct ResumeRequest {
     /// The answer.
     pub message: Message,
     /// How the client wants to hear of the rest.
@@ -89,86 +89,88 @@ struct AwaitResume {
     message: Option<Message>,
 }
 
-impl NewRun {
+impl RunRequest {
     /// Reads the body of `POST /runs`.
-    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
-        let body: CreateBody = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    pub fn from_body(body: &[u8]) -> Result<Self, AcpRestRefusal> {
+        let body: CreateBody = serde_json::from_slice(body).map_err(|error| json_refusal(&error))?;
         if !is_agent_name(&body.agent_name) {
-            let name = shortened(&body.agent_name);
-            return Err(Refusal::unreadable(format!("agent_name must be lower-case letters, digits, - and _: {name}")));
+            let name = shorten(&body.agent_name);
+            return Err(AcpRestRefusal::unreadable(format!(
+                "agent_name must be lower-case letters, digits, - and _: {name}"
+            )));
         }
-        let place = place(body.session_id, body.session)?;
+        let place = session_place(body.session_id, body.session)?;
         check_links(&body.input)?;
-        let mut lines = body.input.iter().map(line).collect::<Result<Vec<_>, _>>()?;
+        let mut lines = body.input.iter().map(history_message).collect::<Result<Vec<_>, _>>()?;
         let talk = lines.iter().any(|line| line.role == Role::Agent);
         let asked = if talk { lines.pop().into_iter().collect() } else { std::mem::take(&mut lines) };
         let parts: Vec<Part> = asked.into_iter().flat_map(|line| line.parts).collect();
         if parts.is_empty() {
-            return Err(Refusal::unreadable("input must have a message with a part"));
+            return Err(AcpRestRefusal::unreadable("input must have a message with a part"));
         }
         let times = body.input.last().and_then(|message| Some([message.created_at?, message.completed_at?]));
         Ok(Self { agent: body.agent_name, before: lines, parts, times, mode: body.mode, place, run: body.run_id })
     }
 }
 
-impl Resume {
+impl ResumeRequest {
     /// Reads the body of `POST /runs/{id}`. acp-sdk names the run in it once more.
-    pub fn read(run: RunId, body: &[u8]) -> Result<Self, Refusal> {
-        let body: ResumeBody = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    pub fn from_body(run: RunId, body: &[u8]) -> Result<Self, AcpRestRefusal> {
+        let body: ResumeBody = serde_json::from_slice(body).map_err(|error| json_refusal(&error))?;
         let ResumeBody { await_resume, mode, run_id, session_id } = body;
-        same_run(run, run_id)?;
+        check_same_run(run, run_id)?;
         if await_resume.kind != "message" {
-            return Err(Refusal::wrong_state(format!("a message is awaited, not: {}", await_resume.kind)));
+            return Err(AcpRestRefusal::wrong_state(format!("a message is awaited, not: {}", await_resume.kind)));
         }
-        let message = await_resume.message.ok_or_else(|| Refusal::unreadable("await_resume has no message"))?;
-        line(&message)?;
+        let message = await_resume.message.ok_or_else(|| AcpRestRefusal::unreadable("await_resume has no message"))?;
+        history_message(&message)?;
         Ok(Self { message, mode, session: session_id })
     }
 }
 
 /// Checks the body of `POST /runs/{id}/cancel`. It needs none; one that names a run names this one.
-pub fn check_cancel(run: RunId, body: &[u8]) -> Result<(), Refusal> {
+pub fn check_cancel_body(run: RunId, body: &[u8]) -> Result<(), AcpRestRefusal> {
     if body.trim_ascii().is_empty() {
         return Ok(());
     }
-    let body: Option<CancelBody> = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
-    same_run(run, body.and_then(|body| body.run_id))
+    let body: Option<CancelBody> = serde_json::from_slice(body).map_err(|error| json_refusal(&error))?;
+    check_same_run(run, body.and_then(|body| body.run_id))
 }
 
-fn same_run(address: RunId, body: Option<RunId>) -> Result<(), Refusal> {
+fn check_same_run(address: RunId, body: Option<RunId>) -> Result<(), AcpRestRefusal> {
     match body {
         Some(named) if named != address => {
-            Err(Refusal::disagreement(format!("run_id of the body and the run of the address differ: {named}")))
+            Err(AcpRestRefusal::ids_disagree(format!("run_id of the body and the run of the address differ: {named}")))
         }
         Some(_) | None => Ok(()),
     }
 }
 
 /// A prompt points to the web alone. What a stored history points to is data and not asked about.
-fn check_links(messages: &[Message]) -> Result<(), Refusal> {
+fn check_links(messages: &[Message]) -> Result<(), AcpRestRefusal> {
     let links = messages.iter().flat_map(|message| &message.parts).filter_map(|part| part.content_url.as_deref());
     match links.into_iter().find(|link| !check::is_web_link(link)) {
-        Some(link) => Err(Refusal::unreadable(format!("content_url must be http or https: {}", shortened(link)))),
+        Some(link) => Err(AcpRestRefusal::unreadable(format!("content_url must be http or https: {}", shorten(link)))),
         None => Ok(()),
     }
 }
 
 /// A message that somebody else keeps, such as one of a session's history.
-pub fn line(message: &Message) -> Result<Line, Refusal> {
-    let role = role(&message.role).ok_or_else(|| {
-        Refusal::unreadable(format!("role must be user, agent or agent/name: {}", shortened(&message.role)))
+pub fn history_message(message: &Message) -> Result<HistoryMessage, AcpRestRefusal> {
+    let role = parse_role(&message.role).ok_or_else(|| {
+        AcpRestRefusal::unreadable(format!("role must be user, agent or agent/name: {}", shorten(&message.role)))
     })?;
-    let parts = message.parts.iter().map(part).collect::<Result<Vec<_>, _>>()?;
-    Ok(Line { role, parts })
+    let parts = message.parts.iter().map(read_part).collect::<Result<Vec<_>, _>>()?;
+    Ok(HistoryMessage { role, parts })
 }
 
-fn place(id: Option<SessionId>, session: Option<Session>) -> Result<Place, Refusal> {
-    let Some(session) = session else { return Ok(id.map_or(Place::New, Place::Named)) };
-    let named = session.id.parse::<SessionId>().map_err(|_| Refusal::unreadable("session.id must be a UUID"))?;
+fn session_place(id: Option<SessionId>, session: Option<Session>) -> Result<SessionPlace, AcpRestRefusal> {
+    let Some(session) = session else { return Ok(id.map_or(SessionPlace::New, SessionPlace::Named)) };
+    let named = session.id.parse::<SessionId>().map_err(|_| AcpRestRefusal::unreadable("session.id must be a UUID"))?;
     if id.is_some_and(|id| id != named) {
-        return Err(Refusal::disagreement("session_id and session.id differ"));
+        return Err(AcpRestRefusal::ids_disagree("session_id and session.id differ"));
     }
-    Ok(Place::Described(named, session.history))
+    Ok(SessionPlace::Described(named, session.history))
 }
 
 /// At most 63 of few characters: an underscore is one of them, for acp-sdk's own agents have it.
@@ -178,7 +180,7 @@ fn is_agent_name(name: &str) -> bool {
     first && name.len() <= 63 && name.bytes().all(|byte| plain(byte) || b"_-".contains(&byte))
 }
 
-fn role(role: &str) -> Option<Role> {
+fn parse_role(role: &str) -> Option<Role> {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
     match role.split_once('/') {
@@ -189,10 +191,10 @@ fn role(role: &str) -> Option<Role> {
     }
 }
 
-fn unreadable(error: &serde_json::Error) -> Refusal {
-    Refusal::unreadable(format!("body cannot be read: {error}"))
+fn json_refusal(error: &serde_json::Error) -> AcpRestRefusal {
+    AcpRestRefusal::unreadable(format!("body cannot be read: {error}"))
 }
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(64).collect()
 }

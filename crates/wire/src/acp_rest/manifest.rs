@@ -14,7 +14,7 @@ pub struct AgentList {
 
 /// How an agent did lately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Figures {
+pub struct AgentStats {
     /// Tokens per run.
     pub avg_run_tokens: f64,
     /// Seconds per run.
@@ -24,13 +24,13 @@ pub struct Figures {
 }
 
 /// The manifest, with figures if it ever ran.
-pub fn manifest(agent: &AgentManifest, figures: Option<Figures>) -> Value {
+pub fn agent_manifest(agent: &AgentManifest, figures: Option<AgentStats>) -> Value {
     let mut shown = json!({
         "name": label(&agent.name),
         "description": agent.description,
         "input_content_types": agent.takes,
         "output_content_types": agent.gives,
-        "metadata": metadata(agent),
+        "metadata": manifest_metadata(agent),
     });
     if let Some(figures) = figures {
         shown["status"] = json!(figures);
@@ -38,7 +38,7 @@ pub fn manifest(agent: &AgentManifest, figures: Option<Figures>) -> Value {
     shown
 }
 
-fn metadata(agent: &AgentManifest) -> Map<String, Value> {
+fn manifest_metadata(agent: &AgentManifest) -> Map<String, Value> {
     let links = agent.links.iter().map(|link| json!({ "type": link_type(link.kind), "url": link.url }));
     let annotations = json!({ "beeai_ui": { "ui_type": "chat", "display_name": agent.title, "tools": [] } });
     let entries = [

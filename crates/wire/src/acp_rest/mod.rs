@@ -9,11 +9,11 @@ pub mod output;
 pub mod question;
 pub mod types;
 
-pub use error::{Error, ErrorCode, Refusal};
-pub use input::{Line, NewRun, Place, Resume};
-pub use manifest::{AgentList, Figures, manifest};
-pub use output::RunReading;
+pub use error::{AcpRestError, AcpRestRefusal, ErrorCode};
+pub use input::{HistoryMessage, ResumeRequest, RunRequest, SessionPlace};
+pub use manifest::{AgentList, AgentStats, agent_manifest};
+pub use output::AcpRestProjection;
 pub use types::{AwaitRequest, Event, Message, MessagePart, Run, RunMode, RunStatus, Session};
 
 /// The name of this door in a log: in the origin of its runs, and in what it leaves for itself.
-pub const DOOR: &str = "acp_rest";
+pub const PROTOCOL_NAME: &str = "acp_rest";

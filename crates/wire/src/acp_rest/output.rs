@@ -6,37 +6,37 @@ use gander_domain::{
 };
 use serde_json::{Value, json};
 
-use super::content::{message_part, thought, tool_call, tool_result};
-use super::error::{Error, ErrorCode};
+use super::content::{message_part, thought_part, tool_call_part, tool_result_part};
+use super::error::{AcpRestError, ErrorCode};
 use super::question::await_request;
-use super::types::{Event, Message, MessagePart, Run, RunStatus, Time};
-use crate::saved_artifact::Saved;
+use super::types::{Event, Message, MessagePart, Run, RunStatus, WireTime};
+use crate::saved_artifact::SavedArtifact;
 
 /// So many bytes of a run's output are kept while its events are told: who reads slowly must not hold all of it.
-const KEPT: usize = 64 * 1024;
+const MAX_KEPT_OUTPUT: usize = 64 * 1024;
 
 /// Whoever hears the events.
-type Tell<'a> = &'a mut dyn FnMut(&Event<'_>);
+type EventSink<'a> = &'a mut dyn FnMut(&Event<'_>);
 
 /// A run, folded from the entries of its session in order. Entries of other runs pass by.
 #[derive(Clone, Debug)]
-pub struct RunReading {
+pub struct AcpRestProjection {
     run: Run,
     role: String,
-    stage: Stage,
-    open: Option<Open>,
+    stage: RunStage,
+    open: Option<OpenMessage>,
     /// Calls that have not ended.
     calls: Vec<ToolCall>,
     questions: Vec<Question>,
-    prompt: Prompt,
+    prompt: SentPrompt,
     /// Where the client can read what was put away.
     shelf: Option<String>,
-    output: Output,
+    output: OutputKept,
 }
 
 /// Whether a run's output is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Output {
+enum OutputKept {
     /// All of it, always.
     Complete,
     /// All of it so far: about so many bytes.
@@ -47,14 +47,14 @@ enum Output {
 
 /// What the client sent, with its own times.
 #[derive(Clone, Debug, Default)]
-struct Prompt {
-    times: Option<[Time; 2]>,
+struct SentPrompt {
+    times: Option<[WireTime; 2]>,
     parts: Vec<Part>,
 }
 
 /// What was read of the run so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum RunStage {
     Nothing,
     Queued,
     Started,
@@ -63,13 +63,13 @@ enum Stage {
 
 /// The message that grows.
 #[derive(Clone, Copy, Debug)]
-struct Open {
-    at: Time,
+struct OpenMessage {
+    at: WireTime,
     /// Its place in the output, once there is something to show.
     place: Option<usize>,
 }
 
-impl RunReading {
+impl AcpRestProjection {
     /// A run of which nothing was read yet.
     pub fn new(session: SessionId, agent: &str, run: RunId) -> Self {
         let run = Run {
@@ -80,38 +80,38 @@ impl RunReading {
             await_request: None,
             output: Vec::new(),
             error: None,
-            created_at: Time::default(),
+            created_at: WireTime::default(),
             finished_at: None,
         };
         let role = format!("agent/{agent}");
-        let (calls, questions, prompt) = (Vec::new(), Vec::new(), Prompt::default());
+        let (calls, questions, prompt) = (Vec::new(), Vec::new(), SentPrompt::default());
         Self {
             run,
             role,
-            stage: Stage::Nothing,
+            stage: RunStage::Nothing,
             open: None,
             calls,
             questions,
             prompt,
             shelf: None,
-            output: Output::Complete,
+            output: OutputKept::Complete,
         }
     }
 
     /// What is put away and too large to be told can be read at this address.
-    pub fn with_shelf(self, shelf: String) -> Self {
+    pub fn with_artifacts_url(self, shelf: String) -> Self {
         Self { shelf: Some(shelf), ..self }
     }
 
     /// Lets a long output go while events are told. Where it is [lacking](Self::lacks), another reading of the same
     /// entries takes this one's place.
-    pub fn sparing(self) -> Self {
-        let weight = self.run.output.iter().flat_map(|message| &message.parts).map(weight).sum();
-        Self { output: Output::Counted(weight), ..self }
+    pub fn without_output(self) -> Self {
+        let weight = self.run.output.iter().flat_map(|message| &message.parts).map(part_size).sum();
+        Self { output: OutputKept::Counted(weight), ..self }
     }
 
     /// True if this entry's events tell the whole output, and it was let go.
-    pub fn lacks(&self, entry: &Entry) -> bool {
+    pub fn needs_restore(&self, entry: &Entry) -> bool {
         let whole = matches!(
             entry.event,
             Fact::RunQueued { .. }
@@ -120,7 +120,7 @@ impl RunReading {
                 | Fact::QuestionAsked { .. }
                 | Fact::QuestionAnswered { .. }
         );
-        whole && matches!(self.output, Output::LetGo(_)) && entry.run == Some(self.run.run_id)
+        whole && matches!(self.output, OutputKept::LetGo(_)) && entry.run == Some(self.run.run_id)
     }
 
     /// The run as it is now.
@@ -144,90 +144,92 @@ impl RunReading {
     }
 
     /// Takes in the next entry.
-    pub fn take(&mut self, entry: &Entry) {
-        self.tell(entry, &mut |_| {});
+    pub fn handle_entry(&mut self, entry: &Entry) {
+        self.project_entry(entry, &mut |_| {});
     }
 
     /// Takes in the next entry and tells its events, in order.
-    pub fn tell(&mut self, entry: &Entry, tell: Tell<'_>) {
+    pub fn project_entry(&mut self, entry: &Entry, tell: EventSink<'_>) {
         let ours = entry.run == Some(self.run.run_id);
-        let between = entry.run.is_none() && self.stage != Stage::Nothing && !self.run.status.is_terminal();
+        let between = entry.run.is_none() && self.stage != RunStage::Nothing && !self.run.status.is_terminal();
         if ours || between {
-            self.tell_own(entry, tell);
-            self.let_go(entry);
+            self.project_own_entry(entry, tell);
+            self.drop_output(entry);
         }
     }
 
-    fn tell_own(&mut self, entry: &Entry, tell: Tell<'_>) {
-        let at = Time(entry.at);
+    fn project_own_entry(&mut self, entry: &Entry, tell: EventSink<'_>) {
+        let at = WireTime(entry.at);
         match &entry.event {
-            Fact::RunQueued { .. } => self.created(entry, Stage::Queued, tell),
-            Fact::RunStarted { .. } => self.started(entry, tell),
+            Fact::RunQueued { .. } => self.run_created(entry, RunStage::Queued, tell),
+            Fact::RunStarted { .. } => self.run_started(entry, tell),
             Fact::CancelRequested { .. } => self.run.status = RunStatus::Cancelling,
-            Fact::RunEnded { outcome } => self.ended(at, outcome, tell),
-            Fact::MessageStarted { .. } => self.open = Some(Open { at, place: None }),
-            Fact::PartDelta { growth, text, part, .. } => self.grow(*part as usize, *growth, text, tell),
-            Fact::MessageDone { message } if message.role == Role::Agent => self.message(at, message, tell),
-            Fact::MessageDone { message } => self.heard(message, tell),
+            Fact::RunEnded { outcome } => self.run_ended(at, outcome, tell),
+            Fact::MessageStarted { .. } => self.open = Some(OpenMessage { at, place: None }),
+            Fact::PartDelta { growth, text, part, .. } => self.append_delta(*part as usize, *growth, text, tell),
+            Fact::MessageDone { message } if message.role == Role::Agent => self.message_done(at, message, tell),
+            Fact::MessageDone { message } => self.user_message(message, tell),
             Fact::ToolCalled { call } => {
                 self.calls.push(call.clone());
-                self.say(at, tool_call(call), tell);
+                self.emit_message(at, tool_call_part(call), tell);
             }
             Fact::ToolDone { call, result } => {
                 if let Some(index) = self.calls.iter().position(|open| open.id == *call) {
                     let call = self.calls.remove(index);
-                    self.say(at, tool_result(&call, result), tell);
+                    self.emit_message(at, tool_result_part(&call, result), tell);
                 }
             }
-            Fact::QuestionAsked { question } => self.asked(at, question, tell),
-            Fact::QuestionAnswered { question, answer } => self.answered(*question, answer, tell),
-            Fact::TitleSet { title } => other("title", json!(title), tell),
-            Fact::SettingsChanged { patch } => other("settings", json!(patch), tell),
-            Fact::Noticed { notice } => other("notice", json!(notice), tell),
-            Fact::PlanSet { plan } => other("plan", json!(plan), tell),
-            Fact::StateChanged { delta, .. } => other("state", json!(delta), tell),
+            Fact::QuestionAsked { question } => self.question_asked(at, question, tell),
+            Fact::QuestionAnswered { question, answer } => self.question_answered(*question, answer, tell),
+            Fact::TitleSet { title } => emit_generic("title", json!(title), tell),
+            Fact::SettingsChanged { patch } => emit_generic("settings", json!(patch), tell),
+            Fact::Noticed { notice } => emit_generic("notice", json!(notice), tell),
+            Fact::PlanSet { plan } => emit_generic("plan", json!(plan), tell),
+            Fact::StateChanged { delta, .. } => emit_generic("state", json!(delta), tell),
             Fact::ArtifactSaved { name, version, mime, content, .. } => {
-                let saved = Saved { name, version: *version, mime: mime.as_deref(), content: content.as_ref() };
-                self.saved(at, saved, tell);
+                let saved = SavedArtifact { name, version: *version, mime: mime.as_deref(), content: content.as_ref() };
+                self.artifact_saved(at, saved, tell);
             }
-            Fact::Routed { route } => other("routed", json!(route), tell),
-            Fact::UsageAdded { usage } => other("usage", json!(usage), tell),
-            Fact::RunRecovered { attempt } => other("recovered", json!(attempt), tell),
-            Fact::HistoryReset { reason, .. } => other("history", json!(reason), tell),
-            Fact::ToolUpdated { call, content } => other("tool", json!({ "call": call, "content": content }), tell),
+            Fact::Routed { route } => emit_generic("routed", json!(route), tell),
+            Fact::UsageAdded { usage } => emit_generic("usage", json!(usage), tell),
+            Fact::RunRecovered { attempt } => emit_generic("recovered", json!(attempt), tell),
+            Fact::HistoryReset { reason, .. } => emit_generic("history", json!(reason), tell),
+            Fact::ToolUpdated { call, content } => {
+                emit_generic("tool", json!({ "call": call, "content": content }), tell)
+            }
             Fact::SessionCreated { .. } | Fact::ArchiveSet { .. } | Fact::ToolStarted { .. } | Fact::Unknown(_) => {}
         }
     }
 
     /// Keeps no more of the output than is worth keeping: of the message that grows, how many parts it has.
-    fn let_go(&mut self, entry: &Entry) {
+    fn drop_output(&mut self, entry: &Entry) {
         let counted = |bytes| {
             if let Fact::PartDelta { text, .. } = &entry.event {
                 return bytes + text.len();
             }
-            self.run.output.iter().flat_map(|message| &message.parts).map(weight).sum()
+            self.run.output.iter().flat_map(|message| &message.parts).map(part_size).sum()
         };
         self.output = match self.output {
-            Output::Complete => return,
-            Output::Counted(bytes) => Output::Counted(counted(bytes)),
-            Output::LetGo(bytes) => Output::LetGo(counted(bytes)),
+            OutputKept::Complete => return,
+            OutputKept::Counted(bytes) => OutputKept::Counted(counted(bytes)),
+            OutputKept::LetGo(bytes) => OutputKept::LetGo(counted(bytes)),
         };
-        if let Output::Counted(bytes) | Output::LetGo(bytes) = self.output
-            && bytes > KEPT
+        if let OutputKept::Counted(bytes) | OutputKept::LetGo(bytes) = self.output
+            && bytes > MAX_KEPT_OUTPUT
         {
-            self.output = Output::LetGo(0);
+            self.output = OutputKept::LetGo(0);
             let open = self.open.as_mut().and_then(|open| open.place.as_mut()).map(|place| std::mem::replace(place, 0));
             let open = open.map(|place| self.run.output.swap_remove(place));
-            self.run.output = open.map(emptied).into_iter().collect();
+            self.run.output = open.map(without_content).into_iter().collect();
         }
     }
 
     /// The door that took the run in left word for itself: who serves it, and how the client calls its session.
-    fn created(&mut self, entry: &Entry, stage: Stage, tell: Tell<'_>) {
+    fn run_created(&mut self, entry: &Entry, stage: RunStage, tell: EventSink<'_>) {
         self.stage = stage;
-        self.run.created_at = Time(entry.at);
-        let note = |key: &str| entry.meta.as_ref()?.get(super::DOOR)?.get(key)?.as_str().map(str::to_owned);
-        let times = entry.meta.as_ref().and_then(|meta| meta.get(super::DOOR)?.get("times").cloned());
+        self.run.created_at = WireTime(entry.at);
+        let note = |key: &str| entry.meta.as_ref()?.get(super::PROTOCOL_NAME)?.get(key)?.as_str().map(str::to_owned);
+        let times = entry.meta.as_ref().and_then(|meta| meta.get(super::PROTOCOL_NAME)?.get("times").cloned());
         self.prompt.times = times.and_then(|times| serde_json::from_value(times).ok());
         if let Some(session) = note("session") {
             self.run.session_id = session;
@@ -239,36 +241,36 @@ impl RunReading {
         tell(&Event::RunCreated { run: &self.run });
     }
 
-    fn started(&mut self, entry: &Entry, tell: Tell<'_>) {
-        if self.stage == Stage::Nothing {
-            self.created(entry, Stage::Started, tell);
+    fn run_started(&mut self, entry: &Entry, tell: EventSink<'_>) {
+        if self.stage == RunStage::Nothing {
+            self.run_created(entry, RunStage::Started, tell);
         }
-        self.stage = Stage::Started;
+        self.stage = RunStage::Started;
         self.run.status = RunStatus::InProgress;
         tell(&Event::RunInProgress { run: &self.run });
     }
 
-    fn ended(&mut self, at: Time, outcome: &Outcome, tell: Tell<'_>) {
+    fn run_ended(&mut self, at: WireTime, outcome: &Outcome, tell: EventSink<'_>) {
         self.run.finished_at = Some(at);
         self.run.status = match outcome {
             Outcome::Completed { stop: StopReason::Refusal } => {
-                self.run.error = Some(Error::server("the model refused").because("refusal"));
+                self.run.error = Some(AcpRestError::server_error("the model refused").with_reason("refusal"));
                 RunStatus::Failed
             }
             Outcome::Completed { stop: StopReason::MaxTurns } => {
                 let limit = StopReason::MaxTurns.limit().unwrap_or_default();
-                self.run.error = Some(Error::server(limit).because("max_turns"));
+                self.run.error = Some(AcpRestError::server_error(limit).with_reason("max_turns"));
                 RunStatus::Failed
             }
             Outcome::Completed { stop } => {
                 if *stop != StopReason::EndTurn {
-                    other("stopped", json!(stop), tell);
+                    emit_generic("stopped", json!(stop), tell);
                 }
                 RunStatus::Completed
             }
             Outcome::Cancelled => RunStatus::Cancelled,
             Outcome::Failed { reason, message } => {
-                self.run.error = Some(failure(reason, message));
+                self.run.error = Some(run_error(reason, message));
                 RunStatus::Failed
             }
         };
@@ -284,22 +286,22 @@ impl RunReading {
         });
     }
 
-    fn grow(&mut self, part: usize, growth: Growth, text: &str, tell: Tell<'_>) {
+    fn append_delta(&mut self, part: usize, growth: Growth, text: &str, tell: EventSink<'_>) {
         let piece = match growth {
             Growth::Text => MessagePart::text(text.to_owned()),
-            Growth::Thought => thought(text.to_owned()),
+            Growth::Thought => thought_part(text.to_owned()),
         };
-        let place = self.shown(tell);
+        let place = self.show_open_message(tell);
         tell(&Event::MessagePart { part: &piece });
         let parts = &mut self.run.output[place].parts;
         match parts.get_mut(part) {
-            Some(grown) => extend(grown, text),
+            Some(grown) => extend_part(grown, text),
             None => parts.push(piece),
         }
     }
 
     /// The place of the open message, which is shown from now on.
-    fn shown(&mut self, tell: Tell<'_>) -> usize {
+    fn show_open_message(&mut self, tell: EventSink<'_>) -> usize {
         let at = self.open.map_or(self.run.created_at, |open| open.at);
         if let Some(place) = self.open.and_then(|open| open.place) {
             return place;
@@ -311,22 +313,22 @@ impl RunReading {
             created_at: Some(at),
             completed_at: None,
         });
-        self.open = Some(Open { at, place: Some(place) });
+        self.open = Some(OpenMessage { at, place: Some(place) });
         tell(&Event::MessageCreated { message: &self.run.output[place] });
         place
     }
 
     /// What is whole is authoritative. A message of which nothing is to be seen never was.
-    fn message(&mut self, at: Time, message: &Said, tell: Tell<'_>) {
+    fn message_done(&mut self, at: WireTime, message: &Said, tell: EventSink<'_>) {
         let parts: Vec<MessagePart> = message.parts.iter().filter_map(message_part).collect();
-        self.open = self.open.or(Some(Open { at, place: None }));
+        self.open = self.open.or(Some(OpenMessage { at, place: None }));
         // Whoever passes on what it was told passes on its times.
         let passed_on = self.prompt.times.filter(|_| message.parts == self.prompt.parts);
         if let (Some([created, _]), Some(open)) = (passed_on, &mut self.open) {
             open.at = created;
         }
         if !parts.is_empty() {
-            let place = self.shown(tell);
+            let place = self.show_open_message(tell);
             let grown = self.run.output[place].parts.len();
             parts.iter().skip(grown).for_each(|part| tell(&Event::MessagePart { part }));
             let shown = &mut self.run.output[place];
@@ -340,9 +342,9 @@ impl RunReading {
     }
 
     /// A message of one part.
-    fn say(&mut self, at: Time, part: MessagePart, tell: Tell<'_>) {
-        self.open = Some(Open { at, place: None });
-        let place = self.shown(tell);
+    fn emit_message(&mut self, at: WireTime, part: MessagePart, tell: EventSink<'_>) {
+        self.open = Some(OpenMessage { at, place: None });
+        let place = self.show_open_message(tell);
         tell(&Event::MessagePart { part: &part });
         let shown = &mut self.run.output[place];
         shown.parts.push(part);
@@ -352,30 +354,30 @@ impl RunReading {
     }
 
     /// Something put away is a message of one part with a name: an artifact. Which version it is has no place in it.
-    fn saved(&mut self, at: Time, saved: Saved<'_>, tell: Tell<'_>) {
-        let Saved { name, version, mime, .. } = saved;
-        other("artifact", json!({ "name": name, "version": version, "content_type": mime }), tell);
-        if let Some(part) = saved.part(self.shelf.as_deref()).as_ref().and_then(message_part) {
-            self.say(at, part, tell);
+    fn artifact_saved(&mut self, at: WireTime, saved: SavedArtifact<'_>, tell: EventSink<'_>) {
+        let SavedArtifact { name, version, mime, .. } = saved;
+        emit_generic("artifact", json!({ "name": name, "version": version, "content_type": mime }), tell);
+        if let Some(part) = saved.as_part(self.shelf.as_deref()).as_ref().and_then(message_part) {
+            self.emit_message(at, part, tell);
         }
     }
 
     /// The first thing a person says is the prompt; everything later was said into the running turn.
-    fn heard(&mut self, message: &Said, tell: Tell<'_>) {
-        if self.stage == Stage::Prompted {
+    fn user_message(&mut self, message: &Said, tell: EventSink<'_>) {
+        if self.stage == RunStage::Prompted {
             let parts: Vec<MessagePart> = message.parts.iter().filter_map(message_part).collect();
-            return other("steered", json!(parts), tell);
+            return emit_generic("steered", json!(parts), tell);
         }
-        self.stage = Stage::Prompted;
+        self.stage = RunStage::Prompted;
         if self.prompt.times.is_some() {
             self.prompt.parts.clone_from(&message.parts);
         }
     }
 
     /// A run goes on without the answer to what is asked aside: it is told, and not awaited.
-    fn asked(&mut self, at: Time, question: &Question, tell: Tell<'_>) {
+    fn question_asked(&mut self, at: WireTime, question: &Question, tell: EventSink<'_>) {
         if question.is_aside() {
-            return other("question", json!(question), tell);
+            return emit_generic("question", json!(question), tell);
         }
         self.questions.push(question.clone());
         if self.questions.len() == 1 {
@@ -386,9 +388,9 @@ impl RunReading {
     }
 
     /// An answer sets the run going; if it asked more than one thing, the next one is awaited at once.
-    fn answered(&mut self, question: QuestionId, _answer: &Answer, tell: Tell<'_>) {
+    fn question_answered(&mut self, question: QuestionId, _answer: &Answer, tell: EventSink<'_>) {
         if self.questions.iter().all(|open| open.id != question) {
-            return other("answered", json!(question), tell);
+            return emit_generic("answered", json!(question), tell);
         }
         self.questions.retain(|open| open.id != question);
         if self.run.status != RunStatus::Awaiting {
@@ -406,24 +408,24 @@ impl RunReading {
 }
 
 /// The same message of parts in which nothing is said.
-fn emptied(message: Message) -> Message {
+fn without_content(message: Message) -> Message {
     let part = |part: MessagePart| {
-        if part.content.is_some() { MessagePart::text(String::new()) } else { thought(String::new()) }
+        if part.content.is_some() { MessagePart::text(String::new()) } else { thought_part(String::new()) }
     };
     Message { parts: message.parts.into_iter().map(part).collect(), ..message }
 }
 
 /// About the size of a part.
-fn weight(part: &MessagePart) -> usize {
+fn part_size(part: &MessagePart) -> usize {
     let beside = part.metadata.as_ref().map_or(0, |metadata| json!(metadata).to_string().len());
     part.content.as_ref().map_or(0, String::len) + beside
 }
 
-fn other(kind: &str, value: Value, tell: Tell<'_>) {
+fn emit_generic(kind: &str, value: Value, tell: EventSink<'_>) {
     tell(&Event::Generic { generic: &json!({ "kind": kind, kind: value }) });
 }
 
-fn extend(part: &mut MessagePart, text: &str) {
+fn extend_part(part: &mut MessagePart, text: &str) {
     let message = part.metadata.as_mut().and_then(|metadata| metadata.get_mut("message"));
     match (&mut part.content, message) {
         (Some(content), _) => content.push_str(text),
@@ -432,11 +434,11 @@ fn extend(part: &mut MessagePart, text: &str) {
     }
 }
 
-fn failure(reason: &str, message: &str) -> Error {
+fn run_error(reason: &str, message: &str) -> AcpRestError {
     let code = match reason {
         "invalid_input" => ErrorCode::InvalidInput,
         "agent" => ErrorCode::NotFound,
         _ => ErrorCode::ServerError,
     };
-    Error { code, message: message.to_owned(), data: None }.because(reason)
+    AcpRestError { code, message: message.to_owned(), data: None }.with_reason(reason)
 }

@@ -3,13 +3,13 @@
 use gander_domain::{Ask, Choice, ChoiceKind, Question, Reply};
 use serde_json::{Map, Value, json};
 
-use super::error::Error;
-use super::types::{AwaitRequest, Message, MessagePart, Time};
+use super::error::AcpRestError;
+use super::types::{AwaitRequest, Message, MessagePart, WireTime};
 
 /// What a question awaits. People read the first part, programs the second.
-pub fn await_request(role: &str, question: &Question, at: Time) -> AwaitRequest {
+pub fn await_request(role: &str, question: &Question, at: WireTime) -> AwaitRequest {
     let title = Some(&question.title).filter(|title| !title.is_empty()).cloned().map(MessagePart::text);
-    let detail = detail(question).map(|detail| MessagePart {
+    let detail = question_detail(question).map(|detail| MessagePart {
         content_type: "application/json".to_owned(),
         ..MessagePart::text(detail.to_string())
     });
@@ -19,46 +19,46 @@ pub fn await_request(role: &str, question: &Question, at: Time) -> AwaitRequest 
 }
 
 /// The question that a message says it answers, if it says so.
-pub fn named(message: &Message) -> Option<String> {
-    content(message)?.get("question")?.as_str().map(str::to_owned)
+pub fn question_id_in(message: &Message) -> Option<String> {
+    message_json(message)?.get("question")?.as_str().map(str::to_owned)
 }
 
 /// What a message answers, or what it would have to say.
-pub fn reply(question: &Question, message: &Message) -> Result<Reply, Error> {
-    let (text, content) = (text(message), content(message));
+pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, AcpRestError> {
+    let (text, content) = (message_text(message), message_json(message));
     match &question.ask {
-        Ask::Choose { .. } if question.plan.is_some() && content.as_ref().is_some_and(is_plan) => {
+        Ask::Choose { .. } if question.plan.is_some() && content.as_ref().is_some_and(is_edited_plan) => {
             Ok(Reply::Filled { content: Value::Object(content.unwrap_or_default()) })
         }
         Ask::Choose { choices } => {
             let named = content.as_ref().and_then(|content| content.get("choice")).and_then(Value::as_str);
-            let choice = chosen(choices, named.unwrap_or(&text)).ok_or_else(|| {
+            let choice = choose(choices, named.unwrap_or(&text)).ok_or_else(|| {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
-                Error::invalid(format!("say one of: {}", ids.join(", ")))
+                AcpRestError::invalid(format!("say one of: {}", ids.join(", ")))
             })?;
             Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
         }
         Ask::Form { .. } | Ask::Visit { .. } if is_no(&text) && content.is_none() => Ok(Reply::Declined),
-        Ask::Form { schema } => filled(schema, content, text).map(|content| Reply::Filled { content }),
+        Ask::Form { schema } => fill_form(schema, content, text).map(|content| Reply::Filled { content }),
         Ask::Visit { .. } => Ok(Reply::Filled { content: Value::Object(content.unwrap_or_default()) }),
     }
 }
 
-fn detail(question: &Question) -> Option<Value> {
+fn question_detail(question: &Question) -> Option<Value> {
     let id = question.id;
     match &question.ask {
         Ask::Choose { choices } => match &question.plan {
             Some(proposal) => Some(json!({ "question": id, "choices": choices, "plan": proposal.plan })),
             None => Some(json!({ "question": id, "choices": choices })),
         },
-        Ask::Form { schema } if is_free(schema) => None,
+        Ask::Form { schema } if accepts_anything(schema) => None,
         Ask::Form { schema } => Some(json!({ "question": id, "schema": schema })),
         Ask::Visit { url } => Some(json!({ "question": id, "url": url })),
     }
 }
 
 /// By its id, its name, or a plain yes or no. Nothing else is ever taken for a yes.
-fn chosen<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
+fn choose<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
     let said = said.trim();
     let exact = choices.iter().find(|choice| choice.id == said);
     let named = || choices.iter().find(|choice| choice.name.eq_ignore_ascii_case(said));
@@ -72,7 +72,7 @@ fn chosen<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
 }
 
 /// A plan that somebody changed, and approves by sending it.
-fn is_plan(content: &Map<String, Value>) -> bool {
+fn is_edited_plan(content: &Map<String, Value>) -> bool {
     content.contains_key("items") || content.contains_key("plan")
 }
 
@@ -85,32 +85,32 @@ fn is_no(said: &str) -> bool {
 }
 
 /// A form of one text needs no JSON.
-fn filled(schema: &Value, content: Option<Map<String, Value>>, text: String) -> Result<Value, Error> {
+fn fill_form(schema: &Value, content: Option<Map<String, Value>>, text: String) -> Result<Value, AcpRestError> {
     if let Some(content) = content {
         return Ok(Value::Object(content));
     }
-    if is_free(schema) {
+    if accepts_anything(schema) {
         return Ok(json!({ "text": text }));
     }
     let fields = schema.get("properties").and_then(Value::as_object);
     let mut words = fields.into_iter().flatten().filter(|(_, field)| field["type"] == "string").map(|(name, _)| name);
     match (words.next(), words.next(), fields.map(Map::len)) {
         (Some(only), None, Some(1)) => Ok(Value::Object(Map::from_iter([(only.clone(), Value::String(text))]))),
-        _ => Err(Error::invalid("answer with a part of application/json that fits the schema")),
+        _ => Err(AcpRestError::invalid("answer with a part of application/json that fits the schema")),
     }
 }
 
 /// A form that says nothing about its content takes any message.
-fn is_free(schema: &Value) -> bool {
+fn accepts_anything(schema: &Value) -> bool {
     schema.as_object().is_none_or(Map::is_empty)
 }
 
-fn text(message: &Message) -> String {
+fn message_text(message: &Message) -> String {
     let plain = message.parts.iter().filter(|part| part.content_type.starts_with("text/"));
     plain.filter_map(|part| part.content.as_deref()).collect::<Vec<_>>().join("\n")
 }
 
-fn content(message: &Message) -> Option<Map<String, Value>> {
+fn message_json(message: &Message) -> Option<Map<String, Value>> {
     let mut json = message.parts.iter().filter(|part| part.content_type.ends_with("json"));
     json.find_map(|part| serde_json::from_str(part.content.as_deref()?).ok())
 }

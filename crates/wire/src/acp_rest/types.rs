@@ -6,7 +6,7 @@ use gander_domain::{RunId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
-use super::error::Error;
+use super::error::AcpRestError;
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,12 +26,12 @@ pub struct Run {
     pub output: Vec<Message>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Error>,
+    pub error: Option<AcpRestError>,
     /// When it was accepted.
-    pub created_at: Time,
+    pub created_at: WireTime,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finished_at: Option<Time>,
+    pub finished_at: Option<WireTime>,
 }
 
 /// How far a run is.
@@ -72,16 +72,16 @@ pub enum RunMode {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// `user`, `agent` or `agent/{name}`.
-    #[serde(default = "user")]
+    #[serde(default = "user_role")]
     pub role: String,
     /// What is said.
     pub parts: Vec<MessagePart>,
     /// When it began. Said even if it is not known: the Python SDK puts its own time where there is nothing.
     #[serde(default)]
-    pub created_at: Option<Time>,
+    pub created_at: Option<WireTime>,
     /// When it was whole. Said even if it is not yet.
     #[serde(default)]
-    pub completed_at: Option<Time>,
+    pub completed_at: Option<WireTime>,
 }
 
 /// A piece of a message. One with a name is an artifact.
@@ -91,13 +91,13 @@ pub struct MessagePart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The media type of the content.
-    #[serde(default = "plain_text", deserialize_with = "or_plain_text")]
+    #[serde(default = "default_content_type", deserialize_with = "default_if_null")]
     pub content_type: String,
     /// The content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// How it is written.
-    #[serde(default, deserialize_with = "or_plain")]
+    #[serde(default, deserialize_with = "default_encoding_if_null")]
     pub content_encoding: ContentEncoding,
     /// Where the content is, if it is not here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,13 +210,13 @@ pub enum Event<'a> {
     #[serde(rename = "error")]
     Error {
         /// Why.
-        error: &'a Error,
+        error: &'a AcpRestError,
     },
 }
 
 /// A time, written in UTC with a `Z`: the npm client takes no other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Time(pub Timestamp);
+pub struct WireTime(pub Timestamp);
 
 impl RunStatus {
     /// True if nothing comes after it.
@@ -242,7 +242,7 @@ impl fmt::Display for RunStatus {
     }
 }
 
-impl Serialize for Time {
+impl Serialize for WireTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match jiff::Timestamp::from_microsecond(self.0.micros()) {
             Ok(time) => serializer.collect_str(&format_args!("{time:.6}")),
@@ -251,7 +251,7 @@ impl Serialize for Time {
     }
 }
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for WireTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let time: jiff::Timestamp = text.parse().map_err(|_| de::Error::custom(format!("not a time: {text}")))?;
@@ -266,19 +266,19 @@ impl<'de> Deserialize<'de> for Time {
 const YEAR_1: i64 = -62_135_596_800_000_000;
 const YEAR_10000: i64 = 253_402_300_800_000_000;
 
-fn user() -> String {
+fn user_role() -> String {
     "user".to_owned()
 }
 
-fn plain_text() -> String {
+fn default_content_type() -> String {
     "text/plain".to_owned()
 }
 
 /// acp-sdk's own types let it be null.
-fn or_plain_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_else(plain_text))
+fn default_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(default_content_type))
 }
 
-fn or_plain<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ContentEncoding, D::Error> {
+fn default_encoding_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ContentEncoding, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// A tool, as far as pages show it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct ToolInfo {
     /// Its name.
     pub name: String,
     /// One paragraph.
@@ -17,21 +17,21 @@ pub struct Tool {
 }
 
 /// `GET /list-apps?detailed=true`.
-pub fn list<'a>(agents: impl Iterator<Item = &'a AgentManifest>) -> Value {
-    json!({ "apps": agents.map(|agent| app(agent, Value::Null)).collect::<Vec<_>>() })
+pub fn app_list<'a>(agents: impl Iterator<Item = &'a AgentManifest>) -> Value {
+    json!({ "apps": agents.map(|agent| app_object(agent, Value::Null)).collect::<Vec<_>>() })
 }
 
 /// `GET /apps/{app}/app-info`: an agent, and below it the ways in which it works.
-pub fn info(agent: &AgentManifest, tools: &[Tool], ways: &[(Arc<AgentManifest>, Vec<Tool>)]) -> Value {
+pub fn app_info(agent: &AgentManifest, tools: &[ToolInfo], ways: &[(Arc<AgentManifest>, Vec<ToolInfo>)]) -> Value {
     let names = ways.iter().map(|(way, _)| way.name.as_str()).collect::<Vec<_>>();
-    let mut agents = Map::from_iter([(agent.name.clone(), described(agent, tools, &names))]);
-    agents.extend(ways.iter().map(|(way, tools)| (way.name.clone(), described(way, tools, &[]))));
-    app(agent, Value::Object(agents))
+    let mut agents = Map::from_iter([(agent.name.clone(), agent_object(agent, tools, &names))]);
+    agents.extend(ways.iter().map(|(way, tools)| (way.name.clone(), agent_object(way, tools, &[]))));
+    app_object(agent, Value::Object(agents))
 }
 
-fn described(agent: &AgentManifest, tools: &[Tool], below: &[&str]) -> Value {
-    let declared = |tool: &Tool| {
-        let Tool { name, description, parameters } = tool;
+fn agent_object(agent: &AgentManifest, tools: &[ToolInfo], below: &[&str]) -> Value {
+    let declared = |tool: &ToolInfo| {
+        let ToolInfo { name, description, parameters } = tool;
         json!({ "functionDeclarations": [
             { "description": description, "name": name, "parametersJsonSchema": parameters },
         ] })
@@ -46,7 +46,7 @@ fn described(agent: &AgentManifest, tools: &[Tool], below: &[&str]) -> Value {
 }
 
 /// `GET /dev/apps/{app}/build_graph`.
-pub fn build_graph(agent: &AgentManifest, tools: &[Tool], model: Option<&str>) -> Value {
+pub fn build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Option<&str>) -> Value {
     json!({
         "name": agent.name,
         "root_agent": {
@@ -64,16 +64,16 @@ pub fn build_graph(agent: &AgentManifest, tools: &[Tool], model: Option<&str>) -
 }
 
 /// The same as a drawing, in the language of Graphviz.
-pub fn dot(agent: &AgentManifest, tools: &[Tool], dark: bool) -> String {
+pub fn dot_graph(agent: &AgentManifest, tools: &[ToolInfo], dark: bool) -> String {
     let (paper, ink) = if dark { ("#0F172A", "#F8FAFC") } else { ("#F8FAFC", "#0F172A") };
-    let root = quoted(&agent.name);
-    let nodes: String = tools.iter().map(|tool| format!("\t{root} -> {}\n", quoted(&tool.name))).collect();
+    let root = quote(&agent.name);
+    let nodes: String = tools.iter().map(|tool| format!("\t{root} -> {}\n", quote(&tool.name))).collect();
     format!(
         "digraph {{\n\tgraph [bgcolor=\"{paper}\" rankdir=LR]\n\tnode [color=\"{ink}\" fontcolor=\"{ink}\" shape=rect style=rounded]\n\tedge [color=\"{ink}\"]\n\t{root}\n{nodes}}}\n"
     )
 }
 
-fn app(agent: &AgentManifest, agents: Value) -> Value {
+fn app_object(agent: &AgentManifest, agents: Value) -> Value {
     json!({
         "name": agent.name,
         "rootAgentName": agent.name,
@@ -84,6 +84,6 @@ fn app(agent: &AgentManifest, agents: Value) -> Value {
     })
 }
 
-fn quoted(name: &str) -> String {
+fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -5,13 +5,13 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use gander_domain::{Part, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::error::Problem;
-use super::key_case::{field, is};
+use super::error::BodyProblem;
+use super::key_case::{either_case_field, is_either_case};
 use super::part_check::{WrongMember, wrong_member};
 use crate::check;
 
 /// Keys of a part that clients send. Others are refused, as the original does.
-const KNOWN: [&str; 14] = [
+const KNOWN_PART_KEYS: [&str; 14] = [
     "text",
     "thought",
     "thoughtSignature",
@@ -29,7 +29,7 @@ const KNOWN: [&str; 14] = [
 ];
 
 /// Keys of data inside a part.
-const BLOB: [&str; 3] = ["data", "displayName", "mimeType"];
+const BLOB_KEYS: [&str; 3] = ["data", "displayName", "mimeType"];
 
 /// What a client answered in a function's place.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ pub struct FunctionResponse {
 
 /// A part as a client sent it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sent {
+pub enum SentPart {
     /// Something said.
     Part(Part),
     /// An answer.
@@ -52,31 +52,35 @@ pub enum Sent {
 }
 
 /// What a client sent. `place` is the way to it.
-pub fn read(value: &Value, place: &[Value]) -> Result<Option<Sent>, Box<Problem>> {
+pub fn read_part(value: &Value, place: &[Value]) -> Result<Option<SentPart>, Box<BodyProblem>> {
     let bad = |kind, more: &[&str], message: String, input: &Value| {
         let place = place.iter().cloned().chain(more.iter().copied().map(Value::from)).collect();
-        Box::new(Problem { kind, place, message, input: input.clone() })
+        Box::new(BodyProblem { kind, place, message, input: input.clone() })
     };
     let Some(object) = value.as_object() else {
         return Err(bad("model_attributes_type", &[], "Input should be a valid dictionary".to_owned(), value));
     };
-    if let Some((key, found)) = object.iter().find(|(key, _)| !KNOWN.iter().any(|known| is(known, key))) {
+    if let Some((key, found)) =
+        object.iter().find(|(key, _)| !KNOWN_PART_KEYS.iter().any(|known| is_either_case(known, key)))
+    {
         return Err(bad("extra_forbidden", &[key], "Extra inputs are not permitted".to_owned(), found));
     }
     if let Some(WrongMember { kind, path, message, found }) = wrong_member(object) {
         return Err(bad(kind, &path, message, found));
     }
-    let thought = field(object, "thought") == Some(&Value::Bool(true));
-    if let Some(text) = field(object, "text") {
+    let thought = either_case_field(object, "thought") == Some(&Value::Bool(true));
+    if let Some(text) = either_case_field(object, "text") {
         let Some(text) = text.as_str() else {
             return Err(bad("string_type", &["text"], "Input should be a valid string".to_owned(), text));
         };
         let text = text.to_owned();
-        return Ok(Some(Sent::Part(if thought { Part::Thought { text } } else { Part::Text { text } })));
+        return Ok(Some(SentPart::Part(if thought { Part::Thought { text } } else { Part::Text { text } })));
     }
-    if let Some(data) = field(object, "inlineData").and_then(Value::as_object) {
+    if let Some(data) = either_case_field(object, "inlineData").and_then(Value::as_object) {
         // A size that it claims is not there to be believed.
-        if let Some((key, found)) = data.iter().find(|(key, _)| !BLOB.iter().any(|known| is(known, key))) {
+        if let Some((key, found)) =
+            data.iter().find(|(key, _)| !BLOB_KEYS.iter().any(|known| is_either_case(known, key)))
+        {
             return Err(bad(
                 "extra_forbidden",
                 &["inlineData", key],
@@ -84,31 +88,32 @@ pub fn read(value: &Value, place: &[Value]) -> Result<Option<Sent>, Box<Problem>
                 found,
             ));
         }
-        let part = inline(data).ok_or_else(|| {
+        let part = inline_data_part(data).ok_or_else(|| {
             bad("value_error", &["inlineData"], "Input should be base64 with a media type".to_owned(), &Value::Null)
         })?;
-        check::media(&part).map_err(|error| bad("value_error", &["inlineData"], error.to_string(), &Value::Null))?;
-        return Ok(Some(Sent::Part(part)));
+        check::check_media(&part)
+            .map_err(|error| bad("value_error", &["inlineData"], error.to_string(), &Value::Null))?;
+        return Ok(Some(SentPart::Part(part)));
     }
-    if let Some(file) = field(object, "fileData").and_then(Value::as_object) {
-        return Ok(link(file).map(Sent::Part));
+    if let Some(file) = either_case_field(object, "fileData").and_then(Value::as_object) {
+        return Ok(file_data_part(file).map(SentPart::Part));
     }
-    if let Some(response) = field(object, "functionResponse").and_then(Value::as_object) {
-        let text = |name| field(response, name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let answer = field(response, "response").cloned().unwrap_or(Value::Null);
+    if let Some(response) = either_case_field(object, "functionResponse").and_then(Value::as_object) {
+        let text = |name| either_case_field(response, name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let answer = either_case_field(response, "response").cloned().unwrap_or(Value::Null);
         let response = FunctionResponse { id: text("id"), name: text("name"), response: answer };
-        return Ok(Some(Sent::Response(response)));
+        return Ok(Some(SentPart::Response(response)));
     }
-    Ok((!object.is_empty()).then(|| Sent::Part(Part::Unknown(value.clone()))))
+    Ok((!object.is_empty()).then(|| SentPart::Part(Part::Unknown(value.clone()))))
 }
 
 /// What somebody said, as a part of this protocol.
-pub fn write(part: &Part) -> Value {
+pub fn write_part(part: &Part) -> Value {
     match part {
         Part::Text { text } => json!({ "text": text }),
         Part::Thought { text } => json!({ "text": text, "thought": true }),
-        Part::Image { mime, data, uri } => inline_data(mime, data, uri.as_deref()),
-        Part::Audio { mime, data } => inline_data(mime, data, None),
+        Part::Image { mime, data, uri } => inline_data_object(mime, data, uri.as_deref()),
+        Part::Audio { mime, data } => inline_data_object(mime, data, None),
         Part::Link { uri, name, mime, .. } => {
             let mut file = json!({ "fileUri": uri });
             if !name.is_empty() {
@@ -121,45 +126,47 @@ pub fn write(part: &Part) -> Value {
         }
         Part::Resource { text: Some(text), .. } => json!({ "text": text }),
         Part::Resource { uri, mime, blob: Some(blob), .. } => {
-            inline_data(mime.as_deref().unwrap_or("application/octet-stream"), blob, Some(uri))
+            inline_data_object(mime.as_deref().unwrap_or("application/octet-stream"), blob, Some(uri))
         }
         Part::Resource { uri, .. } => json!({ "fileData": { "fileUri": uri } }),
-        Part::ToolUse { call, name, arguments } => function_call(&call_id(*call), name, arguments),
-        Part::ToolResult { call, result } => function_response(&call_id(*call), "tool", &response(result)),
-        Part::Unknown(value) if known(value) => value.clone(),
+        Part::ToolUse { call, name, arguments } => function_call_part(&function_call_id(*call), name, arguments),
+        Part::ToolResult { call, result } => {
+            function_response_part(&function_call_id(*call), "tool", &tool_response(result))
+        }
+        Part::Unknown(value) if has_known_keys(value) => value.clone(),
         Part::Unknown(value) => json!({ "text": value.to_string() }),
     }
 }
 
 /// A call of a function.
-pub fn function_call(id: &str, name: &str, arguments: &Value) -> Value {
+pub fn function_call_part(id: &str, name: &str, arguments: &Value) -> Value {
     let args = if arguments.is_object() { arguments.clone() } else { json!({ "input": arguments }) };
     json!({ "functionCall": { "id": id, "args": args, "name": name } })
 }
 
 /// What a function gave back.
-pub fn function_response(id: &str, name: &str, response: &Value) -> Value {
+pub fn function_response_part(id: &str, name: &str, response: &Value) -> Value {
     json!({ "functionResponse": { "id": id, "name": name, "response": response } })
 }
 
 /// A tool's result as the object that this protocol wants.
-pub fn response(result: &ToolResult) -> Value {
+pub fn tool_response(result: &ToolResult) -> Value {
     match result.end {
         ToolEnd::Completed => match &result.raw {
-            Some(Value::Object(raw)) => with_words(raw.clone(), result),
+            Some(Value::Object(raw)) => with_tool_text(raw.clone(), result),
             Some(raw) => json!({ "result": raw }),
-            None => json!({ "result": words(result) }),
+            None => json!({ "result": tool_text(result) }),
         },
         ToolEnd::Rejected => json!({ "error": "This tool call is rejected." }),
-        ToolEnd::Failed => json!({ "error": words(result) }),
+        ToolEnd::Failed => json!({ "error": tool_text(result) }),
         ToolEnd::Cancelled => json!({ "error": "This tool call was cancelled." }),
         ToolEnd::Interrupted => json!({ "error": "This tool call was interrupted, its outcome is unknown." }),
     }
 }
 
 /// A tool's own object, and what it said beside it: an exit code alone tells nobody what a command printed.
-fn with_words(mut raw: Map<String, Value>, result: &ToolResult) -> Value {
-    let words = words(result);
+fn with_tool_text(mut raw: Map<String, Value>, result: &ToolResult) -> Value {
+    let words = tool_text(result);
     if !words.is_empty() {
         raw.entry("result").or_insert_with(|| words.into());
     }
@@ -167,22 +174,22 @@ fn with_words(mut raw: Map<String, Value>, result: &ToolResult) -> Value {
 }
 
 /// How a call is named here.
-pub fn call_id(call: ToolCallId) -> String {
+pub fn function_call_id(call: ToolCallId) -> String {
     format!("adk-{call}")
 }
 
 /// Both alphabets, padded rightly or not at all, as standard base64.
-pub fn base64(text: &str) -> Option<String> {
+pub fn normalize_base64(text: &str) -> Option<String> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();
     if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
         return None;
     }
-    let bare: String = bare.chars().map(url_safe).collect();
+    let bare: String = bare.chars().map(from_url_safe).collect();
     Some(STANDARD.encode(URL_SAFE_NO_PAD.decode(bare).ok()?))
 }
 
-fn url_safe(letter: char) -> char {
+fn from_url_safe(letter: char) -> char {
     match letter {
         '+' => '-',
         '/' => '_',
@@ -190,10 +197,11 @@ fn url_safe(letter: char) -> char {
     }
 }
 
-fn inline(data: &Map<String, Value>) -> Option<Part> {
-    let mime = field(data, "mimeType").and_then(Value::as_str).unwrap_or("application/octet-stream").to_owned();
-    let name = field(data, "displayName").and_then(Value::as_str).map(str::to_owned);
-    let data = base64(field(data, "data")?.as_str()?)?;
+fn inline_data_part(data: &Map<String, Value>) -> Option<Part> {
+    let mime =
+        either_case_field(data, "mimeType").and_then(Value::as_str).unwrap_or("application/octet-stream").to_owned();
+    let name = either_case_field(data, "displayName").and_then(Value::as_str).map(str::to_owned);
+    let data = normalize_base64(either_case_field(data, "data")?.as_str()?)?;
     Some(match mime.split('/').next() {
         Some("image") => Part::Image { mime, data, uri: name },
         Some("audio") => Part::Audio { mime, data },
@@ -203,8 +211,8 @@ fn inline(data: &Map<String, Value>) -> Option<Part> {
     })
 }
 
-fn link(file: &Map<String, Value>) -> Option<Part> {
-    let text = |name| field(file, name).and_then(Value::as_str).map(str::to_owned);
+fn file_data_part(file: &Map<String, Value>) -> Option<Part> {
+    let text = |name| either_case_field(file, name).and_then(Value::as_str).map(str::to_owned);
     Some(Part::Link {
         uri: text("fileUri")?,
         name: text("displayName").unwrap_or_default(),
@@ -213,17 +221,17 @@ fn link(file: &Map<String, Value>) -> Option<Part> {
     })
 }
 
-fn inline_data(mime: &str, data: &str, name: Option<&str>) -> Value {
+fn inline_data_object(mime: &str, data: &str, name: Option<&str>) -> Value {
     match name.filter(|name| !name.is_empty()) {
         Some(name) => json!({ "inlineData": { "data": data, "displayName": name, "mimeType": mime } }),
         None => json!({ "inlineData": { "data": data, "mimeType": mime } }),
     }
 }
 
-fn words(result: &ToolResult) -> String {
+fn tool_text(result: &ToolResult) -> String {
     let shown = result.content.iter().map(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => text.clone(),
-        ToolContent::Part { part } => write(part).to_string(),
+        ToolContent::Part { part } => write_part(part).to_string(),
         ToolContent::Diff { path, .. } => format!("changed {path}"),
         ToolContent::Terminal { id } => format!("terminal {id}"),
     });
@@ -231,7 +239,7 @@ fn words(result: &ToolResult) -> String {
 }
 
 /// True if clients that forbid what they do not know take this as it is.
-fn known(value: &Value) -> bool {
+fn has_known_keys(value: &Value) -> bool {
     let Some(object) = value.as_object() else { return false };
-    !object.is_empty() && object.keys().all(|key| KNOWN.contains(&key.as_str()))
+    !object.is_empty() && object.keys().all(|key| KNOWN_PART_KEYS.contains(&key.as_str()))
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 /// Why a request is not carried out.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{status}: {error}")]
-pub struct Refusal {
+pub struct AdkRefusal {
     /// The HTTP status.
     pub status: u16,
-    /// A sentence, or a list of [`Problem`]s.
+    /// A sentence, or a list of [`BodyProblem`]s.
     pub detail: Value,
     /// The same as one sentence.
     pub error: String,
@@ -17,7 +17,7 @@ pub struct Refusal {
 
 /// What is wrong with a body, and where.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Problem {
+pub struct BodyProblem {
     /// A word for programs, such as `missing`.
     pub kind: &'static str,
     /// The way to it.
@@ -28,7 +28,7 @@ pub struct Problem {
     pub input: Value,
 }
 
-impl Refusal {
+impl AdkRefusal {
     /// A refusal with one sentence.
     pub fn new(status: u16, detail: impl Into<String>) -> Self {
         let error = show::visible(&detail.into());
@@ -36,34 +36,39 @@ impl Refusal {
     }
 
     /// No such session.
-    pub fn no_session() -> Self {
+    pub fn no_such_session() -> Self {
         Self::new(404, "Session not found")
     }
 
     /// No such agent.
-    pub fn no_app(name: &str) -> Self {
+    pub fn no_such_app(name: &str) -> Self {
         Self::new(404, format!("Agent not found: '{name}'"))
     }
 
     /// A body that does not have the form it must have.
-    pub fn unreadable(problems: &[Problem]) -> Self {
-        let texts: Vec<String> = problems.iter().map(Problem::text).collect();
-        Self { status: 422, detail: problems.iter().map(Problem::value).collect(), error: texts.join("; ") }
+    pub fn unprocessable(problems: &[BodyProblem]) -> Self {
+        let texts: Vec<String> = problems.iter().map(BodyProblem::problem_text).collect();
+        Self { status: 422, detail: problems.iter().map(BodyProblem::problem_json).collect(), error: texts.join("; ") }
     }
 
     /// A body with one thing in it that cannot be.
-    pub fn invalid(place: &[&str], message: impl Into<String>, input: Value) -> Self {
-        Self::unreadable(&[Problem { kind: "value_error", place: steps(place), message: message.into(), input }])
+    pub fn invalid_body(place: &[&str], message: impl Into<String>, input: Value) -> Self {
+        Self::unprocessable(&[BodyProblem {
+            kind: "value_error",
+            place: location_steps(place),
+            message: message.into(),
+            input,
+        }])
     }
 
     /// A query with one thing in it that cannot be.
     pub fn invalid_query(name: &str, kind: &'static str, message: impl Into<String>, input: &str) -> Self {
         let place = ["query", name].map(Value::from).to_vec();
-        Self::unreadable(&[Problem { kind, place, message: message.into(), input: input.into() }])
+        Self::unprocessable(&[BodyProblem { kind, place, message: message.into(), input: input.into() }])
     }
 
     /// A body that is no JSON.
-    pub fn no_json(error: &serde_json::Error) -> Self {
+    pub fn invalid_json(error: &serde_json::Error) -> Self {
         let problem = json!({
             "type": "json_invalid",
             "loc": ["body", error.column()],
@@ -75,33 +80,38 @@ impl Refusal {
     }
 
     /// The body of the answer.
-    pub fn body(&self) -> Value {
+    pub fn response_body(&self) -> Value {
         json!({ "detail": self.detail, "error": self.error })
     }
 }
 
-impl Problem {
+impl BodyProblem {
     /// Something that has to be there is not.
-    pub fn missing(place: &[&str], input: &Value) -> Self {
-        Self { kind: "missing", place: steps(place), message: "Field required".to_owned(), input: input.clone() }
+    pub fn missing_field(place: &[&str], input: &Value) -> Self {
+        Self {
+            kind: "missing",
+            place: location_steps(place),
+            message: "Field required".to_owned(),
+            input: input.clone(),
+        }
     }
 
     /// Something else should be there.
-    pub fn wrong(kind: &'static str, place: &[&str], wanted: &str, input: &Value) -> Self {
-        Self { kind, place: steps(place), message: format!("Input should be {wanted}"), input: input.clone() }
+    pub fn wrong_type(kind: &'static str, place: &[&str], wanted: &str, input: &Value) -> Self {
+        Self { kind, place: location_steps(place), message: format!("Input should be {wanted}"), input: input.clone() }
     }
 
-    fn text(&self) -> String {
+    fn problem_text(&self) -> String {
         let place: Vec<String> = self.place.iter().map(|step| step.to_string().replace('"', "")).collect();
         show::visible(&format!("{}: {}", place.join("."), self.message))
     }
 
-    fn value(&self) -> Value {
+    fn problem_json(&self) -> Value {
         let input = self.input.as_str().map_or_else(|| self.input.clone(), |text| Value::String(show::visible(text)));
         json!({ "type": self.kind, "loc": self.place, "msg": show::visible(&self.message), "input": input })
     }
 }
 
-fn steps(place: &[&str]) -> Vec<Value> {
+fn location_steps(place: &[&str]) -> Vec<Value> {
     std::iter::once("body").chain(place.iter().copied()).map(Value::from).collect()
 }

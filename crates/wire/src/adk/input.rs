@@ -3,18 +3,18 @@
 use gander_domain::{Part, Role, State};
 use serde_json::{Map, Value, json};
 
-use super::LONGEST_ID;
-use super::content::{self, FunctionResponse, Sent};
-use super::error::{Problem, Refusal};
-use super::key_case::field;
+use super::MAX_ID;
+use super::content::{self, FunctionResponse, SentPart};
+use super::error::{AdkRefusal, BodyProblem};
+use super::key_case::either_case_field;
 use crate::check;
 
 /// Names of functions that only this protocol itself calls.
-pub const RESERVED: [&str; 3] = ["adk_request_confirmation", "adk_request_input", "adk_request_credential"];
+pub const RESERVED_FUNCTIONS: [&str; 3] = ["adk_request_confirmation", "adk_request_input", "adk_request_credential"];
 
 /// Where a run belongs: app, user, session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct SessionAddress {
     /// The agent.
     pub app: String,
     /// The user.
@@ -25,11 +25,11 @@ pub struct Address {
 
 /// Something to do in a session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RunRequest {
+pub struct AdkRunRequest {
     /// Where.
-    pub address: Address,
+    pub address: SessionAddress,
     /// What is said.
-    pub said: Said,
+    pub said: RunInput,
     /// What was sent, to be shown as it was.
     pub content: Option<Value>,
     /// In pieces?
@@ -50,7 +50,7 @@ pub struct RunRequest {
 
 /// What a run begins with.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum RunInput {
     /// Words, pictures.
     Parts(Vec<Part>),
     /// Answers in functions' places.
@@ -81,108 +81,117 @@ pub struct NewArtifact {
     pub metadata: Map<String, Value>,
 }
 
-impl RunRequest {
+impl AdkRunRequest {
     /// The body of a run. With an address in the path the body need not name one.
-    pub fn read(body: &[u8], path: Option<Address>) -> Result<Self, Refusal> {
-        Self::of(&object(body)?, path)
+    pub fn from_body(body: &[u8], path: Option<SessionAddress>) -> Result<Self, AdkRefusal> {
+        Self::from_object(&read_object(body)?, path)
     }
 
-    pub(super) fn of(object: &Map<String, Value>, path: Option<Address>) -> Result<Self, Refusal> {
-        let (content, parts) = message(object)?;
-        let given = |name: &str| field(object, name).and_then(Value::as_str).map(str::to_owned);
+    pub(super) fn from_object(object: &Map<String, Value>, path: Option<SessionAddress>) -> Result<Self, AdkRefusal> {
+        let (content, parts) = read_message(object)?;
+        let given = |name: &str| either_case_field(object, name).and_then(Value::as_str).map(str::to_owned);
         let address = match path {
             Some(address) => {
-                same_address(object, &address)?;
+                check_same_address(object, &address)?;
                 address
             }
             None => {
-                require(object, &["userId", "sessionId"])?;
+                require_fields(object, &["userId", "sessionId"])?;
                 let app = given("appName")
-                    .ok_or_else(|| Refusal::new(400, "app_name is required when ADK_DEFAULT_APP_NAME is not set"))?;
+                    .ok_or_else(|| AdkRefusal::new(400, "app_name is required when ADK_DEFAULT_APP_NAME is not set"))?;
                 let (user, session) = (given("userId").unwrap_or_default(), given("sessionId").unwrap_or_default());
-                Address { app, user, session }
+                SessionAddress { app, user, session }
             }
         };
         Ok(Self {
             address,
-            said: said(parts),
+            said: run_input(parts),
             content,
-            streaming: field(object, "streaming") == Some(&Value::Bool(true)),
-            state_delta: map(object, "stateDelta")?,
-            custom_metadata: map(object, "customMetadata")?,
-            run_config: map(object, "runConfig")?,
-            one_event: field(object, "functionCallEventId").is_some(),
+            streaming: either_case_field(object, "streaming") == Some(&Value::Bool(true)),
+            state_delta: optional_object(object, "stateDelta")?,
+            custom_metadata: optional_object(object, "customMetadata")?,
+            run_config: optional_object(object, "runConfig")?,
+            one_event: either_case_field(object, "functionCallEventId").is_some(),
             live: false,
-            invocation: text(object, "invocationId")?.filter(|name| !name.is_empty()),
+            invocation: optional_text(object, "invocationId")?.filter(|name| !name.is_empty()),
         })
     }
 }
 
 /// What the body calls app, user and session is what the path calls them.
-fn same_address(object: &Map<String, Value>, path: &Address) -> Result<(), Refusal> {
+fn check_same_address(object: &Map<String, Value>, path: &SessionAddress) -> Result<(), AdkRefusal> {
     let names = [("appName", &path.app), ("userId", &path.user), ("sessionId", &path.session)];
     let differs = |(name, value): &(&'static str, &String)| {
-        let said = field(object, name)?;
+        let said = either_case_field(object, name)?;
         let message = "Value error, the body and the path differ".to_owned();
         let place = [json!("body"), json!(name)].to_vec();
-        let problem = Problem { kind: "value_error", place, message, input: said.clone() };
+        let problem = BodyProblem { kind: "value_error", place, message, input: said.clone() };
         // An agent answers to its name with hyphens and with underscores.
         let spelled = |text: &str| if *name == "appName" { text.replace('-', "_") } else { text.to_owned() };
         let same = said.as_str().is_some_and(|said| spelled(said) == spelled(value));
         (!same).then_some(problem)
     };
-    let problems: Vec<Problem> = names.iter().filter_map(differs).collect();
-    if problems.is_empty() { Ok(()) } else { Err(Refusal::unreadable(&problems)) }
+    let problems: Vec<BodyProblem> = names.iter().filter_map(differs).collect();
+    if problems.is_empty() { Ok(()) } else { Err(AdkRefusal::unprocessable(&problems)) }
 }
 
-fn text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, Refusal> {
-    match field(object, name) {
+fn optional_text(object: &Map<String, Value>, name: &str) -> Result<Option<String>, AdkRefusal> {
+    match either_case_field(object, name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(other) => Err(unreadable(Problem::wrong("string_type", &[name], "a valid string", other))),
+        Some(other) => Err(problem_refusal(BodyProblem::wrong_type("string_type", &[name], "a valid string", other))),
     }
 }
 
 impl NewSession {
     /// The body of a new session: nothing, `null`, or an object.
-    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
+    pub fn from_body(body: &[u8]) -> Result<Self, AdkRefusal> {
         if body.is_empty() || body == b"null" {
             return Ok(Self::default());
         }
-        let object = object(body)?;
-        let state = map(&object, "state")?;
-        if field(&object, "options").is_some_and(|options| options.as_object().is_none_or(|all| !all.is_empty())) {
-            return Err(Refusal::new(400, "Session options are not supported by the configured session service."));
+        let object = read_object(body)?;
+        let state = optional_object(&object, "state")?;
+        if either_case_field(&object, "options")
+            .is_some_and(|options| options.as_object().is_none_or(|all| !all.is_empty()))
+        {
+            return Err(AdkRefusal::new(400, "Session options are not supported by the configured session service."));
         }
-        let id = match field(&object, "sessionId") {
+        let id = match either_case_field(&object, "sessionId") {
             None => None,
-            Some(Value::String(id)) => Some(checked_id(id)?),
+            Some(Value::String(id)) => Some(check_id(id)?),
             Some(other) => {
-                return Err(unreadable(Problem::wrong("string_type", &["sessionId"], "a valid string", other)));
+                return Err(problem_refusal(BodyProblem::wrong_type(
+                    "string_type",
+                    &["sessionId"],
+                    "a valid string",
+                    other,
+                )));
             }
         };
-        let events = match field(&object, "events") {
+        let events = match either_case_field(&object, "events") {
             None => Vec::new(),
             Some(Value::Array(events)) => {
-                let read = events.iter().enumerate().map(|(place, event)| brought(place, event));
+                let read = events.iter().enumerate().map(|(place, event)| read_imported_event(place, event));
                 read.collect::<Result<Vec<_>, _>>()?
             }
-            Some(other) => return Err(unreadable(Problem::wrong("list_type", &["events"], "a valid list", other))),
+            Some(other) => {
+                return Err(problem_refusal(BodyProblem::wrong_type("list_type", &["events"], "a valid list", other)));
+            }
         };
         Ok(Self { id, state, events })
     }
 
     /// The body of a new session whose name is in the path: its values, or an object that holds them.
-    pub fn named(id: &str, body: &[u8]) -> Result<Self, Refusal> {
-        let id = Some(checked_id(id)?);
+    pub fn from_named_body(id: &str, body: &[u8]) -> Result<Self, AdkRefusal> {
+        let id = Some(check_id(id)?);
         if body.is_empty() || body == b"null" {
             return Ok(Self { id, ..Self::default() });
         }
-        let object = object(body)?;
+        let object = read_object(body)?;
         let wrapped = object.get("state").is_some_and(Value::is_object)
             && object.keys().all(|key| matches!(key.as_str(), "state" | "events"));
         if wrapped {
-            return Ok(Self { id, ..Self::read(body)? });
+            return Ok(Self { id, ..Self::from_body(body)? });
         }
         Ok(Self { id, state: object, events: Vec::new() })
     }
@@ -190,185 +199,200 @@ impl NewSession {
 
 impl NewArtifact {
     /// The body of a new artifact.
-    pub fn read(body: &[u8]) -> Result<Self, Refusal> {
-        let value = parsed(body)?;
+    pub fn from_body(body: &[u8]) -> Result<Self, AdkRefusal> {
+        let value = parse_json(body)?;
         // A name with NUL is a name that nothing can have, not a body that cannot be read.
         if value.get("filename").and_then(Value::as_str).is_some_and(|name| name.contains('\0')) {
-            return Err(Refusal::new(400, "not the name of an artifact, it has no control characters"));
+            return Err(AdkRefusal::new(400, "not the name of an artifact, it has no control characters"));
         }
-        let object = object_of(value)?;
-        require(&object, &["filename", "artifact"])?;
+        let object = into_object(value)?;
+        require_fields(&object, &["filename", "artifact"])?;
         let whole = Value::Object(object.clone());
-        let name = field(&object, "filename").and_then(Value::as_str);
-        let name =
-            name.ok_or_else(|| unreadable(Problem::wrong("string_type", &["filename"], "a valid string", &whole)))?;
-        let sent =
-            content::read(field(&object, "artifact").unwrap_or(&Value::Null), &[json!("body"), json!("artifact")]);
-        let Some(Sent::Part(part)) = sent.map_err(|problem| unreadable(*problem))? else {
-            return Err(Refusal::new(400, "an artifact is text or inline data"));
+        let name = either_case_field(&object, "filename").and_then(Value::as_str);
+        let name = name.ok_or_else(|| {
+            problem_refusal(BodyProblem::wrong_type("string_type", &["filename"], "a valid string", &whole))
+        })?;
+        let sent = content::read_part(
+            either_case_field(&object, "artifact").unwrap_or(&Value::Null),
+            &[json!("body"), json!("artifact")],
+        );
+        let Some(SentPart::Part(part)) = sent.map_err(|problem| problem_refusal(*problem))? else {
+            return Err(AdkRefusal::new(400, "an artifact is text or inline data"));
         };
-        Ok(Self { name: name.to_owned(), part, metadata: map(&object, "customMetadata")? })
+        Ok(Self { name: name.to_owned(), part, metadata: optional_object(&object, "customMetadata")? })
     }
 }
 
 /// The values of `PATCH`.
-pub fn state_delta(body: &[u8]) -> Result<State, Refusal> {
-    let object = object(body)?;
-    require(&object, &["stateDelta"])?;
-    map(&object, "stateDelta")
+pub fn read_state_delta(body: &[u8]) -> Result<State, AdkRefusal> {
+    let object = read_object(body)?;
+    require_fields(&object, &["stateDelta"])?;
+    optional_object(&object, "stateDelta")
 }
 
 /// The session that `PATCH …/memory` names.
-pub fn session_id(body: &[u8]) -> Result<String, Refusal> {
-    let object = object(body)?;
-    require(&object, &["sessionId"])?;
-    Ok(field(&object, "sessionId").and_then(Value::as_str).unwrap_or_default().to_owned())
+pub fn read_session_id(body: &[u8]) -> Result<String, AdkRefusal> {
+    let object = read_object(body)?;
+    require_fields(&object, &["sessionId"])?;
+    Ok(either_case_field(&object, "sessionId").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
 /// The consent of `POST /config/telemetry`.
-pub fn telemetry(body: &[u8]) -> Result<bool, Refusal> {
-    let object = object(body)?;
-    require(&object, &["telemetry"])?;
-    match field(&object, "telemetry") {
+pub fn read_telemetry_consent(body: &[u8]) -> Result<bool, AdkRefusal> {
+    let object = read_object(body)?;
+    require_fields(&object, &["telemetry"])?;
+    match either_case_field(&object, "telemetry") {
         Some(Value::Bool(consent)) => Ok(*consent),
         other => {
             let found = other.unwrap_or(&Value::Null);
-            Err(unreadable(Problem::wrong("bool_type", &["telemetry"], "a valid boolean", found)))
+            Err(problem_refusal(BodyProblem::wrong_type("bool_type", &["telemetry"], "a valid boolean", found)))
         }
     }
 }
 
 /// A name that a client chose: it goes into addresses.
-pub fn checked_id(id: &str) -> Result<String, Refusal> {
+pub fn check_id(id: &str) -> Result<String, AdkRefusal> {
     let id = id.trim();
-    if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(|letter| letter.is_control() || letter == '/') {
-        let message = format!("Value error, an id has 1 to {LONGEST_ID} bytes, no slash and no control character");
-        return Err(Refusal::invalid(&["sessionId"], message, json!(&id[..id.floor_char_boundary(64)])));
+    if id.is_empty() || id.len() > MAX_ID || id.chars().any(|letter| letter.is_control() || letter == '/') {
+        let message = format!("Value error, an id has 1 to {MAX_ID} bytes, no slash and no control character");
+        return Err(AdkRefusal::invalid_body(&["sessionId"], message, json!(&id[..id.floor_char_boundary(64)])));
     }
     Ok(id.to_owned())
 }
 
-pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
-    object_of(parsed(body)?)
+pub(super) fn read_object(body: &[u8]) -> Result<Map<String, Value>, AdkRefusal> {
+    into_object(parse_json(body)?)
 }
 
-fn parsed(body: &[u8]) -> Result<Value, Refusal> {
-    serde_json::from_slice(body).map_err(|error| Refusal::no_json(&error))
+fn parse_json(body: &[u8]) -> Result<Value, AdkRefusal> {
+    serde_json::from_slice(body).map_err(|error| AdkRefusal::invalid_json(&error))
 }
 
-fn object_of(value: Value) -> Result<Map<String, Value>, Refusal> {
+fn into_object(value: Value) -> Result<Map<String, Value>, AdkRefusal> {
     if check::holds_nul(&value) {
-        return Err(unreadable(Problem::wrong("value_error", &[], "free of NUL", &Value::Null)));
+        return Err(problem_refusal(BodyProblem::wrong_type("value_error", &[], "free of NUL", &Value::Null)));
     }
     let Value::Object(object) = value else {
-        return Err(unreadable(Problem::wrong("model_attributes_type", &[], "a valid dictionary", &value)));
+        return Err(problem_refusal(BodyProblem::wrong_type(
+            "model_attributes_type",
+            &[],
+            "a valid dictionary",
+            &value,
+        )));
     };
     Ok(object)
 }
 
-fn unreadable(problem: Problem) -> Refusal {
-    Refusal::unreadable(&[problem])
+fn problem_refusal(problem: BodyProblem) -> AdkRefusal {
+    AdkRefusal::unprocessable(&[problem])
 }
 
-fn require(object: &Map<String, Value>, names: &[&str]) -> Result<(), Refusal> {
+fn require_fields(object: &Map<String, Value>, names: &[&str]) -> Result<(), AdkRefusal> {
     let whole = Value::Object(object.clone());
-    let check = |name: &&str| match field(object, name) {
-        None => Some(Problem::missing(&[name], &whole)),
+    let check = |name: &&str| match either_case_field(object, name) {
+        None => Some(BodyProblem::missing_field(&[name], &whole)),
         Some(_) => None,
     };
-    let mut problems: Vec<Problem> = names.iter().filter_map(check).collect();
+    let mut problems: Vec<BodyProblem> = names.iter().filter_map(check).collect();
     for name in ["userId", "sessionId"].iter().filter(|name| names.contains(name)) {
-        if let Some(other) = field(object, name).filter(|value| !value.is_string()) {
-            problems.push(Problem::wrong("string_type", &[name], "a valid string", other));
+        if let Some(other) = either_case_field(object, name).filter(|value| !value.is_string()) {
+            problems.push(BodyProblem::wrong_type("string_type", &[name], "a valid string", other));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(Refusal::unreadable(&problems)) }
+    if problems.is_empty() { Ok(()) } else { Err(AdkRefusal::unprocessable(&problems)) }
 }
 
-pub(super) fn map(object: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, Refusal> {
-    match field(object, name) {
+pub(super) fn optional_object(object: &Map<String, Value>, name: &str) -> Result<Map<String, Value>, AdkRefusal> {
+    match either_case_field(object, name) {
         None => Ok(Map::new()),
         Some(Value::Object(map)) => Ok(map.clone()),
-        Some(other) => Err(unreadable(Problem::wrong("dict_type", &[name], "a valid dictionary", other))),
+        Some(other) => Err(problem_refusal(BodyProblem::wrong_type("dict_type", &[name], "a valid dictionary", other))),
     }
 }
 
 /// What was sent, and its parts. Some clients of the path form send `message` as a mere string.
-fn message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<Sent>), Refusal> {
-    if let Some(text) = field(object, "message").and_then(Value::as_str) {
-        return Ok((None, vec![Sent::Part(Part::text(text))]));
+fn read_message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<SentPart>), AdkRefusal> {
+    if let Some(text) = either_case_field(object, "message").and_then(Value::as_str) {
+        return Ok((None, vec![SentPart::Part(Part::text(text))]));
     }
-    let Some(content) = field(object, "newMessage") else { return Ok((None, Vec::new())) };
+    let Some(content) = either_case_field(object, "newMessage") else { return Ok((None, Vec::new())) };
     let Some(fields) = content.as_object() else {
-        let problem = Problem::wrong("model_attributes_type", &["newMessage"], "a valid dictionary", content);
-        return Err(unreadable(problem));
+        let problem = BodyProblem::wrong_type("model_attributes_type", &["newMessage"], "a valid dictionary", content);
+        return Err(problem_refusal(problem));
     };
     let empty = Vec::new();
-    let parts = match field(fields, "parts") {
+    let parts = match either_case_field(fields, "parts") {
         None => &empty,
         Some(Value::Array(parts)) => parts,
         Some(other) => {
-            return Err(unreadable(Problem::wrong("list_type", &["newMessage", "parts"], "a valid list", other)));
+            return Err(problem_refusal(BodyProblem::wrong_type(
+                "list_type",
+                &["newMessage", "parts"],
+                "a valid list",
+                other,
+            )));
         }
     };
     let mut sent = Vec::new();
     for (index, value) in parts.iter().enumerate() {
         let place = [json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        sent.extend(content::read(value, &place).map_err(|problem| unreadable(*problem))?);
+        sent.extend(content::read_part(value, &place).map_err(|problem| problem_refusal(*problem))?);
     }
     Ok((Some(content.clone()), sent))
 }
 
 /// Answers go before words: a message that has both answers.
-fn said(sent: Vec<Sent>) -> Said {
+fn run_input(sent: Vec<SentPart>) -> RunInput {
     let (mut parts, mut responses) = (Vec::new(), Vec::new());
     for one in sent {
         match one {
-            Sent::Part(part) => parts.push(part),
-            Sent::Response(response) => responses.push(response),
+            SentPart::Part(part) => parts.push(part),
+            SentPart::Response(response) => responses.push(response),
         }
     }
     match (responses.is_empty(), parts.is_empty()) {
-        (false, _) => Said::Responses(responses),
-        (true, false) => Said::Parts(parts),
-        (true, true) => Said::Nothing,
+        (false, _) => RunInput::Responses(responses),
+        (true, false) => RunInput::Parts(parts),
+        (true, true) => RunInput::Nothing,
     }
 }
 
 /// An event that a client brings along when it makes a session: words only.
-fn brought(index: usize, event: &Value) -> Result<(Role, Vec<Part>), Refusal> {
-    let no = |what: &str| Refusal::new(400, format!("Session initialization event {index} cannot include {what}."));
+fn read_imported_event(index: usize, event: &Value) -> Result<(Role, Vec<Part>), AdkRefusal> {
+    let no = |what: &str| AdkRefusal::new(400, format!("Session initialization event {index} cannot include {what}."));
     let empty = Map::new();
     let event = event.as_object().unwrap_or(&empty);
-    if field(event, "actions").and_then(Value::as_object).is_some_and(|actions| !actions.is_empty()) {
+    if either_case_field(event, "actions").and_then(Value::as_object).is_some_and(|actions| !actions.is_empty()) {
         return Err(no("event actions"));
     }
-    if field(event, "longRunningToolIds").and_then(Value::as_array).is_some_and(|ids| !ids.is_empty()) {
+    if either_case_field(event, "longRunningToolIds").and_then(Value::as_array).is_some_and(|ids| !ids.is_empty()) {
         return Err(no("long-running tool IDs"));
     }
-    if let Some(time) = field(event, "timestamp").filter(|time| !time.as_f64().is_some_and(check::is_a_time)) {
+    if let Some(time) =
+        either_case_field(event, "timestamp").filter(|time| !time.as_f64().is_some_and(check::is_calendar_time))
+    {
         let place = [json!("body"), json!("events"), json!(index), json!("timestamp")].to_vec();
         let message = "Input should be seconds since 1970".to_owned();
-        return Err(unreadable(Problem { kind: "float_type", place, message, input: time.clone() }));
+        return Err(problem_refusal(BodyProblem { kind: "float_type", place, message, input: time.clone() }));
     }
-    let content = field(event, "content").and_then(Value::as_object).unwrap_or(&empty);
-    let parts = field(content, "parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let content = either_case_field(event, "content").and_then(Value::as_object).unwrap_or(&empty);
+    let parts = either_case_field(content, "parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let reserved = |part: &Value| {
         let named = |key| part.get(key).and_then(|call| call.get("name")?.as_str());
         let name = named("functionCall").or_else(|| named("function_call"));
-        name.or_else(|| named("functionResponse")).is_some_and(|name| RESERVED.contains(&name))
+        name.or_else(|| named("functionResponse")).is_some_and(|name| RESERVED_FUNCTIONS.contains(&name))
     };
     if parts.iter().any(reserved) {
         return Err(no("ADK protocol function calls"));
     }
-    let author = field(event, "author").and_then(Value::as_str).unwrap_or("user");
+    let author = either_case_field(event, "author").and_then(Value::as_str).unwrap_or("user");
     let role = if author == "user" { Role::User } else { Role::Agent };
     let mut read = Vec::new();
     for (place, value) in parts.iter().enumerate() {
         let place = [json!("body"), json!("events"), json!(index), json!("content"), json!("parts"), json!(place)];
-        match content::read(value, &place).map_err(|problem| unreadable(*problem))? {
-            Some(Sent::Part(part)) => read.push(part),
-            Some(Sent::Response(_)) => read.push(Part::Unknown(value.clone())),
+        match content::read_part(value, &place).map_err(|problem| problem_refusal(*problem))? {
+            Some(SentPart::Part(part)) => read.push(part),
+            Some(SentPart::Response(_)) => read.push(Part::Unknown(value.clone())),
             None => {}
         }
     }

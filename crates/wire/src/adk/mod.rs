@@ -13,13 +13,13 @@ mod part_check;
 pub mod trace;
 pub mod types;
 
-pub use error::{Problem, Refusal};
-pub use input::{NewArtifact, NewSession, RunRequest, Said};
-pub use output::{Stage, Telling, Tone, join};
+pub use error::{AdkRefusal, BodyProblem};
+pub use input::{AdkRunRequest, NewArtifact, NewSession, RunInput};
+pub use output::{AdkProjection, RunStage, StreamMode, join_events};
 pub use types::{Actions, ArtifactVersion, Content, Event, Session};
 
 /// The name of this door in the log.
-pub const DOOR: &str = "adk";
+pub const PROTOCOL_NAME: &str = "adk";
 
 /// Longest id of a user or session that a client may choose.
-pub const LONGEST_ID: usize = 256;
+pub const MAX_ID: usize = 256;

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::key_case::{field, is};
+use super::key_case::{either_case_field, is_either_case};
 
 /// Members of a part that are objects.
-const OBJECTS: [&str; 6] =
+const OBJECT_MEMBERS: [&str; 6] =
     ["inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"];
 
 /// Objects with a word that is one of a few: the member, the word, its values, and all that the object may hold.
-const WORDS: [(&str, &str, &[&str], &[&str]); 2] = [
+const WORD_MEMBERS: [(&str, &str, &[&str], &[&str]); 2] = [
     ("executableCode", "language", &["LANGUAGE_UNSPECIFIED", "PYTHON"], &["code", "language", "id"]),
     (
         "codeExecutionResult",
@@ -29,11 +29,11 @@ pub(super) struct WrongMember<'a> {
 
 /// The first member of a part that cannot be what it is.
 pub(super) fn wrong_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
-    no_object(part).or_else(|| WORDS.into_iter().find_map(|word| wrong_word(part, word)))
+    non_object_member(part).or_else(|| WORD_MEMBERS.into_iter().find_map(|word| wrong_word(part, word)))
 }
 
-fn no_object(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
-    let named = OBJECTS.into_iter().filter_map(|name| Some((name, field(part, name)?)));
+fn non_object_member(part: &Map<String, Value>) -> Option<WrongMember<'_>> {
+    let named = OBJECT_MEMBERS.into_iter().filter_map(|name| Some((name, either_case_field(part, name)?)));
     let (name, found) = named.into_iter().find(|(_, value)| !value.is_object())?;
     let message = "Input should be a valid dictionary or object to extract fields from".to_owned();
     Some(WrongMember { kind: "model_attributes_type", path: vec![name], message, found })
@@ -43,12 +43,13 @@ fn wrong_word<'a>(
     part: &'a Map<String, Value>,
     (name, word, values, members): (&'static str, &'static str, &[&str], &[&str]),
 ) -> Option<WrongMember<'a>> {
-    let inner = field(part, name)?.as_object()?;
-    if let Some((key, found)) = inner.iter().find(|(key, _)| !members.iter().any(|member| is(member, key))) {
+    let inner = either_case_field(part, name)?.as_object()?;
+    if let Some((key, found)) = inner.iter().find(|(key, _)| !members.iter().any(|member| is_either_case(member, key)))
+    {
         let message = "Extra inputs are not permitted".to_owned();
         return Some(WrongMember { kind: "extra_forbidden", path: vec![name, key], message, found });
     }
-    let found = field(inner, word)?;
+    let found = either_case_field(inner, word)?;
     // google-genai does not mind the case.
     if found.as_str().is_some_and(|said| values.iter().any(|value| value.eq_ignore_ascii_case(said))) {
         return None;

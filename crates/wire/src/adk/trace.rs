@@ -6,22 +6,22 @@ use gander_domain::{Entry, Event as Fact, Message, Part, Role, RunId, Timestamp,
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::content::call_id;
-use super::output::invocation;
+use super::content::function_call_id;
+use super::output::invocation_id;
 
 /// The log record that says what a model call gave.
-const DETAILS: &str = "gen_ai.client.inference.operation.details";
+const INFERENCE_DETAILS_EVENT: &str = "gen_ai.client.inference.operation.details";
 
 /// All spans of a session, from all its entries. A run that is under way ends with its last entry.
-pub fn spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
-    let mut tracing = Tracing { conversation, agent: String::new(), open: None, done: Vec::new() };
-    entries.iter().for_each(|entry| tracing.take(entry));
-    tracing.close();
-    tracing.done.iter().map(Span::json).collect()
+pub fn session_spans(entries: &[Entry], conversation: &str) -> Vec<Value> {
+    let mut tracing = SpanBuilder { conversation, agent: String::new(), open: None, done: Vec::new() };
+    entries.iter().for_each(|entry| tracing.handle_entry(entry));
+    tracing.close_run();
+    tracing.done.iter().map(TraceSpan::to_json).collect()
 }
 
 /// What is known of one event: the attributes of its span, and which span that is.
-pub fn of_event(spans: &[Value], event: &str) -> Option<Value> {
+pub fn event_attributes(spans: &[Value], event: &str) -> Option<Value> {
     let is_it = |span: &&Value| span["attributes"]["gcp.vertex.agent.event_id"] == event;
     let span = spans.iter().find(is_it)?;
     let mut known = span["attributes"].clone();
@@ -30,7 +30,7 @@ pub fn of_event(spans: &[Value], event: &str) -> Option<Value> {
     Some(known)
 }
 
-struct Span {
+struct TraceSpan {
     name: String,
     trace: RunId,
     id: Uuid,
@@ -42,15 +42,15 @@ struct Span {
     said: Option<Value>,
 }
 
-struct Tracing<'a> {
+struct SpanBuilder<'a> {
     conversation: &'a str,
     agent: String,
-    open: Option<Open>,
-    done: Vec<Span>,
+    open: Option<OpenRun>,
+    done: Vec<TraceSpan>,
 }
 
 /// A run under way.
-struct Open {
+struct OpenRun {
     run: RunId,
     agent: String,
     began: Timestamp,
@@ -62,21 +62,21 @@ struct Open {
     model: Option<usize>,
 }
 
-impl Tracing<'_> {
-    fn take(&mut self, entry: &Entry) {
-        let inside = self.is_inside(entry);
+impl SpanBuilder<'_> {
+    fn handle_entry(&mut self, entry: &Entry) {
+        let inside = self.belongs_to_run(entry);
         match &entry.event {
             Fact::SessionCreated { settings, .. } => self.agent.clone_from(&settings.agent),
             Fact::SettingsChanged { patch } => self.agent = patch.agent.clone().unwrap_or_else(|| self.agent.clone()),
-            Fact::RunStarted { .. } => self.start(entry),
-            Fact::RunEnded { .. } if inside => self.close(),
-            Fact::MessageDone { message } if inside => self.message(entry.at, message),
-            Fact::ToolCalled { call } if inside => self.called(entry.at, call),
-            Fact::ToolStarted { call } if inside => self.began(entry.at, *call),
-            Fact::ToolDone { call, .. } if inside => self.tool(entry.at, *call),
-            Fact::QuestionAnswered { .. } | Fact::RunRecovered { .. } if inside => self.freed(entry.at),
-            Fact::UsageAdded { usage } if inside => self.paid(usage),
-            Fact::Routed { route } if inside => self.handed_over(&route.mode),
+            Fact::RunStarted { .. } => self.run_started(entry),
+            Fact::RunEnded { .. } if inside => self.close_run(),
+            Fact::MessageDone { message } if inside => self.message_done(entry.at, message),
+            Fact::ToolCalled { call } if inside => self.tool_called(entry.at, call),
+            Fact::ToolStarted { call } if inside => self.tool_started(entry.at, *call),
+            Fact::ToolDone { call, .. } if inside => self.tool_done(entry.at, *call),
+            Fact::QuestionAnswered { .. } | Fact::RunRecovered { .. } if inside => self.mark_model_free(entry.at),
+            Fact::UsageAdded { usage } if inside => self.add_usage(usage),
+            Fact::Routed { route } if inside => self.set_agent(&route.mode),
             Fact::RunQueued { .. }
             | Fact::RunEnded { .. }
             | Fact::RunRecovered { .. }
@@ -104,50 +104,50 @@ impl Tracing<'_> {
     }
 
     /// True if it belongs to the run under way, which it is then the last entry of.
-    fn is_inside(&mut self, entry: &Entry) -> bool {
+    fn belongs_to_run(&mut self, entry: &Entry) -> bool {
         let open = self.open.as_mut().filter(|open| entry.run == Some(open.run));
         open.map(|open| open.last = entry.at).is_some()
     }
 
-    fn called(&mut self, at: Timestamp, call: &ToolCall) {
+    fn tool_called(&mut self, at: Timestamp, call: &ToolCall) {
         if let Some(open) = &mut self.open {
             open.calls.insert(call.id, (call.name.clone(), at));
         }
     }
 
-    fn began(&mut self, at: Timestamp, call: ToolCallId) {
+    fn tool_started(&mut self, at: Timestamp, call: ToolCallId) {
         if let Some((_, from)) = self.open.as_mut().and_then(|open| open.calls.get_mut(&call)) {
             *from = at;
         }
     }
 
-    fn freed(&mut self, at: Timestamp) {
+    fn mark_model_free(&mut self, at: Timestamp) {
         if let Some(open) = &mut self.open {
             open.free = at;
         }
     }
 
-    fn handed_over(&mut self, mode: &str) {
+    fn set_agent(&mut self, mode: &str) {
         if let Some(open) = &mut self.open {
             mode.clone_into(&mut open.agent);
         }
     }
 
-    fn start(&mut self, entry: &Entry) {
-        self.close();
+    fn run_started(&mut self, entry: &Entry) {
+        self.close_run();
         let Some(run) = entry.run else { return };
         let (at, agent) = (entry.at, self.agent.clone());
-        self.open = Some(Open { run, agent, began: at, last: at, free: at, calls: BTreeMap::new(), model: None });
+        self.open = Some(OpenRun { run, agent, began: at, last: at, free: at, calls: BTreeMap::new(), model: None });
     }
 
     /// The run itself, which everything else in it hangs from.
-    fn close(&mut self) {
+    fn close_run(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let mut attributes = self.attributes(&open, "invoke_agent");
-        attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation(open.run)));
+        let mut attributes = self.span_attributes(&open, "invoke_agent");
+        attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation_id(open.run)));
         let (from, to) = (open.began, open.last);
         let name = format!("invoke_agent {}", open.agent);
-        self.done.push(Span {
+        self.done.push(TraceSpan {
             name,
             trace: open.run,
             id: open.run.uuid(),
@@ -159,42 +159,42 @@ impl Tracing<'_> {
         });
     }
 
-    fn message(&mut self, at: Timestamp, message: &Message) {
+    fn message_done(&mut self, at: Timestamp, message: &Message) {
         let Some(mut open) = self.open.take() else { return };
         if message.role == Role::Agent && !message.parts.is_empty() {
-            let mut attributes = self.attributes(&open, "generate_content");
+            let mut attributes = self.span_attributes(&open, "generate_content");
             attributes.insert("gcp.vertex.agent.event_id".to_owned(), json!(message.id));
-            attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation(open.run)));
+            attributes.insert("gcp.vertex.agent.invocation_id".to_owned(), json!(invocation_id(open.run)));
             let finish = if message.interrupted { "error" } else { "stop" };
             attributes.insert("gen_ai.response.finish_reasons".to_owned(), json!([finish]));
-            let parts: Vec<Value> = message.parts.iter().filter_map(part).collect();
+            let parts: Vec<Value> = message.parts.iter().filter_map(message_part).collect();
             let said = json!([{ "role": "assistant", "parts": parts, "finish_reason": finish }]);
             let (name, id, parent) = ("generate_content".to_owned(), message.id.uuid(), Some(open.run.uuid()));
             let (trace, from, said) = (open.run, open.free, Some(said));
             open.model = Some(self.done.len());
-            self.done.push(Span { name, trace, id, parent, from, to: at, attributes, said });
+            self.done.push(TraceSpan { name, trace, id, parent, from, to: at, attributes, said });
         }
         open.free = at;
         self.open = Some(open);
     }
 
-    fn tool(&mut self, at: Timestamp, call: ToolCallId) {
+    fn tool_done(&mut self, at: Timestamp, call: ToolCallId) {
         let Some(mut open) = self.open.take() else { return };
         if let Some((name, from)) = open.calls.remove(&call) {
-            let mut attributes = self.attributes(&open, "execute_tool");
+            let mut attributes = self.span_attributes(&open, "execute_tool");
             attributes.insert("gen_ai.tool.name".to_owned(), json!(name));
-            attributes.insert("gen_ai.tool.call.id".to_owned(), json!(call_id(call)));
+            attributes.insert("gen_ai.tool.call.id".to_owned(), json!(function_call_id(call)));
             attributes.insert("gcp.vertex.agent.event_id".to_owned(), json!(call));
             let (name, parent) = (format!("execute_tool {name}"), Some(open.run.uuid()));
             let (trace, id) = (open.run, call.uuid());
-            self.done.push(Span { name, trace, id, parent, from, to: at, attributes, said: None });
+            self.done.push(TraceSpan { name, trace, id, parent, from, to: at, attributes, said: None });
         }
         open.free = at;
         self.open = Some(open);
     }
 
     /// What a sub-agent paid is in its own session.
-    fn paid(&mut self, usage: &Usage) {
+    fn add_usage(&mut self, usage: &Usage) {
         let model = self.open.as_mut().filter(|_| usage.child.is_none()).and_then(|open| open.model.take());
         let Some(span) = model.and_then(|place| self.done.get_mut(place)) else { return };
         let model = usage.model.rsplit('/').next().unwrap_or_default();
@@ -204,7 +204,7 @@ impl Tracing<'_> {
         span.attributes.insert("gen_ai.usage.output_tokens".to_owned(), json!(usage.output));
     }
 
-    fn attributes(&self, open: &Open, operation: &str) -> Map<String, Value> {
+    fn span_attributes(&self, open: &OpenRun, operation: &str) -> Map<String, Value> {
         Map::from_iter([
             ("gen_ai.operation.name".to_owned(), json!(operation)),
             ("gen_ai.agent.name".to_owned(), json!(open.agent)),
@@ -213,34 +213,34 @@ impl Tracing<'_> {
     }
 }
 
-impl Span {
-    fn json(&self) -> Value {
+impl TraceSpan {
+    fn to_json(&self) -> Value {
         let nanos = |at: Timestamp| at.micros().saturating_mul(1_000);
         let mut logs = Vec::new();
         if let Some(said) = &self.said {
             let mut attributes = self.attributes.clone();
             attributes.insert("gen_ai.output.messages".to_owned(), said.clone());
-            logs.push(json!({ "event_name": DETAILS, "body": null, "attributes": attributes }));
+            logs.push(json!({ "event_name": INFERENCE_DETAILS_EVENT, "body": null, "attributes": attributes }));
         }
         json!({
             "name": self.name, "start_time": nanos(self.from), "end_time": nanos(self.to),
-            "trace_id": self.trace.uuid().simple().to_string(), "span_id": short(self.id),
-            "parent_span_id": self.parent.map(short), "attributes": self.attributes, "logs": logs,
+            "trace_id": self.trace.uuid().simple().to_string(), "span_id": span_id(self.id),
+            "parent_span_id": self.parent.map(span_id), "attributes": self.attributes, "logs": logs,
         })
     }
 }
 
 /// The random half of an id. Texts, since pages read numbers of that size wrongly.
-fn short(id: Uuid) -> String {
+fn span_id(id: Uuid) -> String {
     format!("{:016x}", id.as_u64_pair().1)
 }
 
-fn part(part: &Part) -> Option<Value> {
+fn message_part(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => Some(json!({ "type": "text", "content": text })),
         Part::ToolUse { call, name, arguments } => {
             let arguments = arguments.as_object();
-            Some(json!({ "type": "tool_call", "id": call_id(*call), "name": name, "arguments": arguments }))
+            Some(json!({ "type": "tool_call", "id": function_call_id(*call), "name": name, "arguments": arguments }))
         }
         Part::Thought { .. }
         | Part::Image { .. }

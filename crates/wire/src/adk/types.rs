@@ -165,17 +165,17 @@ impl Event {
             node_info: NodeInfo { path },
             long_running_tool_ids: None,
             id,
-            timestamp: seconds(at),
+            timestamp: epoch_seconds(at),
         }
     }
 
     /// The same, saying this.
-    pub fn saying(self, role: &'static str, parts: Vec<Value>) -> Self {
+    pub fn with_content(self, role: &'static str, parts: Vec<Value>) -> Self {
         Self { content: Some(Content { parts, role }), ..self }
     }
 }
 
 /// Seconds with a fraction.
-pub fn seconds(at: Timestamp) -> f64 {
+pub fn epoch_seconds(at: Timestamp) -> f64 {
     at.micros() as f64 / 1e6
 }

@@ -14,7 +14,7 @@ pub const MAX_MEDIA_BYTES: usize = 10 * 1024 * 1024;
 pub const MAX_PIXELS: u64 = 50_000_000;
 
 /// Types of pictures that are known by their first bytes, which are those that models see.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Why content is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,15 +37,17 @@ pub enum BadMedia {
 }
 
 /// Checks a part that somebody sent: how large it is, and whether it is what it claims to be.
-pub fn media(part: &Part) -> Result<(), BadMedia> {
+pub fn check_media(part: &Part) -> Result<(), BadMedia> {
     match part {
-        Part::Image { mime, data, .. } => picture(mime, &decoded(data)?),
-        Part::Audio { mime, data } if !is_in(mime, "audio") => {
-            decoded(data)?;
+        Part::Image { mime, data, .. } => check_image(mime, &decode_base64(data)?),
+        Part::Audio { mime, data } if !is_in_family(mime, "audio") => {
+            decode_base64(data)?;
             Err(BadMedia::OtherType(mime.clone()))
         }
-        Part::Audio { data, .. } => decoded(data).map(drop),
-        Part::Resource { mime, blob: Some(blob), .. } => picture(mime.as_deref().unwrap_or_default(), &decoded(blob)?),
+        Part::Audio { data, .. } => decode_base64(data).map(drop),
+        Part::Resource { mime, blob: Some(blob), .. } => {
+            check_image(mime.as_deref().unwrap_or_default(), &decode_base64(blob)?)
+        }
         Part::Text { .. }
         | Part::Thought { .. }
         | Part::Link { .. }
@@ -57,12 +59,14 @@ pub fn media(part: &Part) -> Result<(), BadMedia> {
 }
 
 /// Checks a part of a prompt for an agent that takes these media types, such as `image/*`.
-pub fn media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
+pub fn check_media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
     match part {
-        Part::Image { mime, .. } if !takes_any(takes, "image") || !PICTURES.contains(&normalised(mime).as_str()) => {
+        Part::Image { mime, .. }
+            if !accepts_family(takes, "image") || !IMAGE_TYPES.contains(&normalize_mime(mime).as_str()) =>
+        {
             Err(BadMedia::Unsupported(mime.clone()))
         }
-        Part::Audio { mime, .. } if !takes_any(takes, "audio") => Err(BadMedia::Unsupported(mime.clone())),
+        Part::Audio { mime, .. } if !accepts_family(takes, "audio") => Err(BadMedia::Unsupported(mime.clone())),
         Part::Image { .. }
         | Part::Audio { .. }
         | Part::Text { .. }
@@ -71,33 +75,33 @@ pub fn media_for(part: &Part, takes: &[String]) -> Result<(), BadMedia> {
         | Part::Resource { .. }
         | Part::ToolUse { .. }
         | Part::ToolResult { .. }
-        | Part::Unknown(_) => media(part),
+        | Part::Unknown(_) => check_media(part),
     }
 }
 
 /// True if an agent that takes these types takes any of this family, such as `audio`.
-pub fn takes_any(takes: &[String], family: &str) -> bool {
-    takes.iter().any(|mode| mode == "*/*" || is_in(mode, family))
+pub fn accepts_family(takes: &[String], family: &str) -> bool {
+    takes.iter().any(|mode| mode == "*/*" || is_in_family(mode, family))
 }
 
 /// A media type without parameters, as providers of models spell it.
-pub(crate) fn normalised(mime: &str) -> String {
+pub(crate) fn normalize_mime(mime: &str) -> String {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if mime == "image/jpg" { "image/jpeg".to_owned() } else { mime }
 }
 
-fn is_in(mime: &str, family: &str) -> bool {
+fn is_in_family(mime: &str, family: &str) -> bool {
     mime.split_once('/').is_some_and(|(found, _)| found.eq_ignore_ascii_case(family))
 }
 
 /// What claims to be a picture of a known type is one; of others nobody here can tell.
-fn picture(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
-    let mime = normalised(mime);
-    let found = picture_type(bytes);
-    if PICTURES.contains(&mime.as_str()) && found != Some(mime.as_str()) {
+fn check_image(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
+    let mime = normalize_mime(mime);
+    let found = detect_image_type(bytes);
+    if IMAGE_TYPES.contains(&mime.as_str()) && found != Some(mime.as_str()) {
         return Err(BadMedia::OtherType(mime));
     }
-    match found.and_then(|found| pixels::size(found, bytes)) {
+    match found.and_then(|found| pixels::image_size(found, bytes)) {
         Some((width, height)) if u64::from(width) * u64::from(height) > MAX_PIXELS => {
             Err(BadMedia::TooManyPixels(width, height))
         }
@@ -105,7 +109,7 @@ fn picture(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
     }
 }
 
-fn decoded(data: &str) -> Result<Vec<u8>, BadMedia> {
+fn decode_base64(data: &str) -> Result<Vec<u8>, BadMedia> {
     if data.len() > MAX_MEDIA_BYTES.div_ceil(3) * 4 {
         return Err(BadMedia::TooLarge);
     }
@@ -113,7 +117,7 @@ fn decoded(data: &str) -> Result<Vec<u8>, BadMedia> {
 }
 
 /// What the first bytes say, whatever the sender says.
-pub(crate) fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn detect_image_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
@@ -138,13 +142,16 @@ mod tests {
 
     #[test]
     fn a_picture_is_of_its_type_and_of_a_size() {
-        assert_eq!(media(&image("image/png", &png(5_000, 10_000))), Ok(()));
-        assert_eq!(media(&image("image/png", &png(50_000, 50_000))), Err(BadMedia::TooManyPixels(50_000, 50_000)));
-        assert_eq!(media(&image("image/png", b"PK\x03\x04")), Err(BadMedia::OtherType("image/png".to_owned())));
-        assert_eq!(media(&image("image/jpeg", &png(1, 1))), Err(BadMedia::OtherType("image/jpeg".to_owned())));
-        assert_eq!(media(&image("image/svg+xml", b"<svg/>")), Ok(()));
+        assert_eq!(check_media(&image("image/png", &png(5_000, 10_000))), Ok(()));
+        assert_eq!(
+            check_media(&image("image/png", &png(50_000, 50_000))),
+            Err(BadMedia::TooManyPixels(50_000, 50_000))
+        );
+        assert_eq!(check_media(&image("image/png", b"PK\x03\x04")), Err(BadMedia::OtherType("image/png".to_owned())));
+        assert_eq!(check_media(&image("image/jpeg", &png(1, 1))), Err(BadMedia::OtherType("image/jpeg".to_owned())));
+        assert_eq!(check_media(&image("image/svg+xml", b"<svg/>")), Ok(()));
         // A type that says nothing hides no size.
-        let hidden = media(&image("image/x", &png(50_000, 50_000)));
+        let hidden = check_media(&image("image/x", &png(50_000, 50_000)));
         assert_eq!(hidden, Err(BadMedia::TooManyPixels(50_000, 50_000)));
     }
 
@@ -154,10 +161,10 @@ mod tests {
         let (mime, uri) = ("audio/wav".to_owned(), "x".to_owned());
         let blob = Part::Resource { uri, mime: None, text: None, blob: Some(data.clone()) };
         for part in [Part::Audio { mime, data: data.clone() }, blob] {
-            assert_eq!(media(&part), Err(BadMedia::TooLarge));
+            assert_eq!(check_media(&part), Err(BadMedia::TooLarge));
         }
         let full = STANDARD.encode(vec![0; MAX_MEDIA_BYTES]);
-        assert_eq!(media(&Part::Audio { mime: "audio/wav".to_owned(), data: full }), Ok(()));
+        assert_eq!(check_media(&Part::Audio { mime: "audio/wav".to_owned(), data: full }), Ok(()));
     }
 
     #[test]
@@ -165,12 +172,12 @@ mod tests {
         let sound = Part::Audio { mime: "audio/wav".to_owned(), data: String::new() };
         let takes = |types: &[&str]| types.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>();
         let refused = Err(BadMedia::Unsupported("audio/wav".to_owned()));
-        assert_eq!(media_for(&sound, &takes(&["text/plain", "image/*"])), refused);
-        assert_eq!(media_for(&sound, &takes(&["*/*"])), Ok(()));
-        assert_eq!(media_for(&sound, &takes(&["audio/mpeg"])), Ok(()));
-        assert!(media_for(&image("image/png", &png(1, 1)), &takes(&["text/plain"])).is_err());
+        assert_eq!(check_media_for(&sound, &takes(&["text/plain", "image/*"])), refused);
+        assert_eq!(check_media_for(&sound, &takes(&["*/*"])), Ok(()));
+        assert_eq!(check_media_for(&sound, &takes(&["audio/mpeg"])), Ok(()));
+        assert!(check_media_for(&image("image/png", &png(1, 1)), &takes(&["text/plain"])).is_err());
         let drawing = image("image/svg+xml", b"<svg/>");
         let refused = Err(BadMedia::Unsupported("image/svg+xml".to_owned()));
-        assert_eq!(media_for(&drawing, &takes(&["*/*"])), refused, "no model sees it");
+        assert_eq!(check_media_for(&drawing, &takes(&["*/*"])), refused, "no model sees it");
     }
 }

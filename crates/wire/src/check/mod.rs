@@ -5,11 +5,11 @@ mod pixels;
 
 use serde_json::Value;
 
-pub(crate) use media::normalised;
-pub use media::{BadMedia, MAX_MEDIA_BYTES, MAX_PIXELS, media, media_for, takes_any};
+pub(crate) use media::normalize_mime;
+pub use media::{BadMedia, MAX_MEDIA_BYTES, MAX_PIXELS, accepts_family, check_media, check_media_for};
 
 /// The first second of the year 1, and the last one of the year 9999.
-const AGE: std::ops::RangeInclusive<f64> = -62_135_596_800.0..=253_402_300_799.0;
+const CALENDAR_SECONDS: std::ops::RangeInclusive<f64> = -62_135_596_800.0..=253_402_300_799.0;
 
 /// True if a text or a name inside holds NUL, which not every store can keep.
 pub fn holds_nul(value: &Value) -> bool {
@@ -22,8 +22,8 @@ pub fn holds_nul(value: &Value) -> bool {
 }
 
 /// True if seconds since 1970 are a time that a calendar has.
-pub fn is_a_time(seconds: f64) -> bool {
-    AGE.contains(&seconds)
+pub fn is_calendar_time(seconds: f64) -> bool {
+    CALENDAR_SECONDS.contains(&seconds)
 }
 
 /// True if a link leads to the web. Files of this machine and other schemes are no client's to name in a prompt.

@@ -4,10 +4,10 @@ use gander_domain::{Ask, Part, Question, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
 /// Under this name a message keeps the very form in which goose wrote it.
-pub(super) const NATIVE: &str = "goose";
+pub(super) const PAYLOAD_NAME: &str = "goose";
 
 /// A part as goose writes it; nothing for what goose has no form of and people need not see.
-pub(super) fn content(part: &Part) -> Value {
+pub(super) fn content_object(part: &Part) -> Value {
     match part {
         Part::Text { text } => json!({ "type": "text", "text": text }),
         Part::Thought { text } => json!({ "type": "thinking", "thinking": text, "signature": "" }),
@@ -28,7 +28,7 @@ pub(super) fn content(part: &Part) -> Value {
 
 /// What a tool gave back.
 pub(super) fn tool_response(call: &str, result: &ToolResult) -> Value {
-    let content: Vec<Value> = result.content.iter().map(tool_content).collect();
+    let content: Vec<Value> = result.content.iter().map(tool_content_object).collect();
     let mut value = json!({ "content": content, "isError": result.end != ToolEnd::Completed });
     if let Some(raw) = result.raw.as_ref().filter(|raw| raw.is_object()) {
         value["structuredContent"] = raw.clone();
@@ -37,7 +37,7 @@ pub(super) fn tool_response(call: &str, result: &ToolResult) -> Value {
 }
 
 /// A question that waits, as the content that asks for it.
-pub(super) fn action_required(question: &Question, tool: Option<(&str, &Value)>) -> Value {
+pub(super) fn action_required_content(question: &Question, tool: Option<(&str, &Value)>) -> Value {
     let data = match &question.ask {
         Ask::Choose { .. } => {
             let (name, arguments) = tool.map_or(("", json!({})), |(name, arguments)| (name, arguments.clone()));
@@ -60,7 +60,7 @@ pub(super) fn action_required(question: &Question, tool: Option<(&str, &Value)>)
     json!({ "type": "actionRequired", "data": data })
 }
 
-fn tool_content(content: &ToolContent) -> Value {
+fn tool_content_object(content: &ToolContent) -> Value {
     match content {
         ToolContent::Part { part: Part::Image { mime, data, .. } } => {
             json!({ "type": "image", "data": data, "mimeType": mime })
@@ -72,7 +72,7 @@ fn tool_content(content: &ToolContent) -> Value {
             json!({ "type": "resource", "resource": resource })
         }
         ToolContent::Part { part } => {
-            let shown = self::content(part);
+            let shown = self::content_object(part);
             json!({ "type": "text", "text": shown.get("text").or_else(|| shown.get("thinking")).cloned().unwrap_or_else(|| json!(shown.to_string())) })
         }
         ToolContent::Diff { path, new, .. } => json!({ "type": "text", "text": format!("{path}\n{new}") }),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use gander_domain::{Ids, Message, MessageId, Native, Part, Role, ToolCallId, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
-use super::content::NATIVE;
+use super::content::PAYLOAD_NAME;
 use crate::check;
 
 /// Why a message cannot be read.
@@ -42,7 +42,7 @@ pub enum BadMessage {
 
 /// What a prompt asks: words and pictures for the model, or an answer to a question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prompt {
+pub struct GoosePrompt {
     /// For the model.
     pub parts: Vec<Part>,
     /// Answers to forms, by the id of their question.
@@ -50,31 +50,31 @@ pub struct Prompt {
 }
 
 /// Reads the message of a prompt.
-pub fn prompt(message: &Value) -> Result<Prompt, BadMessage> {
-    let mut prompt = Prompt { parts: Vec::new(), answers: Vec::new() };
-    let pieces = content(message)?;
-    role(message)?;
+pub fn read_prompt(message: &Value) -> Result<GoosePrompt, BadMessage> {
+    let mut prompt = GoosePrompt { parts: Vec::new(), answers: Vec::new() };
+    let pieces = content_list(message)?;
+    read_role(message)?;
     for piece in pieces {
-        match kind(&piece)? {
+        match content_type(&piece)? {
             "actionRequired" if piece["data"]["actionType"] == "elicitationResponse" => {
                 let data = &piece["data"];
                 let id = data["id"].as_str().unwrap_or_default().to_owned();
                 prompt.answers.push((id, data["user_data"].clone()));
             }
-            "toolResponse" => prompt.parts.push(Part::text(result_text(&piece))),
-            "image" => prompt.parts.push(media(&piece, |mime, data| Part::Image { mime, data, uri: None })?),
-            "audio" => prompt.parts.push(media(&piece, |mime, data| Part::Audio { mime, data })?),
-            "resource_link" => prompt.parts.push(link(&piece)?),
+            "toolResponse" => prompt.parts.push(Part::text(tool_result_text(&piece))),
+            "image" => prompt.parts.push(media_part(&piece, |mime, data| Part::Image { mime, data, uri: None })?),
+            "audio" => prompt.parts.push(media_part(&piece, |mime, data| Part::Audio { mime, data })?),
+            "resource_link" => prompt.parts.push(link_part(&piece)?),
             "text" if !piece["text"].is_string() => return Err(BadMessage::NoText),
-            known if TYPES.contains(&known) => prompt.parts.push(plain(&piece)),
-            unknown => return Err(BadMessage::UnknownType(shortened(unknown))),
+            known if CONTENT_TYPES.contains(&known) => prompt.parts.push(plain_part(&piece)),
+            unknown => return Err(BadMessage::UnknownType(shorten(unknown))),
         }
     }
     if prompt.parts.is_empty() && prompt.answers.is_empty() { Err(BadMessage::Empty) } else { Ok(prompt) }
 }
 
 /// Types of content that goose's clients of any version send.
-const TYPES: [&str; 12] = [
+const CONTENT_TYPES: [&str; 12] = [
     "text",
     "image",
     "resource",
@@ -90,67 +90,67 @@ const TYPES: [&str; 12] = [
 ];
 
 /// Who says a message; nobody named is the user.
-pub fn role(message: &Value) -> Result<Role, BadMessage> {
+pub fn read_role(message: &Value) -> Result<Role, BadMessage> {
     match message.get("role") {
         None | Some(Value::Null) => Ok(Role::User),
         Some(Value::String(role)) if role == "user" => Ok(Role::User),
         Some(Value::String(role)) if role == "assistant" => Ok(Role::Agent),
-        Some(Value::String(other)) => Err(BadMessage::BadRole(shortened(other))),
-        Some(other) => Err(BadMessage::BadRole(shortened(&other.to_string()))),
+        Some(Value::String(other)) => Err(BadMessage::BadRole(shorten(other))),
+        Some(other) => Err(BadMessage::BadRole(shorten(&other.to_string()))),
     }
 }
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text[..text.floor_char_boundary(64)].to_owned()
 }
 
 /// Reads a whole conversation. Each message keeps the form in which it came.
-pub fn conversation(messages: &[Value], ids: &mut dyn Ids) -> Result<Vec<Message>, BadMessage> {
-    let mut reader = Reader { ids, calls: HashMap::new() };
-    messages.iter().map(|message| reader.message(message)).collect()
+pub fn read_conversation(messages: &[Value], ids: &mut dyn Ids) -> Result<Vec<Message>, BadMessage> {
+    let mut reader = ConversationReader { ids, calls: HashMap::new() };
+    messages.iter().map(|message| reader.read_message(message)).collect()
 }
 
-struct Reader<'a> {
+struct ConversationReader<'a> {
     ids: &'a mut dyn Ids,
     /// A client's ids of tool calls, and ours.
     calls: HashMap<String, ToolCallId>,
 }
 
-impl Reader<'_> {
-    fn message(&mut self, message: &Value) -> Result<Message, BadMessage> {
-        let pieces = content(message)?;
-        let role = role(message)?;
-        let parts: Vec<Part> = pieces.iter().map(|piece| self.part(piece)).collect::<Result<_, _>>()?;
+impl ConversationReader<'_> {
+    fn read_message(&mut self, message: &Value) -> Result<Message, BadMessage> {
+        let pieces = content_list(message)?;
+        let role = read_role(message)?;
+        let parts: Vec<Part> = pieces.iter().map(|piece| self.read_content(piece)).collect::<Result<_, _>>()?;
         let results = parts.iter().any(|part| matches!(part, Part::ToolResult { .. }));
         Ok(Message {
             id: MessageId::make(self.ids),
             role: if results { Role::Tool } else { role },
             parts,
-            interrupted: visible(message, "agentVisible", "agent_visible") == Some(false),
-            native: Some(Native { wire: NATIVE.to_owned(), items: whole(message) }),
+            interrupted: visibility_flag(message, "agentVisible", "agent_visible") == Some(false),
+            native: Some(Native { wire: PAYLOAD_NAME.to_owned(), items: complete_message(message) }),
         })
     }
 
-    fn part(&mut self, piece: &Value) -> Result<Part, BadMessage> {
-        Ok(match kind(piece)? {
-            "toolRequest" | "frontendToolRequest" => self.tool_use(piece),
+    fn read_content(&mut self, piece: &Value) -> Result<Part, BadMessage> {
+        Ok(match content_type(piece)? {
+            "toolRequest" | "frontendToolRequest" => self.read_tool_use(piece),
             "toolResponse" => {
-                let call = self.call(piece["id"].as_str().unwrap_or_default());
-                Part::ToolResult { call, result: result(&piece["toolResult"]) }
+                let call = self.tool_call_id(piece["id"].as_str().unwrap_or_default());
+                Part::ToolResult { call, result: read_tool_result(&piece["toolResult"]) }
             }
-            _ => stored(piece),
+            _ => stored_part(piece),
         })
     }
 
-    fn tool_use(&mut self, piece: &Value) -> Part {
-        let call = self.call(piece["id"].as_str().unwrap_or_default());
-        let wanted = unwrapped(&piece["toolCall"]);
+    fn read_tool_use(&mut self, piece: &Value) -> Part {
+        let call = self.tool_call_id(piece["id"].as_str().unwrap_or_default());
+        let wanted = unwrap_outcome(&piece["toolCall"]);
         let name = wanted["name"].as_str().unwrap_or("unknown").to_owned();
         let arguments = wanted.get("arguments").filter(|arguments| arguments.is_object()).cloned();
         Part::ToolUse { call, name, arguments: arguments.unwrap_or_else(|| json!({})) }
     }
 
-    fn call(&mut self, id: &str) -> ToolCallId {
+    fn tool_call_id(&mut self, id: &str) -> ToolCallId {
         match id.parse() {
             Ok(ours) => ours,
             Err(_) => *self.calls.entry(id.to_owned()).or_insert_with(|| ToolCallId::make(self.ids)),
@@ -159,7 +159,7 @@ impl Reader<'_> {
 }
 
 /// A message in full, as goose demands it on input: what a lenient client left out is filled in.
-fn whole(message: &Value) -> Value {
+fn complete_message(message: &Value) -> Value {
     let mut whole = message.as_object().cloned().unwrap_or_default();
     whole.entry("id").or_insert(Value::Null);
     whole.entry("role").or_insert(json!("user"));
@@ -173,15 +173,16 @@ fn whole(message: &Value) -> Value {
     Value::Object(whole)
 }
 
-fn visible(message: &Value, camel: &str, snake: &str) -> Option<bool> {
+fn visibility_flag(message: &Value, camel: &str, snake: &str) -> Option<bool> {
     let metadata = message.get("metadata")?;
     metadata.get(camel).or_else(|| metadata.get(snake))?.as_bool()
 }
 
 /// The content as a list; old clients sent a bare text.
-fn content(message: &Value) -> Result<Vec<Value>, BadMessage> {
+fn content_list(message: &Value) -> Result<Vec<Value>, BadMessage> {
     let object = message.as_object().ok_or(BadMessage::NoObject("message"))?;
-    let is_a_time = |time: &Value| time.is_null() || time.is_i64() && time.as_f64().is_some_and(check::is_a_time);
+    let is_a_time =
+        |time: &Value| time.is_null() || time.is_i64() && time.as_f64().is_some_and(check::is_calendar_time);
     if let Some(time) = object.get("created").filter(|time| !is_a_time(time)) {
         return Err(BadMessage::BadTime(time.clone()));
     }
@@ -193,12 +194,12 @@ fn content(message: &Value) -> Result<Vec<Value>, BadMessage> {
     }
 }
 
-fn kind(piece: &Value) -> Result<&str, BadMessage> {
+fn content_type(piece: &Value) -> Result<&str, BadMessage> {
     piece.get("type").and_then(Value::as_str).ok_or(BadMessage::NoType)
 }
 
 /// Content without tools. What nobody here knows is kept as it came.
-pub(super) fn plain(piece: &Value) -> Part {
+pub(super) fn plain_part(piece: &Value) -> Part {
     let text = |key: &str| piece[key].as_str().map(str::to_owned);
     let known = match piece["type"].as_str() {
         Some("text") => text("text").map(|text| Part::Text { text: without_tags(&text) }),
@@ -212,24 +213,26 @@ pub(super) fn plain(piece: &Value) -> Part {
 }
 
 /// A stored history comes in as it is, but what is no picture is not shown to a model as one.
-fn stored(piece: &Value) -> Part {
-    Some(plain(piece)).filter(|part| check::media(part).is_ok()).unwrap_or_else(|| Part::Unknown(piece.clone()))
+fn stored_part(piece: &Value) -> Part {
+    Some(plain_part(piece))
+        .filter(|part| check::check_media(part).is_ok())
+        .unwrap_or_else(|| Part::Unknown(piece.clone()))
 }
 
 /// A picture or a sound that is one.
-fn media(piece: &Value, make: impl FnOnce(String, String) -> Part) -> Result<Part, BadMessage> {
+fn media_part(piece: &Value, make: impl FnOnce(String, String) -> Part) -> Result<Part, BadMessage> {
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| piece[*key].as_str()).unwrap_or_default();
-    let (mime, data) = (check::normalised(text(["mimeType", "mime_type"])), text(["data", "data"]).to_owned());
+    let (mime, data) = (check::normalize_mime(text(["mimeType", "mime_type"])), text(["data", "data"]).to_owned());
     let part = make(mime, data);
-    check::media(&part).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
+    check::check_media(&part).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
     Ok(part)
 }
 
 /// A link to the web, kept as it came. Files of this machine and other schemes are no client's to name; what a stored
 /// history points to is not asked about.
-fn link(piece: &Value) -> Result<Part, BadMessage> {
+fn link_part(piece: &Value) -> Result<Part, BadMessage> {
     let uri = piece["uri"].as_str().unwrap_or_default();
-    if check::is_web_link(uri) { Ok(plain(piece)) } else { Err(BadMessage::BadLink(shortened(uri))) }
+    if check::is_web_link(uri) { Ok(plain_part(piece)) } else { Err(BadMessage::BadLink(shorten(uri))) }
 }
 
 /// Unicode tag characters hide text from people: they are taken out, as goose does.
@@ -238,24 +241,24 @@ fn without_tags(text: &str) -> String {
 }
 
 /// `{status, value}`, or the bare value as adk2goose and old sessions have it.
-pub(super) fn unwrapped(outcome: &Value) -> &Value {
+pub(super) fn unwrap_outcome(outcome: &Value) -> &Value {
     outcome.get("value").filter(|_| outcome.get("status").is_some()).unwrap_or(outcome)
 }
 
-pub(super) fn result(outcome: &Value) -> ToolResult {
+pub(super) fn read_tool_result(outcome: &Value) -> ToolResult {
     if let Some(error) = outcome["error"].as_str() {
         return ToolResult::text(ToolEnd::Failed, error);
     }
-    let value = unwrapped(outcome);
+    let value = unwrap_outcome(outcome);
     let pieces = value.as_array().or_else(|| value["content"].as_array()).cloned().unwrap_or_default();
     let end = if value["isError"] == true { ToolEnd::Failed } else { ToolEnd::Completed };
-    let content = pieces.iter().map(|piece| ToolContent::Part { part: stored(piece) }).collect();
+    let content = pieces.iter().map(|piece| ToolContent::Part { part: stored_part(piece) }).collect();
     ToolResult { end, content, raw: value.get("structuredContent").filter(|raw| !raw.is_null()).cloned() }
 }
 
 /// The result of a tool that a client ran, as the model is told of it in a prompt.
-fn result_text(piece: &Value) -> String {
-    let ToolResult { content, raw, .. } = result(&piece["toolResult"]);
+fn tool_result_text(piece: &Value) -> String {
+    let ToolResult { content, raw, .. } = read_tool_result(&piece["toolResult"]);
     let texts: Vec<String> = content
         .iter()
         .filter_map(|content| match content {
@@ -268,7 +271,7 @@ fn result_text(piece: &Value) -> String {
 }
 
 /// What an exported session says about itself besides its conversation.
-pub fn kept(exported: &Map<String, Value>) -> Map<String, Value> {
+pub fn exported_meta(exported: &Map<String, Value>) -> Map<String, Value> {
     const KEPT: [&str; 5] = ["extension_data", "recipe", "user_recipe_values", "schedule_id", "project_id"];
     let said = exported.iter().filter(|(key, value)| KEPT.contains(&key.as_str()) && !value.is_null());
     said.map(|(key, value)| (key.clone(), value.clone())).collect()

@@ -12,5 +12,5 @@ pub mod session;
 mod transcript;
 pub mod types;
 
-pub use transcript::{Recital, Transcript, conversation};
+pub use transcript::{ConversationProjection, Transcript, whole_conversation};
 pub use types::{Message, Metadata, TokenState};

@@ -5,43 +5,43 @@ use gander_domain::{
 };
 use serde_json::{Value, json};
 
-use super::content::{content, tool_response};
-use super::transcript::{asking, told};
-use super::types::{Message, Metadata, TokenState, seconds};
+use super::content::{content_object, tool_response};
+use super::transcript::{question_message, wire_message};
+use super::types::{Message, Metadata, TokenState, epoch_seconds};
 
 /// What an entry looks like to a goose client. `view` is the session before the entry.
 ///
 /// A client's own prompt is not told to it, and a history that begins anew is told whole by who has the log.
-pub fn project(view: &SessionView, entry: &Entry) -> Vec<Value> {
-    let spent = TokenState::of(view);
-    let message = |message: Message| vec![event_message(&message, &spent)];
+pub fn project_entry(view: &SessionView, entry: &Entry) -> Vec<Value> {
+    let spent = TokenState::from_view(view);
+    let message = |message: Message| vec![message_event(&message, &spent)];
     match &entry.event {
         Event::PartDelta { message: id, growth, text, .. } => {
             let part = match growth {
                 Growth::Text => Part::text(text),
                 Growth::Thought => Part::Thought { text: text.clone() },
             };
-            message(assistant(id.to_string(), entry, vec![content(&part)]))
+            message(assistant_message(id.to_string(), entry, vec![content_object(&part)]))
         }
         Event::MessageDone { message: whole } if whole.role == Role::Agent => {
-            let rest = rest(view, &whole.parts);
-            if rest.is_empty() { vec![] } else { message(assistant(whole.id.to_string(), entry, rest)) }
+            let rest = unstreamed_content(view, &whole.parts);
+            if rest.is_empty() { vec![] } else { message(assistant_message(whole.id.to_string(), entry, rest)) }
         }
         Event::MessageDone { .. } if is_own_prompt(view, entry) => vec![],
-        Event::MessageDone { message: whole } => told(whole, entry.at).map(message).unwrap_or_default(),
+        Event::MessageDone { message: whole } => wire_message(whole, entry.at).map(message).unwrap_or_default(),
         Event::ToolDone { call, result } => message(Message {
             id: Some(call.to_string()),
             role: "user",
-            created: seconds(entry.at),
+            created: epoch_seconds(entry.at),
             content: vec![tool_response(&call.to_string(), result)],
             metadata: Metadata::ALL,
         }),
         Event::QuestionAsked { question } => {
-            message(asking(entry.at, question, question.call.and_then(|call| called(view, call))))
+            message(question_message(entry.at, question, question.call.and_then(|call| find_tool_call(view, call))))
         }
-        Event::Noticed { notice } => message(notification(entry, notice_text(notice))),
+        Event::Noticed { notice } => message(notification_message(entry, notice_text(notice))),
         Event::HistoryReset { reason: ResetReason::Compacted, .. } => {
-            message(notification(entry, "Conversation compacted".to_owned()))
+            message(notification_message(entry, "Conversation compacted".to_owned()))
         }
         Event::UsageAdded { .. }
         | Event::HistoryReset { reason: ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced, .. }
@@ -63,12 +63,12 @@ pub fn project(view: &SessionView, entry: &Entry) -> Vec<Value> {
         | Event::ToolUpdated { .. }
         | Event::QuestionAnswered { .. }
         | Event::Unknown(_) => vec![],
-        Event::RunEnded { outcome } => ended(outcome, &spent),
+        Event::RunEnded { outcome } => run_end_events(outcome, &spent),
     }
 }
 
 /// Events that only versions before 1.29 and a branch of goose knew: who answers, and what is planned.
-pub fn extras(view: &SessionView, entry: &Entry) -> Vec<Value> {
+pub fn project_legacy_events(view: &SessionView, entry: &Entry) -> Vec<Value> {
     match &entry.event {
         Event::SettingsChanged { patch } => {
             let mode = patch.mode.as_deref().unwrap_or(&view.settings.mode);
@@ -80,7 +80,7 @@ pub fn extras(view: &SessionView, entry: &Entry) -> Vec<Value> {
             model.into_iter().chain(routed).collect()
         }
         Event::PlanSet { plan } => vec![json!({ "type": "PlanProposal", "plan": plan })],
-        Event::Routed { route } => vec![routing(route)],
+        Event::Routed { route } => vec![routing_event(route)],
         Event::PartDelta { .. }
         | Event::MessageDone { .. }
         | Event::StateChanged { .. }
@@ -107,7 +107,7 @@ pub fn extras(view: &SessionView, entry: &Entry) -> Vec<Value> {
     }
 }
 
-fn routing(route: &Route) -> Value {
+fn routing_event(route: &Route) -> Value {
     json!({
         "type": "RoutingDecision", "agent_name": route.agent, "mode_slug": route.mode,
         "confidence": f64::from(route.confidence) / 100.0, "reasoning": route.reasons.join("; "),
@@ -115,38 +115,38 @@ fn routing(route: &Route) -> Value {
 }
 
 /// How a stream ends: a failure is told first, and a Finish always follows.
-pub fn ended(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
-    let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.json() });
+pub fn run_end_events(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
+    let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });
     match outcome {
-        Outcome::Completed { stop } => stop.limit().map(error).into_iter().chain([finish]).collect(),
+        Outcome::Completed { stop } => stop.limit().map(error_event).into_iter().chain([finish]).collect(),
         Outcome::Cancelled => vec![finish],
-        Outcome::Failed { message, .. } => vec![error(message), finish],
+        Outcome::Failed { message, .. } => vec![error_event(message), finish],
     }
 }
 
 /// What a tool gave, as the answer to who called it without the agent.
-pub fn tool_result(result: &ToolResult) -> Value {
+pub fn tool_result_object(result: &ToolResult) -> Value {
     let mut told = tool_response("", result);
     told["toolResult"]["value"].take()
 }
 
 /// Something went wrong.
-pub fn error(text: &str) -> Value {
+pub fn error_event(text: &str) -> Value {
     json!({ "type": "Error", "error": text })
 }
 
 /// Nothing but a sign of life.
-pub fn ping() -> Value {
+pub fn ping_event() -> Value {
     json!({ "type": "Ping" })
 }
 
 /// The history is now this.
-pub fn update_conversation(conversation: Vec<Value>) -> Value {
+pub fn update_conversation_event(conversation: Vec<Value>) -> Value {
     json!({ "type": "UpdateConversation", "conversation": conversation })
 }
 
 /// Which requests are under way, for who comes later.
-pub fn active_requests(ids: &[String]) -> Value {
+pub fn active_requests_event(ids: &[String]) -> Value {
     json!({ "type": "ActiveRequests", "request_ids": ids })
 }
 
@@ -155,21 +155,21 @@ fn is_own_prompt(view: &SessionView, entry: &Entry) -> bool {
     view.run.as_ref().is_some_and(|run| run.origin.door == "goose" && entry.seq == run.from.next())
 }
 
-fn event_message(message: &Message, spent: &TokenState) -> Value {
-    json!({ "type": "Message", "message": message, "token_state": spent.json() })
+fn message_event(message: &Message, spent: &TokenState) -> Value {
+    json!({ "type": "Message", "message": message, "token_state": spent.to_json() })
 }
 
-fn assistant(id: String, entry: &Entry, content: Vec<Value>) -> Message {
-    Message { id: Some(id), role: "assistant", created: seconds(entry.at), content, metadata: Metadata::ALL }
+fn assistant_message(id: String, entry: &Entry, content: Vec<Value>) -> Message {
+    Message { id: Some(id), role: "assistant", created: epoch_seconds(entry.at), content, metadata: Metadata::ALL }
 }
 
-fn notification(entry: &Entry, text: String) -> Message {
+fn notification_message(entry: &Entry, text: String) -> Message {
     let content =
         json!({ "type": "systemNotification", "notificationType": "inlineMessage", "msg": text, "data": null });
     Message {
         id: None,
         role: "assistant",
-        created: seconds(entry.at),
+        created: epoch_seconds(entry.at),
         content: vec![content],
         metadata: Metadata::PEOPLE,
     }
@@ -183,11 +183,11 @@ fn notice_text(notice: &Notice) -> String {
 }
 
 /// Parts of a whole message that no delta brought.
-fn rest(view: &SessionView, parts: &[Part]) -> Vec<Value> {
+fn unstreamed_content(view: &SessionView, parts: &[Part]) -> Vec<Value> {
     let streamed = view.run.as_ref().and_then(|run| run.open.as_ref()).map_or(0, |open| open.parts.len());
-    parts.iter().skip(streamed).map(content).collect()
+    parts.iter().skip(streamed).map(content_object).collect()
 }
 
-fn called(view: &SessionView, call: gander_domain::ToolCallId) -> Option<&ToolCall> {
+fn find_tool_call(view: &SessionView, call: gander_domain::ToolCallId) -> Option<&ToolCall> {
     view.run.as_ref()?.tool(call).map(|open| &open.call)
 }

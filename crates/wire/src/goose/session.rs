@@ -4,11 +4,11 @@ use gander_domain::{SessionId, SessionView, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::mode;
-use super::types::dollars;
+use super::types::cost_in_dollars;
 
 /// What is known of a session in a list, without its log.
 #[derive(Clone, Copy, Debug)]
-pub struct Summary<'a> {
+pub struct SessionSummaryInput<'a> {
     /// Which.
     pub session: SessionId,
     /// The folder it works in.
@@ -26,8 +26,8 @@ pub struct Summary<'a> {
 }
 
 /// A session with everything that is known of it. `kept` is what a client gave when it made or imported the session.
-pub fn session(view: &SessionView, kept: Option<&Value>, default_model: Option<&str>) -> Map<String, Value> {
-    let mut object = summary(&Summary {
+pub fn session_object(view: &SessionView, kept: Option<&Value>, default_model: Option<&str>) -> Map<String, Value> {
+    let mut object = session_summary(&SessionSummaryInput {
         session: view.session,
         workspace: &view.workspace,
         title: view.title.as_deref(),
@@ -39,12 +39,12 @@ pub fn session(view: &SessionView, kept: Option<&Value>, default_model: Option<&
     let model = view.settings.model.as_deref().or(default_model);
     if let Some((provider, model)) = model.and_then(|model| model.split_once('/')) {
         object.insert("provider_name".to_owned(), json!(provider));
-        object.insert("model_config".to_owned(), model_config(model, view));
+        object.insert("model_config".to_owned(), model_config_object(model, view));
     }
-    object.insert("goose_mode".to_owned(), json!(mode::name(view.settings.policy)));
+    object.insert("goose_mode".to_owned(), json!(mode::mode_of_policy(view.settings.policy)));
     object.insert("agent_name".to_owned(), json!(view.settings.agent));
     object.insert("mode_slug".to_owned(), json!(view.settings.mode));
-    tokens(&mut object, view);
+    add_token_fields(&mut object, view);
     if let Some(kept) = kept.and_then(Value::as_object) {
         object.extend(kept.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
@@ -52,13 +52,13 @@ pub fn session(view: &SessionView, kept: Option<&Value>, default_model: Option<&
 }
 
 /// A session in a list, with the names that adk2goose reads beside goose's own.
-pub fn summary(summary: &Summary<'_>) -> Map<String, Value> {
-    let Summary { session, workspace, title, created_at, updated_at, archived, messages } = *summary;
+pub fn session_summary(summary: &SessionSummaryInput<'_>) -> Map<String, Value> {
+    let SessionSummaryInput { session, workspace, title, created_at, updated_at, archived, messages } = *summary;
     let name = title.unwrap_or("New Chat");
-    let updated = time(updated_at);
+    let updated = time_text(updated_at);
     let object = json!({
         "id": session, "working_dir": workspace, "name": name, "user_set_name": title.is_some(),
-        "session_type": "user", "created_at": time(created_at), "updated_at": updated, "extension_data": {},
+        "session_type": "user", "created_at": time_text(created_at), "updated_at": updated, "extension_data": {},
         "total_tokens": null, "input_tokens": null, "output_tokens": null, "accumulated_total_tokens": null,
         "accumulated_input_tokens": null, "accumulated_output_tokens": null, "accumulated_cost": null,
         "schedule_id": null, "recipe": null, "user_recipe_values": null, "conversation": null,
@@ -71,11 +71,11 @@ pub fn summary(summary: &Summary<'_>) -> Map<String, Value> {
 }
 
 /// As goose writes times.
-pub fn time(at: Timestamp) -> String {
+pub fn time_text(at: Timestamp) -> String {
     jiff::Timestamp::from_microsecond(at.micros()).map(|at| at.strftime("%FT%TZ").to_string()).unwrap_or_default()
 }
 
-fn model_config(model: &str, view: &SessionView) -> Value {
+fn model_config_object(model: &str, view: &SessionView) -> Value {
     let window = view.last_usage.as_ref().and_then(|usage| usage.window);
     json!({
         "model_name": model, "context_limit": window, "temperature": null, "max_tokens": null, "toolshim": false,
@@ -83,7 +83,7 @@ fn model_config(model: &str, view: &SessionView) -> Value {
     })
 }
 
-fn tokens(object: &mut Map<String, Value>, view: &SessionView) {
+fn add_token_fields(object: &mut Map<String, Value>, view: &SessionView) {
     let all = view.spent;
     let last = view.last_usage.as_ref().map(|usage| (usage.input, usage.output));
     let (input, output) = (last.map(|(input, _)| input), last.map(|(_, output)| output));
@@ -94,7 +94,7 @@ fn tokens(object: &mut Map<String, Value>, view: &SessionView) {
         ("accumulated_input_tokens", json!(all.input)),
         ("accumulated_output_tokens", json!(all.output)),
         ("accumulated_total_tokens", json!(all.input + all.output)),
-        ("accumulated_cost", json!(dollars(all.cost))),
+        ("accumulated_cost", json!(cost_in_dollars(all.cost))),
     ];
     object.extend(values.map(|(key, value)| (key.to_owned(), value)));
 }

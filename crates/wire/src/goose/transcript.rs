@@ -6,23 +6,23 @@ use gander_domain::{
 };
 use serde_json::Value;
 
-use super::content::{NATIVE, action_required, content};
-use super::types::{Message, Metadata, seconds};
+use super::content::{PAYLOAD_NAME, action_required_content, content_object};
+use super::types::{Message, Metadata, epoch_seconds};
 
 /// What people see of a session, told entry by entry and not kept.
 #[derive(Clone, Debug, Default)]
-pub struct Recital(Transcript);
+pub struct ConversationProjection(Transcript);
 
-impl Recital {
+impl ConversationProjection {
     /// What an entry says.
-    pub fn tell(&mut self, entry: &Entry) -> Vec<Value> {
-        self.0.apply(entry);
-        std::mem::take(&mut self.0.said).iter().filter_map(as_told).collect()
+    pub fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
+        self.0.apply_entry(entry);
+        std::mem::take(&mut self.0.said).iter().filter_map(message_object).collect()
     }
 
     /// What waits for an answer.
-    pub fn asked(&self) -> Vec<Value> {
-        self.0.messages()
+    pub fn open_questions(&self) -> Vec<Value> {
+        self.0.all_messages()
     }
 }
 
@@ -35,27 +35,27 @@ pub struct Transcript {
 }
 
 /// The conversation that a whole log tells.
-pub fn conversation<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Value> {
-    Transcript::replay(entries).messages()
+pub fn whole_conversation<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Value> {
+    Transcript::replay(entries).all_messages()
 }
 
 impl Transcript {
     /// What a whole log tells.
     pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut transcript = Self::default();
-        entries.into_iter().for_each(|entry| transcript.apply(entry));
+        entries.into_iter().for_each(|entry| transcript.apply_entry(entry));
         transcript
     }
 
     /// Takes in the next entry.
-    pub fn apply(&mut self, entry: &Entry) {
+    pub fn apply_entry(&mut self, entry: &Entry) {
         match &entry.event {
-            Event::MessageDone { message } => self.say(entry, message.clone()),
+            Event::MessageDone { message } => self.push_message(entry, message.clone()),
             Event::ToolCalled { call } => self.calls.push(call.clone()),
             Event::ToolDone { call, result } => {
                 let parts = vec![Part::ToolResult { call: *call, result: result.clone() }];
                 let id = MessageId::new(call.uuid());
-                self.say(entry, Said { id, role: Role::Tool, parts, interrupted: false, native: None });
+                self.push_message(entry, Said { id, role: Role::Tool, parts, interrupted: false, native: None });
             }
             Event::QuestionAsked { question } => self.open.push((entry.at, question.clone())),
             Event::QuestionAnswered { question, .. } => self.open.retain(|(_, open)| open.id != *question),
@@ -84,31 +84,31 @@ impl Transcript {
     }
 
     /// All messages, and at the end what waits for an answer.
-    pub fn messages(&self) -> Vec<Value> {
+    pub fn all_messages(&self) -> Vec<Value> {
         let asked = self.open.iter().map(|(at, question)| {
             let call = self.calls.iter().find(|call| Some(call.id) == question.call);
-            serde_json::to_value(asking(*at, question, call)).unwrap_or_default()
+            serde_json::to_value(question_message(*at, question, call)).unwrap_or_default()
         });
-        self.said.iter().filter_map(as_told).chain(asked).collect()
+        self.said.iter().filter_map(message_object).chain(asked).collect()
     }
 
     /// The first so many messages, as they are in the log.
-    pub fn first(&self, count: usize) -> Vec<Said> {
+    pub fn first_messages(&self, count: usize) -> Vec<Said> {
         self.said.iter().take(count).map(|spoken| spoken.message.clone()).collect()
     }
 
     /// How many messages come before this second.
-    pub fn before_second(&self, second: i64) -> usize {
-        self.said.iter().position(|spoken| created(spoken) >= second).unwrap_or(self.said.len())
+    pub fn count_before_second(&self, second: i64) -> usize {
+        self.said.iter().position(|spoken| created_second(spoken) >= second).unwrap_or(self.said.len())
     }
 
     /// How many messages come before the one with this id, if there is one.
-    pub fn before_message(&self, id: &str) -> Option<usize> {
-        self.said.iter().position(|spoken| as_told(spoken).is_some_and(|told| told["id"] == id))
+    pub fn count_before_message(&self, id: &str) -> Option<usize> {
+        self.said.iter().position(|spoken| message_object(spoken).is_some_and(|told| told["id"] == id))
     }
 
     /// What goes back to the first so many messages. Those of a reset stand at one place and are said again.
-    pub fn rewind(&self, count: usize) -> Command {
+    pub fn rewind_command(&self, count: usize) -> Command {
         let kept = &self.said[..count.min(self.said.len())];
         let cut_at = self.said.get(count).map(|spoken| spoken.seq);
         let whole = kept.iter().rposition(|spoken| Some(spoken.seq) != cut_at).map_or(0, |last| last + 1);
@@ -117,35 +117,35 @@ impl Transcript {
         Command::Reset { keep_to, replacement, reason: ResetReason::Rewound }
     }
 
-    fn say(&mut self, entry: &Entry, message: Said) {
+    fn push_message(&mut self, entry: &Entry, message: Said) {
         self.said.push(Spoken::only(entry, message));
     }
 }
 
 /// What goose itself wrote is given back as it was.
-fn as_told(spoken: &Spoken) -> Option<Value> {
-    match own(spoken) {
+fn message_object(spoken: &Spoken) -> Option<Value> {
+    match original_form(spoken) {
         Some(own) => Some(own.clone()),
-        None => told(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok()),
+        None => wire_message(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok()),
     }
 }
 
-fn created(spoken: &Spoken) -> i64 {
-    own(spoken).and_then(|own| own["created"].as_i64()).unwrap_or_else(|| seconds(spoken.at))
+fn created_second(spoken: &Spoken) -> i64 {
+    original_form(spoken).and_then(|own| own["created"].as_i64()).unwrap_or_else(|| epoch_seconds(spoken.at))
 }
 
-fn own(spoken: &Spoken) -> Option<&Value> {
-    spoken.message.native.as_ref().filter(|native| native.wire == NATIVE).map(|native| &native.items)
+fn original_form(spoken: &Spoken) -> Option<&Value> {
+    spoken.message.native.as_ref().filter(|native| native.wire == PAYLOAD_NAME).map(|native| &native.items)
 }
 
 /// A whole message, unless nothing is said in it.
-pub(super) fn told(message: &Said, at: Timestamp) -> Option<Message> {
-    let content: Vec<Value> = message.parts.iter().map(content).collect();
+pub(super) fn wire_message(message: &Said, at: Timestamp) -> Option<Message> {
+    let content: Vec<Value> = message.parts.iter().map(content_object).collect();
     let metadata = if message.interrupted { Metadata::PEOPLE } else { Metadata::ALL };
     let whole = || Message {
         id: Some(message.id.to_string()),
-        role: role(message.role),
-        created: seconds(at),
+        role: wire_role(message.role),
+        created: epoch_seconds(at),
         content: content.clone(),
         metadata,
     };
@@ -153,14 +153,14 @@ pub(super) fn told(message: &Said, at: Timestamp) -> Option<Message> {
 }
 
 /// A message that asks for an answer: no part of the history, and nothing for the model.
-pub(super) fn asking(at: Timestamp, question: &Question, call: Option<&ToolCall>) -> Message {
+pub(super) fn question_message(at: Timestamp, question: &Question, call: Option<&ToolCall>) -> Message {
     let tool = call.map(|call| (call.name.as_str(), &call.arguments));
-    let content = vec![action_required(question, tool)];
-    Message { id: None, role: "assistant", created: seconds(at), content, metadata: Metadata::PEOPLE }
+    let content = vec![action_required_content(question, tool)];
+    Message { id: None, role: "assistant", created: epoch_seconds(at), content, metadata: Metadata::PEOPLE }
 }
 
 /// Results of tools are said by the user's side.
-pub(super) fn role(role: Role) -> &'static str {
+pub(super) fn wire_role(role: Role) -> &'static str {
     match role {
         Role::User | Role::Tool => "user",
         Role::Agent => "assistant",

@@ -46,13 +46,13 @@ pub struct TokenState {
 
 impl TokenState {
     /// What a session has spent.
-    pub fn of(view: &SessionView) -> Self {
+    pub fn from_view(view: &SessionView) -> Self {
         let last = view.last_usage.as_ref().map_or((0, 0), |usage| (usage.input, usage.output));
         Self { last, all: view.spent }
     }
 
     /// Adds one more model call.
-    pub fn add(&mut self, usage: &Usage) {
+    pub fn add_usage(&mut self, usage: &Usage) {
         self.last = (usage.input, usage.output);
         self.all.input += usage.input;
         self.all.output += usage.output;
@@ -60,23 +60,23 @@ impl TokenState {
     }
 
     /// As goose writes it, with the snake_case twins that adk2goose reads.
-    pub fn json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let ((input, output), all) = (self.last, self.all);
         json!({
             "inputTokens": input, "outputTokens": output, "totalTokens": input + output,
             "accumulatedInputTokens": all.input, "accumulatedOutputTokens": all.output,
-            "accumulatedTotalTokens": all.input + all.output, "accumulatedCost": dollars(all.cost),
+            "accumulatedTotalTokens": all.input + all.output, "accumulatedCost": cost_in_dollars(all.cost),
             "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
         })
     }
 }
 
 /// Millionths of a dollar as dollars; null if nothing is known.
-pub(super) fn dollars(cost: u64) -> Option<f64> {
+pub(super) fn cost_in_dollars(cost: u64) -> Option<f64> {
     (cost > 0).then_some(cost as f64 / 1e6)
 }
 
 /// Seconds since 1970.
-pub(super) fn seconds(at: Timestamp) -> i64 {
+pub(super) fn epoch_seconds(at: Timestamp) -> i64 {
     at.micros().div_euclid(1_000_000)
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// How much of a foreign text an error message repeats.
-const QUOTED: usize = 160;
+const MAX_MESSAGE: usize = 160;
 
 /// A JSON-RPC error object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -63,7 +63,7 @@ impl Code {
 impl Error {
     /// An error without data. A message that quotes a peer is cut to a sensible length.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code: code.number(), message: cut(show::visible(&message.into())), data: None }
+        Self { code: code.number(), message: truncate(show::visible(&message.into())), data: None }
     }
 
     /// The same error with data for programs.
@@ -84,14 +84,14 @@ impl Error {
     }
 
     /// True if it has this code.
-    pub fn is(&self, code: Code) -> bool {
+    pub fn has_code(&self, code: Code) -> bool {
         self.code == code.number()
     }
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > QUOTED {
-        text.truncate(text.floor_char_boundary(QUOTED));
+fn truncate(mut text: String) -> String {
+    if text.len() > MAX_MESSAGE {
+        text.truncate(text.floor_char_boundary(MAX_MESSAGE));
         text.push('…');
     }
     text

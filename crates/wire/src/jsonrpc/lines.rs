@@ -7,7 +7,7 @@ pub const MAX_LINE: usize = 16 * 1024 * 1024;
 const KEEP_CAPACITY: usize = 64 * 1024;
 
 /// A line above this is a long one.
-const LONG: usize = 1024 * 1024;
+const LONG_LINE: usize = 1024 * 1024;
 
 /// Cuts a byte stream into lines and never holds more than one line's limit plus what was pushed last.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Lines {
     /// Takes in what arrived.
     pub fn push(&mut self, mut bytes: &[u8]) {
         if self.discarding {
-            let Some(end) = line_feed(bytes) else { return };
+            let Some(end) = find_line_feed(bytes) else { return };
             bytes = &bytes[end + 1..];
             self.discarding = false;
         }
@@ -56,24 +56,24 @@ impl Lines {
         if self.buffer.is_empty() {
             self.buffer.shrink_to(KEEP_CAPACITY);
         }
-        self.grow(bytes.len());
+        self.reserve(bytes.len());
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Twice as large each time, but not beyond the longest line: nothing longer is ever held. A long line gets all of
     /// that at once: room that is not written to costs nothing, a copy into a larger one costs both.
-    fn grow(&mut self, more: usize) {
+    fn reserve(&mut self, more: usize) {
         let needed = self.buffer.len() + more;
         if needed > self.buffer.capacity() {
             let most = self.limit + more;
-            let room = if needed > LONG { most } else { (self.buffer.capacity() * 2).min(most) };
+            let room = if needed > LONG_LINE { most } else { (self.buffer.capacity() * 2).min(most) };
             self.buffer.reserve_exact(room.max(needed) - self.buffer.len());
         }
     }
 
     /// The next line, if a whole one has arrived. Blank lines are skipped.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
-        while let Some(length) = line_feed(&self.buffer[self.scanned..]) {
+        while let Some(length) = find_line_feed(&self.buffer[self.scanned..]) {
             let (from, to) = (self.start, self.scanned + length);
             self.start = to + 1;
             self.scanned = self.start;
@@ -81,7 +81,7 @@ impl Lines {
                 return Some(Line::TooLong);
             }
             if !self.buffer[from..to].trim_ascii().is_empty() {
-                return Some(Line::Whole(without_return(&self.buffer[from..to])));
+                return Some(Line::Whole(trim_carriage_return(&self.buffer[from..to])));
             }
         }
         self.scanned = self.buffer.len();
@@ -98,7 +98,7 @@ impl Lines {
         let from = std::mem::replace(&mut self.start, self.buffer.len());
         self.scanned = self.start;
         let rest = &self.buffer[from..];
-        (!rest.trim_ascii().is_empty()).then(|| Line::Whole(without_return(rest)))
+        (!rest.trim_ascii().is_empty()).then(|| Line::Whole(trim_carriage_return(rest)))
     }
 
     fn reset(&mut self) {
@@ -108,10 +108,10 @@ impl Lines {
     }
 }
 
-fn line_feed(bytes: &[u8]) -> Option<usize> {
+fn find_line_feed(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'\n')
 }
 
-fn without_return(line: &[u8]) -> &[u8] {
+fn trim_carriage_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

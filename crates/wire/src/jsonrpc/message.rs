@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::text_check;
 use super::{Code, Error, RequestId};
-use crate::json_check::Fault;
+use crate::json_check::JsonRefused;
 
 /// What a text says before anybody knows whether it makes sense here.
 #[derive(Debug)]
@@ -71,25 +71,25 @@ impl<'a> Params<'a> {
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     method: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     params: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     result: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     error: Option<&'a RawValue>,
 }
 
 /// Reads one message.
 pub(super) fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::not_json("not UTF-8"))?;
-    text_check::check(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
-    if let Err(fault @ Fault::Duplicate(_)) = crate::json_check::check(bytes) {
+    text_check::check_text(text).map_err(|fault| Malformed::not_json(&fault.to_string()))?;
+    if let Err(fault @ JsonRefused::Duplicate(_)) = crate::json_check::check_json(bytes) {
         let id = serde_json::from_str::<Envelope<'_>>(text).ok().and_then(|envelope| RequestId::parse(envelope.id?));
         return Err(Malformed::invalid(id, &fault.to_string()));
     }
@@ -100,15 +100,15 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
         _ => return Err(Malformed::invalid(None, "a message must be an object")),
     }
     let envelope = serde_json::from_str(whole.get()).map_err(|error| Malformed::invalid(None, &error.to_string()))?;
-    classify(&envelope)
+    classify_envelope(&envelope)
 }
 
-fn classify<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Malformed> {
+fn classify_envelope<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Malformed> {
     let id = envelope.id.and_then(RequestId::parse);
     if envelope.jsonrpc.is_some_and(|version| version.get() != r#""2.0""#) {
         return Err(Malformed::invalid(id, "jsonrpc must be \"2.0\""));
     }
-    let Some(method) = envelope.method else { return response(envelope, id) };
+    let Some(method) = envelope.method else { return read_response(envelope, id) };
     if envelope.result.is_some() || envelope.error.is_some() {
         return Err(Malformed::invalid(id, "a message asks or answers, never both"));
     }
@@ -126,18 +126,18 @@ fn classify<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Malformed> {
     }
 }
 
-fn response<'a>(envelope: &Envelope<'a>, id: Option<RequestId>) -> Result<Message<'a>, Malformed> {
+fn read_response<'a>(envelope: &Envelope<'a>, id: Option<RequestId>) -> Result<Message<'a>, Malformed> {
     match (envelope.result, envelope.error, id) {
         (None, None, None) => Err(Malformed::invalid(None, "neither method, result nor error")),
         (None, None, Some(id)) => Ok(Message::Bare { id }),
         (_, _, None) => Ok(Message::StrayResponse),
         (Some(result), None, Some(id)) => Ok(Message::Response { id, result: Ok(result) }),
-        (_, Some(error), Some(id)) => Ok(Message::Response { id, result: Err(foreign_error(error)) }),
+        (_, Some(error), Some(id)) => Ok(Message::Response { id, result: Err(read_error(error)) }),
     }
 }
 
 /// An error that cannot be read is still an error.
-fn foreign_error(error: &RawValue) -> Error {
+fn read_error(error: &RawValue) -> Error {
     serde_json::from_str(error.get())
         .unwrap_or_else(|_| Error::new(Code::Internal, "peer answered with a malformed error"))
 }
@@ -162,6 +162,6 @@ impl Malformed {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Tells `null` from absent.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -14,15 +14,15 @@ const KEEP_CAPACITY: usize = 32 * 1024;
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
-    frames: Vec<Frame>,
-    place: Place,
+    frames: Vec<BufferedMessage>,
+    place: MessageOrigin,
     /// How many of the messages are in the reader's own words already.
     translated: usize,
 }
 
 /// Where a message belongs: which stream of a connection carries it, and from where that stream resumes after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct MessageOrigin {
     /// The session it is about.
     pub session: Option<SessionId>,
     /// The last entry that it shows; zero for a message that no entry made.
@@ -33,9 +33,9 @@ pub struct Place {
 
 /// One message in the buffer.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct BufferedMessage {
     end: usize,
-    place: Place,
+    place: MessageOrigin,
 }
 
 impl Outbox {
@@ -50,7 +50,7 @@ impl Outbox {
     }
 
     /// Each message without its line feed, and where it belongs: what a framed transport writes.
-    pub fn messages(&self) -> impl Iterator<Item = (Place, &[u8])> {
+    pub fn messages(&self) -> impl Iterator<Item = (MessageOrigin, &[u8])> {
         let starts = std::iter::once(0).chain(self.frames.iter().map(|frame| frame.end));
         starts.zip(&self.frames).map(|(start, frame)| (frame.place, &self.bytes[start..frame.end - 1]))
     }
@@ -64,7 +64,7 @@ impl Outbox {
     }
 
     /// Moves everything that waits to the end of `bytes`. Buffers are exchanged where that saves copying.
-    pub fn move_to(&mut self, bytes: &mut Vec<u8>) {
+    pub fn drain_into(&mut self, bytes: &mut Vec<u8>) {
         if bytes.is_empty() {
             std::mem::swap(&mut self.bytes, bytes);
         } else {
@@ -74,16 +74,16 @@ impl Outbox {
     }
 
     /// Puts what was added since the last time into other words; what has none is dropped.
-    pub fn translate(&mut self, mut words: impl FnMut(Place, &[u8]) -> Option<Vec<u8>>) {
+    pub fn translate(&mut self, mut words: impl FnMut(MessageOrigin, &[u8]) -> Option<Vec<u8>>) {
         let start = self.translated.checked_sub(1).map_or(0, |last| self.frames[last].end);
         let added = self.frames.split_off(self.translated);
         let bytes = self.bytes.split_off(start);
         let mut from = start;
-        for Frame { end, place } in added {
+        for BufferedMessage { end, place } in added {
             if let Some(message) = words(place, &bytes[from - start..end - 1 - start]) {
                 self.bytes.extend_from_slice(&message);
                 self.bytes.push(b'\n');
-                self.frames.push(Frame { end: self.bytes.len(), place });
+                self.frames.push(BufferedMessage { end: self.bytes.len(), place });
             }
             from = end;
         }
@@ -91,7 +91,7 @@ impl Outbox {
     }
 
     /// Sets where the following messages belong.
-    pub fn address(&mut self, place: Place) {
+    pub fn set_origin(&mut self, place: MessageOrigin) {
         self.place = place;
     }
 
@@ -99,74 +99,74 @@ impl Outbox {
     pub fn append(&mut self, other: &mut Self) {
         let offset = self.bytes.len();
         self.bytes.append(&mut other.bytes);
-        self.frames.extend(other.frames.drain(..).map(|frame| Frame { end: frame.end + offset, ..frame }));
+        self.frames.extend(other.frames.drain(..).map(|frame| BufferedMessage { end: frame.end + offset, ..frame }));
     }
 
     /// Drops the messages of entries after this one.
-    pub fn keep_to(&mut self, seq: Seq) {
+    pub fn truncate_after(&mut self, seq: Seq) {
         let kept = self.frames.iter().position(|frame| frame.place.seq > seq).unwrap_or(self.frames.len());
         self.frames.truncate(kept);
         self.bytes.truncate(self.frames.last().map_or(0, |frame| frame.end));
     }
 
     /// Adds one message, written by the closure without a line feed.
-    pub fn message(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn push_message(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.bytes.push(b'\n');
-        self.frames.push(Frame { end: self.bytes.len(), place: self.place });
+        self.frames.push(BufferedMessage { end: self.bytes.len(), place: self.place });
         self.place.index += 1;
     }
 
     /// Adds a request.
-    pub fn request(&mut self, id: &RequestId, method: &str, params: &impl Serialize) {
-        self.message(|out| {
+    pub fn push_request(&mut self, id: &RequestId, method: &str, params: &impl Serialize) {
+        self.push_message(|out| {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            json(out, id);
-            method_and_params(out, method, params);
+            write_json(out, id);
+            write_method_and_params(out, method, params);
         });
     }
 
     /// Adds a notification.
-    pub fn notification(&mut self, method: &str, params: &impl Serialize) {
-        self.message(|out| {
+    pub fn push_notification(&mut self, method: &str, params: &impl Serialize) {
+        self.push_message(|out| {
             out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
-            method_and_params(out, method, params);
+            write_method_and_params(out, method, params);
         });
     }
 
     /// Adds a result.
-    pub fn result(&mut self, id: &RequestId, result: &impl Serialize) {
-        self.message(|out| {
+    pub fn push_result(&mut self, id: &RequestId, result: &impl Serialize) {
+        self.push_message(|out| {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            json(out, id);
+            write_json(out, id);
             out.extend_from_slice(br#","result":"#);
-            json(out, result);
+            write_json(out, result);
             out.push(b'}');
         });
     }
 
     /// Adds an error. Without an id it goes out with `null`.
-    pub fn error(&mut self, id: Option<&RequestId>, error: &Error) {
-        self.message(|out| {
+    pub fn push_error(&mut self, id: Option<&RequestId>, error: &Error) {
+        self.push_message(|out| {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-            json(out, &id);
+            write_json(out, &id);
             out.extend_from_slice(br#","error":"#);
-            json(out, error);
+            write_json(out, error);
             out.push(b'}');
         });
     }
 }
 
-fn method_and_params(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+fn write_method_and_params(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
     out.extend_from_slice(br#","method":"#);
-    json(out, method);
+    write_json(out, method);
     out.extend_from_slice(br#","params":"#);
-    json(out, params);
+    write_json(out, params);
     out.push(b'}');
 }
 
 /// Appends JSON. A value that cannot be written (a foreign map with keys that are no strings) becomes `null`.
-pub(crate) fn json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+pub(crate) fn write_json<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let from = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
         out.truncate(from);

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::message::{self, Message};
 use super::{Code, Error, Malformed, Outbox, Params, RequestId};
 
-const CANCEL: &str = "$/cancel_request";
+const CANCEL_METHOD: &str = "$/cancel_request";
 
 /// One side of a connection. `C` is what the owner wants to find again with the answer to a request of its own.
 ///
@@ -44,7 +44,7 @@ pub enum Incoming<'a, C> {
     Cancelled(RequestId),
     /// The answer to a request of ours. A malformed one is an error.
     Answer { context: C, result: Result<&'a RawValue, Error> },
-    /// It is no message: see [`Peer::refuse`].
+    /// It is no message: see [`Peer::respond_malformed`].
     Malformed(Malformed),
 }
 
@@ -63,7 +63,7 @@ pub struct Counters {
 
 impl Responder {
     /// The right to answer a request that came before this process began.
-    pub(crate) fn again(id: RequestId) -> Self {
+    pub(crate) fn for_past_request(id: RequestId) -> Self {
         Self { id }
     }
 
@@ -81,13 +81,13 @@ impl<C> Default for Peer<C> {
 
 impl<C> Peer<C> {
     /// Takes in one whole message. `None` if there is nothing for the owner to do.
-    pub fn receive<'a>(&mut self, message: &'a [u8]) -> Option<Incoming<'a, C>> {
+    pub fn handle_message<'a>(&mut self, message: &'a [u8]) -> Option<Incoming<'a, C>> {
         match message::parse(message) {
-            Ok(Message::Request { id, method, params }) => self.request_arrived(id, method, params),
-            Ok(Message::Notification { method, params }) if method == CANCEL => self.cancel_arrived(params),
+            Ok(Message::Request { id, method, params }) => self.handle_request(id, method, params),
+            Ok(Message::Notification { method, params }) if method == CANCEL_METHOD => self.handle_cancel(params),
             Ok(Message::Notification { method, params }) => Some(Incoming::Notification { method, params }),
-            Ok(Message::Response { id, result }) => self.answer_arrived(&id, result),
-            Ok(Message::Bare { id }) => self.bare_arrived(id),
+            Ok(Message::Response { id, result }) => self.handle_answer(&id, result),
+            Ok(Message::Bare { id }) => self.handle_empty_response(id),
             Ok(Message::StrayResponse) => {
                 self.counters.stray_answers += 1;
                 None
@@ -97,61 +97,61 @@ impl<C> Peer<C> {
     }
 
     /// Answers what is no message.
-    pub fn refuse(&mut self, malformed: &Malformed) {
+    pub fn respond_malformed(&mut self, malformed: &Malformed) {
         self.counters.malformed += 1;
-        self.out.error(malformed.id.as_ref(), &malformed.error);
+        self.out.push_error(malformed.id.as_ref(), &malformed.error);
     }
 
     /// Answers a request.
-    pub fn respond(&mut self, responder: Responder, result: &impl Serialize) {
+    pub fn respond_result(&mut self, responder: Responder, result: &impl Serialize) {
         self.in_flight.remove(&responder.id);
-        self.out.result(&responder.id, result);
+        self.out.push_result(&responder.id, result);
     }
 
     /// Answers a request with an error.
-    pub fn fail(&mut self, responder: Responder, error: &Error) {
+    pub fn respond_error(&mut self, responder: Responder, error: &Error) {
         self.in_flight.remove(&responder.id);
-        self.out.error(Some(&responder.id), error);
+        self.out.push_error(Some(&responder.id), error);
     }
 
     /// Sends a request. False, and nothing is sent, if one with this id still waits.
-    pub fn request(&mut self, id: RequestId, method: &str, params: &impl Serialize, context: C) -> bool {
+    pub fn send_request(&mut self, id: RequestId, method: &str, params: &impl Serialize, context: C) -> bool {
         if self.asked.contains_key(&id) {
             return false;
         }
-        self.out.request(&id, method, params);
+        self.out.push_request(&id, method, params);
         self.asked.insert(id, context);
         true
     }
 
     /// Waits for one more answer to a request that was answered with nothing of use.
-    pub fn wait_for(&mut self, id: RequestId, context: C) {
+    pub fn await_again(&mut self, id: RequestId, context: C) {
         self.asked.insert(id, context);
     }
 
     /// What the answer to this request of ours will be about.
-    pub fn awaited(&self, id: &RequestId) -> Option<&C> {
+    pub fn pending_context(&self, id: &RequestId) -> Option<&C> {
         self.asked.get(id)
     }
 
     /// Takes back a request of ours: the other side is told, a late answer is dropped.
-    pub fn withdraw(&mut self, id: &RequestId) -> Option<C> {
+    pub fn cancel_request(&mut self, id: &RequestId) -> Option<C> {
         let context = self.asked.remove(id)?;
-        self.out.notification(CANCEL, &CancelRequest { request_id: id.clone() });
+        self.out.push_notification(CANCEL_METHOD, &CancelRequest { request_id: id.clone() });
         Some(context)
     }
 
     /// Forgets requests of ours without telling anybody: they are about to be sent again.
-    pub fn forget(&mut self, which: impl Fn(&C) -> bool) {
+    pub fn forget_requests(&mut self, which: impl Fn(&C) -> bool) {
         self.asked.retain(|_, context| !which(context));
     }
 
     /// Everything we still wait for, when no answer can come any more.
-    pub fn abandon(&mut self) -> impl Iterator<Item = C> {
+    pub fn take_pending(&mut self) -> impl Iterator<Item = C> {
         std::mem::take(&mut self.asked).into_values()
     }
 
-    fn request_arrived<'a>(
+    fn handle_request<'a>(
         &mut self,
         id: RequestId,
         method: Cow<'a, str>,
@@ -163,7 +163,7 @@ impl<C> Peer<C> {
         Some(Incoming::Malformed(Malformed::invalid(Some(id), "a request with this id is not answered yet")))
     }
 
-    fn cancel_arrived<'a>(&mut self, params: Params<'a>) -> Option<Incoming<'a, C>> {
+    fn handle_cancel<'a>(&mut self, params: Params<'a>) -> Option<Incoming<'a, C>> {
         let id = params.parse::<CancelRequest>().ok().map(|cancel| cancel.request_id);
         let known = id.filter(|id| self.in_flight.contains(id));
         if known.is_none() {
@@ -172,7 +172,7 @@ impl<C> Peer<C> {
         known.map(Incoming::Cancelled)
     }
 
-    fn answer_arrived<'a>(&mut self, id: &RequestId, result: Result<&'a RawValue, Error>) -> Option<Incoming<'a, C>> {
+    fn handle_answer<'a>(&mut self, id: &RequestId, result: Result<&'a RawValue, Error>) -> Option<Incoming<'a, C>> {
         let context = self.asked.remove(id);
         if context.is_none() {
             self.counters.stray_answers += 1;
@@ -180,9 +180,9 @@ impl<C> Peer<C> {
         context.map(|context| Incoming::Answer { context, result })
     }
 
-    fn bare_arrived<'a>(&mut self, id: RequestId) -> Option<Incoming<'a, C>> {
+    fn handle_empty_response<'a>(&mut self, id: RequestId) -> Option<Incoming<'a, C>> {
         if self.asked.contains_key(&id) {
-            return self.answer_arrived(&id, Err(Error::new(Code::Internal, "peer answered with nothing")));
+            return self.handle_answer(&id, Err(Error::new(Code::Internal, "peer answered with nothing")));
         }
         Some(Incoming::Malformed(Malformed::invalid(Some(id), "neither method, result nor error")))
     }

@@ -4,9 +4,11 @@
 
 use gander_domain::{Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
 use gander_testkit::build;
-use gander_wire::a2a::card::{self, Entrance, Place};
-use gander_wire::a2a::json_rpc::{Envelope, Refusal};
-use gander_wire::a2a::{Content, Dialect, Error, Kind, Message, Part, PushConfig, Request, Role, content, question};
+use gander_wire::a2a::card::{self, AgentPlace, CardAccess};
+use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest};
+use gander_wire::a2a::{
+    A2aError, Content, Dialect, ErrorKind, Message, Part, PushConfig, Request, Role, content, question,
+};
 use serde_json::{Value, json};
 
 fn message(id: &str, parts: Vec<Part>) -> Message {
@@ -22,11 +24,11 @@ fn message(id: &str, parts: Vec<Part>) -> Message {
     }
 }
 
-fn open(body: &Value, version: &str) -> Result<(Value, Dialect, Request), Box<Refusal>> {
-    Envelope::open(body.to_string().as_bytes(), version)?.request()
+fn open(body: &Value, version: &str) -> Result<(Value, Dialect, Request), Box<RpcRefusal>> {
+    RpcRequest::parse(body.to_string().as_bytes(), version)?.into_request()
 }
 
-fn sent(request: Request) -> gander_wire::a2a::input::Send {
+fn sent(request: Request) -> gander_wire::a2a::input::SendRequest {
     match request {
         Request::Send(send) | Request::Stream(send) => *send,
         other => panic!("not a message: {other:?}"),
@@ -62,12 +64,12 @@ fn the_protobuf_json_of_v03_is_read_too() {
     let params = json!({ "request": { "message_id": "m", "role": "ROLE_USER", "content": [{ "text": "hi" },
         { "data": { "data": { "x": 1 } } }] }, "configuration": { "blocking": true } });
     let Value::Object(params) = params else { unreachable!() };
-    let send = sent(Request::read(gander_wire::a2a::Method::Send, Dialect::V03Rest, params).unwrap());
+    let send = sent(Request::from_params(gander_wire::a2a::Method::Send, Dialect::V03Rest, params).unwrap());
     assert_eq!(send.message, message("m", vec![Part::text("hi"), Part::data(json!({ "x": 1 }))]));
     let params = json!({ "parent": "tasks/t", "config_id": "c", "config": { "name": "n",
         "push_notification_config": { "url": "http://x/", "token": "k" } } });
     let Value::Object(params) = params else { unreachable!() };
-    let request = Request::read(gander_wire::a2a::Method::SetPush, Dialect::V03Rest, params).unwrap();
+    let request = Request::from_params(gander_wire::a2a::Method::SetPush, Dialect::V03Rest, params).unwrap();
     let config = PushConfig {
         id: "c".to_owned(),
         task_id: "t".to_owned(),
@@ -107,7 +109,7 @@ fn what_is_no_request_has_its_code() {
         (send("GetTask").to_string().into_bytes(), "", json!(1), -32009),
     ];
     for (body, version, id, code) in cases {
-        let refusal = Envelope::open(&body, version).and_then(Envelope::request).unwrap_err();
+        let refusal = RpcRequest::parse(&body, version).and_then(RpcRequest::into_request).unwrap_err();
         let found = (refusal.id.clone(), refusal.response()["error"]["code"].clone());
         assert_eq!(found, (id, json!(code)), "{}", String::from_utf8_lossy(&body));
     }
@@ -115,10 +117,10 @@ fn what_is_no_request_has_its_code() {
 
 #[test]
 fn errors_of_1_0_are_internal_errors_to_0_3() {
-    let error = Error::new(Kind::VersionNotSupported, "no");
-    assert_eq!(error.json_rpc(Dialect::V03), json!({ "code": -32603, "message": "no", "data": null }));
-    assert_eq!(Error::no_task("t").json_rpc(Dialect::V03)["code"], -32001);
-    let rest = Error::no_task("t").rest();
+    let error = A2aError::new(ErrorKind::VersionNotSupported, "no");
+    assert_eq!(error.json_rpc_error(Dialect::V03), json!({ "code": -32603, "message": "no", "data": null }));
+    assert_eq!(A2aError::no_such_task("t").json_rpc_error(Dialect::V03)["code"], -32001);
+    let rest = A2aError::no_such_task("t").rest_body();
     assert_eq!(
         rest,
         json!({ "error": { "code": 404, "status": "NOT_FOUND", "message": "task not found: t", "details": [{
@@ -137,7 +139,7 @@ fn lists_have_sizes_states_and_times() {
         json!({ "statusTimestampAfter": "soon" }),
         json!({ "historyLength": -1 }),
     ] {
-        assert_eq!(list(bad.clone()).unwrap_err().error.kind, Kind::InvalidParams, "{bad}");
+        assert_eq!(list(bad.clone()).unwrap_err().error.kind, ErrorKind::InvalidParams, "{bad}");
     }
     let Request::List(list) = list(json!({ "pageSize": 2, "status": "TASK_STATE_WORKING" })).unwrap().2 else {
         panic!("not a list")
@@ -151,26 +153,26 @@ fn content_that_no_agent_reads_is_refused() {
     let raw = |mime: &str| if mime == "image/png" { picture } else { "aGk=" };
     let part = |mime: &str| Part { media_type: Some(mime.to_owned()), ..Part::new(Content::Raw(raw(mime).to_owned())) };
     let takes = ["image/*".to_owned()];
-    let refused = content::prompt(&message("m", vec![part("application/x-unsupported")]), &takes).unwrap_err();
-    assert_eq!(refused.kind, Kind::ContentTypeNotSupported);
+    let refused = content::prompt_parts(&message("m", vec![part("application/x-unsupported")]), &takes).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::ContentTypeNotSupported);
     for read in ["text/x-rust; charset=utf-8", "application/json", "image/png"] {
-        assert!(content::prompt(&message("m", vec![part(read)]), &takes).is_ok(), "{read}");
+        assert!(content::prompt_parts(&message("m", vec![part(read)]), &takes).is_ok(), "{read}");
     }
-    assert!(content::prompt(&message("m", vec![part("x/y")]), &["*/*".to_owned()]).is_ok());
+    assert!(content::prompt_parts(&message("m", vec![part("x/y")]), &["*/*".to_owned()]).is_ok());
     let broken = Part::new(Content::Raw("%%%".to_owned()));
-    assert_eq!(content::prompt(&message("m", vec![broken]), &takes).unwrap_err().kind, Kind::InvalidParams);
+    assert_eq!(content::prompt_parts(&message("m", vec![broken]), &takes).unwrap_err().kind, ErrorKind::InvalidParams);
 }
 
 #[test]
 fn words_and_data_answer_questions() {
     let permission = build::permission(build::question_id(1), build::call_id(1));
-    let words = |text: &str| question::reply(&permission, &message("m", vec![Part::text(text)]));
+    let words = |text: &str| question::read_reply(&permission, &message("m", vec![Part::text(text)]));
     let allow = Reply::Chosen { choice: "allow".to_owned(), kind: ChoiceKind::AllowOnce };
     assert_eq!(words(" Allow "), Ok(allow.clone()));
     assert_eq!(words("yes"), Ok(allow.clone()));
-    assert_eq!(words("maybe").unwrap_err().kind, Kind::InvalidParams);
+    assert_eq!(words("maybe").unwrap_err().kind, ErrorKind::InvalidParams);
     let data = message("m", vec![Part::data(json!({ "choice": "allow" }))]);
-    assert_eq!(question::reply(&permission, &data), Ok(allow));
+    assert_eq!(question::read_reply(&permission, &data), Ok(allow));
     let form = Question {
         ask: Ask::Form { schema: json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] }) },
         call: None,
@@ -178,11 +180,11 @@ fn words_and_data_answer_questions() {
         ..permission
     };
     let filled = |content| Ok(Reply::Filled { content });
-    assert_eq!(question::reply(&form, &message("m", vec![Part::text("Ada")])), filled(json!({ "name": "Ada" })));
-    assert_eq!(question::reply(&form, &message("m", vec![Part::text("{\"a\":1}")])), filled(json!({ "a": 1 })));
+    assert_eq!(question::read_reply(&form, &message("m", vec![Part::text("Ada")])), filled(json!({ "name": "Ada" })));
+    assert_eq!(question::read_reply(&form, &message("m", vec![Part::text("{\"a\":1}")])), filled(json!({ "a": 1 })));
     let none: Vec<Choice> = Vec::new();
     let nothing = Question { ask: Ask::Choose { choices: none }, ..form };
-    assert!(question::reply(&nothing, &message("m", vec![Part::text("yes")])).is_err());
+    assert!(question::read_reply(&nothing, &message("m", vec![Part::text("yes")])).is_err());
 }
 
 /// Mere words answer what holds a task up; what is asked aside is answered by its name alone.
@@ -191,30 +193,30 @@ fn words_are_no_answer_to_what_is_asked_aside() {
     let held = build::permission(build::question_id(2), build::call_id(1));
     let aside = Question { id: build::question_id(1), call: None, origin: QuestionOrigin::Aside, ..held.clone() };
     let open = [aside.clone(), held.clone()];
-    assert_eq!(question::addressed(&open, &message("m", vec![Part::text("yes")])), Some(&held));
-    assert_eq!(question::addressed(&open[..1], &message("m", vec![Part::text("yes")])), None);
+    assert_eq!(question::answered_question(&open, &message("m", vec![Part::text("yes")])), Some(&held));
+    assert_eq!(question::answered_question(&open[..1], &message("m", vec![Part::text("yes")])), None);
     let named = message("m", vec![Part::data(json!({ "question": aside.id, "choice": "allow" }))]);
-    assert_eq!(question::addressed(&open, &named), Some(&aside));
+    assert_eq!(question::answered_question(&open, &named), Some(&aside));
 }
 
 #[test]
 fn one_card_serves_both_versions() {
     let manifest = gander_domain::AgentManifest::new("a", "A", "d");
-    let place = Place {
+    let place = AgentPlace {
         url: "http://h/a2a".to_owned(),
         grpc: Some("h:1".to_owned()),
         version: "1".to_owned(),
-        entrance: Entrance::Token,
+        entrance: CardAccess::Token,
         push: true,
     };
-    let card = card::card(&manifest, &place);
+    let card = card::agent_card(&manifest, &place);
     assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 5);
     assert_eq!((&card["url"], &card["protocolVersion"]), (&json!("http://h/a2a"), &json!("0.3.0")));
-    let new = card::only(Dialect::V1, &manifest, &place);
+    let new = card::agent_card_in(Dialect::V1, &manifest, &place);
     assert!(new.get("url").is_none() && new["capabilities"]["extendedAgentCard"] == true);
-    let old = card::only(Dialect::V03, &manifest, &place);
+    let old = card::agent_card_in(Dialect::V03, &manifest, &place);
     assert!(old.get("supportedInterfaces").is_none() && old["preferredTransport"] == "JSONRPC");
-    let signed = card::canonical(&json!({ "b": [1, { "z": null, "a": "ü" }], "a": true, "signatures": [1] }));
+    let signed = card::canonical_card(&json!({ "b": [1, { "z": null, "a": "ü" }], "a": true, "signatures": [1] }));
     // What is empty is not signed: readers that know the fields take it for absent.
     assert_eq!(signed, "{\"a\":true,\"b\":[1,{\"a\":\"ü\"}]}");
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use gander_domain::{Entry, Event, RunId, Seq};
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::a2a::encode::{self, Frame};
-use gander_wire::a2a::{Detail, Dialect, Opening, Subject, Task, Update, Watch};
+use gander_wire::a2a::encode::{self, EventFrame};
+use gander_wire::a2a::{A2aProjection, DetailLevel, Dialect, Task, TaskOpening, TaskSubject, TaskUpdate};
 use serde_json::{Value, json};
 
 fn all() -> Vec<Scenario> {
@@ -24,26 +24,26 @@ fn runs(log: &[Entry]) -> Vec<RunId> {
     runs
 }
 
-fn watch(run: RunId, detail: Detail) -> Watch {
-    Watch::new(
-        Subject { task: run, context: "ctx".to_owned(), shelf: Some("https://here/a2a/.artifacts/1".to_owned()) },
+fn watch(run: RunId, detail: DetailLevel) -> A2aProjection {
+    A2aProjection::new(
+        TaskSubject { task: run, context: "ctx".to_owned(), shelf: Some("https://here/a2a/.artifacts/1".to_owned()) },
         detail,
-        Opening::AtOnce,
+        TaskOpening::AtOnce,
     )
 }
 
 /// Every event of every run, as a stream's lines.
-fn told(log: &[Entry], dialect: Dialect, detail: Detail) -> Vec<String> {
+fn told(log: &[Entry], dialect: Dialect, detail: DetailLevel) -> Vec<String> {
     let mut lines = Vec::new();
     for run in runs(log) {
         let mut watch = watch(run, detail);
         let frame = match dialect {
-            Dialect::V1 | Dialect::V03Rest => Frame::bare(dialect, watch.subject()),
-            Dialect::V03 => Frame::response(dialect, watch.subject(), &json!(7)),
+            Dialect::V1 | Dialect::V03Rest => EventFrame::unwrapped(dialect, watch.subject()),
+            Dialect::V03 => EventFrame::json_rpc_response(dialect, watch.subject(), &json!(7)),
         };
-        for update in log.iter().flat_map(|entry| watch.take(entry)) {
+        for update in log.iter().flat_map(|entry| watch.project_entry(entry)) {
             let mut line = Vec::new();
-            if frame.write(&update, &mut line) {
+            if frame.write_update(&update, &mut line) {
                 lines.push(String::from_utf8(line).unwrap());
             }
         }
@@ -51,10 +51,12 @@ fn told(log: &[Entry], dialect: Dialect, detail: Detail) -> Vec<String> {
     lines
 }
 
-fn tasks(log: &[Entry], detail: Detail) -> Vec<Task> {
+fn tasks(log: &[Entry], detail: DetailLevel) -> Vec<Task> {
     let of = |run| {
         let (mut watch, mut task) = (watch(run, detail), None);
-        log.iter().flat_map(|entry| watch.take(entry)).for_each(|update| Task::apply(&mut task, update));
+        log.iter()
+            .flat_map(|entry| watch.project_entry(entry))
+            .for_each(|update| Task::apply_update(&mut task, update));
         task
     };
     runs(log).into_iter().filter_map(of).collect()
@@ -64,12 +66,14 @@ fn tasks(log: &[Entry], detail: Detail) -> Vec<Task> {
 fn every_scenario_is_told_as_expected() {
     for scenario in all() {
         let log = &scenario.log;
-        scenario.check("a2a.jsonl", &told(log, Dialect::V1, Detail::Plain)).unwrap();
-        scenario.check("a2a_full.jsonl", &told(log, Dialect::V1, Detail::Full)).unwrap();
-        scenario.check("a2a_v03.jsonl", &told(log, Dialect::V03, Detail::Plain)).unwrap();
-        scenario.check("a2a_v03_rest.jsonl", &told(log, Dialect::V03Rest, Detail::Plain)).unwrap();
-        let lines: Vec<String> =
-            tasks(log, Detail::Plain).iter().map(|task| encode::task(Dialect::V1, task).to_string()).collect();
+        scenario.check("a2a.jsonl", &told(log, Dialect::V1, DetailLevel::Plain)).unwrap();
+        scenario.check("a2a_full.jsonl", &told(log, Dialect::V1, DetailLevel::Full)).unwrap();
+        scenario.check("a2a_v03.jsonl", &told(log, Dialect::V03, DetailLevel::Plain)).unwrap();
+        scenario.check("a2a_v03_rest.jsonl", &told(log, Dialect::V03Rest, DetailLevel::Plain)).unwrap();
+        let lines: Vec<String> = tasks(log, DetailLevel::Plain)
+            .iter()
+            .map(|task| encode::task_json(Dialect::V1, task).to_string())
+            .collect();
         scenario.check("a2a_task.jsonl", &lines).unwrap();
     }
 }
@@ -79,7 +83,7 @@ fn every_scenario_is_told_as_expected() {
 fn growing_text_is_written_as_any_other_update() {
     let mut checked = 0;
     for scenario in all() {
-        for line in told(&scenario.log, Dialect::V1, Detail::Plain) {
+        for line in told(&scenario.log, Dialect::V1, DetailLevel::Plain) {
             let value: Value = serde_json::from_str(&line).unwrap();
             let Some(update) = value.get("artifactUpdate") else { continue };
             assert!(update["taskId"].is_string() && update["contextId"] == "ctx", "{line}");
@@ -95,7 +99,7 @@ fn growing_text_is_written_as_any_other_update() {
 fn a_task_is_the_same_from_joined_deltas() {
     for scenario in all() {
         let joined = join(&scenario.log);
-        for detail in [Detail::Plain, Detail::Full] {
+        for detail in [DetailLevel::Plain, DetailLevel::Full] {
             assert_eq!(tasks(&joined, detail), tasks(&scenario.log, detail), "{}", scenario.name);
         }
     }
@@ -106,14 +110,20 @@ fn a_task_is_the_same_from_joined_deltas() {
 fn whoever_comes_at_any_place_ends_with_the_same_task() {
     for scenario in all() {
         let log = &scenario.log;
-        for (run, whole) in runs(log).into_iter().zip(tasks(log, Detail::Full)) {
+        for (run, whole) in runs(log).into_iter().zip(tasks(log, DetailLevel::Full)) {
             for cut in 0..log.len() {
-                let (mut watch, mut task) = (watch(run, Detail::Full), None);
-                log[..cut].iter().flat_map(|entry| watch.take(entry)).for_each(|update| Task::apply(&mut task, update));
+                let (mut watch, mut task) = (watch(run, DetailLevel::Full), None);
+                log[..cut]
+                    .iter()
+                    .flat_map(|entry| watch.project_entry(entry))
+                    .for_each(|update| Task::apply_update(&mut task, update));
                 if let Some(so_far) = task.take() {
-                    Task::apply(&mut task, Update::Begin(Box::new(so_far)));
+                    Task::apply_update(&mut task, TaskUpdate::Begin(Box::new(so_far)));
                 }
-                log[cut..].iter().flat_map(|entry| watch.take(entry)).for_each(|update| Task::apply(&mut task, update));
+                log[cut..]
+                    .iter()
+                    .flat_map(|entry| watch.project_entry(entry))
+                    .for_each(|update| Task::apply_update(&mut task, update));
                 assert_eq!(task.as_ref(), Some(&whole), "{} at {cut}", scenario.name);
             }
         }
@@ -140,12 +150,12 @@ fn every_line_validates_against_the_official_schema() {
     };
     let (event, task) = (of("Stream Response"), of("Task"));
     for scenario in all() {
-        for line in told(&scenario.log, Dialect::V1, Detail::Full) {
+        for line in told(&scenario.log, Dialect::V1, DetailLevel::Full) {
             let value = serde_json::from_str(&line).unwrap();
             assert!(event.is_valid(&value), "{}: {line}: {:?}", scenario.name, event.validate(&value).err());
         }
-        for made in tasks(&scenario.log, Detail::Full) {
-            let value = encode::task(Dialect::V1, &made);
+        for made in tasks(&scenario.log, DetailLevel::Full) {
+            let value = encode::task_json(Dialect::V1, &made);
             assert!(task.is_valid(&value), "{}: {value}", scenario.name);
         }
     }

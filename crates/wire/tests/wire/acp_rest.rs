@@ -7,7 +7,10 @@ use std::path::Path;
 use gander_domain::{Entry, Event, Part, Role, RunId, SessionView};
 use gander_testkit::build;
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::acp_rest::{Line, NewRun, Place, Refusal, Resume, RunMode, RunReading, RunStatus, content, question};
+use gander_wire::acp_rest::{
+    AcpRestProjection, AcpRestRefusal, HistoryMessage, ResumeRequest, RunMode, RunRequest, RunStatus, SessionPlace,
+    content, question,
+};
 use serde_json::{Value, json};
 
 /// Where the client would read what was put away.
@@ -33,9 +36,10 @@ fn told(log: &[Entry]) -> Vec<String> {
     let view = SessionView::born(&log[0]).unwrap();
     let mut lines = Vec::new();
     for run in runs(log) {
-        let mut reading = RunReading::new(view.session, &view.settings.agent, run).with_shelf(SHELF.to_owned());
+        let mut reading =
+            AcpRestProjection::new(view.session, &view.settings.agent, run).with_artifacts_url(SHELF.to_owned());
         for entry in log {
-            reading.tell(entry, &mut |event| lines.push(serde_json::to_string(event).unwrap()));
+            reading.project_entry(entry, &mut |event| lines.push(serde_json::to_string(event).unwrap()));
         }
     }
     lines
@@ -54,9 +58,9 @@ fn the_last_event_holds_the_run_as_it_is_read_later() {
         let view = SessionView::born(&scenario.log[0]).unwrap();
         for run in runs(&scenario.log) {
             let (mut live, mut last) =
-                (RunReading::new(view.session, "gander", run).with_shelf(SHELF.to_owned()), Value::Null);
+                (AcpRestProjection::new(view.session, "gander", run).with_artifacts_url(SHELF.to_owned()), Value::Null);
             for entry in &scenario.log {
-                live.tell(entry, &mut |event| {
+                live.project_entry(entry, &mut |event| {
                     let event = serde_json::to_value(event).unwrap();
                     if event.get("run").is_some() {
                         last = event["run"].clone();
@@ -64,8 +68,8 @@ fn the_last_event_holds_the_run_as_it_is_read_later() {
                 });
             }
             // Whoever comes after the deltas were joined into their message reads the same run.
-            let mut later = RunReading::new(view.session, "gander", run).with_shelf(SHELF.to_owned());
-            scenario.log.iter().filter(|entry| !entry.event.is_delta()).for_each(|entry| later.take(entry));
+            let mut later = AcpRestProjection::new(view.session, "gander", run).with_artifacts_url(SHELF.to_owned());
+            scenario.log.iter().filter(|entry| !entry.event.is_delta()).for_each(|entry| later.handle_entry(entry));
             if later.run().status.is_terminal() {
                 assert_eq!(serde_json::to_value(later.run()).unwrap(), last, "{}", scenario.name);
             }
@@ -110,8 +114,8 @@ fn parts(event: &Value) -> Vec<Value> {
     parts
 }
 
-fn read(body: &Value) -> Result<NewRun, Refusal> {
-    NewRun::read(body.to_string().as_bytes())
+fn read(body: &Value) -> Result<RunRequest, AcpRestRefusal> {
+    RunRequest::from_body(body.to_string().as_bytes())
 }
 
 fn message(role: &str, text: &str) -> Value {
@@ -121,13 +125,13 @@ fn message(role: &str, text: &str) -> Value {
 #[test]
 fn a_request_is_read() {
     let body = json!({ "agent_name": "echo", "input": [{ "parts": [{ "content": "hi" }] }] });
-    let expected = NewRun {
+    let expected = RunRequest {
         agent: "echo".to_owned(),
         before: Vec::new(),
         parts: vec![Part::text("hi")],
         times: None,
         mode: RunMode::Sync,
-        place: Place::New,
+        place: SessionPlace::New,
         run: None,
     };
     assert_eq!(read(&body), Ok(expected.clone()));
@@ -137,11 +141,11 @@ fn a_request_is_read() {
         "session": { "id": session, "history": ["http://a/1"], "state": null },
         "input": [message("user", "one"), message("agent/echo", "two"), message("user", "hi")],
     });
-    let line = |role, text: &str| Line { role, parts: vec![Part::text(text)] };
-    let expected = NewRun {
+    let line = |role, text: &str| HistoryMessage { role, parts: vec![Part::text(text)] };
+    let expected = RunRequest {
         before: vec![line(Role::User, "one"), line(Role::Agent, "two")],
         mode: RunMode::Stream,
-        place: Place::Described(session, vec!["http://a/1".to_owned()]),
+        place: SessionPlace::Described(session, vec!["http://a/1".to_owned()]),
         run: Some(run),
         ..expected
     };
@@ -183,7 +187,7 @@ fn a_wrong_request_is_refused() {
     assert_eq!(read(&body).unwrap_err().status, 400);
     let lone_surrogate = br#"{"agent_name":"echo","input":[{"role":"user","parts":[{"content":"\ud800"}]}]}"#;
     for bytes in [lone_surrogate.as_slice(), b"", b"{", b"[]", b"\xff\xfe", b"null"] {
-        assert_eq!(NewRun::read(bytes).unwrap_err().status, 422, "{bytes:?}");
+        assert_eq!(RunRequest::from_body(bytes).unwrap_err().status, 422, "{bytes:?}");
     }
 }
 
@@ -203,11 +207,11 @@ fn parts_come_back_as_they_went() {
             "metadata": { "kind": "trajectory", "message": "hm" } }),
     ];
     for value in there_and_back {
-        let read = content::part(&serde_json::from_value(value.clone()).unwrap()).unwrap();
+        let read = content::read_part(&serde_json::from_value(value.clone()).unwrap()).unwrap();
         assert_eq!(serde_json::to_value(content::message_part(&read).unwrap()).unwrap(), value);
     }
     let older: Value = json!({ "content": "hm", "metadata": { "thinking": true } });
-    let read = content::part(&serde_json::from_value(older).unwrap()).unwrap();
+    let read = content::read_part(&serde_json::from_value(older).unwrap()).unwrap();
     assert_eq!(read, Part::Thought { text: "hm".to_owned() });
     assert_eq!(serde_json::from_str::<RunStatus>("\"in_progress\"").unwrap(), RunStatus::InProgress);
     assert_eq!(serde_json::to_string(&RunStatus::InProgress).unwrap(), "\"in-progress\"");
@@ -218,8 +222,8 @@ fn only_a_clear_word_is_an_answer() {
     let asked = build::permission(build::question_id(1), build::call_id(1));
     let answer = |parts: Value| {
         let body = json!({ "mode": "sync", "await_resume": { "type": "message", "message": { "parts": parts } } });
-        let resume = Resume::read(build::run(1), body.to_string().as_bytes())?;
-        question::reply(&asked, &resume.message).map_err(Refusal::from)
+        let resume = ResumeRequest::from_body(build::run(1), body.to_string().as_bytes())?;
+        question::read_reply(&asked, &resume.message).map_err(AcpRestRefusal::from)
     };
     let allows = |parts: Value| answer(parts).map(|reply| reply.allows()).map_err(|refusal| refusal.status);
     assert_eq!(allows(json!([{ "content": "yes" }])), Ok(true));
@@ -240,6 +244,10 @@ fn only_a_clear_word_is_an_answer() {
         (json!({ "await_resume": { "type": "message", "message": { "parts": [] } } }), 422),
     ];
     for (body, status) in shapes {
-        assert_eq!(Resume::read(build::run(1), body.to_string().as_bytes()).unwrap_err().status, status, "{body}");
+        assert_eq!(
+            ResumeRequest::from_body(build::run(1), body.to_string().as_bytes()).unwrap_err().status,
+            status,
+            "{body}"
+        );
     }
 }

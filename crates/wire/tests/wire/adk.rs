@@ -6,8 +6,8 @@ use std::path::Path;
 
 use gander_domain::{Entry, Event as Fact, QuestionOrigin, RunId};
 use gander_testkit::vectors::{Scenario, scenarios};
-use gander_wire::adk::output::{failure, history, join};
-use gander_wire::adk::{Event, NewSession, RunRequest, Said, Stage, Telling, Tone};
+use gander_wire::adk::output::{failure_event, join_events, session_history};
+use gander_wire::adk::{AdkProjection, AdkRunRequest, Event, NewSession, RunInput, RunStage, StreamMode};
 use serde_json::{Value, json};
 
 fn all() -> Vec<Scenario> {
@@ -20,11 +20,11 @@ fn runs(log: &[Entry]) -> Vec<RunId> {
 }
 
 /// Every run as it happens.
-fn told(log: &[Entry], tone: Tone) -> Vec<Event> {
+fn told(log: &[Entry], tone: StreamMode) -> Vec<Event> {
     let mut events = Vec::new();
     for run in runs(log) {
-        let mut telling = Telling::new(run, "gander", tone);
-        log.iter().for_each(|entry| telling.tell(entry, &mut events));
+        let mut telling = AdkProjection::new(run, "gander", tone);
+        log.iter().for_each(|entry| telling.project_entry(entry, &mut events));
     }
     events
 }
@@ -38,15 +38,15 @@ fn every_scenario_is_told_as_expected() {
     for scenario in all() {
         let mut told: Vec<String> = Vec::new();
         for run in runs(&scenario.log) {
-            let (mut telling, mut events) = (Telling::new(run, "gander", Tone::Pieces), Vec::new());
-            scenario.log.iter().for_each(|entry| telling.tell(entry, &mut events));
+            let (mut telling, mut events) = (AdkProjection::new(run, "gander", StreamMode::Pieces), Vec::new());
+            scenario.log.iter().for_each(|entry| telling.project_entry(entry, &mut events));
             told.extend(lines(&events));
-            if let Stage::Ended(outcome) = telling.stage() {
-                told.extend(failure(outcome, scenario.log[0].at).map(|last| last.to_string()));
+            if let RunStage::Ended(outcome) = telling.stage() {
+                told.extend(failure_event(outcome, scenario.log[0].at).map(|last| last.to_string()));
             }
         }
         scenario.check("adk.jsonl", &told).unwrap();
-        scenario.check("adk_session.jsonl", &lines(&history(&scenario.log))).unwrap();
+        scenario.check("adk_session.jsonl", &lines(&session_history(&scenario.log))).unwrap();
     }
 }
 
@@ -60,9 +60,9 @@ fn what_is_stored_is_what_was_told() {
         }
         let whole = |event: &&Event| event.partial != Some(true);
         let strip = |event: &Event| Event { partial: None, ..event.clone() };
-        let pieces = told(&scenario.log, Tone::Pieces);
+        let pieces = told(&scenario.log, StreamMode::Pieces);
         let live: Vec<Event> = pieces.iter().filter(whole).map(strip).collect();
-        let stored = history(&scenario.log);
+        let stored = session_history(&scenario.log);
         let agents: Vec<Event> = stored.into_iter().filter(|event| event.author != "user").collect();
         assert_eq!(live, agents, "{}", scenario.name);
     }
@@ -79,12 +79,12 @@ fn invitation() -> Vec<Entry> {
 #[test]
 fn a_question_that_holds_nothing_up_is_told_and_the_run_goes_on() {
     let log = invitation();
-    let (mut telling, mut events) = (Telling::new(runs(&log)[0], "gander", Tone::Whole), Vec::new());
+    let (mut telling, mut events) = (AdkProjection::new(runs(&log)[0], "gander", StreamMode::Whole), Vec::new());
     for entry in &log[1..] {
-        assert!(!matches!(telling.stage(), Stage::Asking | Stage::Ended(_)), "before {entry:?}");
-        telling.tell(entry, &mut events);
+        assert!(!matches!(telling.stage(), RunStage::Asking | RunStage::Ended(_)), "before {entry:?}");
+        telling.project_entry(entry, &mut events);
     }
-    assert!(matches!(telling.stage(), Stage::Ended(_)));
+    assert!(matches!(telling.stage(), RunStage::Ended(_)));
     let part = |event: &Event| json!(event)["content"]["parts"][0].clone();
     let parts: Vec<Value> = events.iter().map(part).collect();
     assert_eq!(parts[0]["functionCall"]["args"]["message"], "Log in: https://example.org/login");
@@ -92,31 +92,31 @@ fn a_question_that_holds_nothing_up_is_told_and_the_run_goes_on() {
     assert_eq!(parts[2]["functionResponse"]["name"], "read");
     assert_eq!(parts[3], json!({ "text": "Done." }));
     assert_eq!(parts.len(), 4, "the question is told once: {parts:?}");
-    assert_eq!(lines(&history(&log))[1..], lines(&events));
+    assert_eq!(lines(&session_history(&log))[1..], lines(&events));
 }
 
 /// What is asked while a tool runs ends the answer if a child waits for it, whatever it asks, and not if it is asked aside.
 #[test]
 fn a_question_that_a_tool_waits_for_ends_the_answer() {
-    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Held), Stage::Asking);
-    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Aside), Stage::Running);
+    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Held), RunStage::Asking);
+    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Aside), RunStage::Running);
 }
 
-fn asked_while_a_tool_runs(origin: QuestionOrigin) -> Stage {
+fn asked_while_a_tool_runs(origin: QuestionOrigin) -> RunStage {
     let log = invitation();
     let is_asked = |entry: &&Entry| matches!(entry.event, Fact::QuestionAsked { .. });
     let is_called = |entry: &Entry| matches!(entry.event, Fact::ToolCalled { .. });
     let called = log.iter().position(is_called).unwrap();
-    let (mut telling, mut events) = (Telling::new(runs(&log)[0], "gander", Tone::Whole), Vec::new());
+    let (mut telling, mut events) = (AdkProjection::new(runs(&log)[0], "gander", StreamMode::Whole), Vec::new());
     let before = log[..=called].iter().filter(|entry| !is_asked(entry));
-    before.for_each(|entry| telling.tell(entry, &mut events));
-    assert_eq!(telling.stage(), &Stage::Running);
+    before.for_each(|entry| telling.project_entry(entry, &mut events));
+    assert_eq!(telling.stage(), &RunStage::Running);
     let mut asked = log.iter().find(is_asked).unwrap().clone();
     if let Fact::QuestionAsked { question } = &mut asked.event {
         question.origin = origin;
     }
     events.clear();
-    telling.tell(&asked, &mut events);
+    telling.project_entry(&asked, &mut events);
     assert_eq!(events.len(), 1, "it is told at once: {events:?}");
     telling.stage().clone()
 }
@@ -130,10 +130,10 @@ fn joined_pieces_say_the_same() {
             let parts = pieces.flat_map(|event| event.content.iter().flat_map(|content| content.parts.iter()));
             parts.filter_map(|part| part["text"].as_str()).collect()
         };
-        let told = told(&scenario.log, Tone::Pieces);
+        let told = told(&scenario.log, StreamMode::Pieces);
         for event in told.clone() {
             let rest = match joined.last_mut() {
-                Some(last) => join(last, event),
+                Some(last) => join_events(last, event),
                 None => Some(event),
             };
             joined.extend(rest);
@@ -145,15 +145,15 @@ fn joined_pieces_say_the_same() {
 
 #[test]
 fn requests_are_read_in_both_spellings() {
-    let read = |value: Value| RunRequest::read(value.to_string().as_bytes(), None).unwrap();
+    let read = |value: Value| AdkRunRequest::from_body(value.to_string().as_bytes(), None).unwrap();
     let camel = read(json!({ "appName": "a", "userId": "u", "sessionId": "s", "newMessage": { "parts": [
         { "inlineData": { "mimeType": "audio/pcm", "data": "-_-_" } } ] }, "stateDelta": null }));
     let snake = read(json!({ "app_name": "a", "user_id": "u", "session_id": "s", "new_message": { "parts": [
         { "inline_data": { "mime_type": "audio/pcm", "data": "+/+/" } } ] } }));
     assert_eq!((&camel.address, &camel.said), (&snake.address, &snake.said));
-    let Said::Parts(parts) = camel.said else { panic!("no parts") };
+    let RunInput::Parts(parts) = camel.said else { panic!("no parts") };
     assert_eq!(json!(parts)[0]["data"], "+/+/");
-    assert_eq!(NewSession::read(b"null").unwrap(), NewSession::default());
-    let wrapped = NewSession::named("x", br#"{"state":{"a":1}}"#).unwrap();
-    assert_eq!(wrapped, NewSession::named("x", br#"{"a":1}"#).unwrap());
+    assert_eq!(NewSession::from_body(b"null").unwrap(), NewSession::default());
+    let wrapped = NewSession::from_named_body("x", br#"{"state":{"a":1}}"#).unwrap();
+    assert_eq!(wrapped, NewSession::from_named_body("x", br#"{"a":1}"#).unwrap());
 }

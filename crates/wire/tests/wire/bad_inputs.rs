@@ -57,7 +57,7 @@ fn error_32603_is_told_of_what_broke_here() {
     let mut door = in_state("ready");
     write(&mut door, br#"{"jsonrpc":"2.0","id":4,"method":"session/list"}"#);
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list wanted") };
-    door.connection.refused(ticket, &ServiceError::Internal("disk is on fire".to_owned()));
+    door.connection.handle_refusal(ticket, &ServiceError::Internal("disk is on fire".to_owned()));
     let line = door.line();
     assert_eq!((code(&line), &line["id"]), (-32603, &json!(4)));
 }
@@ -67,7 +67,7 @@ fn error_32000_is_told_where_a_login_is_needed() {
     let mut door = in_state("ready");
     door.call("session/new", json!({}));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session wanted") };
-    door.connection.refused(ticket, &ServiceError::AuthRequired);
+    door.connection.handle_refusal(ticket, &ServiceError::AuthRequired);
     assert_eq!(code(&door.line()), -32000);
 }
 
@@ -89,7 +89,7 @@ fn an_unknown_session_is_named_in_the_error() {
     let mut door = in_state("ready");
     let id = door.call("session/load", json!({ "sessionId": build::session(77), "cwd": "/w", "mcpServers": [] }));
     let Intent::LoadSession { ticket, session, .. } = door.intent() else { panic!("no load wanted") };
-    door.connection.refused(ticket, &ServiceError::UnknownSession(session));
+    door.connection.handle_refusal(ticket, &ServiceError::UnknownSession(session));
     let error = json!({ "code": -32002, "message": "session not found", "data": { "sessionId": build::session(77) } });
     assert_eq!(door.line(), json!({ "jsonrpc": "2.0", "id": id, "error": error }));
 }
@@ -166,24 +166,24 @@ fn summary(line: &Value) -> String {
 /// A server with one session, which may be busy, and one folder that is a file.
 fn serve(door: &mut Door, state: &str) -> String {
     let mut wants = String::new();
-    while let Some(intent) = door.connection.poll() {
+    while let Some(intent) = door.connection.poll_intent() {
         let debug = format!("{intent:?}");
         wants += &format!("wants {}", debug.split([' ', '{']).next().unwrap());
         let unknown = || ServiceError::UnknownSession(build::session(404));
         match intent {
-            Intent::ListSessions { ticket, .. } => door.connection.listed(ticket, Vec::new(), None),
+            Intent::ListSessions { ticket, .. } => door.connection.handle_listed(ticket, Vec::new(), None),
             Intent::NewSession { ticket, params } if params.cwd.as_deref() == Some("/file") => {
-                door.connection.refused(ticket, &ServiceError::BadWorkspace("/file".to_owned()));
+                door.connection.handle_refusal(ticket, &ServiceError::BadWorkspace("/file".to_owned()));
             }
             Intent::NewSession { ticket, .. } | Intent::FirstSession { ticket } => {
-                door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+                door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
             }
             Intent::LoadSession { ticket, .. }
             | Intent::ResumeSession { ticket, .. }
             | Intent::Attach { ticket, .. }
-            | Intent::CloseSession { ticket, .. } => door.connection.refused(ticket, &unknown()),
+            | Intent::CloseSession { ticket, .. } => door.connection.handle_refusal(ticket, &unknown()),
             Intent::Command { ticket: Some(ticket), .. } if state == "running" => {
-                door.connection.refused(ticket, &CommandError::RunActive(build::run(5)).into());
+                door.connection.handle_refusal(ticket, &CommandError::RunActive(build::run(5)).into());
             }
             _ => {}
         }

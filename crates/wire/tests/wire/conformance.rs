@@ -9,7 +9,7 @@ use agent_client_protocol_schema::{v1, v2};
 use gander_domain::Principal;
 use gander_testkit::conformance::Witness;
 use gander_testkit::vectors::scenarios;
-use gander_wire::acp::{Connection, Profile};
+use gander_wire::acp::{AgentProfile, Connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ fn what_the_log_cannot_feed_is_never_told() {
 /// A client of each version that has introduced itself.
 fn doors() -> [(Door, Witness); 2] {
     let mut second = Door::fresh();
-    second.connection = Connection::new(Profile { v2: true, ..profile() }, Principal::owner());
+    second.connection = Connection::new(AgentProfile { v2: true, ..profile() }, Principal::owner());
     second.call("initialize", json!({ "protocolVersion": 2, "info": { "name": "c", "version": "1" } }));
     second.lines();
     [(Door::ready(), Witness::of("acp")), (second, Witness::of("acp v2"))]

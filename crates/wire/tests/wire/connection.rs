@@ -10,7 +10,7 @@ use gander_domain::{
     SettingsPatch, Severity, StopReason, Timestamp,
 };
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{ArchiveFilter, Intent, Listed};
+use gander_wire::acp::{ArchiveFilter, Intent, ListedSession};
 use serde_json::{Value, json};
 
 use crate::common::{Door, asking, catalog, code, short, view};
@@ -37,7 +37,7 @@ fn initialize_says_what_works() {
     door.call("initialize", json!({ "protocolVersion": 1 }));
     expect![[r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},"mcpCapabilities":{"http":false,"sse":false,"acp":false},"sessionCapabilities":{"list":{},"delete":{},"additionalDirectories":{},"fork":{},"archive":{},"status":{},"title":{},"resume":{},"close":{}},"auth":{}},"authMethods":[],"agentInfo":{"name":"gander","title":"Gander","version":"0.0.0"},"_meta":{"steering":{"supported":true}}}}"#]]
     .assert_eq(&door.texts().join("\n"));
-    assert_eq!(door.connection.abilities(), Some(gander_wire::acp::Abilities::default()));
+    assert_eq!(door.connection.abilities(), Some(gander_wire::acp::ClientAbilities::default()));
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_new_session_is_answered_with_its_modes_and_options() {
         (params.cwd.as_deref(), params.folders, params.mcp_servers.len()),
         (Some("/w"), vec!["/x".to_owned()], 1)
     );
-    door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
     let lines = door.lines();
     assert_eq!(short(&lines), ["result other", "available_commands_update", "notice"]);
     let result = &lines[0]["result"];
@@ -126,8 +126,8 @@ fn a_session_that_is_not_open_here_is_attached_first() {
     door.call("session/prompt", prompt);
     door.call("session/set_mode", json!({ "sessionId": build::session(1), "modeId": "planner" }));
     let Intent::Attach { ticket, session } = door.intent() else { panic!("not attached") };
-    assert_eq!((session, door.connection.poll()), (build::session(1), None));
-    door.connection.opened(ticket, view(&script.log), catalog());
+    assert_eq!((session, door.connection.poll_intent()), (build::session(1), None));
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     assert!(matches!(door.intent(), Intent::Command { command: Command::Prompt { .. }, .. }));
     let patch = SettingsPatch { mode: Some("planner".to_owned()), ..SettingsPatch::default() };
     let Intent::Command { command, .. } = door.intent() else { panic!("no command") };
@@ -142,7 +142,7 @@ fn all_that_wait_for_a_session_hear_that_there_is_none() {
     let first = door.call("session/prompt", prompt.clone());
     let second = door.call("session/prompt", prompt);
     let Intent::Attach { ticket, session } = door.intent() else { panic!("not attached") };
-    door.connection.refused(ticket, &ServiceError::UnknownSession(session));
+    door.connection.handle_refusal(ticket, &ServiceError::UnknownSession(session));
     let answers: Vec<(Value, i64)> = door.lines().iter().map(|line| (line["id"].clone(), code(line))).collect();
     assert_eq!(answers, [(json!(first), -32002), (json!(second), -32002)]);
 }
@@ -154,7 +154,7 @@ fn a_prompt_sent_while_a_load_is_under_way_waits_for_its_end() {
     door.call("session/prompt", json!({ "sessionId": door.session(), "prompt": [{ "type": "text", "text": "x" }] }));
     let (first, rest) = script.log.split_at(2);
     door.feed(first);
-    assert_eq!(door.connection.poll(), None);
+    assert_eq!(door.connection.poll_intent(), None);
     door.feed(rest);
     let told = ["user_message_chunk", "agent_message_chunk", "result other", "available_commands_update"];
     assert_eq!(short(&door.lines()), told);
@@ -231,7 +231,7 @@ fn options_are_changed_and_answered_whole() {
         let Intent::Command { command: Command::Configure { .. }, ticket: Some(ticket), .. } = door.intent() else {
             panic!("no change of {option}")
         };
-        door.connection.accepted(ticket, Accepted::Done);
+        door.connection.handle_accepted(ticket, Accepted::Done);
         let line = door.line();
         let options = line["result"]["configOptions"].as_array().unwrap();
         let changed = options.iter().find(|found| found["id"] == option).unwrap();
@@ -255,7 +255,7 @@ fn options_that_are_set_to_what_they_are_hide_no_later_change() {
             json!({ "sessionId": door.session(), "configId": option, "value": value }),
         );
         let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no change of {option}") };
-        door.connection.accepted(ticket, Accepted::Done);
+        door.connection.handle_accepted(ticket, Accepted::Done);
         let options = door.line()["result"]["configOptions"].clone();
         let policy = options.as_array().unwrap().iter().find(|found| found["id"] == "policy").cloned();
         policy.unwrap()["currentValue"].clone()
@@ -275,14 +275,14 @@ fn a_mode_is_changed_and_answered_with_nothing() {
     let mut door = Door::open(&SessionScript::begin().log);
     door.call("session/set_mode", json!({ "sessionId": door.session(), "modeId": "planner" }));
     let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no change") };
-    door.connection.accepted(ticket, Accepted::Done);
+    door.connection.handle_accepted(ticket, Accepted::Done);
     assert_eq!(door.line()["result"], json!({}));
 }
 
 #[test]
 fn new_choices_are_offered() {
     let mut door = Door::open(&SessionScript::begin().log);
-    door.connection.catalog_changed(build::session(1), Arc::new(SessionCatalog::default()));
+    door.connection.handle_catalog_changed(build::session(1), Arc::new(SessionCatalog::default()));
     assert_eq!(short(&door.lines()), ["config_option_update"]);
 }
 
@@ -292,7 +292,7 @@ fn sessions_are_listed_with_their_times() {
     door.call("session/list", json!({ "cwd": "/w", "cursor": "c" }));
     let Intent::ListSessions { ticket, cwd, cursor, archived } = door.intent() else { panic!("no list") };
     assert_eq!((cwd.as_deref(), cursor.as_deref(), archived), (Some("/w"), Some("c"), ArchiveFilter::Exclude));
-    let listed = Listed {
+    let listed = ListedSession {
         session: build::session(1),
         workspace: "/w".to_owned(),
         folders: vec![],
@@ -301,7 +301,7 @@ fn sessions_are_listed_with_their_times() {
         updated_at: Timestamp::from_micros(1_700_000_000_000_000),
         archived: false,
     };
-    door.connection.listed(ticket, vec![listed], Some("d".to_owned()));
+    door.connection.handle_listed(ticket, vec![listed], Some("d".to_owned()));
     let sessions = json!([{ "sessionId": build::session(1), "cwd": "/w", "title": "T", "updatedAt": "2023-11-14T22:13:20Z", "archived": false, "_meta": { "gander/createdAt": "2020-09-13T12:26:40Z" } }]);
     assert_eq!(door.line()["result"], json!({ "sessions": sessions, "nextCursor": "d" }));
 }
@@ -315,7 +315,7 @@ fn closing_answers_what_waits_and_withdraws_what_is_asked() {
     door.lines();
     door.call("session/close", json!({ "sessionId": door.session() }));
     let Intent::CloseSession { ticket, .. } = door.intent() else { panic!("no close") };
-    door.connection.done(ticket);
+    door.connection.handle_done(ticket);
     assert_eq!(short(&door.lines()), ["$/cancel_request", "result cancelled", "result other"]);
     assert!(!door.connection.is_attached(build::session(1)));
     door.feed(&script.log);
@@ -326,7 +326,7 @@ fn closing_answers_what_waits_and_withdraws_what_is_asked() {
 fn a_session_deleted_elsewhere_fails_its_prompt() {
     let mut door = Door::open(&SessionScript::begin().log);
     door.prompt(door.session(), run());
-    door.connection.gone(build::session(1));
+    door.connection.handle_session_gone(build::session(1));
     assert_eq!(code(&door.line()), -32002);
 }
 
@@ -336,7 +336,7 @@ fn a_delete_is_asked_for_and_answered() {
     door.call("session/delete", json!({ "sessionId": build::session(3) }));
     let Intent::DeleteSession { ticket, session } = door.intent() else { panic!("no delete") };
     assert_eq!(session, build::session(3));
-    door.connection.done(ticket);
+    door.connection.handle_done(ticket);
     assert_eq!(door.line()["result"], json!({}));
 }
 
@@ -346,7 +346,7 @@ fn extensions_pass_through() {
     door.call("_gander/status", json!({ "deep": [1, { "x": null }] }));
     let Intent::Extension { ticket, method, params } = door.intent() else { panic!("no extension") };
     assert_eq!((method.as_str(), params), ("_gander/status", json!({ "deep": [1, { "x": null }] })));
-    door.connection.extended(ticket, &json!({ "ok": true }));
+    door.connection.handle_extension_result(ticket, &json!({ "ok": true }));
     assert_eq!(door.line()["result"], json!({ "ok": true }));
 }
 
@@ -371,7 +371,7 @@ fn poor(log: &[Entry]) -> Door {
     door.call("initialize", json!({ "protocolVersion": 1 }));
     door.call("session/new", json!({}));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&log[..1]), catalog());
+    door.connection.handle_opened(ticket, view(&log[..1]), catalog());
     door.lines();
     door
 }
@@ -381,7 +381,7 @@ fn an_answer_that_does_not_fit_its_ticket_is_an_internal_error_at_once() {
     let mut door = Door::ready();
     door.call("session/list", json!({}));
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
-    door.connection.extended(ticket, &json!({}));
+    door.connection.handle_extension_result(ticket, &json!({}));
     assert_eq!(code(&door.line()), -32603);
 }
 

@@ -9,7 +9,7 @@ use gander_domain::{
 };
 use gander_testkit::vectors::scenarios;
 use gander_testkit::{CountingIds, SessionScript, build};
-use gander_wire::acp::{Connection, Dialect, Intent, Listed};
+use gander_wire::acp::{Connection, Dialect, Intent, ListedSession};
 use serde_json::{Value, json};
 
 use crate::common::{Door, catalog, code, profile, short, view};
@@ -32,11 +32,11 @@ fn dialects() -> [(Dialect, &'static str, Value); 3] {
 fn introduced(dialect: Dialect, hello: Value, log: &[Entry]) -> Door {
     let mut door = Door::fresh();
     if dialect == Dialect::Aptove {
-        door.connection = Connection::new(profile(), Principal::owner()).speaking(dialect);
+        door.connection = Connection::new(profile(), Principal::owner()).with_dialect(dialect);
     }
     door.call("initialize", hello);
-    if let Some(Intent::FirstSession { ticket }) = door.connection.poll() {
-        door.connection.opened(ticket, view(log), catalog());
+    if let Some(Intent::FirstSession { ticket }) = door.connection.poll_intent() {
+        door.connection.handle_opened(ticket, view(log), catalog());
     }
     door
 }
@@ -46,16 +46,16 @@ fn told(dialect: Dialect, hello: Value, log: &[Entry]) -> Vec<String> {
     let mut door = introduced(dialect, hello, &log[..1]);
     door.call("session/new", json!({ "metadata": { "branch": "main" } }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&log[..1]), catalog());
+    door.connection.handle_opened(ticket, view(&log[..1]), catalog());
     door.live(&log[1..]);
     door.call("session/list", json!({}));
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
-    door.connection.listed(ticket, vec![listed()], None);
+    door.connection.handle_listed(ticket, vec![listed()], None);
     door.texts()
 }
 
-fn listed() -> Listed {
-    Listed {
+fn listed() -> ListedSession {
+    ListedSession {
         session: build::session(1),
         workspace: "/workspace".to_owned(),
         folders: vec![],
@@ -217,7 +217,7 @@ fn paper_000_needs_no_session_id_after_its_introduction() {
     assert_eq!(door.line()["result"], json!({}));
     door.send(&json!({ "jsonrpc": "2.0", "method": "cancel" }));
     assert!(matches!(door.intent(), Intent::Command { command: Command::Cancel { .. }, .. }));
-    door.connection.turn_to(build::session(2));
+    door.connection.set_current_session(build::session(2));
     door.call("prompt", json!({ "prompt": "hi" }));
     assert!(matches!(door.intent(), Intent::Attach { session, .. } if session == build::session(2)));
 }
@@ -227,7 +227,7 @@ fn a_bare_method_right_after_a_standard_introduction_tells_paper_000() {
     let mut door = Door::ready();
     door.call("new_session", json!({}));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
     assert_eq!(door.lines()[0]["result"]["session_id"], json!(build::session(1)));
     let mut late = Door::open(&SessionScript::begin().log);
     late.call("set_session_mode", json!({ "session_id": build::session(1), "mode_id": "planner" }));
@@ -239,7 +239,7 @@ fn an_introduction_whose_session_cannot_be_made_may_be_tried_again() {
     let mut door = Door::fresh();
     door.call("initialize", json!({}));
     let Intent::FirstSession { ticket } = door.intent() else { panic!("no session") };
-    door.connection.refused(ticket, &ServiceError::Unavailable("full".to_owned()));
+    door.connection.handle_refusal(ticket, &ServiceError::Unavailable("full".to_owned()));
     assert_eq!((code(&door.line()), door.connection.abilities()), (-32603, None));
     door.call("initialize", json!({}));
     assert!(matches!(door.intent(), Intent::FirstSession { .. }));
@@ -252,7 +252,7 @@ fn a_session_of_paper_004_gives_its_metadata_back() {
     door.lines();
     door.call("session/new", json!({ "metadata": { "workDir": "/w", "branch": "b" } }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
     let answer = door.lines().remove(0);
     let session = json!({ "id": build::session(1), "metadata": { "workDir": "/w", "branch": "b" } });
     assert_eq!((&answer["result"]["session"], &answer["result"]["sessionId"]), (&session, &session["id"]));
@@ -265,7 +265,7 @@ fn a_failed_run_is_a_stop_reason_for_papers_002_and_004_and_an_error_for_all_oth
         let mut door = introduced(dialect, hello, &script.log);
         door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
         let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("not resumed") };
-        door.connection.opened(ticket, view(&script.log), catalog());
+        door.connection.handle_opened(ticket, view(&script.log), catalog());
         door.prompt(build::session(1), build::run(5));
         door.lines();
         script.prompt(build::run(5), gander_domain::IfBusy::Refuse).unwrap();
@@ -286,7 +286,7 @@ fn dialects_are_chosen_by_name() {
     }
     assert!("klingon".parse::<Dialect>().is_err());
     let mut door = Door::fresh();
-    door.connection = Connection::new(profile(), Principal::owner()).speaking(Dialect::Agentkit);
+    door.connection = Connection::new(profile(), Principal::owner()).with_dialect(Dialect::Agentkit);
     door.ids = CountingIds::after(900);
     door.call("initialize", json!({ "protocolVersion": 1 }));
     assert_eq!(door.line()["result"]["protocolVersion"], "2025-01-01");
@@ -307,6 +307,6 @@ fn an_unknown_command_of_paper_004_is_refused_and_a_known_one_carried_out() {
     let Intent::Command { command: Command::SetTitle { title }, ticket: Some(ticket), .. } = door.intent() else {
         panic!("no title")
     };
-    door.connection.accepted(ticket, Accepted::Done);
+    door.connection.handle_accepted(ticket, Accepted::Done);
     assert_eq!((title.as_str(), short(&door.lines())), ("New", vec!["result end_turn".to_owned()]));
 }

@@ -8,23 +8,23 @@ use gander_domain::{
     Answer, Ask, ChoiceKind, Gate, Message, MessageId, Outcome, Part, Reply, Report, Role, Timestamp, ToolEnd,
 };
 use gander_testkit::CountingIds;
-use gander_wire::goose::client::request::{self, Provider};
-use gander_wire::goose::client::{Tell, Turn};
+use gander_wire::goose::client::request::{self, ProviderChoice};
+use gander_wire::goose::client::{GoosedRequest, GoosedTurn};
 use serde_json::{Value, json};
 
 struct Heard {
-    turn: Turn,
+    turn: GoosedTurn,
     ids: CountingIds,
     reports: Vec<Report>,
 }
 
 impl Heard {
     fn new() -> Self {
-        Self { turn: Turn::new("mock/model"), ids: CountingIds::default(), reports: Vec::new() }
+        Self { turn: GoosedTurn::new("mock/model"), ids: CountingIds::default(), reports: Vec::new() }
     }
 
     fn event(&mut self, event: Value) -> &mut Self {
-        self.reports.extend(self.turn.event(&event, &mut self.ids));
+        self.reports.extend(self.turn.handle_event(&event, &mut self.ids));
         self
     }
 
@@ -141,10 +141,10 @@ fn a_tool_that_asks_runs_after_a_yes() {
     let Ask::Choose { choices } = &question.ask else { panic!() };
     assert_eq!(choices.len(), 4);
     let reply = Reply::Chosen { choice: "always_allow".into(), kind: ChoiceKind::AllowAlways };
-    let (tell, report) = heard.turn.answered(question.id, &Answer { by: None, reply: reply.clone() }).unwrap();
-    assert_eq!(tell, Tell::Confirm { id: "call_1".into(), action: "always_allow" });
+    let (tell, report) = heard.turn.answer_question(question.id, &Answer { by: None, reply: reply.clone() }).unwrap();
+    assert_eq!(tell, GoosedRequest::Confirm { id: "call_1".into(), action: "always_allow" });
     assert_eq!(report, Some(Report::ToolReady { call: call.id }));
-    assert_eq!(heard.turn.answered(question.id, &Answer { by: None, reply }), None, "an answer counts once");
+    assert_eq!(heard.turn.answer_question(question.id, &Answer { by: None, reply }), None, "an answer counts once");
     heard.event(tool_response("call_1"));
     let Some(Report::ToolDone { call: done, result }) = heard.reports.last() else { panic!() };
     assert_eq!((*done, result.end), (call.id, ToolEnd::Completed));
@@ -169,21 +169,21 @@ fn a_no_does_not_let_the_tool_run_and_a_form_is_filled_in() {
         })
         .collect();
     let no = Reply::Chosen { choice: "deny_once".into(), kind: ChoiceKind::RejectOnce };
-    let told = heard.turn.answered(questions[0].id, &Answer { by: None, reply: no }).unwrap();
-    assert_eq!(told, (Tell::Confirm { id: "c".into(), action: "deny_once" }, None));
+    let told = heard.turn.answer_question(questions[0].id, &Answer { by: None, reply: no }).unwrap();
+    assert_eq!(told, (GoosedRequest::Confirm { id: "c".into(), action: "deny_once" }, None));
     let filled = Reply::Filled { content: json!({"x": 1}) };
-    let told = heard.turn.answered(questions[1].id, &Answer { by: None, reply: filled }).unwrap();
-    assert_eq!(told, (Tell::Elicited { id: "e1".into(), data: json!({"x": 1}) }, None));
+    let told = heard.turn.answer_question(questions[1].id, &Answer { by: None, reply: filled }).unwrap();
+    assert_eq!(told, (GoosedRequest::Elicited { id: "e1".into(), data: json!({"x": 1}) }, None));
 }
 
 #[test]
 fn a_cut_stream_keeps_what_came_and_says_so() {
     let mut heard = Heard::new();
     heard.says("m1", text("half"));
-    let last = heard.turn.cut("connection reset");
+    let last = heard.turn.handle_stream_end("connection reset");
     let outcome = Outcome::failed("stream_cut", "Goose's stream broke off: connection reset");
     assert_eq!(last.iter().map(line).collect::<Vec<_>>(), ["done 0 true".to_owned(), format!("{outcome:?}")]);
-    assert_eq!(heard.turn.cut("again"), [], "a run ends once");
+    assert_eq!(heard.turn.handle_stream_end("again"), [], "a run ends once");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn an_error_ends_the_run_and_a_lost_session_is_known_as_such() {
     assert_eq!(heard.told(), [format!("{:?}", Outcome::failed("goose", "Provider not set"))]);
     let mut lost = Heard::new();
     lost.event(json!({"type": "Error", "error": "Failed to read session: Session not found"}));
-    let last = lost.turn.cut("end");
+    let last = lost.turn.handle_stream_end("end");
     assert_eq!(last, [Report::Ended(Outcome::failed("not_found", "Goose session not found"))]);
 }
 
@@ -207,7 +207,7 @@ fn a_result_goes_back_under_the_id_that_goose_gave() {
     let said = Message { id, role: Role::Agent, parts: tail.clone(), interrupted: false, native };
     let response = json!({"functionResponse": {"id": call.to_string(), "name": "shell", "response": {"ok": 1}}});
     let parts = [Part::text("done"), Part::Unknown(response)];
-    let message = request::prompt(&parts, &[Arc::new(said)], Timestamp::from_micros(5_000_000));
+    let message = request::prompt_message(&parts, &[Arc::new(said)], Timestamp::from_micros(5_000_000));
     let value =
         json!({"content": [{"type": "text", "text": "{\"ok\":1}"}], "isError": false, "structuredContent": {"ok": 1}});
     assert_eq!(
@@ -221,11 +221,11 @@ fn a_result_goes_back_under_the_id_that_goose_gave() {
 
 #[test]
 fn the_provider_is_told_only_if_there_is_something_to_tell() {
-    let wanted = |model: Option<&str>, parameters: Value| Provider {
+    let wanted = |model: Option<&str>, parameters: Value| ProviderChoice {
         model: model.map(str::to_owned),
         parameters: parameters.as_object().cloned().unwrap(),
     };
-    let told = |model, parameters, current| request::update_provider("s", &wanted(model, parameters), current);
+    let told = |model, parameters, current| request::update_provider_body("s", &wanted(model, parameters), current);
     assert_eq!(told(None, json!({}), Some("openai")), None);
     assert_eq!(told(Some("gpt"), json!({}), None), None, "nobody knows whose model that is");
     assert_eq!(

@@ -67,12 +67,12 @@ fn deliver(from: &mut Outbox, to: &mut Peer<&'static str>) -> Vec<String> {
     from.clear();
     let mut heard = Vec::new();
     while let Some(Line::Whole(line)) = lines.next_line() {
-        match to.receive(line) {
+        match to.handle_message(line) {
             Some(Incoming::Request { method, params, responder }) => {
                 heard.push(format!("request {method}"));
                 match params.parse::<Value>() {
-                    Ok(params) if method == "echo" => to.respond(responder, &params),
-                    _ => to.fail(responder, &Error::method_not_found(&method)),
+                    Ok(params) if method == "echo" => to.respond_result(responder, &params),
+                    _ => to.respond_error(responder, &Error::method_not_found(&method)),
                 }
             }
             Some(Incoming::Notification { method, .. }) => heard.push(format!("notification {method}")),
@@ -91,11 +91,11 @@ fn deliver(from: &mut Outbox, to: &mut Peer<&'static str>) -> Vec<String> {
 #[test]
 fn two_peers_talk_both_ways_at_once() {
     let (mut here, mut there) = (Peer::default(), Peer::default());
-    assert!(here.request(RequestId::from(1), "echo", &json!({ "a": 1 }), "first"));
-    assert!(here.request(RequestId::text("x"), "nope", &json!({}), "second"));
-    assert!(!here.request(RequestId::text("x"), "echo", &json!({}), "not while one waits"));
-    here.out.notification("hint", &json!({}));
-    assert!(there.request(RequestId::from(1), "echo", &json!({ "b": [1, null] }), "theirs"));
+    assert!(here.send_request(RequestId::from(1), "echo", &json!({ "a": 1 }), "first"));
+    assert!(here.send_request(RequestId::text("x"), "nope", &json!({}), "second"));
+    assert!(!here.send_request(RequestId::text("x"), "echo", &json!({}), "not while one waits"));
+    here.out.push_notification("hint", &json!({}));
+    assert!(there.send_request(RequestId::from(1), "echo", &json!({ "b": [1, null] }), "theirs"));
     assert_eq!(deliver(&mut here.out, &mut there), ["request echo", "request nope", "notification hint"]);
     let heard = deliver(&mut there.out, &mut here);
     let expected = ["request echo", "answer to first: {\"a\":1}", "answer to second: method not found: nope (-32601)"];
@@ -107,14 +107,16 @@ fn two_peers_talk_both_ways_at_once() {
 #[test]
 fn a_withdrawn_request_is_told_and_its_late_answer_dropped() {
     let (mut here, mut there) = (Peer::default(), Peer::<&str>::default());
-    here.request(RequestId::from(1), "slow", &json!({}), "slow");
+    here.send_request(RequestId::from(1), "slow", &json!({}), "slow");
     let line = here.out.bytes().to_vec();
     here.out.clear();
-    let Some(Incoming::Request { responder, .. }) = there.receive(line.trim_ascii()) else { panic!("no request") };
-    assert_eq!(here.withdraw(&RequestId::from(1)), Some("slow"));
-    assert_eq!(here.withdraw(&RequestId::from(1)), None);
+    let Some(Incoming::Request { responder, .. }) = there.handle_message(line.trim_ascii()) else {
+        panic!("no request")
+    };
+    assert_eq!(here.cancel_request(&RequestId::from(1)), Some("slow"));
+    assert_eq!(here.cancel_request(&RequestId::from(1)), None);
     assert_eq!(deliver(&mut here.out, &mut there), ["cancelled 1"]);
-    there.fail(responder, &Error::new(Code::Cancelled, "request cancelled"));
+    there.respond_error(responder, &Error::new(Code::Cancelled, "request cancelled"));
     assert_eq!(deliver(&mut there.out, &mut here), ["nothing"]);
     assert_eq!(here.counters, Counters { stray_answers: 1, ..Counters::default() });
 }
@@ -123,30 +125,30 @@ fn a_withdrawn_request_is_told_and_its_late_answer_dropped() {
 fn an_id_is_free_again_after_its_answer_and_not_before() {
     let mut peer = Peer::<()>::default();
     let request = br#"{"id":7,"method":"x"}"#;
-    let Some(Incoming::Request { responder, .. }) = peer.receive(request) else { panic!("no request") };
-    let Some(Incoming::Malformed(malformed)) = peer.receive(request) else { panic!("taken twice") };
+    let Some(Incoming::Request { responder, .. }) = peer.handle_message(request) else { panic!("no request") };
+    let Some(Incoming::Malformed(malformed)) = peer.handle_message(request) else { panic!("taken twice") };
     assert_eq!((malformed.id, malformed.error.code), (Some(RequestId::from(7)), -32600));
-    peer.respond(responder, &json!({}));
-    assert!(matches!(peer.receive(request), Some(Incoming::Request { .. })));
+    peer.respond_result(responder, &json!({}));
+    assert!(matches!(peer.handle_message(request), Some(Incoming::Request { .. })));
 }
 
 #[test]
 fn a_closed_connection_gives_back_everything_that_waits() {
     let mut peer = Peer::default();
-    peer.request(RequestId::from(1), "a", &json!({}), "a");
-    peer.request(RequestId::from(2), "b", &json!({}), "b");
-    let mut waiting: Vec<_> = peer.abandon().collect();
+    peer.send_request(RequestId::from(1), "a", &json!({}), "a");
+    peer.send_request(RequestId::from(2), "b", &json!({}), "b");
+    let mut waiting: Vec<_> = peer.take_pending().collect();
     waiting.sort_unstable();
     assert_eq!(waiting, ["a", "b"]);
-    assert_eq!(peer.abandon().count(), 0);
+    assert_eq!(peer.take_pending().count(), 0);
 }
 
 #[test]
 fn an_outbox_knows_its_messages() {
     let mut out = Outbox::default();
-    out.notification("a", &json!({}));
-    out.result(&RequestId::text("\"q\""), &json!(1));
-    out.error(None, &Error::new(Code::Parse, "no"));
+    out.push_notification("a", &json!({}));
+    out.push_result(&RequestId::text("\"q\""), &json!(1));
+    out.push_error(None, &Error::new(Code::Parse, "no"));
     let messages: Vec<&[u8]> = out.messages().map(|(_, message)| message).collect();
     let expected = [
         r#"{"jsonrpc":"2.0","method":"a","params":{}}"#,

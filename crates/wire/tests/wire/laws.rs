@@ -176,7 +176,7 @@ fn config() -> ProptestConfig {
 /// The connection still answers.
 fn answers(door: &mut Door) -> bool {
     door.lines();
-    while door.connection.poll().is_some() {}
+    while door.connection.poll_intent().is_some() {}
     door.send(&json!({ "jsonrpc": "2.0", "id": "still there?", "method": "no/such" }));
     let line = door.line();
     line["id"] == "still there?" && line["error"]["code"] == -32601
@@ -184,7 +184,7 @@ fn answers(door: &mut Door) -> bool {
 
 /// A server that has nothing.
 fn refuse_all(door: &mut Door) {
-    while let Some(intent) = door.connection.poll() {
+    while let Some(intent) = door.connection.poll_intent() {
         let ticket = match intent {
             Intent::NewSession { ticket, .. }
             | Intent::LoadSession { ticket, .. }
@@ -197,7 +197,7 @@ fn refuse_all(door: &mut Door) {
             | Intent::Command { ticket: Some(ticket), .. } => ticket,
             _ => continue,
         };
-        door.connection.refused(ticket, &ServiceError::Unavailable("closed".to_owned()));
+        door.connection.handle_refusal(ticket, &ServiceError::Unavailable("closed".to_owned()));
     }
 }
 

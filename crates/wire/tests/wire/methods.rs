@@ -7,7 +7,7 @@ use gander_domain::{
     QuestionOrigin, Reply, Report, ResetReason, Role, Seq, ServiceError, StopReason, Usage,
 };
 use gander_testkit::{CountingIds, SessionScript, build};
-use gander_wire::acp::{ArchiveFilter, Connection, Intent, Login, Presence, Profile};
+use gander_wire::acp::{AgentProfile, ArchiveFilter, Connection, Intent, LoginMethod, Presence};
 use serde_json::{Value, json};
 
 use crate::common::{Door, asking, catalog, code, profile, short, view};
@@ -23,7 +23,7 @@ fn text(text: &str) -> Value {
 }
 
 /// A connection to an agent with this profile, introduced.
-fn door(profile: Profile) -> Door {
+fn door(profile: AgentProfile) -> Door {
     let mut door = Door::fresh();
     door.connection = Connection::new(profile, Principal::owner());
     door.call("initialize", crate::common::hello());
@@ -77,9 +77,9 @@ fn methods() -> Vec<(&'static str, &'static str, Value)> {
 
 #[test]
 fn initialize_promises_exactly_what_works() {
-    let login = Login { id: "gander".to_owned(), name: "Gander".to_owned() };
-    let rich = Profile { audio: true, mcp_http: true, mcp_sse: true, logins: vec![login], ..profile() };
-    for profile in [profile(), rich, Profile::default()] {
+    let login = LoginMethod { id: "gander".to_owned(), name: "Gander".to_owned() };
+    let rich = AgentProfile { audio: true, mcp_http: true, mcp_sse: true, logins: vec![login], ..profile() };
+    for profile in [profile(), rich, AgentProfile::default()] {
         let mut advertised = 0;
         for (capability, method, params) in methods() {
             let mut door = door(profile.clone());
@@ -97,13 +97,13 @@ fn initialize_promises_exactly_what_works() {
 
 #[test]
 fn a_logout_lasts_until_the_login_and_lets_go_of_everything() {
-    let login = Login { id: "gander".to_owned(), name: "Gander".to_owned() };
-    let mut door = door(Profile { logins: vec![login], ..profile() });
+    let login = LoginMethod { id: "gander".to_owned(), name: "Gander".to_owned() };
+    let mut door = door(AgentProfile { logins: vec![login], ..profile() });
     let hello = door.line();
     assert_eq!(hello["result"]["authMethods"], json!([{ "id": "gander", "name": "Gander" }]));
     door.call("session/new", json!({ "cwd": "/w", "mcpServers": [] }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
     door.prompt(door.session(), build::run(5));
     door.lines();
     door.call("logout", json!({}));
@@ -125,7 +125,7 @@ fn a_fork_is_answered_like_a_new_session() {
     door.call("session/fork", json!({ "sessionId": build::session(9), "cwd": "/w" }));
     let Intent::ForkSession { ticket, session, params } = door.intent() else { panic!("no fork") };
     assert_eq!((session, params.cwd.as_deref()), (build::session(9), Some("/w")));
-    door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
     let lines = door.lines();
     assert_eq!(short(&lines), ["result other", "available_commands_update"]);
     assert_eq!(lines[0]["result"]["sessionId"], json!(build::session(1)));
@@ -138,7 +138,7 @@ fn titles_are_trimmed_checked_and_answered() {
     door.call("session/set_title", json!({ "sessionId": build::session(1), "title": "  My title " }));
     let Intent::Command { session, command, ticket: Some(ticket) } = door.intent() else { panic!("no title") };
     assert_eq!((session, command), (build::session(1), Command::SetTitle { title: "My title".to_owned() }));
-    door.connection.accepted(ticket, Accepted::Done);
+    door.connection.handle_accepted(ticket, Accepted::Done);
     assert_eq!(door.line()["result"], json!({ "title": "My title" }));
     for bad in [json!(""), json!("   "), json!("a\nb"), json!("x".repeat(201)), json!(null), json!(7)] {
         door.call("session/set_title", json!({ "sessionId": build::session(1), "title": bad }));
@@ -151,13 +151,13 @@ fn a_session_is_put_away_taken_out_and_listed_accordingly() {
     let mut door = Door::open(&SessionScript::begin().log);
     door.call("session/archive", session());
     let Intent::ArchiveSession { ticket, .. } = door.intent() else { panic!("not archived") };
-    door.connection.done(ticket);
+    door.connection.handle_done(ticket);
     assert_eq!(door.line()["result"], json!({}));
     assert!(!door.connection.is_attached(build::session(1)));
     door.call("session/unarchive", session());
     let Intent::Command { command, ticket: Some(ticket), .. } = door.intent() else { panic!("not taken out") };
     assert_eq!(command, Command::Archive { archived: false });
-    door.connection.accepted(ticket, Accepted::Done);
+    door.connection.handle_accepted(ticket, Accepted::Done);
     assert_eq!(door.line()["result"], json!({}));
     for (word, filter) in
         [("exclude", ArchiveFilter::Exclude), ("include", ArchiveFilter::Include), ("only", ArchiveFilter::Only)]
@@ -176,7 +176,7 @@ fn a_status_is_open_or_saved() {
     for (presence, status) in [(Presence::Open, "open"), (Presence::Saved, "saved")] {
         door.call("session/status", session());
         let Intent::SessionStatus { ticket, .. } = door.intent() else { panic!("no status") };
-        door.connection.status(ticket, presence);
+        door.connection.handle_status(ticket, presence);
         assert_eq!(door.line()["result"], json!({ "status": status }));
     }
 }
@@ -211,7 +211,7 @@ fn a_message_is_steered_into_a_running_turn_and_not_told_to_its_sender() {
     let Intent::Command { command, ticket: Some(ticket), .. } = here.intent() else { panic!("not steered") };
     assert!(matches!(command, Command::Prompt { if_busy: IfBusy::Steer, .. }));
     let accepted = script.command(command).unwrap();
-    here.connection.accepted(ticket, accepted);
+    here.connection.handle_accepted(ticket, accepted);
     assert_eq!(here.line()["result"], json!({ "outcome": "injected" }));
     here.feed(&script.log[head..]);
     there.feed(&script.log[head..]);
@@ -224,12 +224,12 @@ fn steering_without_a_turn_begins_one_or_asks_for_a_prompt() {
     let mut params = json!({ "sessionId": build::session(1), "prompt": text("x") });
     door.call("_session/steering", params.clone());
     let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("not steered") };
-    door.connection.accepted(ticket, Accepted::Started(build::run(5)));
+    door.connection.handle_accepted(ticket, Accepted::Started(build::run(5)));
     assert_eq!(door.line()["result"], json!({ "outcome": "startedNewTurn" }));
     params["_meta"] = json!({ "steering": { "idleBehavior": "promptRequired" } });
     door.call("_session/steering", params);
     assert_eq!(door.line()["result"], json!({ "outcome": "promptRequired", "reason": "noRunningTurn" }));
-    assert_eq!(door.connection.poll(), None);
+    assert_eq!(door.connection.poll_intent(), None);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn known_commands_are_carried_out_and_unknown_text_goes_to_the_model() {
         door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text(prompt) }));
         let Intent::Command { command, ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
         assert_eq!(command, expected);
-        door.connection.accepted(ticket, Accepted::Done);
+        door.connection.handle_accepted(ticket, Accepted::Done);
         assert_eq!(door.line()["result"], json!({ "stopReason": "end_turn" }));
     }
     for prompt in ["/unknown", "/clear the table", "/", "what is /clear?"] {
@@ -259,7 +259,7 @@ fn a_busy_session_refuses_to_be_cleared() {
     let mut door = Door::open(&SessionScript::begin().log);
     door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": text("/clear") }));
     let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
-    door.connection.refused(ticket, &ServiceError::Command(CommandError::RunActive(build::run(5))));
+    door.connection.handle_refusal(ticket, &ServiceError::Command(CommandError::RunActive(build::run(5))));
     assert_eq!(door.line()["error"]["data"]["reason"], "session_busy");
 }
 
@@ -303,7 +303,7 @@ fn meta_is_kept_and_given_back() {
     assert_eq!(kept, json!({ "acp": { "_meta": { "k": [1] } } }));
     let mut script = SessionScript::begin();
     script.log[0].meta = Some(Box::new(kept));
-    door.connection.opened(ticket, view(&script.log), catalog());
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     assert_eq!(door.lines()[0]["result"]["_meta"], json!({ "k": [1] }));
     let mut late = Door::loading(&script.log);
     late.feed(&script.log);
@@ -350,11 +350,11 @@ fn what_only_looks_is_dropped_when_it_is_taken_back() {
     }
     let codes: Vec<i64> = door.lines().iter().map(code).collect();
     assert_eq!(codes, [-32800, -32800]);
-    while let Some(intent) = door.connection.poll() {
+    while let Some(intent) = door.connection.poll_intent() {
         match intent {
-            Intent::ListSessions { ticket, .. } => door.connection.listed(ticket, vec![], None),
-            Intent::SessionStatus { ticket, .. } => door.connection.status(ticket, Presence::Open),
-            Intent::CloseSession { ticket, .. } => door.connection.done(ticket),
+            Intent::ListSessions { ticket, .. } => door.connection.handle_listed(ticket, vec![], None),
+            Intent::SessionStatus { ticket, .. } => door.connection.handle_status(ticket, Presence::Open),
+            Intent::CloseSession { ticket, .. } => door.connection.handle_done(ticket),
             _ => panic!("not wanted"),
         }
     }

@@ -5,8 +5,8 @@
 use crate::common::{Door, asking, catalog, question, short, view};
 use gander_domain::{Accepted, Command};
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::host_calls::Exit;
-use gander_wire::acp::{HostAnswer, HostCall, HostError, Intent, Withdrawal};
+use gander_wire::acp::host_calls::TerminalExit;
+use gander_wire::acp::{HostAnswer, HostCall, HostCallError, Intent, Withdrawal};
 use serde_json::{Value, json};
 
 #[test]
@@ -15,7 +15,7 @@ fn an_open_question_is_asked_after_resume() {
     let mut door = Door::ready();
     door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
     let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("no resume") };
-    door.connection.opened(ticket, view(&script.log), catalog());
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     assert_eq!(short(&door.lines()), ["result other", "session/request_permission", "available_commands_update"]);
 }
 
@@ -55,7 +55,7 @@ fn a_client_that_did_not_answer_is_told_that_somebody_else_did() {
     assert_eq!((&line["method"], &line["params"]["requestId"]), (&json!("$/cancel_request"), &json!(question())));
     let late = json!({ "jsonrpc": "2.0", "id": question(), "result": { "outcome": { "outcome": "selected", "optionId": "allow" } } });
     door.send(&late);
-    assert_eq!((door.connection.poll(), door.connection.counters().stray_answers), (None, 1));
+    assert_eq!((door.connection.poll_intent(), door.connection.counters().stray_answers), (None, 1));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn an_option_that_is_not_offered_is_asked_again_and_the_next_answer_counts() {
         door.send(&wrong);
         let mut again = door.line();
         assert_eq!(again["params"].as_object_mut().unwrap().remove("_meta"), Some(json!({ "gander/refused": why })));
-        assert_eq!((again, door.connection.poll()), (asked, None), "the same question under the same id");
+        assert_eq!((again, door.connection.poll_intent()), (asked, None), "the same question under the same id");
         door.send(&selected("allow"));
         let Intent::Command { command: Command::Answer { question, .. }, .. } = door.intent() else {
             panic!("no answer")
@@ -127,7 +127,7 @@ fn the_editor_lends_its_files_and_terminals() {
         cwd: Some("/w".into()),
         output_limit: Some(9),
     };
-    let exit = Exit { code: Some(3), signal: None };
+    let exit = TerminalExit { code: Some(3), signal: None };
     let cases = [
         (
             HostCall::ReadFile { path: "/a".into(), line: Some(2), limit: None },
@@ -158,7 +158,7 @@ fn the_editor_lends_its_files_and_terminals() {
         (HostCall::Release { terminal: terminal() }, "terminal/release", json!({}), HostAnswer::Done),
     ];
     for (call, method, result, answer) in cases {
-        let id = door.connection.call_host(build::session(1), call).unwrap();
+        let id = door.connection.send_host_call(build::session(1), call).unwrap();
         let line = door.line();
         assert_eq!((&line["method"], &line["params"]["sessionId"]), (&json!(method), &json!(build::session(1))));
         door.send(&json!({ "jsonrpc": "2.0", "id": line["id"], "result": result }));
@@ -172,19 +172,19 @@ fn an_editor_is_asked_only_for_what_it_offers_and_its_errors_are_told() {
     let mut poor = Door::fresh();
     poor.call("initialize", json!({ "protocolVersion": 1 }));
     poor.lines();
-    assert_eq!(poor.connection.call_host(build::session(1), read()), Err(HostError::NotOffered));
+    assert_eq!(poor.connection.send_host_call(build::session(1), read()), Err(HostCallError::NotOffered));
     assert_eq!(poor.texts(), Vec::<String>::new());
 
     let mut door = Door::open(&SessionScript::begin().log);
-    let call = door.connection.call_host(build::session(1), read()).unwrap();
+    let call = door.connection.send_host_call(build::session(1), read()).unwrap();
     let id = door.line()["id"].clone();
     door.send(&json!({ "id": id, "result": { "content": 7 } }));
     assert!(
-        matches!(door.intent(), Intent::HostReply { call: found, result: Err(HostError::Unreadable(_)) } if found == call)
+        matches!(door.intent(), Intent::HostReply { call: found, result: Err(HostCallError::Unreadable(_)) } if found == call)
     );
-    let call = door.connection.call_host(build::session(1), read()).unwrap();
+    let call = door.connection.send_host_call(build::session(1), read()).unwrap();
     door.lines();
-    door.connection.cancel_host(call);
+    door.connection.cancel_host_call(call);
     assert_eq!(short(&door.lines()), ["$/cancel_request"]);
 }
 
@@ -192,15 +192,15 @@ fn an_editor_is_asked_only_for_what_it_offers_and_its_errors_are_told() {
 fn a_client_that_leaves_lets_go_of_everything_but_the_run() {
     let script = asking();
     let mut door = Door::open(&script.log);
-    let call = door.connection.call_host(build::session(1), HostCall::Kill { terminal: "t".into() }).unwrap();
-    door.connection.disconnected();
+    let call = door.connection.send_host_call(build::session(1), HostCall::Kill { terminal: "t".into() }).unwrap();
+    door.connection.handle_disconnect();
     let mut intents: Vec<String> =
-        std::iter::from_fn(|| door.connection.poll()).map(|intent| format!("{intent:?}")).collect();
+        std::iter::from_fn(|| door.connection.poll_intent()).map(|intent| format!("{intent:?}")).collect();
     intents.sort();
     let session = build::session(1);
     let mut expected = [
         Intent::Withdrew { session, question: build::question_id(7), how: Withdrawal::Failed },
-        Intent::HostReply { call, result: Err(HostError::Gone) },
+        Intent::HostReply { call, result: Err(HostCallError::Gone) },
         Intent::Detach { session },
     ]
     .map(|intent| format!("{intent:?}"));

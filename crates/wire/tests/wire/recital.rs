@@ -3,8 +3,8 @@
 
 use gander_domain::spoken::Hidden;
 use gander_domain::{Entry, Event, Message, MessageId, Part, ResetReason, Role, Seq, Timestamp};
-use gander_wire::adk::output::{History, history};
-use gander_wire::goose::{Recital, conversation};
+use gander_wire::adk::output::{HistoryProjection, session_history};
+use gander_wire::goose::{ConversationProjection, whole_conversation};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -36,18 +36,18 @@ proptest! {
     #[test]
     fn told_piece_by_piece_it_is_the_same(steps in prop::collection::vec((0..6_u8, 1..20_u64), 0..40)) {
         let log = entries(&steps);
-        let (mut hidden, mut recital, mut told) = (Hidden::default(), Recital::default(), History::default());
+        let (mut hidden, mut recital, mut told) = (Hidden::default(), ConversationProjection::default(), HistoryProjection::default());
         log.iter().for_each(|entry| hidden.note(entry));
         let (mut said, mut events) = (Vec::new(), Vec::<Value>::new());
         for entry in &log {
-            let (more, happened) = (recital.tell(entry), told.tell(entry));
+            let (more, happened) = (recital.project_entry(entry), told.project_entry(entry));
             if !hidden.hides(entry.seq) {
                 said.extend(more);
                 events.extend(happened.iter().map(|event| json!(event)));
             }
         }
-        said.extend(recital.asked());
-        prop_assert_eq!(said, conversation(&log));
-        prop_assert_eq!(events, history(&log).iter().map(|event| json!(event)).collect::<Vec<Value>>());
+        said.extend(recital.open_questions());
+        prop_assert_eq!(said, whole_conversation(&log));
+        prop_assert_eq!(events, session_history(&log).iter().map(|event| json!(event)).collect::<Vec<Value>>());
     }
 }

@@ -9,7 +9,7 @@ use agent_client_protocol_schema::v2 as schema;
 use gander_domain::{Accepted, Command, Delta, Entry, Growth, IfBusy, MessageId, Principal, Report};
 use gander_testkit::vectors::{Scenario, scenarios};
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{Connection, Dialect, Intent, Profile};
+use gander_wire::acp::{AgentProfile, Connection, Dialect, Intent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn hello() -> Value {
 
 fn ready() -> Door {
     let mut door = Door::fresh();
-    door.connection = Connection::new(Profile { v2: true, ..profile() }, Principal::owner());
+    door.connection = Connection::new(AgentProfile { v2: true, ..profile() }, Principal::owner());
     door.call("initialize", hello());
     door
 }
@@ -37,7 +37,7 @@ fn live(log: &[Entry]) -> Vec<String> {
     let mut door = ready();
     door.call("session/new", json!({ "cwd": "/workspace" }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&log[..1]), catalog());
+    door.connection.handle_opened(ticket, view(&log[..1]), catalog());
     door.live(&log[1..]);
     door.texts()
 }
@@ -49,7 +49,7 @@ fn replayed(log: &[Entry]) -> Vec<String> {
     let params = json!({ "sessionId": build::session(1), "cwd": "/workspace", "replayFrom": { "type": "start" } });
     door.call("session/resume", params);
     let Intent::LoadSession { ticket, .. } = door.intent() else { panic!("no replay") };
-    door.connection.opened(ticket, view(log), catalog());
+    door.connection.handle_opened(ticket, view(log), catalog());
     door.feed(log);
     door.texts()
 }
@@ -102,7 +102,7 @@ fn version_2_is_spoken_only_with_the_switch_on_and_to_those_who_ask_for_it() {
     ];
     for (v2, hello, expected) in table {
         let mut door = Door::fresh();
-        door.connection = Connection::new(Profile { v2, ..profile() }, Principal::owner());
+        door.connection = Connection::new(AgentProfile { v2, ..profile() }, Principal::owner());
         door.call("initialize", hello);
         let version = if expected == Dialect::V2 { 2 } else { 1 };
         assert_eq!((door.connection.dialect(), &door.line()["result"]["protocolVersion"]), (expected, &json!(version)));
@@ -115,7 +115,7 @@ fn a_prompt_is_acknowledged_with_the_id_of_its_message_before_anything_else() {
     let mut door = ready();
     door.call("session/new", json!({ "cwd": "/w" }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&script.log), catalog());
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     door.lines();
     let id = door.call(
         "session/prompt",
@@ -140,12 +140,12 @@ fn a_command_is_a_turn_that_ends_at_once() {
     let mut door = ready();
     door.call("session/new", json!({ "cwd": "/w" }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&script.log), catalog());
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     door.lines();
     let prompt = json!([{ "type": "text", "text": "/clear" }]);
     door.call("session/prompt", json!({ "sessionId": build::session(1), "prompt": prompt }));
     let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
-    door.connection.accepted(ticket, Accepted::Done);
+    door.connection.handle_accepted(ticket, Accepted::Done);
     let lines = door.lines();
     assert!(lines[0]["result"]["messageId"].is_string());
     let idle = json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn" });
@@ -162,7 +162,7 @@ fn who_resumes_a_running_session_hears_its_state_and_the_message_that_grows() {
     door.lines();
     door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));
     let Intent::ResumeSession { ticket, .. } = door.intent() else { panic!("not resumed") };
-    door.connection.opened(ticket, view(&script.log), catalog());
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     let lines = door.lines();
     let told = |line: &Value| line["params"]["update"].clone();
     assert_eq!(told(&lines[2])["content"][0]["text"], "Hal");
@@ -177,7 +177,7 @@ fn logins_and_options_have_their_new_names() {
     assert_eq!(crate::common::code(&door.line()), -32602);
     door.call("session/new", json!({ "cwd": "/w" }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&SessionScript::begin().log), catalog());
+    door.connection.handle_opened(ticket, view(&SessionScript::begin().log), catalog());
     let result = door.lines().remove(0)["result"].clone();
     assert_eq!((&result["configOptions"][0]["configId"], result.get("modes")), (&json!("mode"), None));
     assert_eq!(result["availableCommands"][1]["input"]["type"], "text");

@@ -8,15 +8,15 @@ use gander_domain::{
 };
 use gander_testkit::conformance::Witness;
 use gander_testkit::{SessionScript, build};
-use gander_wire::acp::{Connection, Intent, Login, Presence, Profile};
+use gander_wire::acp::{AgentProfile, Connection, Intent, LoginMethod, Presence};
 use serde_json::{Value, json};
 
 use crate::common::{Door, asking, catalog, code, profile, question, view};
 
 fn fresh() -> Door {
-    let login = Login { id: "key".to_owned(), name: "Key".to_owned() };
+    let login = LoginMethod { id: "key".to_owned(), name: "Key".to_owned() };
     let mut door = Door::fresh();
-    door.connection = Connection::new(Profile { v2: true, logins: vec![login], ..profile() }, Principal::owner());
+    door.connection = Connection::new(AgentProfile { v2: true, logins: vec![login], ..profile() }, Principal::owner());
     door
 }
 
@@ -34,7 +34,7 @@ fn open(script: &SessionScript) -> Door {
     let mut door = ready();
     door.call("session/new", json!({ "cwd": "/w" }));
     let Intent::NewSession { ticket, .. } = door.intent() else { panic!("no session") };
-    door.connection.opened(ticket, view(&script.log), catalog());
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     door.lines();
     door
 }
@@ -49,16 +49,16 @@ fn sessions_are_listed_looked_at_put_away_and_left() {
     let mut door = open(&script);
     door.call("session/list", json!({}));
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
-    door.connection.listed(ticket, vec![], None);
+    door.connection.handle_listed(ticket, vec![], None);
     assert_eq!(door.line()["result"], json!({ "sessions": [] }));
     door.call("session/status", session());
     let Intent::SessionStatus { ticket, .. } = door.intent() else { panic!("no status") };
-    door.connection.status(ticket, Presence::Open);
+    door.connection.handle_status(ticket, Presence::Open);
     assert_eq!(door.line()["result"], json!({ "status": "open" }));
     for (method, result) in [("session/unarchive", json!({})), ("session/set_title", json!({ "title": "T" }))] {
         door.call(method, json!({ "sessionId": build::session(1), "title": "T" }));
         let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
-        door.connection.accepted(ticket, Accepted::Done);
+        door.connection.handle_accepted(ticket, Accepted::Done);
         assert_eq!(door.line()["result"], result);
     }
     for method in ["session/archive", "session/close", "session/delete"] {
@@ -69,7 +69,7 @@ fn sessions_are_listed_looked_at_put_away_and_left() {
         else {
             panic!("{method} asks for nothing")
         };
-        door.connection.done(ticket);
+        door.connection.handle_done(ticket);
         assert_eq!(door.line()["result"], json!({}));
     }
 }
@@ -80,14 +80,14 @@ fn a_fork_is_a_new_session_and_options_are_answered_whole() {
     let mut door = open(&script);
     door.call("session/fork", session());
     let Intent::ForkSession { ticket, .. } = door.intent() else { panic!("no fork") };
-    door.connection.opened(ticket, view(&script.log), catalog());
+    door.connection.handle_opened(ticket, view(&script.log), catalog());
     assert_eq!(door.lines()[0]["result"]["sessionId"], json!(build::session(1)));
     door.call(
         "session/set_config_option",
         json!({ "sessionId": build::session(1), "configId": "mode", "value": "planner" }),
     );
     let Intent::Command { ticket: Some(ticket), .. } = door.intent() else { panic!("no command") };
-    door.connection.accepted(ticket, Accepted::Done);
+    door.connection.handle_accepted(ticket, Accepted::Done);
     let options = door.line()["result"]["configOptions"].clone();
     assert_eq!((&options[0]["configId"], &options[0]["currentValue"]), (&json!("mode"), &json!("planner")));
 }
@@ -169,7 +169,7 @@ fn errors_are_those_of_version_1_and_one_more() {
     assert_eq!(code(&door.line()), -32002);
     door.call("session/list", json!({}));
     let Intent::ListSessions { ticket, .. } = door.intent() else { panic!("no list") };
-    door.connection.refused(ticket, &ServiceError::Internal("broken".to_owned()));
+    door.connection.handle_refusal(ticket, &ServiceError::Internal("broken".to_owned()));
     assert_eq!(code(&door.line()), -32603);
     let id = door.call("session/list", json!({}));
     door.send(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } }));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander::app::App;
-use gander_client::Pin;
+use gander_client::CertificatePin;
 use gander_domain::caller::Caller;
 use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
 use gander_gateway::http::{SelfSigned, serve_with_tls};
@@ -27,7 +27,7 @@ struct Other {
     token: String,
     work: String,
     /// Its certificate, if it shows one.
-    pin: Option<Pin>,
+    pin: Option<CertificatePin>,
     _stop: DropGuard,
     _root: tempfile::TempDir,
 }
@@ -103,7 +103,7 @@ async fn a_certificate_that_nobody_vouches_for_is_taken_by_its_fingerprint_alone
         };
         let events = ran(&other).await;
         assert_eq!((said(&events), outcome(&events)), (vec!["hello".to_owned()], &DONE), "{protocol:?}");
-        let (own, strange) = (other.pin.unwrap(), Pin::of(b"another"));
+        let (own, strange) = (other.pin.unwrap(), CertificatePin::of_certificate(b"another"));
         other.pin = Some(strange);
         let Outcome::Failed { message, .. } = outcome(&ran(&other).await).clone() else { panic!("{protocol:?}") };
         assert!(

@@ -1,6 +1,6 @@
 //! What one principal sees of another through A2A: every method in JSON-RPC of two versions and in gRPC.
 
-use gander_wire::a2a::protobuf::{self, Type, table};
+use gander_wire::a2a::protobuf::{self, MessageType, table};
 use reqwest::Method;
 
 use crate::scopes::a2a::METHODS;
@@ -85,7 +85,7 @@ fn every_method_has_a_row() {
 }
 
 /// What a method takes, in protocol buffers.
-fn takes(method: &str) -> &'static Type {
+fn takes(method: &str) -> &'static MessageType {
     match method {
         "SendMessage" | "SendStreamingMessage" => &table::SEND_MESSAGE_REQUEST,
         "GetTask" => &table::GET_TASK_REQUEST,
@@ -117,7 +117,7 @@ impl House {
     /// Status and message of a refusal; the bytes of anything else, unless it streams.
     async fn grpc(&self, token: &str, method: &str, params: &str) -> (u16, String) {
         let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
-        let message = protobuf::write(takes(method), &serde_json::from_str(params).unwrap());
+        let message = protobuf::write_protobuf(takes(method), &serde_json::from_str(params).unwrap());
         let length = u32::try_from(message.len()).unwrap().to_be_bytes();
         let bytes = [&[0], &length[..], &message].concat();
         let request = client.post(self.url(&format!("/lf.a2a.v1.A2AService/{method}"))).bearer_auth(token);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use gander_services::paths::write_private;
-use gander_wire::a2a::card::canonical;
+use gander_wire::a2a::card::canonical_card;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ impl CardSigner {
     pub fn sign_card(&self, card: &Value, keys: &str) -> Option<Value> {
         let head = json!({ "alg": "ES256", "kid": self.id, "typ": "JOSE", "jku": keys }).to_string();
         let protected = base64url(head.as_bytes());
-        let signed = format!("{protected}.{}", base64url(canonical(card).as_bytes()));
+        let signed = format!("{protected}.{}", base64url(canonical_card(card).as_bytes()));
         let signature = self.pair.sign(&self.random, signed.as_bytes()).ok()?;
         Some(json!({ "protected": protected, "signature": base64url(signature.as_ref()) }))
     }

@@ -7,7 +7,7 @@ use gander_runtime::hub::Ack;
 use gander_services::idempotency::RequestHash;
 use gander_store::Form;
 use gander_store::clock::SystemIds;
-use gander_wire::a2a::{Error, Kind, Message, content, question};
+use gander_wire::a2a::{A2aError, ErrorKind, Message, content, question};
 use serde_json::Value;
 
 use super::{A2a, A2aCaller, TaskRef, store_error};
@@ -51,7 +51,7 @@ impl<'a> SentMessage<'a> {
 
     /// What is kept of it in the log beside its content.
     pub(super) fn log_meta(&self) -> Value {
-        self.hash.note(Some(content::kept(self.message)))
+        self.hash.note(Some(content::message_meta(self.message)))
     }
 
     /// A prompt to the running task.
@@ -61,23 +61,23 @@ impl<'a> SentMessage<'a> {
     }
 
     /// An answer to what the task asks.
-    pub(super) fn answer_command(&self, caller: &A2aCaller, question: &Question) -> Result<Command, Error> {
-        let reply = question::reply(question, self.message)?;
+    pub(super) fn answer_command(&self, caller: &A2aCaller, question: &Question) -> Result<Command, A2aError> {
+        let reply = question::read_reply(question, self.message)?;
         let meta = Some(Box::new(self.log_meta()));
         Ok(Command::Answer { question: question.id, reply, origin: caller.origin(), meta })
     }
 
     /// Its id stands for another message.
-    pub(super) fn id_reused_error(&self) -> Error {
+    pub(super) fn id_reused_error(&self) -> A2aError {
         let id = &self.message.message_id;
-        Error::field("message.messageId", format!("was used for another message, choose a new one: {id}"))
+        A2aError::invalid_field("message.messageId", format!("was used for another message, choose a new one: {id}"))
     }
 }
 
 impl PriorMessages {
     fn scan_entry(&mut self, entry: &Entry, sent: &SentMessage<'_>) {
         let meta = entry.meta.as_deref();
-        if meta.and_then(content::kept_id) == Some(sent.message.message_id.as_str()) {
+        if meta.and_then(content::message_id_in_meta) == Some(sent.message.message_id.as_str()) {
             self.said = if sent.hash.fits(meta) { MessageSeen::Same } else { MessageSeen::Otherwise };
         }
         if let Event::QuestionAsked { question } = &entry.event {
@@ -96,11 +96,11 @@ impl PriorMessages {
     /// Whoever answers has seen the question and not what happened since: taking the words for a prompt would hand a
     /// "no" to an agent that goes on with somebody else's "yes".
     pub(super) fn repeats_answer(&self, message: &Message) -> bool {
-        if let Some(named) = question::named(message) {
+        if let Some(named) = question::question_id_in(message) {
             return self.answered.iter().any(|question| question.id.to_string() == named);
         }
         let last = self.answered.iter().rev().find(|question| !question.is_aside());
-        !question::is_prompt(message) && last.is_some_and(|last| question::reply(last, message).is_ok())
+        !question::says_prompt(message) && last.is_some_and(|last| question::read_reply(last, message).is_ok())
     }
 }
 
@@ -112,12 +112,12 @@ impl A2a {
         thread: &TaskRef,
         sent: &SentMessage<'_>,
         head: Seq,
-    ) -> Result<PriorMessages, Error> {
+    ) -> Result<PriorMessages, A2aError> {
         let mut past = PriorMessages { said: MessageSeen::Not, answered: Vec::new(), open: Vec::new() };
         let mut follower = self.services.hub.follow(thread.session, thread.after, Form::Joined);
         let mut at = thread.after;
         while at < head {
-            let late = |_| Error::new(Kind::Unavailable, "the store is slow, try again");
+            let late = |_| A2aError::new(ErrorKind::Unavailable, "the store is slow, try again");
             let batch = tokio::time::timeout(COMMIT_TIMEOUT, follower.next()).await.map_err(late)?;
             let Some(batch) = batch.map_err(store_error)? else { break };
             let from = at;

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use gander_domain::{AgentManifest, CommandError, RunId, RunOrigin, Seq, SessionId};
 use gander_wire::a2a::{
-    DOOR, Detail, Dialect, Error, Kind, Opening, PushConfig, Request, Subject, Task, TaskPage, Update,
+    A2aError, DetailLevel, Dialect, ErrorKind, PROTOCOL_NAME, PushConfig, Request, Task, TaskOpening, TaskPage,
+    TaskSubject, TaskUpdate,
 };
 
 pub use card_signing::{CardSigner, SignError};
@@ -45,7 +46,7 @@ pub struct A2aCaller {
     /// In which words.
     pub dialect: Dialect,
     /// How much is wanted.
-    pub detail: Detail,
+    pub detail: DetailLevel,
     /// Where the caller found us: addresses of ours begin with this.
     pub base: String,
 }
@@ -53,7 +54,7 @@ pub struct A2aCaller {
 /// What came of a request.
 pub enum A2aAnswer {
     /// Something was said: this is the task, or the agent's mere message.
-    Sent(Update<'static>),
+    Sent(TaskUpdate<'static>),
     /// A task.
     Task(Box<Task>),
     /// Some tasks.
@@ -110,7 +111,7 @@ impl A2a {
     }
 
     /// Carries out a request.
-    pub async fn handle_request(&self, caller: &A2aCaller, request: Request) -> Result<A2aAnswer, Error> {
+    pub async fn handle_request(&self, caller: &A2aCaller, request: Request) -> Result<A2aAnswer, A2aError> {
         check_scope(caller, &request)?;
         match request {
             Request::Send(send) => self.send_message(caller, *send).await.map(A2aAnswer::Sent),
@@ -119,7 +120,7 @@ impl A2a {
             }
             Request::Get { id, history } => {
                 let task = self.load_task(caller, &id).await?;
-                Ok(A2aAnswer::Task(Box::new(task.with_history(history))))
+                Ok(A2aAnswer::Task(Box::new(task.with_history_length(history))))
             }
             Request::List(list) => self.list_tasks(caller, *list).await.map(A2aAnswer::Page),
             Request::Cancel { id } => self.cancel_task(caller, &id).await.map(Box::new).map(A2aAnswer::Task),
@@ -154,14 +155,14 @@ impl fmt::Debug for A2a {
 }
 
 impl TaskRef {
-    fn subject(&self, caller: &A2aCaller) -> Subject {
-        Subject { task: self.run, context: self.context.clone(), shelf: Some(caller.artifacts_url(self.session)) }
+    fn subject(&self, caller: &A2aCaller) -> TaskSubject {
+        TaskSubject { task: self.run, context: self.context.clone(), shelf: Some(caller.artifacts_url(self.session)) }
     }
 }
 
 impl A2aCaller {
     fn origin(&self) -> RunOrigin {
-        RunOrigin { by: self.identity.principal.clone(), door: DOOR.to_owned() }
+        RunOrigin { by: self.identity.principal.clone(), door: PROTOCOL_NAME.to_owned() }
     }
 
     /// Where the caller reads what a session keeps. No agent's name begins with a dot.
@@ -170,9 +171,9 @@ impl A2aCaller {
     }
 
     /// An agent that may answer with a mere message shows no task before it is known that it does not.
-    fn task_opening(&self) -> Opening {
+    fn task_opening(&self) -> TaskOpening {
         let mere = self.agent.capabilities.iter().any(|capability| capability.name == MESSAGE_ONLY_CAPABILITY);
-        if mere { Opening::WhenKnown } else { Opening::AtOnce }
+        if mere { TaskOpening::WhenKnown } else { TaskOpening::AtOnce }
     }
 }
 
@@ -180,7 +181,7 @@ impl A2aCaller {
 pub const MESSAGE_ONLY_CAPABILITY: &str = "a2a-messages";
 
 /// Whatever changes something needs more than a token that reads. Push configurations hold credentials.
-fn check_scope(caller: &A2aCaller, request: &Request) -> Result<(), Error> {
+fn check_scope(caller: &A2aCaller, request: &Request) -> Result<(), A2aError> {
     match request {
         Request::Get { .. } | Request::List(_) | Request::Subscribe { .. } | Request::ExtendedCard => Ok(()),
         Request::Send(_)
@@ -194,24 +195,24 @@ fn check_scope(caller: &A2aCaller, request: &Request) -> Result<(), Error> {
 }
 
 /// What the hub refuses, in the words of this protocol.
-fn hub_error(error: HubError) -> Error {
+fn hub_error(error: HubError) -> A2aError {
     match error {
-        HubError::Refused(CommandError::QueueFull(_)) => Error::new(Kind::TooMany, error.to_string()),
-        HubError::Refused(CommandError::EmptyPrompt) => Error::field("message.parts", "must say something"),
-        HubError::Refused(CommandError::BadAnswer(why)) => Error::field("message.parts", why),
-        HubError::Refused(_) => Error::new(Kind::UnsupportedOperation, error.to_string()),
-        HubError::Denied(denied) => Error::new(Kind::Forbidden, denied.to_string()),
-        HubError::Draining => Error::new(Kind::Unavailable, error.to_string()),
+        HubError::Refused(CommandError::QueueFull(_)) => A2aError::new(ErrorKind::TooMany, error.to_string()),
+        HubError::Refused(CommandError::EmptyPrompt) => A2aError::invalid_field("message.parts", "must say something"),
+        HubError::Refused(CommandError::BadAnswer(why)) => A2aError::invalid_field("message.parts", why),
+        HubError::Refused(_) => A2aError::new(ErrorKind::UnsupportedOperation, error.to_string()),
+        HubError::Denied(denied) => A2aError::new(ErrorKind::Forbidden, denied.to_string()),
+        HubError::Draining => A2aError::new(ErrorKind::Unavailable, error.to_string()),
         HubError::Store(error) => store_error(error),
-        HubError::Gone(_) => Error::new(Kind::Internal, error.to_string()),
+        HubError::Gone(_) => A2aError::new(ErrorKind::Internal, error.to_string()),
     }
 }
 
 /// What the store refuses. What went wrong inside is told to the log alone.
-fn store_error(error: StoreError) -> Error {
+fn store_error(error: StoreError) -> A2aError {
     match error {
         StoreError::NotFound(id) | StoreError::Deleted(id) => {
-            Error::new(Kind::TaskNotFound, format!("context not found: {id}"))
+            A2aError::new(ErrorKind::TaskNotFound, format!("context not found: {id}"))
         }
         inside @ (StoreError::Exists(_)
         | StoreError::Fenced { .. }
@@ -227,7 +228,7 @@ fn store_error(error: StoreError) -> Error {
         | StoreError::Newer { .. }
         | StoreError::Closed) => {
             tracing::error!(error = %inside, "the store failed a request");
-            Error::new(Kind::Unavailable, "the store failed, see the server's log")
+            A2aError::new(ErrorKind::Unavailable, "the store failed, see the server's log")
         }
     }
 }

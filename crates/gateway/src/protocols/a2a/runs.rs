@@ -5,8 +5,8 @@ use gander_runtime::backend::Lent;
 use gander_runtime::hub::{Ack, Begun, HubError};
 use gander_store::clock::SystemIds;
 use gander_store::{RunState, StoreError};
-use gander_wire::a2a::input::Send;
-use gander_wire::a2a::{Error, Kind, Message, PushConfig, Update, content, question};
+use gander_wire::a2a::input::SendRequest;
+use gander_wire::a2a::{A2aError, ErrorKind, Message, PushConfig, TaskUpdate, content, question};
 use sha2::{Digest as _, Sha256};
 
 use super::message_intent::{ALREADY_ANSWERED, MessageSeen, SentMessage};
@@ -18,30 +18,38 @@ const MAX_CONTEXT_NAME: usize = 256;
 
 impl A2a {
     /// Says something and waits for what comes of it, unless the caller does not want to wait.
-    pub(super) async fn send_message(&self, caller: &A2aCaller, send: Send) -> Result<Update<'static>, Error> {
+    pub(super) async fn send_message(
+        &self,
+        caller: &A2aCaller,
+        send: SendRequest,
+    ) -> Result<TaskUpdate<'static>, A2aError> {
         // Whoever waits for the outcome has its sync; whoever does not has this one.
         let (ack, ends) =
             if send.at_once { (Ack::Synced, StopWhen::AtOnce) } else { (Ack::Committed, StopWhen::Resting) };
         let thread = self.deliver_message(caller, &send, ack).await?;
         let update = self.wait_for_update(caller, thread, ends).await?;
         Ok(match update {
-            Update::Begin(task) => Update::Begin(Box::new(task.with_history(send.history))),
-            other @ (Update::Chunk(_)
-            | Update::Artifact(_)
-            | Update::Status(_)
-            | Update::Reply(_)
-            | Update::Said(_)) => other,
+            TaskUpdate::Begin(task) => TaskUpdate::Begin(Box::new(task.with_history_length(send.history))),
+            other @ (TaskUpdate::Chunk(_)
+            | TaskUpdate::Artifact(_)
+            | TaskUpdate::Status(_)
+            | TaskUpdate::Reply(_)
+            | TaskUpdate::Said(_)) => other,
         })
     }
 
     /// Says something and gives everything that comes of it.
-    pub(super) async fn send_streaming_message(&self, caller: &A2aCaller, send: Send) -> Result<TaskStream, Error> {
+    pub(super) async fn send_streaming_message(
+        &self,
+        caller: &A2aCaller,
+        send: SendRequest,
+    ) -> Result<TaskStream, A2aError> {
         let thread = self.deliver_message(caller, &send, Ack::Committed).await?;
         self.open_stream(caller, thread, StopWhen::Resting).await
     }
 
-    async fn deliver_message(&self, caller: &A2aCaller, send: &Send, ack: Ack) -> Result<TaskRef, Error> {
-        let parts = content::prompt(&send.message, &caller.agent.takes)?;
+    async fn deliver_message(&self, caller: &A2aCaller, send: &SendRequest, ack: Ack) -> Result<TaskRef, A2aError> {
+        let parts = content::prompt_parts(&send.message, &caller.agent.takes)?;
         if let Some(config) = &send.push {
             check_push_task(&send.message, config)?;
             self.push.check_receiver(config).await?;
@@ -57,15 +65,15 @@ impl A2a {
         Ok(thread)
     }
 
-    async fn begin_task(&self, caller: &A2aCaller, said: SentMessage<'_>) -> Result<TaskRef, Error> {
+    async fn begin_task(&self, caller: &A2aCaller, said: SentMessage<'_>) -> Result<TaskRef, A2aError> {
         let Some(name) = said.message.context_id.as_deref() else {
             return self.create_context(caller, None, &said).await.map_err(hub_error);
         };
         if name.len() > MAX_CONTEXT_NAME {
-            return Err(Error::field("message.contextId", "is too long"));
+            return Err(A2aError::invalid_field("message.contextId", "is too long"));
         }
         if name.chars().any(char::is_control) {
-            return Err(Error::field("message.contextId", "has characters that nobody can see"));
+            return Err(A2aError::invalid_field("message.contextId", "has characters that nobody can see"));
         }
         let session = match self.find_open_session(&caller.identity.principal, name).await? {
             Some(session) => session,
@@ -84,7 +92,7 @@ impl A2a {
         session: SessionId,
         context: &str,
         said: SentMessage<'_>,
-    ) -> Result<TaskRef, Error> {
+    ) -> Result<TaskRef, A2aError> {
         let view = self.services.hub.view_for(session, &caller.identity.principal).await.map_err(hub_error)?;
         let run = idempotent_run_id(caller, session, &said.message.message_id);
         if self.services.hub.knows_run(session, run).await.map_err(hub_error)? {
@@ -92,7 +100,7 @@ impl A2a {
         }
         if let Some(asking) = view.run.as_ref().filter(|run| run.holding().is_some()) {
             let message = format!("this context waits for an answer first, name its task: {}", asking.id);
-            return Err(Error::new(Kind::UnsupportedOperation, message));
+            return Err(A2aError::new(ErrorKind::UnsupportedOperation, message));
         }
         // A mode that is addressed is chosen; an agent leaves the context as it is.
         let roster = self.services.agents.roster();
@@ -123,7 +131,7 @@ impl A2a {
         caller: &A2aCaller,
         run: RunId,
         said: &SentMessage<'_>,
-    ) -> Result<TaskRef, Error> {
+    ) -> Result<TaskRef, A2aError> {
         let (thread, _) = self.find_task(caller, &run.to_string()).await?;
         match self.scan_prior_messages(&thread, said, thread.after.next()).await?.said {
             MessageSeen::Otherwise => Err(said.id_reused_error()),
@@ -132,10 +140,10 @@ impl A2a {
     }
 
     /// A message about a task that is there already.
-    async fn continue_task(&self, caller: &A2aCaller, id: &str, said: SentMessage<'_>) -> Result<TaskRef, Error> {
+    async fn continue_task(&self, caller: &A2aCaller, id: &str, said: SentMessage<'_>) -> Result<TaskRef, A2aError> {
         let (mut thread, state) = self.find_task(caller, id).await?;
         self.check_same_context(caller, &thread, said.message).await?;
-        let no = |why: &str| Err(Error::new(Kind::UnsupportedOperation, format!("{why}: {id}")));
+        let no = |why: &str| Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("{why}: {id}")));
         let view = self.services.hub.view_for(thread.session, &caller.identity.principal).await.map_err(hub_error)?;
         let past = self.scan_prior_messages(&thread, &said, view.head).await?;
         match past.said {
@@ -151,10 +159,10 @@ impl A2a {
         let Some(run) = view.run.as_ref().filter(|run| run.id == thread.run) else {
             return no("task is over and takes no message");
         };
-        let command = match question::addressed(&run.questions, said.message) {
+        let command = match question::answered_question(&run.questions, said.message) {
             None if past.repeats_answer(said.message) => return no(ALREADY_ANSWERED),
-            None if run.holding().is_some() || question::named(said.message).is_some() => {
-                return Err(Error::field("message.metadata", format!("task does not ask this: {id}")));
+            None if run.holding().is_some() || question::question_id_in(said.message).is_some() => {
+                return Err(A2aError::invalid_field("message.metadata", format!("task does not ask this: {id}")));
             }
             None => said.steer_command(caller),
             Some(question) => said.answer_command(caller, question)?,
@@ -164,12 +172,17 @@ impl A2a {
         Ok(thread)
     }
 
-    async fn check_same_context(&self, caller: &A2aCaller, thread: &TaskRef, message: &Message) -> Result<(), Error> {
+    async fn check_same_context(
+        &self,
+        caller: &A2aCaller,
+        thread: &TaskRef,
+        message: &Message,
+    ) -> Result<(), A2aError> {
         let Some(named) = message.context_id.as_deref().filter(|named| *named != thread.context) else { return Ok(()) };
         match self.find_session(&caller.identity.principal, named).await? {
             Some(session) if session == thread.session => Ok(()),
             Some(_) | None => {
-                Err(Error::field("message.contextId", format!("the task is in another: {}", thread.context)))
+                Err(A2aError::invalid_field("message.contextId", format!("the task is in another: {}", thread.context)))
             }
         }
     }
@@ -207,11 +220,11 @@ impl A2a {
 }
 
 /// Where updates are sent and what is said are about one task.
-fn check_push_task(message: &Message, config: &PushConfig) -> Result<(), Error> {
+fn check_push_task(message: &Message, config: &PushConfig) -> Result<(), A2aError> {
     match message.task_id.as_deref() {
         Some(task) if !config.task_id.is_empty() && config.task_id != task => {
             let field = "configuration.taskPushNotificationConfig.taskId";
-            Err(Error::field(field, "and message.taskId differ"))
+            Err(A2aError::invalid_field(field, "and message.taskId differ"))
         }
         Some(_) | None => Ok(()),
     }

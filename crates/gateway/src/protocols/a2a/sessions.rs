@@ -3,17 +3,17 @@
 use gander_domain::{Command, CommandError, Principal, RunId, Seq, SessionId};
 use gander_runtime::hub::{Ack, HubError};
 use gander_store::{Alias, RunState, StoreError};
-use gander_wire::a2a::{DOOR, Error, Kind, Task};
+use gander_wire::a2a::{A2aError, ErrorKind, PROTOCOL_NAME, Task};
 
 use super::{A2a, A2aCaller, StopWhen, TaskRef, hub_error, store_error};
 
 impl A2a {
     /// The run behind a task's id, and how far it is.
-    pub(super) async fn find_task(&self, caller: &A2aCaller, id: &str) -> Result<(TaskRef, RunState), Error> {
-        let run: RunId = id.parse().map_err(|_| Error::no_task(id))?;
+    pub(super) async fn find_task(&self, caller: &A2aCaller, id: &str) -> Result<(TaskRef, RunState), A2aError> {
+        let run: RunId = id.parse().map_err(|_| A2aError::no_such_task(id))?;
         let store = self.services.hub.store();
         let principal = &caller.identity.principal;
-        let row = store.run_of(run, principal).await.map_err(store_error)?.ok_or_else(|| Error::no_task(id))?;
+        let row = store.run_of(run, principal).await.map_err(store_error)?.ok_or_else(|| A2aError::no_such_task(id))?;
         let context = self.context_id(principal, row.session).await?;
         let after = Seq(row.first.0.saturating_sub(1));
         let head = store.head(row.session).await.map_err(store_error)?;
@@ -21,16 +21,16 @@ impl A2a {
     }
 
     /// The task as it is now.
-    pub(super) async fn load_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, Error> {
+    pub(super) async fn load_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, A2aError> {
         let (thread, _) = self.find_task(caller, id).await?;
         let (_, task, _) = self.fold_task(caller, &thread).await?;
-        task.ok_or_else(|| Error::no_task(id))
+        task.ok_or_else(|| A2aError::no_such_task(id))
     }
 
     /// Stops a task and waits until it has stopped.
-    pub(super) async fn cancel_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, Error> {
+    pub(super) async fn cancel_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, A2aError> {
         let (mut thread, state) = self.find_task(caller, id).await?;
-        let over = || Error::new(Kind::TaskNotCancelable, format!("task is over: {id}"));
+        let over = || A2aError::new(ErrorKind::TaskNotCancelable, format!("task is over: {id}"));
         if matches!(state, RunState::Ended(..)) {
             return Err(over());
         }
@@ -45,9 +45,9 @@ impl A2a {
     }
 
     /// The name under which the caller knows a session.
-    pub(super) async fn context_id(&self, principal: &Principal, session: SessionId) -> Result<String, Error> {
+    pub(super) async fn context_id(&self, principal: &Principal, session: SessionId) -> Result<String, A2aError> {
         let aliases = self.services.hub.store().aliases(session).await.map_err(store_error)?;
-        let own = aliases.into_iter().find(|alias| alias.door == DOOR && alias.principal == *principal);
+        let own = aliases.into_iter().find(|alias| alias.door == PROTOCOL_NAME && alias.principal == *principal);
         Ok(own.map_or_else(|| session.to_string(), |alias| alias.text))
     }
 
@@ -57,7 +57,7 @@ impl A2a {
         &self,
         principal: &Principal,
         context: &str,
-    ) -> Result<Option<SessionId>, Error> {
+    ) -> Result<Option<SessionId>, A2aError> {
         if let Ok(session) = context.parse::<SessionId>()
             && let Err(HubError::Store(error @ StoreError::Deleted(_))) =
                 self.services.hub.view_for(session, principal).await
@@ -68,7 +68,11 @@ impl A2a {
     }
 
     /// The session that the caller means, if there is one.
-    pub(super) async fn find_session(&self, principal: &Principal, context: &str) -> Result<Option<SessionId>, Error> {
+    pub(super) async fn find_session(
+        &self,
+        principal: &Principal,
+        context: &str,
+    ) -> Result<Option<SessionId>, A2aError> {
         if let Ok(session) = context.parse::<SessionId>() {
             match self.services.hub.store().card(session).await {
                 Ok(card) if card.owner == *principal => return Ok(Some(session)),
@@ -82,5 +86,10 @@ impl A2a {
 
 /// A context's name that the client chose.
 pub(super) fn context_alias(principal: &Principal, context: &str) -> Alias {
-    Alias { principal: principal.clone(), door: DOOR.to_owned(), namespace: String::new(), text: context.to_owned() }
+    Alias {
+        principal: principal.clone(),
+        door: PROTOCOL_NAME.to_owned(),
+        namespace: String::new(),
+        text: context.to_owned(),
+    }
 }

@@ -3,8 +3,8 @@
 use gander_domain::{Entry, Seq};
 use gander_runtime::hub::Follower;
 use gander_store::{Cursor, Form, Limit, StoreError};
-use gander_wire::a2a::encode::Frame;
-use gander_wire::a2a::{Error, Kind, Opening, Subject, Task, TaskState, Update, Watch};
+use gander_wire::a2a::encode::EventFrame;
+use gander_wire::a2a::{A2aError, A2aProjection, ErrorKind, Task, TaskOpening, TaskState, TaskSubject, TaskUpdate};
 
 use super::{A2a, A2aCaller, TaskRef, store_error};
 use crate::sse::{Projection, SseWriter};
@@ -26,7 +26,7 @@ pub enum StopWhen {
 /// A task's updates from some place on.
 pub struct TaskStream {
     /// What turns entries into updates: it has seen everything up to the place.
-    pub watch: Watch,
+    pub watch: A2aProjection,
     /// The task up to the place, if the stream begins with it.
     pub snapshot: Option<Task>,
     /// Where the log goes on.
@@ -39,8 +39,8 @@ pub struct TaskStream {
 
 /// A task's stream as the events of one binding.
 pub struct TaskProjection {
-    watch: Watch,
-    frame: Frame,
+    watch: A2aProjection,
+    frame: EventFrame,
     snapshot: Option<Task>,
     ends: StopWhen,
     check_from: Seq,
@@ -64,16 +64,16 @@ impl A2a {
         &self,
         caller: &A2aCaller,
         thread: &TaskRef,
-    ) -> Result<(Watch, Option<Task>, Seq), Error> {
+    ) -> Result<(A2aProjection, Option<Task>, Seq), A2aError> {
         let store = self.services.hub.store();
-        let mut watch = Watch::new(thread.subject(caller), caller.detail, Opening::AtOnce);
+        let mut watch = A2aProjection::new(thread.subject(caller), caller.detail, TaskOpening::AtOnce);
         let (mut task, mut at) = (None, thread.after);
         loop {
             let page = store.read(thread.session, at, Limit::default(), Form::Joined).await.map_err(store_error)?;
             let Some(last) = page.last() else { return Ok((watch, task, at)) };
             at = last.seq;
             for entry in &page {
-                watch.take(entry).into_iter().for_each(|update| Task::apply(&mut task, update));
+                watch.project_entry(entry).into_iter().for_each(|update| Task::apply_update(&mut task, update));
             }
             if task.as_ref().is_some_and(|task: &Task| task.status.state.is_terminal()) {
                 return Ok((watch, task, at));
@@ -87,37 +87,44 @@ impl A2a {
         caller: &A2aCaller,
         thread: TaskRef,
         ends: StopWhen,
-    ) -> Result<Update<'static>, Error> {
-        let mut watch = Watch::new(thread.subject(caller), caller.detail, Opening::AtOnce);
+    ) -> Result<TaskUpdate<'static>, A2aError> {
+        let mut watch = A2aProjection::new(thread.subject(caller), caller.detail, TaskOpening::AtOnce);
         let follow = || self.services.hub.follow(thread.session, thread.after, Form::Joined);
         let mut follower = thread.newborn.unwrap_or_else(follow);
         let mut task: Option<Task> = None;
         while let Some(batch) = follower.next().await.map_err(store_error)? {
             for entry in batch.iter() {
-                for update in watch.take(entry) {
-                    if let Update::Reply(message) = update {
-                        return Ok(Update::Reply(message));
+                for update in watch.project_entry(entry) {
+                    if let TaskUpdate::Reply(message) = update {
+                        return Ok(TaskUpdate::Reply(message));
                     }
-                    Task::apply(&mut task, update);
+                    Task::apply_update(&mut task, update);
                 }
                 if let Some(task) =
                     task.take_if(|task| entry.seq >= thread.check_from && ends.is_reached_by(task.status.state))
                 {
-                    return Ok(Update::Begin(Box::new(task)));
+                    return Ok(TaskUpdate::Begin(Box::new(task)));
                 }
             }
         }
-        Err(Error::new(Kind::Unavailable, "the context is gone"))
+        Err(A2aError::new(ErrorKind::Unavailable, "the context is gone"))
     }
 
     /// Waits until a task is over.
-    pub(super) async fn wait_until(&self, caller: &A2aCaller, thread: TaskRef, ends: StopWhen) -> Result<Task, Error> {
+    pub(super) async fn wait_until(
+        &self,
+        caller: &A2aCaller,
+        thread: TaskRef,
+        ends: StopWhen,
+    ) -> Result<Task, A2aError> {
         let run = thread.run;
         match self.wait_for_update(caller, thread, ends).await? {
-            Update::Begin(task) => Ok(*task),
-            Update::Chunk(_) | Update::Artifact(_) | Update::Status(_) | Update::Reply(_) | Update::Said(_) => {
-                Err(Error::no_task(&run.to_string()))
-            }
+            TaskUpdate::Begin(task) => Ok(*task),
+            TaskUpdate::Chunk(_)
+            | TaskUpdate::Artifact(_)
+            | TaskUpdate::Status(_)
+            | TaskUpdate::Reply(_)
+            | TaskUpdate::Said(_) => Err(A2aError::no_such_task(&run.to_string())),
         }
     }
 
@@ -127,11 +134,11 @@ impl A2a {
         caller: &A2aCaller,
         thread: TaskRef,
         ends: StopWhen,
-    ) -> Result<TaskStream, Error> {
+    ) -> Result<TaskStream, A2aError> {
         let fresh = thread.check_from == thread.after.next();
         let hub = &self.services.hub;
         if fresh {
-            let watch = Watch::new(thread.subject(caller), caller.detail, caller.task_opening());
+            let watch = A2aProjection::new(thread.subject(caller), caller.detail, caller.task_opening());
             let (session, after) = (thread.session, thread.after);
             let follower = thread.newborn.unwrap_or_else(|| hub.follow(session, after, Form::Exact));
             return Ok(TaskStream { watch, snapshot: None, follower, ends, check_from: after.next() });
@@ -142,27 +149,30 @@ impl A2a {
     }
 
     /// A stream of a task that is not over, from where it is.
-    pub(super) async fn subscribe_task(&self, caller: &A2aCaller, id: &str) -> Result<TaskStream, Error> {
+    pub(super) async fn subscribe_task(&self, caller: &A2aCaller, id: &str) -> Result<TaskStream, A2aError> {
         let (thread, _) = self.find_task(caller, id).await?;
         let (watch, task, at) = self.fold_task(caller, &thread).await?;
         let over = task.as_ref().is_none_or(|task| task.status.state.is_terminal());
         if over {
-            return Err(Error::new(Kind::UnsupportedOperation, format!("task is over: {id}")));
+            return Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("task is over: {id}")));
         }
         let follower = self.services.hub.follow(thread.session, at, Form::Exact);
         Ok(TaskStream { watch, snapshot: task, follower, ends: StopWhen::Terminal, check_from: at.next() })
     }
 
     /// A stream that goes on after an event that the client has, also to the end of a task that is over.
-    pub async fn resume_stream(&self, caller: &A2aCaller, id: &str, seen: Cursor) -> Result<TaskStream, Error> {
+    pub async fn resume_stream(&self, caller: &A2aCaller, id: &str, seen: Cursor) -> Result<TaskStream, A2aError> {
         let (thread, _) = self.find_task(caller, id).await?;
         self.services.hub.store().honour(thread.session, seen).await.map_err(|error| {
             if matches!(error, StoreError::Truncated { .. }) {
-                return Error::new(Kind::Truncated, format!("the log does not have this event, subscribe anew: {id}"));
+                return A2aError::new(
+                    ErrorKind::Truncated,
+                    format!("the log does not have this event, subscribe anew: {id}"),
+                );
             }
             store_error(error)
         })?;
-        let watch = Watch::new(thread.subject(caller), caller.detail, caller.task_opening());
+        let watch = A2aProjection::new(thread.subject(caller), caller.detail, caller.task_opening());
         let follower = self.services.hub.follow(thread.session, thread.after, Form::Exact);
         let check_from = seen.seq.next();
         Ok(TaskStream { watch, snapshot: None, follower, ends: StopWhen::Terminal, check_from })
@@ -171,25 +181,25 @@ impl A2a {
 
 impl TaskStream {
     /// Which task it is about.
-    pub fn subject(&self) -> &Subject {
+    pub fn subject(&self) -> &TaskSubject {
         self.watch.subject()
     }
 
     /// True if nothing follows this update of this entry.
-    pub fn ends_with(&self, seq: Seq, update: &Update<'_>) -> bool {
+    pub fn ends_with(&self, seq: Seq, update: &TaskUpdate<'_>) -> bool {
         is_last_update(self.ends, self.check_from, seq, update)
     }
 
     /// The stream as events in this frame, and where they come from.
-    pub fn into_projection(self, frame: Frame) -> (Follower, TaskProjection) {
+    pub fn into_projection(self, frame: EventFrame) -> (Follower, TaskProjection) {
         let Self { watch, snapshot, follower, ends, check_from } = self;
         let over = snapshot.as_ref().is_some_and(|task| task.status.state.is_terminal());
         (follower, TaskProjection { watch, frame, snapshot, ends, check_from, over, line: Vec::new() })
     }
 }
 
-fn is_last_update(ends: StopWhen, check_from: Seq, seq: Seq, update: &Update<'_>) -> bool {
-    let rests = matches!(update, Update::Reply(_)) || update.state().is_some_and(|state| ends.is_reached_by(state));
+fn is_last_update(ends: StopWhen, check_from: Seq, seq: Seq, update: &TaskUpdate<'_>) -> bool {
+    let rests = matches!(update, TaskUpdate::Reply(_)) || update.state().is_some_and(|state| ends.is_reached_by(state));
     rests && seq >= check_from
 }
 
@@ -197,17 +207,17 @@ impl Projection for TaskProjection {
     fn write_start(&mut self, frames: &mut SseWriter) {
         if let Some(task) = self.snapshot.take() {
             self.line.clear();
-            self.frame.write(&Update::Begin(Box::new(task)), &mut self.line);
+            self.frame.write_update(&TaskUpdate::Begin(Box::new(task)), &mut self.line);
             frames.write_unlogged_json(&self.line);
             self.line = Vec::new();
         }
     }
 
     fn project_entry(&mut self, entry: &Entry, frames: &mut SseWriter) {
-        for update in self.watch.take(entry) {
+        for update in self.watch.project_entry(entry) {
             let last = is_last_update(self.ends, self.check_from, entry.seq, &update);
             self.line.clear();
-            if self.frame.write(&update, &mut self.line) {
+            if self.frame.write_update(&update, &mut self.line) {
                 frames.write_json(&self.line);
             }
             self.line.shrink_to(KEEP_CAPACITY);

@@ -2,14 +2,14 @@
 
 use gander_domain::Timestamp;
 use gander_store::{RunPage, RunQuery, RunSort};
-use gander_wire::a2a::input::List;
-use gander_wire::a2a::{Error, TaskPage, TaskState};
+use gander_wire::a2a::input::ListRequest;
+use gander_wire::a2a::{A2aError, TaskPage, TaskState};
 
 use super::{A2a, A2aCaller, TaskRef, store_error};
 
 impl A2a {
     /// The caller's tasks with this agent, those whose state changed last first.
-    pub(super) async fn list_tasks(&self, caller: &A2aCaller, list: List) -> Result<TaskPage, Error> {
+    pub(super) async fn list_tasks(&self, caller: &A2aCaller, list: ListRequest) -> Result<TaskPage, A2aError> {
         let mut page =
             TaskPage { tasks: Vec::new(), next_page_token: String::new(), page_size: list.page_size, total_size: 0 };
         let Some(query) = self.run_query(caller, &list).await? else { return Ok(page) };
@@ -25,13 +25,13 @@ impl A2a {
             if !list.artifacts {
                 task.artifacts.clear();
             }
-            page.tasks.push(task.with_history(list.history));
+            page.tasks.push(task.with_history_length(list.history));
         }
         Ok(page)
     }
 
     /// `None` if nothing can fit: a context that nobody knows.
-    async fn run_query(&self, caller: &A2aCaller, list: &List) -> Result<Option<RunQuery>, Error> {
+    async fn run_query(&self, caller: &A2aCaller, list: &ListRequest) -> Result<Option<RunQuery>, A2aError> {
         let principal = caller.identity.principal.clone();
         let session = match &list.context {
             None => None,
@@ -40,7 +40,7 @@ impl A2a {
                 None => return Ok(None),
             },
         };
-        let bad = |_| Error::field("pageToken", "is not one of this server");
+        let bad = |_| A2aError::invalid_field("pageToken", "is not one of this server");
         Ok(Some(RunQuery {
             principal,
             agent: self

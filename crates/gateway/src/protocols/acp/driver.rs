@@ -94,7 +94,7 @@ impl AcpClient {
                 Some(done) = self.work.join_next() => self.handle_finished(done),
                 Ok(()) = self.relisted.changed(), if free => self.refresh_catalogs(),
                 Some(ask) = self.host_asks.recv(), if free => self.asks.send_request(ask, &mut self.connection),
-                call = self.asks.next_abandoned() => self.connection.cancel_host(call),
+                call = self.asks.next_abandoned() => self.connection.cancel_host_call(call),
                 () = ending.soon.cancelled(), if !ends => ends = true,
                 () = ending.now.cancelled() => {
                     framing.shut_down();
@@ -133,7 +133,7 @@ impl AcpClient {
 
     fn handle_message(&mut self, piece: &InboundMessage<'_>) {
         match piece {
-            InboundMessage::Message(message) => self.connection.receive(message, &mut SystemIds),
+            InboundMessage::Message(message) => self.connection.handle_message(message, &mut SystemIds),
             InboundMessage::TooLong => self.connection.refuse_oversized(),
         }
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_domain::{SessionId, ToolContent};
 use gander_tools::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers, Signal};
-use gander_wire::acp::host_calls::Exit as WireExit;
-use gander_wire::acp::{Abilities, Connection, HostAnswer, HostCall, HostCallId, HostError as WireError};
+use gander_wire::acp::host_calls::TerminalExit as WireExit;
+use gander_wire::acp::{ClientAbilities, Connection, HostAnswer, HostCall, HostCallError as WireError, HostCallId};
 use tokio::sync::{mpsc, oneshot};
 
 /// An editor that does not answer within this time fails the tool.
@@ -52,7 +52,7 @@ impl HostRequest {
 impl HostCalls {
     /// Sends a call; what the client does not offer fails at once.
     pub(super) fn send_request(&mut self, ask: HostRequest, connection: &mut Connection) {
-        match connection.call_host(ask.session, *ask.call) {
+        match connection.send_host_call(ask.session, *ask.call) {
             Ok(id) => drop(self.replies.insert(id, ask.reply)),
             Err(error) => drop(ask.reply.send(Err(error))),
         }
@@ -90,7 +90,7 @@ impl HostCalls {
 impl EditorHost {
     /// The editor, if it lends anything.
     pub(super) fn from_abilities(
-        abilities: Abilities,
+        abilities: ClientAbilities,
         session: SessionId,
         calls: mpsc::Sender<HostRequest>,
     ) -> Option<Arc<dyn Host>> {

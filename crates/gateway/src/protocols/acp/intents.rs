@@ -10,7 +10,7 @@ use gander_runtime::hub::Ack;
 use gander_services::errors::refusal;
 use gander_services::{Services, recipes};
 use gander_store::{Card, CardState};
-use gander_wire::acp::{Intent, Listed, Presence, Ticket, Withdrawal};
+use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
 use serde_json::Value;
 use tokio::task::JoinError;
 
@@ -23,19 +23,19 @@ use crate::protocols::goose;
 /// Something that was carried out beside the connection.
 pub(super) enum FinishedIntent {
     /// A session is there; it is followed from this place.
-    Opened { ticket: Ticket, result: Result<(Box<SessionView>, Seq), ServiceError> },
+    Opened { ticket: IntentTicket, result: Result<(Box<SessionView>, Seq), ServiceError> },
     /// Sessions were listed.
-    Listed { ticket: Ticket, result: Result<(Vec<Listed>, Option<String>), ServiceError> },
+    Listed { ticket: IntentTicket, result: Result<(Vec<ListedSession>, Option<String>), ServiceError> },
     /// Whether a session is in use.
-    Status { ticket: Ticket, result: Result<Presence, ServiceError> },
+    Status { ticket: IntentTicket, result: Result<Presence, ServiceError> },
     /// A session was closed, put away or deleted.
-    Left { ticket: Ticket, result: Result<(), ServiceError> },
+    Left { ticket: IntentTicket, result: Result<(), ServiceError> },
     /// A command was taken or refused.
-    Command { ticket: Option<Ticket>, result: Result<Accepted, ServiceError> },
+    Command { ticket: Option<IntentTicket>, result: Result<Accepted, ServiceError> },
     /// A session's servers told their prompts.
     Offered { session: SessionId, offers: Vec<SlashCommand> },
     /// One of our own methods.
-    Extended { ticket: Ticket, result: Result<Value, ServiceError> },
+    Extended { ticket: IntentTicket, result: Result<Value, ServiceError> },
 }
 
 impl AcpClient {
@@ -117,7 +117,7 @@ impl AcpClient {
     }
 
     /// Handed over before the next message is read: a cancel never overtakes its prompt.
-    async fn send_command(&mut self, session: SessionId, command: Command, ticket: Option<Ticket>) {
+    async fn send_command(&mut self, session: SessionId, command: Command, ticket: Option<IntentTicket>) {
         let ack = match command {
             // Its answer waits for the end of the run, which is synced.
             Command::Prompt { .. } => Ack::Committed,
@@ -181,37 +181,41 @@ impl AcpClient {
             tracing::error!("a client's request failed inside");
             return;
         };
-        self.connection.outbox().address(gander_wire::jsonrpc::Place::default());
+        self.connection.outbox().set_origin(gander_wire::jsonrpc::MessageOrigin::default());
         match done {
             FinishedIntent::Opened { ticket, result: Ok((view, after)) } => {
                 let session = view.session;
                 let catalog = (self.services.catalog)(&view.workspace);
-                self.connection.opened(ticket, *view, catalog);
+                self.connection.handle_opened(ticket, *view, catalog);
                 // One that was open here already goes on where this client is.
                 let told = self.connection.view(session).map_or(after, |view| view.head);
                 self.attach_session(session, told);
                 self.offer_slash_commands(session);
             }
             FinishedIntent::Offered { session, offers } if !offers.is_empty() => {
-                self.connection.offer(session, &offers)
+                self.connection.offer_commands(session, &offers)
             }
             FinishedIntent::Offered { .. } => {}
             FinishedIntent::Listed { ticket, result: Ok((sessions, next)) } => {
-                self.connection.listed(ticket, sessions, next)
+                self.connection.handle_listed(ticket, sessions, next)
             }
-            FinishedIntent::Status { ticket, result: Ok(presence) } => self.connection.status(ticket, presence),
-            FinishedIntent::Left { ticket, result: Ok(()) } => self.connection.done(ticket),
+            FinishedIntent::Status { ticket, result: Ok(presence) } => self.connection.handle_status(ticket, presence),
+            FinishedIntent::Left { ticket, result: Ok(()) } => self.connection.handle_done(ticket),
             FinishedIntent::Command { ticket: Some(ticket), result: Ok(accepted) } => {
-                self.connection.accepted(ticket, accepted)
+                self.connection.handle_accepted(ticket, accepted)
             }
-            FinishedIntent::Extended { ticket, result: Ok(value) } => self.connection.extended(ticket, &value),
+            FinishedIntent::Extended { ticket, result: Ok(value) } => {
+                self.connection.handle_extension_result(ticket, &value)
+            }
             FinishedIntent::Command { ticket: None, .. } => {}
             FinishedIntent::Opened { ticket, result: Err(refusal) }
             | FinishedIntent::Listed { ticket, result: Err(refusal) }
             | FinishedIntent::Status { ticket, result: Err(refusal) }
             | FinishedIntent::Left { ticket, result: Err(refusal) }
             | FinishedIntent::Command { ticket: Some(ticket), result: Err(refusal) }
-            | FinishedIntent::Extended { ticket, result: Err(refusal) } => self.connection.refused(ticket, &refusal),
+            | FinishedIntent::Extended { ticket, result: Err(refusal) } => {
+                self.connection.handle_refusal(ticket, &refusal)
+            }
         }
     }
 }

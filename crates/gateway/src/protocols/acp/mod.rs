@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::SessionId;
-use gander_wire::acp::{Connection, Profile};
+use gander_wire::acp::{AgentProfile, Connection};
 use gander_wire::check;
 use gander_wire::jsonrpc::Lines;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -107,9 +107,9 @@ impl AcpClient {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALL_CAPACITY);
         let AcpOptions { dialect, v2 } = peer.manner;
         let connection =
-            Connection::new(Profile { v2, ..agent_profile(&services, &peer) }, peer.caller.principal.clone());
+            Connection::new(AgentProfile { v2, ..agent_profile(&services, &peer) }, peer.caller.principal.clone());
         let connection = match dialect {
-            Some(dialect) => connection.speaking(dialect),
+            Some(dialect) => connection.with_dialect(dialect),
             None => connection,
         };
         Self {
@@ -142,19 +142,19 @@ impl AcpClient {
     fn close_lost_session(&mut self, session: SessionId) {
         self.follows.unsubscribe(session);
         if !self.services.hub.is_draining() {
-            self.connection.gone(session);
+            self.connection.handle_session_gone(session);
         }
     }
 
     /// The log of a session can be written or read no further.
     fn close_broken_session(&mut self, session: SessionId, error: &StoreError) {
         self.follows.unsubscribe(session);
-        self.connection.broken(session, &gander_services::errors::unavailable(error));
+        self.connection.handle_session_broken(session, &gander_services::errors::unavailable(error));
     }
 
     /// Carries out what the client wants.
     async fn carry_out_intents(&mut self) {
-        while let Some(intent) = self.connection.poll() {
+        while let Some(intent) = self.connection.poll_intent() {
             self.carry_out_intent(intent).await;
         }
     }
@@ -164,7 +164,7 @@ impl AcpClient {
         let SessionEvent { session, follower, batch } = news;
         match batch {
             Ok(Some(batch)) => {
-                batch.pieces().for_each(|entries| self.connection.entries(session, entries));
+                batch.pieces().for_each(|entries| self.connection.handle_entries(session, entries));
                 if self.connection.is_attached(session) {
                     self.follows.resume(session, follower);
                 }
@@ -178,7 +178,7 @@ impl AcpClient {
     fn refresh_catalogs(&mut self) {
         for session in self.follows.session_ids() {
             if let Some(folder) = self.connection.view(session).map(|view| view.workspace.clone()) {
-                self.connection.catalog_changed(session, (self.services.catalog)(&folder));
+                self.connection.handle_catalog_changed(session, (self.services.catalog)(&folder));
             }
         }
     }
@@ -186,7 +186,7 @@ impl AcpClient {
     /// What the client was asked fails, what it watched is let go. Its runs go on.
     async fn disconnect(mut self) {
         self.follows.unsubscribe_all();
-        self.connection.disconnected();
+        self.connection.handle_disconnect();
         self.carry_out_intents().await;
         self.asks.fail_all();
     }
@@ -196,16 +196,16 @@ impl AcpClient {
     }
 }
 
-fn agent_profile(services: &Services, peer: &ClientPeer) -> Profile {
+fn agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
     let manifest = services.agents.default_manifest();
-    Profile {
+    AgentProfile {
         name: manifest.name.clone(),
         title: manifest.title.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        image: check::takes_any(&manifest.takes, "image"),
-        audio: check::takes_any(&manifest.takes, "audio"),
+        image: check::accepts_family(&manifest.takes, "image"),
+        audio: check::accepts_family(&manifest.takes, "audio"),
         mcp_stdio: mcp_servers::may_start(services, &peer.caller),
         mcp_http: true,
-        ..Profile::default()
+        ..AgentProfile::default()
     }
 }

@@ -4,7 +4,7 @@ use gander_domain::{Event, Seq, ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::errors::unavailable;
 use gander_store::{Card, Form, Limit, Page, PageKey, SessionQuery, Store};
-use gander_wire::acp::{ArchiveFilter, Listed};
+use gander_wire::acp::{ArchiveFilter, ListedSession};
 
 use crate::ClientPeer;
 
@@ -17,7 +17,7 @@ pub(super) async fn list_sessions(
     cwd: Option<String>,
     cursor: Option<String>,
     archived: ArchiveFilter,
-) -> Result<(Vec<Listed>, Option<String>), ServiceError> {
+) -> Result<(Vec<ListedSession>, Option<String>), ServiceError> {
     let after = cursor.map(|cursor| cursor.parse()).transpose().map_err(ServiceError::BadParams)?;
     let workspace = cwd.map(|cwd| services.workspaces.canonical_name(cwd));
     let query = |archived| SessionQuery {
@@ -59,11 +59,11 @@ fn merge_pages(one: Page, other: Page) -> Page {
     Page { cards, next }
 }
 
-async fn listed_session(store: &dyn Store, card: Card) -> Listed {
+async fn listed_session(store: &dyn Store, card: Card) -> ListedSession {
     let Card { session, workspace, title, created_at, updated_at, archived, .. } = card;
     let title = Some(title).filter(|title| !title.is_empty());
     let folders = session_folders(store, session).await;
-    Listed { session, workspace, folders, title, created_at, updated_at, archived }
+    ListedSession { session, workspace, folders, title, created_at, updated_at, archived }
 }
 
 /// The further folders of a session, which its first entry names. One that was just deleted has none.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gander_domain::SessionView;
 use gander_store::clock;
 use gander_tools::download;
-use gander_wire::acp_rest::{Line, Message, Refusal, input};
+use gander_wire::acp_rest::{AcpRestRefusal, HistoryMessage, Message, input};
 
 use super::AcpRest;
 use super::sessions::MessageReference;
@@ -25,12 +25,15 @@ impl AcpRest {
         &self,
         session: Option<&SessionView>,
         addresses: &[String],
-    ) -> Result<Option<Vec<Line>>, Refusal> {
+    ) -> Result<Option<Vec<HistoryMessage>>, AcpRestRefusal> {
         if addresses.is_empty() {
             return Ok(None);
         }
         if addresses.len() > MAX_HISTORY_URLS {
-            return Err(Refusal::unreadable(format!("history is longer than {MAX_HISTORY_URLS}: {}", addresses.len())));
+            return Err(AcpRestRefusal::unreadable(format!(
+                "history is longer than {MAX_HISTORY_URLS}: {}",
+                addresses.len()
+            )));
         }
         let references: Vec<Option<MessageReference>> =
             addresses.iter().map(|address| self.own_reference(address)).collect();
@@ -51,21 +54,26 @@ impl AcpRest {
             }
             Ok(Some(lines))
         };
-        let late = |_| Refusal::unreadable("history could not be fetched in time");
+        let late = |_| AcpRestRefusal::unreadable("history could not be fetched in time");
         tokio::time::timeout(IMPORT_TIMEOUT, all).await.map_err(late)?
     }
 
-    async fn fetch_message(&self, address: &str, reference: Option<MessageReference>) -> Result<Line, Refusal> {
-        let gone = || Refusal::unreadable(format!("history is gone: {address}"));
+    async fn fetch_message(
+        &self,
+        address: &str,
+        reference: Option<MessageReference>,
+    ) -> Result<HistoryMessage, AcpRestRefusal> {
+        let gone = || AcpRestRefusal::unreadable(format!("history is gone: {address}"));
         if let Some(reference) = reference {
             let kept = self.load_message(reference).await.ok_or_else(gone)?;
-            return Ok(Line { role: kept.message.role, parts: kept.message.parts });
+            return Ok(HistoryMessage { role: kept.message.role, parts: kept.message.parts });
         }
         let fetched = download(&self.guard, address, MAX_MESSAGE_BYTES).await;
-        let bytes = fetched.map_err(|error| Refusal::unreadable(format!("history cannot be fetched: {error}")))?;
+        let bytes =
+            fetched.map_err(|error| AcpRestRefusal::unreadable(format!("history cannot be fetched: {error}")))?;
         let message: Message = serde_json::from_slice(&bytes)
-            .map_err(|error| Refusal::unreadable(format!("history is no message, {error}: {address}")))?;
-        input::line(&message)
+            .map_err(|error| AcpRestRefusal::unreadable(format!("history is no message, {error}: {address}")))?;
+        input::history_message(&message)
     }
 
     /// The proof in an address is ours or it is not: whatever its host.

@@ -17,7 +17,7 @@ use gander_runtime::hub::{Follower, HubError};
 use gander_services::Services;
 use gander_store::{Form, Limit, Store, StoreError};
 use gander_tools::Guard;
-use gander_wire::acp_rest::{DOOR, Error, Refusal, RunReading};
+use gander_wire::acp_rest::{AcpRestError, AcpRestProjection, AcpRestRefusal, PROTOCOL_NAME};
 
 use crate::sse::{Projection, SseWriter};
 
@@ -46,7 +46,7 @@ impl BaseUrl {
 /// A run that is being followed.
 pub struct AcpRestRunSubscription {
     /// What was read of it so far.
-    pub reading: RunReading,
+    pub reading: AcpRestProjection,
     /// The rest.
     pub follower: Follower,
     /// The question that was just answered: until the log says so, the run only seems to await.
@@ -58,7 +58,7 @@ pub struct AcpRestRunSubscription {
 /// Where a run begins, for who must read it again.
 #[derive(Clone, Debug)]
 struct RunStart {
-    unread: RunReading,
+    unread: AcpRestProjection,
     after: Seq,
 }
 
@@ -101,7 +101,7 @@ impl AcpRestRunSubscription {
 
 /// A run as a stream of events, until it ends or awaits.
 pub struct RunEventProjection {
-    reading: RunReading,
+    reading: AcpRestProjection,
     answered: Option<QuestionId>,
     over: bool,
     begin: RunStart,
@@ -113,14 +113,14 @@ impl RunEventProjection {
     /// The events of this run that were not read yet, and where they come from.
     pub fn from_subscription(watched: AcpRestRunSubscription) -> (Self, Follower) {
         let AcpRestRunSubscription { reading, follower, answered, session, begin } = watched;
-        let (reading, store) = (reading.sparing(), Arc::clone(follower.store()));
+        let (reading, store) = (reading.without_output(), Arc::clone(follower.store()));
         (Self { reading, answered, over: false, begin, session, store }, follower)
     }
 }
 
 impl Projection for RunEventProjection {
     fn project_entry(&mut self, entry: &gander_domain::Entry, frames: &mut SseWriter) {
-        self.reading.tell(entry, &mut |event| frames.write_event(event));
+        self.reading.project_entry(entry, &mut |event| frames.write_event(event));
         let open = self.reading.question().map(|question| question.id);
         if open != self.answered {
             self.answered = None;
@@ -133,7 +133,7 @@ impl Projection for RunEventProjection {
     }
 
     fn needs_restore(&self, entry: &gander_domain::Entry) -> bool {
-        self.reading.lacks(entry)
+        self.reading.needs_restore(entry)
     }
 
     fn restore(&mut self, upto: Seq) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -143,30 +143,30 @@ impl Projection for RunEventProjection {
                 let page = self.store.read(self.session, place, Limit::default(), Form::Joined).await?;
                 let Some(last) = page.last() else { break };
                 place = last.seq;
-                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| reading.take(entry));
+                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| reading.handle_entry(entry));
             }
-            self.reading = reading.sparing();
+            self.reading = reading.without_output();
             Ok(())
         })
     }
 
     fn write_log_lost(&mut self, frames: &mut SseWriter) {
-        let error = Error::server("the log can be read no further");
+        let error = AcpRestError::server_error("the log can be read no further");
         frames.write_unlogged(&gander_wire::acp_rest::Event::Error { error: &error });
     }
 }
 
 fn run_origin(identity: &Caller) -> RunOrigin {
-    RunOrigin { by: identity.principal.clone(), door: DOOR.to_owned() }
+    RunOrigin { by: identity.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }
 
 /// What a client is told of a refusal inside.
-fn hub_refusal(error: &HubError) -> Refusal {
-    let server = |status, error: Error| Refusal { status, error };
+fn hub_refusal(error: &HubError) -> AcpRestRefusal {
+    let server = |status, error: AcpRestError| AcpRestRefusal { status, error };
     match error {
-        HubError::Refused(CommandError::QueueFull(_)) => server(429, Error::server(error.to_string())),
+        HubError::Refused(CommandError::QueueFull(_)) => server(429, AcpRestError::server_error(error.to_string())),
         HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_) | CommandError::StateFull(_)) => {
-            Refusal::unreadable(error.to_string())
+            AcpRestRefusal::unreadable(error.to_string())
         }
         HubError::Refused(
             CommandError::RunActive(_)
@@ -175,23 +175,26 @@ fn hub_refusal(error: &HubError) -> Refusal {
             | CommandError::NoSuchRun(_)
             | CommandError::NoSuchQuestion(_)
             | CommandError::NoSuchPlace(_),
-        ) => Refusal::wrong_state(error.to_string()),
+        ) => AcpRestRefusal::wrong_state(error.to_string()),
         HubError::Store(StoreError::NotFound(session) | StoreError::Deleted(session)) => {
-            Refusal::not_found(format!("no such session: {session}"))
+            AcpRestRefusal::not_found(format!("no such session: {session}"))
         }
         HubError::Store(StoreError::Truncated { .. }) => {
-            server(409, Error::invalid("the log does not have this place").because("log_truncated"))
+            server(409, AcpRestError::invalid("the log does not have this place").with_reason("log_truncated"))
         }
-        HubError::Denied(_) => Refusal::wrong_state(error.to_string()),
-        HubError::Draining => server(503, Error::server(error.to_string())),
+        HubError::Denied(_) => AcpRestRefusal::wrong_state(error.to_string()),
+        HubError::Draining => server(503, AcpRestError::server_error(error.to_string())),
         HubError::Store(inside) => {
             tracing::error!(error = %inside, "a run could not be served");
-            server(if inside.is_outage() { 503 } else { 500 }, Error::server("the store failed, see the server's log"))
+            server(
+                if inside.is_outage() { 503 } else { 500 },
+                AcpRestError::server_error("the store failed, see the server's log"),
+            )
         }
-        HubError::Gone(_) => server(500, Error::server(error.to_string())),
+        HubError::Gone(_) => server(500, AcpRestError::server_error(error.to_string())),
     }
 }
 
-fn store_refusal(error: StoreError) -> Refusal {
+fn store_refusal(error: StoreError) -> AcpRestRefusal {
     hub_refusal(&HubError::Store(error))
 }

@@ -11,9 +11,10 @@ use gander_runtime::hub::{Ack, Batch, Begun, Follower, HubError};
 use gander_services::idempotency::RequestHash;
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, Form, Limit, RunRow, RunState, StoreError};
-use gander_wire::acp_rest::types::Time;
+use gander_wire::acp_rest::types::WireTime;
 use gander_wire::acp_rest::{
-    DOOR, Line, NewRun, Place, Refusal, Resume, Run, RunMode, RunReading, RunStatus, question,
+    AcpRestProjection, AcpRestRefusal, HistoryMessage, PROTOCOL_NAME, ResumeRequest, Run, RunMode, RunRequest,
+    RunStatus, SessionPlace, question,
 };
 use gander_wire::check;
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ impl ClientNames<'_> {
         let session = self.session.map(|name| door.session_alias(identity, name));
         let run = self.run.map(|key| Alias {
             principal: identity.principal.clone(),
-            door: DOOR.to_owned(),
+            door: PROTOCOL_NAME.to_owned(),
             namespace: "run".to_owned(),
             text: key.run.to_string(),
         });
@@ -62,15 +63,16 @@ impl AcpRest {
         &self,
         identity: &Caller,
         base: BaseUrl,
-        new: NewRun,
-    ) -> Result<AcpRestRunSubscription, Refusal> {
-        let unknown = || Refusal::not_found(format!("no such agent: {}", new.agent));
+        new: RunRequest,
+    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
+        let unknown = || AcpRestRefusal::not_found(format!("no such agent: {}", new.agent));
         let settings = self.services.agents.settings(&new.agent, &self.services.settings);
         let (settings, named) = settings.zip(self.services.agents.manifest(&new.agent)).ok_or_else(unknown)?;
         for part in &new.parts {
-            check::media_for(part, &named.takes).map_err(|error| Refusal::unreadable(error.to_string()))?;
+            check::check_media_for(part, &named.takes)
+                .map_err(|error| AcpRestRefusal::unreadable(error.to_string()))?;
         }
-        let new = NewRun { agent: spelled(&named.name, &new.agent), ..new };
+        let new = RunRequest { agent: spelled(&named.name, &new.agent), ..new };
         let hash = request_hash(&new);
         let key = new.run.map(|run| IdempotencyKey { run, hash: hash.clone(), session: requested_session(&new.place) });
         if let Some(key) = &key
@@ -78,11 +80,11 @@ impl AcpRest {
         {
             return Ok(known);
         }
-        let NewRun { agent, before, parts, times, mode, place, run } = new;
+        let RunRequest { agent, before, parts, times, mode, place, run } = new;
         let (session, name, history) = match place {
-            Place::New => (None, None, Vec::new()),
-            Place::Named(id) => (self.find_session(identity, id).await?, Some(id), Vec::new()),
-            Place::Described(id, history) => (self.find_session(identity, id).await?, Some(id), history),
+            SessionPlace::New => (None, None, Vec::new()),
+            SessionPlace::Named(id) => (self.find_session(identity, id).await?, Some(id), Vec::new()),
+            SessionPlace::Described(id, history) => (self.find_session(identity, id).await?, Some(id), history),
         };
         let run = run.unwrap_or_else(|| RunId::make(&mut SystemIds));
         let alias = name.filter(|name| session.as_ref().is_none_or(|view| view.session != *name));
@@ -93,7 +95,7 @@ impl AcpRest {
         let ack = if mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
         let prompt = PendingPrompt { run, agent, command, ack, base: base.clone() };
         let history = self.import_history(session.as_ref(), &history).await?;
-        let before: Vec<Line> = history.unwrap_or_default().into_iter().chain(before).collect();
+        let before: Vec<HistoryMessage> = history.unwrap_or_default().into_iter().chain(before).collect();
         let begun = match session {
             Some(view) => self.continue_session(identity, view, before, prompt).await?,
             None => {
@@ -112,7 +114,7 @@ impl AcpRest {
             (None, Some(key)) => {
                 let known = self.find_repeated_run(identity, &base, &key).await?;
                 known.ok_or_else(|| {
-                    Refusal::wrong_state(format!("another request with this run id is under way: {run}"))
+                    AcpRestRefusal::wrong_state(format!("another request with this run id is under way: {run}"))
                 })
             }
             (None, None) => Err(hub_refusal(&HubError::Refused(CommandError::NoSuchRun(run)))),
@@ -125,12 +127,12 @@ impl AcpRest {
         identity: &Caller,
         names: ClientNames<'_>,
         settings: Settings,
-        before: Vec<Line>,
+        before: Vec<HistoryMessage>,
         prompt: PendingPrompt,
-    ) -> Result<Option<AcpRestRunSubscription>, Refusal> {
+    ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let session = SessionId::make(&mut SystemIds);
         let workspace = self.services.workspaces.private(session);
-        let workspace = workspace.map_err(|error| Refusal::unreadable(format!("workspace {error}")))?;
+        let workspace = workspace.map_err(|error| AcpRestRefusal::unreadable(format!("workspace {error}")))?;
         let owner = identity.principal.clone();
         let birth =
             gander_domain::Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
@@ -148,7 +150,8 @@ impl AcpRest {
                 let Begun { follower, accepted, .. } = begun;
                 match accepted.await {
                     Ok(_) => {
-                        let reading = RunReading::new(session, agent, *run).with_shelf(base.artifacts_url(session));
+                        let reading = AcpRestProjection::new(session, agent, *run)
+                            .with_artifacts_url(base.artifacts_url(session));
                         return Ok(Some(AcpRestRunSubscription::from_start(reading, follower, session, Seq::ZERO)));
                     }
                     Err(HubError::Store(StoreError::AliasTaken(taken))) => taken,
@@ -166,9 +169,9 @@ impl AcpRest {
         &self,
         identity: &Caller,
         view: SessionView,
-        before: Vec<Line>,
+        before: Vec<HistoryMessage>,
         prompt: PendingPrompt,
-    ) -> Result<Option<AcpRestRunSubscription>, Refusal> {
+    ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let session = view.session;
         let patch = self.services.agents.roster().choose(&prompt.agent, &view.settings).unwrap_or_default();
         let changes = patch != SettingsPatch::default();
@@ -178,7 +181,7 @@ impl AcpRest {
             }
             if changes {
                 let busy = format!("session is busy with another agent, run: {}", active.id);
-                return Err(Refusal::wrong_state(busy));
+                return Err(AcpRestRefusal::wrong_state(busy));
             }
         }
         if !before.is_empty() {
@@ -195,7 +198,7 @@ impl AcpRest {
             Accepted::Repeated(_) => return Ok(None),
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => {}
         }
-        let reading = RunReading::new(session, &agent, run).with_shelf(base.artifacts_url(session));
+        let reading = AcpRestProjection::new(session, &agent, run).with_artifacts_url(base.artifacts_url(session));
         Ok(Some(AcpRestRunSubscription::from_start(reading, follower, session, view.head)))
     }
 
@@ -205,20 +208,20 @@ impl AcpRest {
         identity: &Caller,
         base: &BaseUrl,
         key: &IdempotencyKey,
-    ) -> Result<Option<AcpRestRunSubscription>, Refusal> {
+    ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let IdempotencyKey { run, hash, session } = key;
         let Some(row) = self.services.hub.store().run_of(*run, &identity.principal).await.map_err(store_refusal)?
         else {
             return Ok(None);
         };
         let reading = self.load_projection(identity, base, &row).await;
-        let reading = reading.map_err(|_| Refusal::wrong_state(format!("run id is taken: {run}")))?;
+        let reading = reading.map_err(|_| AcpRestRefusal::wrong_state(format!("run id is taken: {run}")))?;
         let elsewhere = match session {
             Some(id) => self.find_session(identity, *id).await?.is_none_or(|view| view.session != row.session),
             None => false,
         };
         if elsewhere || !hash.began(&**self.services.hub.store(), &row).await.map_err(store_refusal)? {
-            return Err(Refusal::run_id_reused(format!(
+            return Err(AcpRestRefusal::run_id_reused(format!(
                 "run id was used for another request, choose a new one: {run}"
             )));
         }
@@ -233,7 +236,7 @@ impl AcpRest {
         identity: &Caller,
         base: &BaseUrl,
         run: RunId,
-    ) -> Result<AcpRestRunSubscription, Refusal> {
+    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let row = self.find_run_row(identity, run).await?;
         self.subscribe_from_start(identity, base, row).await
     }
@@ -243,17 +246,22 @@ impl AcpRest {
         identity: &Caller,
         base: &BaseUrl,
         row: RunRow,
-    ) -> Result<AcpRestRunSubscription, Refusal> {
+    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let reading = self.load_projection(identity, base, &row).await?;
         let follower = self.services.hub.follow(row.session, seq_before(row.first), Form::Exact);
         Ok(AcpRestRunSubscription::from_start(reading, follower, row.session, seq_before(row.first)))
     }
 
     /// A run as it is now.
-    pub async fn find_run(&self, identity: &Caller, base: &BaseUrl, run: RunId) -> Result<RunReading, Refusal> {
+    pub async fn find_run(
+        &self,
+        identity: &Caller,
+        base: &BaseUrl,
+        run: RunId,
+    ) -> Result<AcpRestProjection, AcpRestRefusal> {
         let row = self.find_run_row(identity, run).await?;
         let mut reading = self.load_projection(identity, base, &row).await?;
-        self.read_run_entries(&row, Form::Joined, |entry| reading.take(entry)).await?;
+        self.read_run_entries(&row, Form::Joined, |entry| reading.handle_entry(entry)).await?;
         Ok(reading)
     }
 
@@ -263,7 +271,7 @@ impl AcpRest {
         identity: &Caller,
         base: &BaseUrl,
         run: RunId,
-    ) -> Result<(AcpRestRunSubscription, Seq), Refusal> {
+    ) -> Result<(AcpRestRunSubscription, Seq), AcpRestRefusal> {
         let row = self.find_run_row(identity, run).await?;
         let end = last_seq(&row);
         Ok((self.subscribe_from_start(identity, base, row).await?, end))
@@ -275,8 +283,8 @@ impl AcpRest {
         identity: &Caller,
         base: &BaseUrl,
         run: RunId,
-        resume: &Resume,
-    ) -> Result<AcpRestRunSubscription, Refusal> {
+        resume: &ResumeRequest,
+    ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let row = self.find_run_row(identity, run).await?;
         let begin =
             RunStart { unread: self.load_projection(identity, base, &row).await?, after: seq_before(row.first) };
@@ -284,17 +292,17 @@ impl AcpRest {
         if let Some(id) = resume.session
             && self.find_session(identity, id).await?.is_none_or(|view| view.session != row.session)
         {
-            return Err(Refusal::disagreement(format!("the run is in another session than session_id: {id}")));
+            return Err(AcpRestRefusal::ids_disagree(format!("the run is in another session than session_id: {id}")));
         }
-        let place = self.read_run_entries(&row, Form::Joined, |entry| reading.take(entry)).await?;
+        let place = self.read_run_entries(&row, Form::Joined, |entry| reading.handle_entry(entry)).await?;
         let awaited = reading.question().filter(|_| reading.run().status == RunStatus::Awaiting);
         let Some(asked) = awaited else {
-            return Err(Refusal::wrong_state(format!("run awaits nothing: {run}")));
+            return Err(AcpRestRefusal::wrong_state(format!("run awaits nothing: {run}")));
         };
-        if question::named(&resume.message).is_some_and(|named| named != asked.id.to_string()) {
-            return Err(Refusal::wrong_state(format!("run does not await an answer to this question: {run}")));
+        if question::question_id_in(&resume.message).is_some_and(|named| named != asked.id.to_string()) {
+            return Err(AcpRestRefusal::wrong_state(format!("run does not await an answer to this question: {run}")));
         }
-        let (question, reply) = (asked.id, question::reply(asked, &resume.message)?);
+        let (question, reply) = (asked.id, question::read_reply(asked, &resume.message)?);
         let follower = self.services.hub.follow_live(row.session, place);
         let command = Command::Answer { question, reply, origin: run_origin(identity), meta: None };
         let ack = if resume.mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
@@ -303,11 +311,11 @@ impl AcpRest {
     }
 
     /// Cancels a run: it is told to be cancelling, though it may be over already.
-    pub async fn cancel_run(&self, identity: &Caller, base: &BaseUrl, run: RunId) -> Result<Run, Refusal> {
+    pub async fn cancel_run(&self, identity: &Caller, base: &BaseUrl, run: RunId) -> Result<Run, AcpRestRefusal> {
         let row = self.find_run_row(identity, run).await?;
         let mut reading = self.load_projection(identity, base, &row).await?;
-        self.read_run_entries(&row, Form::Joined, |entry| reading.take(entry)).await?;
-        let over = || Refusal::wrong_state(format!("run is over and cannot be cancelled: {run}"));
+        self.read_run_entries(&row, Form::Joined, |entry| reading.handle_entry(entry)).await?;
+        let over = || AcpRestRefusal::wrong_state(format!("run is over and cannot be cancelled: {run}"));
         if reading.run().status.is_terminal() {
             return Err(over());
         }
@@ -320,15 +328,21 @@ impl AcpRest {
     }
 
     /// Where a run is, for somebody who may see it.
-    async fn load_projection(&self, identity: &Caller, base: &BaseUrl, row: &RunRow) -> Result<RunReading, Refusal> {
+    async fn load_projection(
+        &self,
+        identity: &Caller,
+        base: &BaseUrl,
+        row: &RunRow,
+    ) -> Result<AcpRestProjection, AcpRestRefusal> {
         let card = self.services.hub.store().card(row.session).await.map_err(store_refusal)?;
         if card.owner != identity.principal {
             return Err(no_such_run(row.run));
         }
-        Ok(RunReading::new(row.session, &card.agent, row.run).with_shelf(base.artifacts_url(row.session)))
+        Ok(AcpRestProjection::new(row.session, &card.agent, row.run)
+            .with_artifacts_url(base.artifacts_url(row.session)))
     }
 
-    async fn find_run_row(&self, identity: &Caller, run: RunId) -> Result<RunRow, Refusal> {
+    async fn find_run_row(&self, identity: &Caller, run: RunId) -> Result<RunRow, AcpRestRefusal> {
         let row = self.services.hub.store().run_of(run, &identity.principal).await.map_err(store_refusal)?;
         row.ok_or_else(|| no_such_run(run))
     }
@@ -339,7 +353,7 @@ impl AcpRest {
         row: &RunRow,
         form: Form,
         mut take: impl FnMut(&gander_domain::Entry),
-    ) -> Result<Seq, Refusal> {
+    ) -> Result<Seq, AcpRestRefusal> {
         let end = last_seq(row);
         let mut place = seq_before(row.first);
         while place < end {
@@ -357,7 +371,12 @@ impl AcpRest {
         Ok(place)
     }
 
-    async fn send_command(&self, identity: &Caller, session: SessionId, command: Command) -> Result<(), Refusal> {
+    async fn send_command(
+        &self,
+        identity: &Caller,
+        session: SessionId,
+        command: Command,
+    ) -> Result<(), AcpRestRefusal> {
         let done = self.services.hub.command(identity, session, command, Ack::Committed).await;
         done.map(|_| ()).map_err(|error| hub_refusal(&error))
     }
@@ -365,17 +384,17 @@ impl AcpRest {
 
 impl AcpRestRunSubscription {
     /// Nothing of the run was read yet.
-    fn from_start(reading: RunReading, follower: Follower, session: SessionId, after: Seq) -> Self {
+    fn from_start(reading: AcpRestProjection, follower: Follower, session: SessionId, after: Seq) -> Self {
         let begin = RunStart { unread: reading.clone(), after };
         Self { reading, follower, answered: None, session, begin }
     }
 
     /// The run once it ended or awaits.
-    pub async fn wait_settled(mut self) -> Result<Run, Refusal> {
+    pub async fn wait_settled(mut self) -> Result<Run, AcpRestRefusal> {
         while !self.is_settled() {
             let batch = self.next_batch().await?;
             for entry in batch.iter() {
-                self.reading.take(entry);
+                self.reading.handle_entry(entry);
                 self.note_answered();
                 if self.is_settled() {
                     break;
@@ -386,12 +405,12 @@ impl AcpRestRunSubscription {
     }
 
     /// The run right after it was accepted.
-    pub async fn wait_accepted(mut self) -> Result<Run, Refusal> {
+    pub async fn wait_accepted(mut self) -> Result<Run, AcpRestRefusal> {
         let begun = self.answered.is_none();
         loop {
             let batch = self.next_batch().await?;
             for entry in batch.iter() {
-                self.reading.take(entry);
+                self.reading.handle_entry(entry);
                 self.note_answered();
                 let run = self.reading.run();
                 if begun && entry.run == Some(run.run_id) {
@@ -404,27 +423,27 @@ impl AcpRestRunSubscription {
         }
     }
 
-    async fn next_batch(&mut self) -> Result<Batch, Refusal> {
+    async fn next_batch(&mut self) -> Result<Batch, AcpRestRefusal> {
         let gone = || hub_refusal(&HubError::Gone(self.session));
         self.follower.next().await.map_err(store_refusal)?.ok_or_else(gone)
     }
 }
 
 /// How the client hears of a run and which addresses its history has do not make it another request.
-fn request_hash(new: &NewRun) -> RequestHash {
-    let before: Vec<_> = new.before.iter().map(|Line { role, parts }| (role, parts)).collect();
-    RequestHash::of(&(DOOR, &new.agent, before, &new.parts, requested_session(&new.place)))
+fn request_hash(new: &RunRequest) -> RequestHash {
+    let before: Vec<_> = new.before.iter().map(|HistoryMessage { role, parts }| (role, parts)).collect();
+    RequestHash::of(&(PROTOCOL_NAME, &new.agent, before, &new.parts, requested_session(&new.place)))
 }
 
-fn requested_session(place: &Place) -> Option<SessionId> {
+fn requested_session(place: &SessionPlace) -> Option<SessionId> {
     match place {
-        Place::New => None,
-        Place::Named(id) | Place::Described(id, _) => Some(*id),
+        SessionPlace::New => None,
+        SessionPlace::Named(id) | SessionPlace::Described(id, _) => Some(*id),
     }
 }
 
-fn no_such_run(run: RunId) -> Refusal {
-    Refusal::not_found(format!("no such run: {run}"))
+fn no_such_run(run: RunId) -> AcpRestRefusal {
+    AcpRestRefusal::not_found(format!("no such run: {run}"))
 }
 
 fn last_seq(row: &RunRow) -> Seq {
@@ -439,7 +458,7 @@ fn seq_before(first: Seq) -> Seq {
 }
 
 /// What the door wants to find again: who was asked for, how the client calls the session, and its own times.
-fn run_meta(agent: &str, name: Option<SessionId>, times: Option<[Time; 2]>) -> Value {
+fn run_meta(agent: &str, name: Option<SessionId>, times: Option<[WireTime; 2]>) -> Value {
     let mut note = json!({ "agent": agent });
     if let Some(name) = name {
         note["session"] = json!(name);
@@ -447,11 +466,11 @@ fn run_meta(agent: &str, name: Option<SessionId>, times: Option<[Time; 2]>) -> V
     if let Some(times) = times {
         note["times"] = json!(times);
     }
-    json!({ DOOR: note })
+    json!({ PROTOCOL_NAME: note })
 }
 
-fn history_reset(lines: Vec<Line>) -> Command {
-    let message = |Line { role, parts }| Message {
+fn history_reset(lines: Vec<HistoryMessage>) -> Command {
+    let message = |HistoryMessage { role, parts }| Message {
         id: MessageId::make(&mut SystemIds),
         role,
         parts,

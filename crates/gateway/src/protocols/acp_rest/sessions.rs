@@ -6,8 +6,8 @@ use gander_domain::caller::Caller;
 use gander_domain::{Entry, Event, Outcome, Principal, Role, Seq, SessionId, SessionView, Spoken, Timestamp};
 use gander_runtime::hub::HubError;
 use gander_store::{Alias, Form, Limit, StoreError, clock, read_all};
-use gander_wire::acp_rest::types::Time;
-use gander_wire::acp_rest::{DOOR, Message, Refusal, Session, content};
+use gander_wire::acp_rest::types::WireTime;
+use gander_wire::acp_rest::{AcpRestRefusal, Message, PROTOCOL_NAME, Session, content};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -83,7 +83,7 @@ impl ResourceUrls {
 
 impl AcpRest {
     /// The session of this id: ours, or one that the client named so.
-    pub async fn find_session(&self, identity: &Caller, id: SessionId) -> Result<Option<SessionView>, Refusal> {
+    pub async fn find_session(&self, identity: &Caller, id: SessionId) -> Result<Option<SessionView>, AcpRestRefusal> {
         match self.services.hub.view_for(id, &identity.principal).await {
             Ok(view) => return Ok(Some(view)),
             Err(HubError::Store(StoreError::NotFound(_))) => {}
@@ -101,7 +101,7 @@ impl AcpRest {
         id: SessionId,
         view: &SessionView,
         base: &BaseUrl,
-    ) -> Result<Session, Refusal> {
+    ) -> Result<Session, AcpRestRefusal> {
         let mut history = Vec::new();
         if self.resources.forwarded {
             let until = Timestamp::from_micros(clock::now().micros() + RESOURCE_TTL_MICROS);
@@ -131,7 +131,7 @@ impl AcpRest {
     }
 
     /// What was said in runs that came to their end, since the history began.
-    pub(super) async fn completed_messages(&self, session: SessionId) -> Result<Vec<Spoken>, Refusal> {
+    pub(super) async fn completed_messages(&self, session: SessionId) -> Result<Vec<Spoken>, AcpRestRefusal> {
         let log = read_all(&**self.services.hub.store(), session, Form::Joined).await.map_err(store_refusal)?;
         let (mut kept, mut pending) = (Vec::new(), Vec::new());
         for entry in &log {
@@ -172,7 +172,7 @@ impl AcpRest {
 
     pub(super) fn session_alias(&self, identity: &Caller, name: SessionId) -> Alias {
         let principal: Principal = identity.principal.clone();
-        Alias { principal, door: DOOR.to_owned(), namespace: "session".to_owned(), text: name.to_string() }
+        Alias { principal, door: PROTOCOL_NAME.to_owned(), namespace: "session".to_owned(), text: name.to_string() }
     }
 }
 
@@ -194,5 +194,5 @@ fn shown_message(agent: &str, kept: &Spoken) -> Message {
         Role::Agent | Role::Tool => format!("agent/{agent}"),
     };
     let parts = kept.message.parts.iter().filter_map(content::message_part).collect();
-    Message { role, parts, created_at: Some(Time(kept.at)), completed_at: Some(Time(kept.at)) }
+    Message { role, parts, created_at: Some(WireTime(kept.at)), completed_at: Some(WireTime(kept.at)) }
 }

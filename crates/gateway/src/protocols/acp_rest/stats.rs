@@ -8,7 +8,7 @@ use gander_domain::caller::Caller;
 use gander_domain::roster::spelled;
 use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, Timestamp};
 use gander_store::{Form, Limit, SessionQuery, sessions_of};
-use gander_wire::acp_rest::{Figures, Refusal, manifest};
+use gander_wire::acp_rest::{AcpRestRefusal, AgentStats, agent_manifest};
 use serde_json::Value;
 
 use super::{AcpRest, store_refusal};
@@ -35,23 +35,28 @@ struct RunSum {
 
 impl AcpRest {
     /// Agents as this protocol shows them; all, or from the `offset`th at most `limit`.
-    pub async fn list_agents(&self, identity: &Caller, offset: usize, limit: usize) -> Result<Vec<Value>, Refusal> {
+    pub async fn list_agents(
+        &self,
+        identity: &Caller,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<Value>, AcpRestRefusal> {
         let sums = self.load_sums(&identity.principal).await?;
         let manifests = self.services.agents.roster().flat();
         let page = manifests.iter().skip(offset).take(limit);
-        Ok(page.map(|agent| manifest(agent, agent_stats(&sums, agent))).collect())
+        Ok(page.map(|agent| agent_manifest(agent, agent_stats(&sums, agent))).collect())
     }
 
     /// One of them.
-    pub async fn describe_agent(&self, identity: &Caller, name: &str) -> Result<Value, Refusal> {
-        let unknown = || Refusal::not_found(format!("no such agent: {name}"));
+    pub async fn describe_agent(&self, identity: &Caller, name: &str) -> Result<Value, AcpRestRefusal> {
+        let unknown = || AcpRestRefusal::not_found(format!("no such agent: {name}"));
         let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
-        let mut shown = manifest(&agent, agent_stats(&self.load_sums(&identity.principal).await?, &agent));
+        let mut shown = agent_manifest(&agent, agent_stats(&self.load_sums(&identity.principal).await?, &agent));
         shown["name"] = spelled(&agent.name, name).into();
         Ok(shown)
     }
 
-    async fn load_sums(&self, principal: &Principal) -> Result<AgentSums, Refusal> {
+    async fn load_sums(&self, principal: &Principal) -> Result<AgentSums, AcpRestRefusal> {
         if let Some((at, sums)) = self.figures.lock().get(principal).filter(|(at, _)| at.elapsed() < STATS_TTL) {
             tracing::trace!(?at, "figures are fresh");
             return Ok(sums.clone());
@@ -94,10 +99,10 @@ impl RunSum {
     }
 }
 
-fn agent_stats(sums: &AgentSums, agent: &AgentManifest) -> Option<Figures> {
+fn agent_stats(sums: &AgentSums, agent: &AgentManifest) -> Option<AgentStats> {
     let sum = sums.get(&agent.name).filter(|sum| sum.runs > 0)?;
     let runs = f64::from(sum.runs);
-    Some(Figures {
+    Some(AgentStats {
         avg_run_tokens: sum.tokens as f64 / runs,
         avg_run_time_seconds: sum.micros as f64 / 1e6 / runs,
         success_rate: f64::from(sum.completed) * 100.0 / runs,

@@ -3,8 +3,8 @@
 use gander_domain::Part;
 use gander_domain::caller::Caller;
 use gander_services::artifacts::{ArtifactError, Content, NewVersion, Shelf, Version};
-use gander_wire::adk::types::seconds;
-use gander_wire::adk::{ArtifactVersion, NewArtifact, Refusal};
+use gander_wire::adk::types::epoch_seconds;
+use gander_wire::adk::{AdkRefusal, ArtifactVersion, NewArtifact};
 use serde_json::{Value, json};
 
 use super::{Adk, AppUser, LocatedSession, store_refusal};
@@ -20,7 +20,7 @@ pub enum VersionChoice {
 
 impl Adk {
     /// The names of all artifacts that a session sees.
-    pub async fn list_artifacts(&self, identity: &Caller, located: &LocatedSession) -> Result<Vec<String>, Refusal> {
+    pub async fn list_artifacts(&self, identity: &Caller, located: &LocatedSession) -> Result<Vec<String>, AdkRefusal> {
         let mut names = Vec::new();
         for shelf in [Shelf::session(located.session), user_scope(identity, &located.place)] {
             let kept = self.services.artifacts.list(&shelf).await.map_err(artifact_refusal)?;
@@ -37,7 +37,7 @@ impl Adk {
         identity: &Caller,
         located: &LocatedSession,
         new: NewArtifact,
-    ) -> Result<ArtifactVersion, Refusal> {
+    ) -> Result<ArtifactVersion, AdkRefusal> {
         let (mime, content) = artifact_content(new.part)?;
         let version = NewVersion { name: new.name.clone(), mime, metadata: new.metadata, content };
         let saved = self
@@ -56,7 +56,7 @@ impl Adk {
         located: &LocatedSession,
         name: &str,
         which: VersionChoice,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, AdkRefusal> {
         let number = match which {
             VersionChoice::Latest => None,
             VersionChoice::Number(number) => Some(number),
@@ -80,7 +80,7 @@ impl Adk {
         located: &LocatedSession,
         name: &str,
         number: Option<u64>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, AdkRefusal> {
         if number.is_some() {
             return Err(no_such_artifact());
         }
@@ -95,7 +95,7 @@ impl Adk {
         identity: &Caller,
         located: &LocatedSession,
         name: &str,
-    ) -> Result<Vec<ArtifactVersion>, Refusal> {
+    ) -> Result<Vec<ArtifactVersion>, AdkRefusal> {
         let versions = self
             .services
             .artifacts
@@ -112,7 +112,7 @@ impl Adk {
         located: &LocatedSession,
         name: &str,
         which: VersionChoice,
-    ) -> Result<ArtifactVersion, Refusal> {
+    ) -> Result<ArtifactVersion, AdkRefusal> {
         let mut versions = self.list_versions(identity, located, name).await?;
         let found = match which {
             VersionChoice::Latest => versions.pop(),
@@ -127,7 +127,7 @@ impl Adk {
         identity: &Caller,
         located: &LocatedSession,
         name: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdkRefusal> {
         let removed = self.services.artifacts.delete(&artifact_scope(identity, located, name), name).await;
         removed.map(drop).map_err(artifact_refusal)
     }
@@ -149,12 +149,12 @@ fn version_info(located: &LocatedSession, name: &str, version: &Version) -> Arti
         version: number,
         canonical_uri: format!("gander://apps/{app}/users/{user}{session}/artifacts/{name}/versions/{number}"),
         custom_metadata: version.metadata.clone(),
-        create_time: seconds(version.saved_at()),
+        create_time: epoch_seconds(version.saved_at()),
         mime_type: version.mime.clone(),
     }
 }
 
-fn artifact_content(part: Part) -> Result<(Option<String>, Content), Refusal> {
+fn artifact_content(part: Part) -> Result<(Option<String>, Content), AdkRefusal> {
     match part {
         Part::Text { text } | Part::Thought { text } => Ok((Some("text/plain".to_owned()), Content::Text { text })),
         Part::Image { mime, data, .. } | Part::Audio { mime, data } => Ok((Some(mime), Content::Bytes { data })),
@@ -163,19 +163,19 @@ fn artifact_content(part: Part) -> Result<(Option<String>, Content), Refusal> {
         | Part::Link { .. }
         | Part::ToolUse { .. }
         | Part::ToolResult { .. }
-        | Part::Unknown(_) => Err(Refusal::new(400, "an artifact is text or inline data")),
+        | Part::Unknown(_) => Err(AdkRefusal::new(400, "an artifact is text or inline data")),
     }
 }
 
-fn no_such_artifact() -> Refusal {
-    Refusal::new(404, "Artifact not found")
+fn no_such_artifact() -> AdkRefusal {
+    AdkRefusal::new(404, "Artifact not found")
 }
 
-fn artifact_refusal(error: ArtifactError) -> Refusal {
+fn artifact_refusal(error: ArtifactError) -> AdkRefusal {
     match error {
-        ArtifactError::BadName(..) => Refusal::new(400, error.to_string()),
-        ArtifactError::TooLarge(_) => Refusal::new(413, error.to_string()),
-        ArtifactError::Full => Refusal::new(507, error.to_string()),
+        ArtifactError::BadName(..) => AdkRefusal::new(400, error.to_string()),
+        ArtifactError::TooLarge(_) => AdkRefusal::new(413, error.to_string()),
+        ArtifactError::Full => AdkRefusal::new(507, error.to_string()),
         ArtifactError::Store(error) => store_refusal(error),
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use gander_domain::roster::Way;
 use gander_domain::{AgentManifest, Command, CommandError, RunOrigin, SettingsPatch};
-use gander_wire::adk::{DOOR, Refusal};
+use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 use serde_json::Value;
 
 pub use artifacts::VersionChoice;
@@ -65,11 +65,11 @@ impl Adk {
     }
 
     /// The agent or mode of this name, in either spelling.
-    pub fn find_app(&self, name: &str) -> Result<Arc<AgentManifest>, Refusal> {
+    pub fn find_app(&self, name: &str) -> Result<Arc<AgentManifest>, AdkRefusal> {
         if name.starts_with("__") {
-            return Err(Refusal::new(403, "there are no internal agents here"));
+            return Err(AdkRefusal::new(403, "there are no internal agents here"));
         }
-        self.services.agents.manifest(name).ok_or_else(|| Refusal::no_app(name))
+        self.services.agents.manifest(name).ok_or_else(|| AdkRefusal::no_such_app(name))
     }
 
     /// The ways in which an agent works that have names of their own.
@@ -103,7 +103,7 @@ impl Adk {
     }
 
     /// The session works as the app that is asked for: a mode's name sets its mode, its own agent's name leaves it.
-    async fn select_app(&self, identity: &Caller, located: &LocatedSession) -> Result<(), Refusal> {
+    async fn select_app(&self, identity: &Caller, located: &LocatedSession) -> Result<(), AdkRefusal> {
         let view = self.load_view(located.session).await?;
         let patch = self.services.agents.roster().choose(&located.place.app, &view.settings).unwrap_or_default();
         if patch == SettingsPatch::default() {
@@ -111,7 +111,7 @@ impl Adk {
         }
         match view.run.as_ref().filter(|run| !run.is_awaiting()) {
             Some(run) => {
-                Err(Refusal::new(409, format!("the session is busy as another app, invocation: e-{}", run.id)))
+                Err(AdkRefusal::new(409, format!("the session is busy as another app, invocation: e-{}", run.id)))
             }
             None => self.send_command(identity, located.session, Command::Configure { patch }).await,
         }
@@ -130,18 +130,18 @@ impl fmt::Debug for Adk {
 }
 
 fn run_origin(identity: &Caller) -> RunOrigin {
-    RunOrigin { by: identity.principal.clone(), door: DOOR.to_owned() }
+    RunOrigin { by: identity.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }
 
 /// What a client is told of a refusal inside.
-fn hub_refusal(error: &HubError) -> Refusal {
+fn hub_refusal(error: &HubError) -> AdkRefusal {
     match error {
-        HubError::Refused(CommandError::QueueFull(_)) => Refusal::new(429, error.to_string()),
+        HubError::Refused(CommandError::QueueFull(_)) => AdkRefusal::new(429, error.to_string()),
         HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_)) => {
-            Refusal::invalid(&["newMessage"], format!("Value error, {error}"), Value::Null)
+            AdkRefusal::invalid_body(&["newMessage"], format!("Value error, {error}"), Value::Null)
         }
         HubError::Refused(CommandError::StateFull(_)) => {
-            Refusal::invalid(&["stateDelta"], format!("Value error, {error}"), Value::Null)
+            AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null)
         }
         HubError::Refused(
             CommandError::RunActive(_)
@@ -150,25 +150,25 @@ fn hub_refusal(error: &HubError) -> Refusal {
             | CommandError::NoSuchRun(_)
             | CommandError::NoSuchQuestion(_)
             | CommandError::NoSuchPlace(_),
-        ) => Refusal::new(409, error.to_string()),
-        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => Refusal::no_session(),
-        HubError::Denied(_) => Refusal::new(403, error.to_string()),
-        HubError::Draining => Refusal::new(503, error.to_string()),
+        ) => AdkRefusal::new(409, error.to_string()),
+        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => AdkRefusal::no_such_session(),
+        HubError::Denied(_) => AdkRefusal::new(403, error.to_string()),
+        HubError::Draining => AdkRefusal::new(503, error.to_string()),
         HubError::Store(inside) => {
             tracing::error!(error = %inside, "a request could not be served");
-            Refusal::new(if inside.is_outage() { 503 } else { 500 }, "the store failed, see the server's log")
+            AdkRefusal::new(if inside.is_outage() { 503 } else { 500 }, "the store failed, see the server's log")
         }
-        HubError::Gone(_) => Refusal::new(500, error.to_string()),
+        HubError::Gone(_) => AdkRefusal::new(500, error.to_string()),
     }
 }
 
-fn store_refusal(error: StoreError) -> Refusal {
+fn store_refusal(error: StoreError) -> AdkRefusal {
     hub_refusal(&HubError::Store(error))
 }
 
-fn state_refusal(error: StateError) -> Refusal {
+fn state_refusal(error: StateError) -> AdkRefusal {
     match error {
-        StateError::Full(_) => Refusal::invalid(&["stateDelta"], format!("Value error, {error}"), Value::Null),
+        StateError::Full(_) => AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null),
         StateError::Store(error) => store_refusal(error),
     }
 }

@@ -12,8 +12,11 @@ use gander_services::Services;
 use gander_store::clock::SystemIds;
 use gander_store::{Form, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
-use gander_wire::adk::input::checked_id;
-use gander_wire::adk::{DOOR, Event, NewSession, Problem, Refusal, RunRequest, Said, Stage, Telling, Tone};
+use gander_wire::adk::input::check_id;
+use gander_wire::adk::{
+    AdkProjection, AdkRefusal, AdkRunRequest, BodyProblem, Event, NewSession, PROTOCOL_NAME, RunInput, RunStage,
+    StreamMode,
+};
 use gander_wire::check::{self, BadMedia};
 use serde_json::{Map, Value, json};
 
@@ -32,7 +35,7 @@ pub enum BeginOutcome {
 
 /// A run that is being followed. Dropping it is leaving.
 pub struct AdkRunSubscription {
-    telling: Telling,
+    telling: AdkProjection,
     follower: Follower,
     /// Just answered: until the log says so, the run only seems to ask.
     answered: Vec<QuestionId>,
@@ -51,29 +54,29 @@ enum AnswerMeaning {
 
 impl Adk {
     /// Begins a run, or goes on with the one that asked.
-    pub async fn begin_run(&self, identity: &Caller, request: RunRequest) -> Result<BeginOutcome, Refusal> {
+    pub async fn begin_run(&self, identity: &Caller, request: AdkRunRequest) -> Result<BeginOutcome, AdkRefusal> {
         let place = AppUser { app: request.address.app.clone(), user: request.address.user.clone() };
         let app = self.find_app(&place.app)?;
-        if let Said::Parts(parts) = &request.said {
+        if let RunInput::Parts(parts) = &request.said {
             check_media(parts, &app.takes)?;
         }
         let name = request.address.session.clone();
         let located = match self.find_session(identity, place.clone(), &name).await {
             Err(error) if error.status == 404 && self.settings.like_adk2goose => {
-                let new = NewSession { id: Some(checked_id(&name)?), ..NewSession::default() };
+                let new = NewSession { id: Some(check_id(&name)?), ..NewSession::default() };
                 self.create_session(identity, place.clone(), new).await?;
                 self.find_session(identity, place, &name).await?
             }
             Err(error) if error.status == 404 => {
-                return Err(Refusal::new(404, format!("Session not found: {name}")));
+                return Err(AdkRefusal::new(404, format!("Session not found: {name}")));
             }
             found => found?,
         };
         self.check_invocation(identity, &located, &request).await?;
         match request.said.clone() {
-            Said::Parts(parts) => self.prompt_session(identity, &located, request, parts, None).await,
-            Said::Nothing => self.prompt_session(identity, &located, request, Vec::new(), None).await,
-            Said::Responses(responses) => self.respond_to_functions(identity, &located, request, responses).await,
+            RunInput::Parts(parts) => self.prompt_session(identity, &located, request, parts, None).await,
+            RunInput::Nothing => self.prompt_session(identity, &located, request, Vec::new(), None).await,
+            RunInput::Responses(responses) => self.respond_to_functions(identity, &located, request, responses).await,
         }
     }
 
@@ -83,23 +86,23 @@ impl Adk {
         &self,
         identity: &Caller,
         located: &LocatedSession,
-        request: &RunRequest,
-    ) -> Result<(), Refusal> {
-        let Some(name) = request.invocation.as_deref().filter(|_| !matches!(request.said, Said::Parts(_))) else {
+        request: &AdkRunRequest,
+    ) -> Result<(), AdkRefusal> {
+        let Some(name) = request.invocation.as_deref().filter(|_| !matches!(request.said, RunInput::Parts(_))) else {
             return Ok(());
         };
-        let unknown = || Refusal::new(404, format!("Invocation not found: {name}"));
+        let unknown = || AdkRefusal::new(404, format!("Invocation not found: {name}"));
         let run: RunId = name.strip_prefix("e-").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
         let row = self.services.hub.store().run_of(run, &identity.principal).await.map_err(store_refusal)?;
         let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
         match (&request.said, row.state) {
-            (Said::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
+            (RunInput::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
             (_, RunState::Ended(..)) => {
-                Err(Refusal::new(400, format!("Invocation is finished and has nothing to resume: {name}")))
+                Err(AdkRefusal::new(400, format!("Invocation is finished and has nothing to resume: {name}")))
             }
-            (_, RunState::Awaiting) => Err(Refusal::new(409, format!("Invocation waits for an answer: {name}"))),
+            (_, RunState::Awaiting) => Err(AdkRefusal::new(409, format!("Invocation waits for an answer: {name}"))),
             (_, RunState::Queued | RunState::Running) => {
-                Err(Refusal::new(409, format!("Invocation is under way: {name}")))
+                Err(AdkRefusal::new(409, format!("Invocation is under way: {name}")))
             }
         }
     }
@@ -110,7 +113,7 @@ impl Adk {
         located: &LocatedSession,
         responses: &[FunctionResponse],
         run: RunId,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdkRefusal> {
         for response in responses {
             let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
                 continue;
@@ -118,7 +121,7 @@ impl Adk {
             let row = self.services.hub.store().question(id).await.map_err(store_refusal)?;
             let here = row.filter(|row| row.session == located.session);
             if here.is_some_and(|row| row.run.is_some_and(|asked| asked != run)) {
-                return Err(Refusal::new(400, format!("the invocation e-{run} did not ask this: {}", response.id)));
+                return Err(AdkRefusal::new(400, format!("the invocation e-{run} did not ask this: {}", response.id)));
             }
         }
         Ok(())
@@ -128,12 +131,12 @@ impl Adk {
         &self,
         identity: &Caller,
         located: &LocatedSession,
-        request: RunRequest,
+        request: AdkRunRequest,
         parts: Vec<Part>,
         continues: Option<RunId>,
-    ) -> Result<BeginOutcome, Refusal> {
+    ) -> Result<BeginOutcome, AdkRefusal> {
         self.select_app(identity, located).await?;
-        let RunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
+        let AdkRunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
         let run = RunId::make(&mut SystemIds);
         let mut note = Map::new();
         match content.filter(|_| parts.is_empty() || needs_original_parts(&parts)) {
@@ -143,7 +146,7 @@ impl Adk {
         }
         if !state_delta.is_empty() {
             note.insert("stateDelta".to_owned(), Value::Object(state_delta.clone()));
-            self.set_state(identity, located, state_delta, Some(json!({ DOOR: { "run": run } }))).await?;
+            self.set_state(identity, located, state_delta, Some(json!({ PROTOCOL_NAME: { "run": run } }))).await?;
         }
         if !custom_metadata.is_empty() {
             note.insert("customMetadata".to_owned(), Value::Object(custom_metadata));
@@ -157,7 +160,7 @@ impl Adk {
         note.extend(remote_agent_meta(run_config, &said));
         // Without a message the agent goes on with what was said.
         let parts = if parts.is_empty() { vec![Part::text("Continue.")] } else { parts };
-        let meta = Some(json!({ DOOR: note }));
+        let meta = Some(json!({ PROTOCOL_NAME: note }));
         let view = self.load_view(located.session).await?;
         let follower = self.services.hub.follow_live(located.session, view.head);
         let command =
@@ -177,9 +180,9 @@ impl Adk {
         &self,
         identity: &Caller,
         located: &LocatedSession,
-        request: RunRequest,
+        request: AdkRunRequest,
         responses: Vec<FunctionResponse>,
-    ) -> Result<BeginOutcome, Refusal> {
+    ) -> Result<BeginOutcome, AdkRefusal> {
         // Results of long-running calls too: whoever sends them speaks for a tool.
         identity.may_answer().map_err(|denied| hub_refusal(&denied.into()))?;
         let view = self.load_view(located.session).await?;
@@ -214,12 +217,12 @@ impl Adk {
         identity: &Caller,
         view: &SessionView,
         response: FunctionResponse,
-    ) -> Result<AnswerMeaning, Refusal> {
+    ) -> Result<AnswerMeaning, AdkRefusal> {
         let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
             return Ok(AnswerMeaning::Unknown(response.id));
         };
         if let Some(question) = view.run.as_ref().and_then(|run| run.question(id)) {
-            let meta = json!({ DOOR: { "response": response.response, "name": response.name } });
+            let meta = json!({ PROTOCOL_NAME: { "response": response.response, "name": response.name } });
             let reply = read_reply(question, &response.response)?;
             let (origin, meta) = (run_origin(identity), Some(Box::new(meta)));
             return Ok(AnswerMeaning::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
@@ -241,7 +244,7 @@ impl Adk {
         view: &SessionView,
         answers: Vec<(QuestionId, Command)>,
         streaming: bool,
-    ) -> Result<BeginOutcome, Refusal> {
+    ) -> Result<BeginOutcome, AdkRefusal> {
         let Some(active) = &view.run else { return Ok(BeginOutcome::Nothing) };
         let mut telling = self.run_projection(active.id, view, streaming);
         let mut place = Seq(active.from.0.saturating_sub(1));
@@ -250,7 +253,7 @@ impl Adk {
             let page = page.map_err(store_refusal)?;
             let Some(last) = page.last() else { break };
             place = last.seq;
-            page.iter().for_each(|entry| telling.tell(entry, &mut Vec::new()));
+            page.iter().for_each(|entry| telling.project_entry(entry, &mut Vec::new()));
         }
         let follower = self.services.hub.follow_live(view.session, place);
         let leaving = self.cancel_on_drop(identity, view.session, active.id);
@@ -269,7 +272,7 @@ impl Adk {
     }
 
     /// The run of a call, if there was such a call.
-    async fn find_call_run(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, Refusal> {
+    async fn find_call_run(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, AdkRefusal> {
         let mut place = Seq::ZERO;
         loop {
             let page = self.services.hub.store().read(session, place, Limit::default(), Form::Joined).await;
@@ -283,8 +286,8 @@ impl Adk {
         }
     }
 
-    fn run_projection(&self, run: RunId, view: &SessionView, streaming: bool) -> Telling {
-        let telling = Telling::new(run, &view.settings.agent, stream_mode(streaming));
+    fn run_projection(&self, run: RunId, view: &SessionView, streaming: bool) -> AdkProjection {
+        let telling = AdkProjection::new(run, &view.settings.agent, stream_mode(streaming));
         telling.with_long_running(&self.long_running_tools(&view.settings.agent))
     }
 
@@ -303,7 +306,7 @@ impl Adk {
 
 impl AdkRunSubscription {
     /// What happens next; an empty list is no end. `None` once everything is told.
-    pub async fn next_events(&mut self) -> Result<Option<Vec<Event>>, Refusal> {
+    pub async fn next_events(&mut self) -> Result<Option<Vec<Event>>, AdkRefusal> {
         if self.is_complete() {
             return Ok(None);
         }
@@ -312,7 +315,7 @@ impl AdkRunSubscription {
         let batch: Batch = batch.map_err(|error: StoreError| store_refusal(error))?.ok_or_else(gone)?;
         let mut events = Vec::new();
         for entry in batch.iter() {
-            self.telling.tell(entry, &mut events);
+            self.telling.project_entry(entry, &mut events);
             if self.is_complete() {
                 break;
             }
@@ -322,27 +325,27 @@ impl AdkRunSubscription {
     }
 
     /// How far the run is.
-    pub fn stage(&self) -> &Stage {
+    pub fn stage(&self) -> &RunStage {
         self.telling.stage()
     }
 
     /// True if everything is told: the run ended, or it asks.
     pub fn is_complete(&self) -> bool {
         match self.telling.stage() {
-            Stage::Ended(_) => true,
-            Stage::Asking => !self.answered.iter().any(|question| self.telling.asks(*question)),
-            Stage::Waiting | Stage::Running => false,
+            RunStage::Ended(_) => true,
+            RunStage::Asking => !self.answered.iter().any(|question| self.telling.is_open_question(*question)),
+            RunStage::Waiting | RunStage::Running => false,
         }
     }
 }
 
 /// What only an agent that others run makes use of: which model, and what functions gave under which ids.
-fn remote_agent_meta(run_config: Map<String, Value>, said: &Said) -> Map<String, Value> {
+fn remote_agent_meta(run_config: Map<String, Value>, said: &RunInput) -> Map<String, Value> {
     let mut note = Map::new();
     if !run_config.is_empty() {
         note.insert("runConfig".to_owned(), Value::Object(run_config));
     }
-    if let Said::Responses(responses) = said {
+    if let RunInput::Responses(responses) = said {
         let given = |given: &FunctionResponse| {
             let id = given.id.strip_prefix("adk-").unwrap_or(&given.id);
             json!({ "functionResponse": { "id": id, "name": given.name, "response": given.response } })
@@ -378,8 +381,8 @@ impl Drop for CancelRunOnDrop {
     }
 }
 
-fn stream_mode(streaming: bool) -> Tone {
-    if streaming { Tone::Pieces } else { Tone::Whole }
+fn stream_mode(streaming: bool) -> StreamMode {
+    if streaming { StreamMode::Pieces } else { StreamMode::Whole }
 }
 
 /// What our own parts cannot show again as it was sent.
@@ -389,18 +392,18 @@ fn needs_original_parts(parts: &[Part]) -> bool {
 }
 
 /// Refuses what the agent has no use for.
-fn check_media(parts: &[Part], takes: &[String]) -> Result<(), Refusal> {
+fn check_media(parts: &[Part], takes: &[String]) -> Result<(), AdkRefusal> {
     let problem = |(index, error): (usize, BadMedia)| {
         let place = vec![json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        Problem { kind: "value_error", place, message: error.to_string(), input: Value::Null }
+        BodyProblem { kind: "value_error", place, message: error.to_string(), input: Value::Null }
     };
-    let bad = |(index, part)| check::media_for(part, takes).err().map(|error| problem((index, error)));
-    let problems: Vec<Problem> = parts.iter().enumerate().filter_map(bad).collect();
-    if problems.is_empty() { Ok(()) } else { Err(Refusal::unreadable(&problems)) }
+    let bad = |(index, part)| check::check_media_for(part, takes).err().map(|error| problem((index, error)));
+    let problems: Vec<BodyProblem> = parts.iter().enumerate().filter_map(bad).collect();
+    if problems.is_empty() { Ok(()) } else { Err(AdkRefusal::unprocessable(&problems)) }
 }
 
 /// What an answer means to a question. Some clients wrap it into a text.
-fn read_reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
+fn read_reply(question: &Question, response: &Value) -> Result<Reply, AdkRefusal> {
     let unwrapped = response.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
     let response: &Value = unwrapped.as_ref().unwrap_or(response);
     let confirmed = response.get("confirmed").and_then(Value::as_bool);
@@ -410,7 +413,7 @@ fn read_reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
     match &question.ask {
         // Only what was chosen is an answer: anything else leaves the question open.
         Ask::Choose { .. } if confirmed.is_none() && !response["choice"].is_string() => {
-            Err(Refusal::new(400, "the answer is {\"confirmed\": true} or {\"confirmed\": false}"))
+            Err(AdkRefusal::new(400, "the answer is {\"confirmed\": true} or {\"confirmed\": false}"))
         }
         Ask::Choose { choices } => {
             let named = response.get("choice").and_then(Value::as_str);
@@ -425,7 +428,7 @@ fn read_reply(question: &Question, response: &Value) -> Result<Reply, Refusal> {
                 None if !yes && named.is_none() => Ok(Reply::Declined),
                 None => {
                     let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
-                    Err(Refusal::new(
+                    Err(AdkRefusal::new(
                         400,
                         format!("the question offers no such answer, choose one of: {}", ids.join(", ")),
                     ))

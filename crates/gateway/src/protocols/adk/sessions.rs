@@ -8,9 +8,9 @@ use gander_domain::{
 use gander_runtime::hub::{Ack, HubError};
 use gander_store::clock::SystemIds;
 use gander_store::{Alias, Card, Form, Page, SessionQuery, StoreError, read_all, sessions_of};
-use gander_wire::adk::output::History;
-use gander_wire::adk::types::seconds;
-use gander_wire::adk::{DOOR, LONGEST_ID, NewSession, Refusal, Session, output};
+use gander_wire::adk::output::HistoryProjection;
+use gander_wire::adk::types::epoch_seconds;
+use gander_wire::adk::{AdkRefusal, MAX_ID, NewSession, PROTOCOL_NAME, Session, output};
 use serde_json::{Value, json};
 
 use super::{Adk, AppUser, hub_refusal, state_refusal, store_refusal};
@@ -46,11 +46,16 @@ pub struct ListRange {
 
 impl Adk {
     /// Makes a session, with its values and whatever was said elsewhere.
-    pub async fn create_session(&self, identity: &Caller, place: AppUser, new: NewSession) -> Result<Session, Refusal> {
+    pub async fn create_session(
+        &self,
+        identity: &Caller,
+        place: AppUser,
+        new: NewSession,
+    ) -> Result<Session, AdkRefusal> {
         let place = self.canonical_app_user(place);
         self.check_user(identity, &place)?;
         let settings = self.services.agents.settings(&place.app, &self.services.settings);
-        let settings = settings.ok_or_else(|| Refusal::no_app(&place.app))?;
+        let settings = settings.ok_or_else(|| AdkRefusal::no_such_app(&place.app))?;
         let session = SessionId::make(&mut SystemIds);
         let name = new.id.unwrap_or_else(|| session.to_string());
         let alias = session_alias(identity, &place, &name);
@@ -58,7 +63,7 @@ impl Adk {
             return Err(already_exists(&name));
         }
         let workspace = self.services.workspaces.private(session);
-        let workspace = workspace.map_err(|error| Refusal::new(500, format!("workspace {error}")))?;
+        let workspace = workspace.map_err(|error| AdkRefusal::new(500, format!("workspace {error}")))?;
         let owner = identity.principal.clone();
         let birth = Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
         match self.services.hub.create(identity, birth, vec![alias]).await {
@@ -83,12 +88,12 @@ impl Adk {
         identity: &Caller,
         place: AppUser,
         name: &str,
-    ) -> Result<(Session, LogList<History>), Refusal> {
+    ) -> Result<(Session, LogList<HistoryProjection>), AdkRefusal> {
         let located = self.find_session(identity, place, name).await?;
         let view = self.load_view(located.session).await?;
         let shared =
             self.services.shared.get(&Self::state_scope(identity, &located.place)).await.map_err(state_refusal)?;
-        let history = History::new(&self.long_running_tools(&view.settings.agent));
+        let history = HistoryProjection::new(&self.long_running_tools(&view.settings.agent));
         let events = LogList::open(self.services.hub.store(), located.session, history).await.map_err(store_refusal)?;
         Ok((session_object(&located, &view, &shared, Vec::new()), events))
     }
@@ -99,7 +104,7 @@ impl Adk {
         identity: &Caller,
         place: &AppUser,
         asked: ListRange,
-    ) -> Result<Vec<Session>, Refusal> {
+    ) -> Result<Vec<Session>, AdkRefusal> {
         let place = &self.canonical_app_user(place.clone());
         if self.check_user(identity, place).is_err() {
             return Ok(Vec::new());
@@ -131,7 +136,7 @@ impl Adk {
         place: AppUser,
         name: &str,
         delta: State,
-    ) -> Result<Session, Refusal> {
+    ) -> Result<Session, AdkRefusal> {
         let located = self.find_session(identity, place, name).await?;
         self.update_title(identity, &located, &delta).await?;
         self.set_state(identity, &located, delta, None).await?;
@@ -139,7 +144,7 @@ impl Adk {
     }
 
     /// Removes a session; it need not be there.
-    pub async fn delete_session(&self, identity: &Caller, place: AppUser, name: &str) -> Result<(), Refusal> {
+    pub async fn delete_session(&self, identity: &Caller, place: AppUser, name: &str) -> Result<(), AdkRefusal> {
         let located = match self.find_session(identity, place, name).await {
             Ok(located) => located,
             Err(error) if error.status == 404 => return Ok(()),
@@ -149,7 +154,12 @@ impl Adk {
     }
 
     /// The session of this name, if this caller may see it.
-    pub async fn find_session(&self, identity: &Caller, place: AppUser, name: &str) -> Result<LocatedSession, Refusal> {
+    pub async fn find_session(
+        &self,
+        identity: &Caller,
+        place: AppUser,
+        name: &str,
+    ) -> Result<LocatedSession, AdkRefusal> {
         let place = self.canonical_app_user(place);
         self.check_user(identity, &place)?;
         let store = self.services.hub.store();
@@ -157,22 +167,21 @@ impl Adk {
         if let Some(session) = known {
             return Ok(LocatedSession { session, place, name: name.to_owned() });
         }
-        let session: SessionId = name.parse().map_err(|_| Refusal::no_session())?;
+        let session: SessionId = name.parse().map_err(|_| AdkRefusal::no_such_session())?;
         let card = store.card(session).await.map_err(store_refusal)?;
         let mine = card.owner == identity.principal && place.user == self.settings.user;
         if mine && self.serves_agent(&place.app, &card.agent) && self.is_foreign(session).await? {
             return Ok(LocatedSession { session, place, name: name.to_owned() });
         }
-        Err(Refusal::no_session())
+        Err(AdkRefusal::no_such_session())
     }
 
     /// A token that is bound to one user sees no other.
-    pub(super) fn check_user(&self, identity: &Caller, place: &AppUser) -> Result<(), Refusal> {
+    pub(super) fn check_user(&self, identity: &Caller, place: &AppUser) -> Result<(), AdkRefusal> {
         let bound = identity.adk_user.as_ref().is_none_or(|user| *user == place.user);
-        let sane = |text: &str| {
-            !text.is_empty() && text.len() <= LONGEST_ID && !text.chars().any(|letter| letter.is_control())
-        };
-        if bound && sane(&place.user) && sane(&place.app) { Ok(()) } else { Err(Refusal::no_session()) }
+        let sane =
+            |text: &str| !text.is_empty() && text.len() <= MAX_ID && !text.chars().any(|letter| letter.is_control());
+        if bound && sane(&place.user) && sane(&place.app) { Ok(()) } else { Err(AdkRefusal::no_such_session()) }
     }
 
     /// Sets values: those of the session in its log, the others where they are shared.
@@ -182,13 +191,13 @@ impl Adk {
         located: &LocatedSession,
         delta: State,
         meta: Option<Value>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdkRefusal> {
         self.services.shared.set(&Self::state_scope(identity, &located.place), &delta).await.map_err(state_refusal)?;
         let command = Command::SetState { delta, meta: meta.map(Box::new) };
         self.send_command(identity, located.session, command).await
     }
 
-    pub(super) async fn load_view(&self, session: SessionId) -> Result<SessionView, Refusal> {
+    pub(super) async fn load_view(&self, session: SessionId) -> Result<SessionView, AdkRefusal> {
         self.services.hub.stored_view(session).await.map_err(|error| hub_refusal(&error))
     }
 
@@ -197,7 +206,7 @@ impl Adk {
         identity: &Caller,
         session: SessionId,
         command: Command,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdkRefusal> {
         let done = self.services.hub.command(identity, session, command, Ack::Synced).await;
         done.map(drop).map_err(|error| hub_refusal(&error))
     }
@@ -208,7 +217,7 @@ impl Adk {
         located: &LocatedSession,
         state: State,
         events: Vec<(gander_domain::Role, Vec<gander_domain::Part>)>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AdkRefusal> {
         if !events.is_empty() {
             let message = |(role, parts)| {
                 let id = MessageId::make(&mut SystemIds);
@@ -222,11 +231,11 @@ impl Adk {
             return Ok(());
         }
         self.update_title(identity, located, &state).await?;
-        self.set_state(identity, located, state, Some(json!({ DOOR: { "born": true } }))).await
+        self.set_state(identity, located, state, Some(json!({ PROTOCOL_NAME: { "born": true } }))).await
     }
 
     /// The page keeps a session's title among its values: every door shows it.
-    async fn update_title(&self, identity: &Caller, located: &LocatedSession, delta: &State) -> Result<(), Refusal> {
+    async fn update_title(&self, identity: &Caller, located: &LocatedSession, delta: &State) -> Result<(), AdkRefusal> {
         let title = delta.get("__session_metadata__").and_then(|all| all.get("displayName")?.as_str());
         match title.map(str::trim).filter(|title| !title.is_empty() && title.chars().count() <= 200) {
             Some(title) => {
@@ -236,23 +245,23 @@ impl Adk {
         }
     }
 
-    async fn describe_session(&self, identity: &Caller, located: &LocatedSession) -> Result<Session, Refusal> {
+    async fn describe_session(&self, identity: &Caller, located: &LocatedSession) -> Result<Session, AdkRefusal> {
         let view = self.load_view(located.session).await?;
         let entries =
             read_all(&**self.services.hub.store(), located.session, Form::Joined).await.map_err(store_refusal)?;
         let shared =
             self.services.shared.get(&Self::state_scope(identity, &located.place)).await.map_err(state_refusal)?;
-        let events = output::history_of(&entries, &self.long_running_tools(&view.settings.agent));
+        let events = output::session_history_of(&entries, &self.long_running_tools(&view.settings.agent));
         Ok(session_object(located, &view, &shared, events))
     }
 
-    async fn list_named_sessions(&self, identity: &Caller, place: &AppUser) -> Result<Vec<LocatedSession>, Refusal> {
+    async fn list_named_sessions(&self, identity: &Caller, place: &AppUser) -> Result<Vec<LocatedSession>, AdkRefusal> {
         let (namespace, mut found) = (alias_namespace(place), Vec::<LocatedSession>::new());
         loop {
             let after = found.last().map(|located| located.name.as_str());
             let store = self.services.hub.store();
             let page = store
-                .named(&identity.principal, DOOR, &namespace, after, ALIAS_PAGE_SIZE)
+                .named(&identity.principal, PROTOCOL_NAME, &namespace, after, ALIAS_PAGE_SIZE)
                 .await
                 .map_err(store_refusal)?;
             let whole = page.len() < ALIAS_PAGE_SIZE as usize;
@@ -265,7 +274,11 @@ impl Adk {
     }
 
     /// Sessions that other doors made.
-    async fn list_foreign_sessions(&self, identity: &Caller, place: &AppUser) -> Result<Vec<LocatedSession>, Refusal> {
+    async fn list_foreign_sessions(
+        &self,
+        identity: &Caller,
+        place: &AppUser,
+    ) -> Result<Vec<LocatedSession>, AdkRefusal> {
         let mut query = SessionQuery { limit: FOREIGN_PAGE_SIZE, ..sessions_of(identity.principal.clone()) };
         let mut found = Vec::new();
         loop {
@@ -288,7 +301,7 @@ impl Adk {
     }
 
     /// True if a session of another door is one of this app: its agent's, or the mode's that it works in.
-    async fn belongs_to_app(&self, app: &str, card: &Card) -> Result<bool, Refusal> {
+    async fn belongs_to_app(&self, app: &str, card: &Card) -> Result<bool, AdkRefusal> {
         let roster = self.services.agents.roster();
         if roster.agent(app).is_some() {
             return Ok(card.agent == app);
@@ -297,15 +310,15 @@ impl Adk {
         Ok(roster.way_of(&settings).is_some_and(|way| way.name == app))
     }
 
-    async fn is_foreign(&self, session: SessionId) -> Result<bool, Refusal> {
+    async fn is_foreign(&self, session: SessionId) -> Result<bool, AdkRefusal> {
         let names = self.services.hub.store().aliases(session).await.map_err(store_refusal)?;
-        Ok(names.iter().all(|alias| alias.door != DOOR))
+        Ok(names.iter().all(|alias| alias.door != PROTOCOL_NAME))
     }
 }
 
-impl ListProjection for History {
+impl ListProjection for HistoryProjection {
     fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
-        Self::tell(self, entry).iter().map(|event| json!(event)).collect()
+        Self::project_entry(self, entry).iter().map(|event| json!(event)).collect()
     }
 }
 
@@ -324,12 +337,12 @@ fn session_object(
         user_id: located.place.user.clone(),
         state,
         events,
-        last_update_time: seconds(view.updated_at),
+        last_update_time: epoch_seconds(view.updated_at),
     }
 }
 
-fn already_exists(name: &str) -> Refusal {
-    Refusal::new(409, format!("Session already exists: {name}"))
+fn already_exists(name: &str) -> AdkRefusal {
+    AdkRefusal::new(409, format!("Session already exists: {name}"))
 }
 
 /// No agent's name has a slash.
@@ -340,7 +353,7 @@ fn alias_namespace(place: &AppUser) -> String {
 fn session_alias(identity: &Caller, place: &AppUser, name: &str) -> Alias {
     Alias {
         principal: identity.principal.clone(),
-        door: DOOR.to_owned(),
+        door: PROTOCOL_NAME.to_owned(),
         namespace: alias_namespace(place),
         text: name.to_owned(),
     }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use futures::Stream;
 use gander_domain::Outcome;
 use gander_store::clock;
-use gander_wire::adk::output::{failure, split};
-use gander_wire::adk::types::seconds;
-use gander_wire::adk::{Event, Refusal, Stage, join};
+use gander_wire::adk::output::{failure_event, split_artifact_event};
+use gander_wire::adk::types::epoch_seconds;
+use gander_wire::adk::{AdkRefusal, Event, RunStage, join_events};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -79,16 +79,16 @@ impl AdkRunStream {
         Some(self.write_events(events, problem)).filter(|bytes| !bytes.is_empty() || !self.over)
     }
 
-    fn write_events(&mut self, events: Vec<Event>, problem: Option<Refusal>) -> Bytes {
+    fn write_events(&mut self, events: Vec<Event>, problem: Option<AdkRefusal>) -> Bytes {
         let mut bytes = Vec::new();
         for event in self.join_events(events) {
-            let (said, saved) = if self.one_event { (event, None) } else { split(event) };
+            let (said, saved) = if self.one_event { (event, None) } else { split_artifact_event(event) };
             append_event(&mut bytes, &said);
             self.last = Some(Event { content: None, ..said });
             saved.iter().for_each(|saved| append_event(&mut bytes, saved));
         }
-        if let Stage::Ended(outcome) = self.watched.stage() {
-            failure(outcome, clock::now()).iter().for_each(|last| append_event(&mut bytes, last));
+        if let RunStage::Ended(outcome) = self.watched.stage() {
+            failure_event(outcome, clock::now()).iter().for_each(|last| append_event(&mut bytes, last));
             let well = self.closes && matches!(outcome, Outcome::Completed { .. });
             self.last
                 .take()
@@ -109,7 +109,7 @@ impl AdkRunStream {
         let mut joined: Vec<Event> = Vec::new();
         for event in events {
             let rest = match joined.last_mut() {
-                Some(last) => join(last, event),
+                Some(last) => join_events(last, event),
                 None => Some(event),
             };
             joined.extend(rest);
@@ -128,7 +128,7 @@ fn turn_complete_event(last: &Event) -> Event {
 
 /// The last words of a stream that went wrong.
 pub(crate) fn error_event(kind: &str, message: &str) -> Value {
-    let at = seconds(clock::now());
+    let at = epoch_seconds(clock::now());
     json!({
         "error": format!("{kind}: {message}"),
         "error_details": { "error_type": kind, "error_message": message, "timestamp": at },

@@ -3,8 +3,8 @@
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
 use gander_store::{Card, Form, SessionQuery, StoreError, read_all, sessions_of};
-use gander_wire::adk::trace::{of_event, spans};
-use gander_wire::adk::{DOOR, Refusal};
+use gander_wire::adk::trace::{event_attributes, session_spans};
+use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ const CLOCK_SLACK_MICROS: i64 = 1_000_000;
 
 impl Adk {
     /// All spans of a session; none if there is no such session. The page names no user.
-    pub async fn session_spans(&self, identity: &Caller, app: &str, name: &str) -> Result<Vec<Value>, Refusal> {
+    pub async fn session_spans(&self, identity: &Caller, app: &str, name: &str) -> Result<Vec<Value>, AdkRefusal> {
         let user = identity.adk_user.clone().unwrap_or_else(|| self.settings.user.clone());
         let located = match self.find_session(identity, AppUser { app: app.to_owned(), user }, name).await {
             Err(error) if error.status == 404 => match name.parse() {
@@ -37,7 +37,7 @@ impl Adk {
     }
 
     /// What is known of one event. Its id says when it was: only sessions that were there then are read.
-    pub async fn event_trace(&self, identity: &Caller, event: &str) -> Result<Option<Value>, Refusal> {
+    pub async fn event_trace(&self, identity: &Caller, event: &str) -> Result<Option<Value>, AdkRefusal> {
         let Some(at) = Uuid::parse_str(event).ok().and_then(uuid_time_micros) else { return Ok(None) };
         let query = SessionQuery { limit: MAX_RECENT_SESSIONS, ..sessions_of(identity.principal.clone()) };
         let cards = self.services.hub.store().sessions(query).await.map_err(store_refusal)?.cards;
@@ -48,28 +48,32 @@ impl Adk {
         let then = cards.iter().filter(near);
         for card in then.take(MAX_SESSIONS_READ) {
             let Some(located) = self.find_own_session(identity, card.session).await? else { continue };
-            if let Some(known) = of_event(&self.load_spans(&located).await?, event) {
+            if let Some(known) = event_attributes(&self.load_spans(&located).await?, event) {
                 return Ok(Some(known));
             }
         }
         Ok(None)
     }
 
-    async fn load_spans(&self, located: &LocatedSession) -> Result<Vec<Value>, Refusal> {
+    async fn load_spans(&self, located: &LocatedSession) -> Result<Vec<Value>, AdkRefusal> {
         let entries =
             read_all(&**self.services.hub.store(), located.session, Form::Joined).await.map_err(store_refusal)?;
-        Ok(spans(&entries, &located.name))
+        Ok(session_spans(&entries, &located.name))
     }
 
     /// A session of this caller by its id, as the ADK door names it.
-    async fn find_own_session(&self, identity: &Caller, session: SessionId) -> Result<Option<LocatedSession>, Refusal> {
+    async fn find_own_session(
+        &self,
+        identity: &Caller,
+        session: SessionId,
+    ) -> Result<Option<LocatedSession>, AdkRefusal> {
         let store = self.services.hub.store();
         let card = match store.card(session).await {
             Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Ok(None),
             card => card.map_err(store_refusal)?,
         };
         let names = store.aliases(session).await.map_err(store_refusal)?;
-        let named = names.iter().find(|alias| alias.door == DOOR);
+        let named = names.iter().find(|alias| alias.door == PROTOCOL_NAME);
         let place = match named.and_then(|alias| alias.namespace.split_once('/')) {
             Some((app, user)) => AppUser { app: app.to_owned(), user: user.to_owned() },
             None => AppUser { app: card.agent, user: self.settings.user.clone() },

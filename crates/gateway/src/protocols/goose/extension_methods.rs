@@ -8,7 +8,7 @@ use gander_services::extension_changes::Switch;
 use gander_services::models::Provider;
 use gander_services::recipes::Slash;
 use gander_services::user_store::Shelf;
-use gander_wire::goose::session::time;
+use gander_wire::goose::session::time_text;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -229,13 +229,13 @@ async fn session_info(services: &Services, peer: &ClientPeer, params: Value) -> 
     let view = sessions::find_own_session(services, peer, read_params::<Named>(params)?.session_id).await?;
     let object = sessions::session_object(services, &view).await?;
     let meta = json!({
-        "messageCount": view.messages, "createdAt": time(view.created_at), "userSetName": view.title.is_some(),
+        "messageCount": view.messages, "createdAt": time_text(view.created_at), "userSetName": view.title.is_some(),
         "sessionType": "acp", "hasRecipe": !object["recipe"].is_null(), "providerId": object["provider_name"],
         "modelId": object["model_config"]["model_name"],
     });
     let session = json!({
         "sessionId": view.session, "cwd": view.workspace, "title": object["name"],
-        "updatedAt": time(view.updated_at), "_meta": meta,
+        "updatedAt": time_text(view.updated_at), "_meta": meta,
     });
     Ok(json!({ "session": session }))
 }
@@ -247,7 +247,7 @@ async fn import_session(services: &Services, peer: &ClientPeer, params: Value) -
     }
     let view = sessions::import_session(services, peer, &read_params::<Import>(params)?.data).await?;
     Ok(json!({
-        "sessionId": view.session, "title": view.title, "updatedAt": time(view.updated_at),
+        "sessionId": view.session, "title": view.title, "updatedAt": time_text(view.updated_at),
         "messageCount": view.messages,
     }))
 }
@@ -263,10 +263,10 @@ async fn truncate_session(services: &Services, peer: &ClientPeer, params: Value)
     let Truncate { session_id, truncate_from } = read_params(params)?;
     sessions::find_own_session(services, peer, session_id).await?;
     let transcript = sessions::load_transcript(services, session_id).await?;
-    let by_time = truncate_from.as_i64().map(|second| transcript.before_second(second));
-    let count = truncate_from.as_str().map_or(by_time, |id| transcript.before_message(id));
+    let by_time = truncate_from.as_i64().map(|second| transcript.count_before_second(second));
+    let count = truncate_from.as_str().map_or(by_time, |id| transcript.count_before_message(id));
     let count = count.ok_or_else(|| ServiceError::BadParams(format!("no such message: {truncate_from}")))?;
-    command_own_session(services, peer, session_id, transcript.rewind(count)).await
+    command_own_session(services, peer, session_id, transcript.rewind_command(count)).await
 }
 
 /// A session keeps the folder it began in: every path in its history is about that one.

@@ -28,8 +28,8 @@ impl ReplyProjection {
         let own = entry.run == Some(self.run) && !self.over;
         let mut events = Vec::new();
         if own || (entry.run.is_none() && self.is_active()) {
-            events.extend(output::project(&self.view, entry));
-            events.extend(output::extras(&self.view, entry));
+            events.extend(output::project_entry(&self.view, entry));
+            events.extend(output::project_legacy_events(&self.view, entry));
         }
         self.over |= own && matches!(entry.event, Event::RunEnded { .. });
         self.view.apply(entry);
@@ -61,16 +61,16 @@ pub struct SessionEvents {
 impl Projection for SessionEvents {
     fn write_start(&mut self, frames: &mut SseWriter) {
         if let Some(run) = self.active {
-            frames.write_unlogged(&output::active_requests(&[run.to_string()]));
+            frames.write_unlogged(&output::active_requests_event(&[run.to_string()]));
         }
     }
 
     fn project_entry(&mut self, entry: &Entry, frames: &mut SseWriter) {
         let anew = self.transcript.take().map(|mut transcript| {
-            transcript.apply(entry);
-            output::update_conversation(transcript.messages())
+            transcript.apply_entry(entry);
+            output::update_conversation_event(transcript.all_messages())
         });
-        for mut event in output::project(&self.view, entry).into_iter().chain(anew) {
+        for mut event in output::project_entry(&self.view, entry).into_iter().chain(anew) {
             if let Some(run) = entry.run {
                 event["chat_request_id"] = json!(run);
                 event["request_id"] = json!(run);
@@ -95,7 +95,7 @@ impl Projection for SessionEvents {
                 let page = self.store.read(self.view.session, place, Limit::default(), Form::Joined).await?;
                 let Some(last) = page.last() else { break };
                 place = last.seq;
-                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| transcript.apply(entry));
+                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| transcript.apply_entry(entry));
             }
             self.transcript = Some(transcript);
             Ok(())
@@ -103,6 +103,6 @@ impl Projection for SessionEvents {
     }
 
     fn write_log_lost(&mut self, frames: &mut SseWriter) {
-        frames.write_unlogged(&output::error("the session is no more, reload the conversation"));
+        frames.write_unlogged(&output::error_event("the session is no more, reload the conversation"));
     }
 }

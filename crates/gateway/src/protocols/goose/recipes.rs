@@ -75,7 +75,7 @@ pub async fn save_recipe(
     if id.len() > MAX_RECIPE_ID || id.contains(['/', '\\', '\0']) || id.starts_with('.') {
         return Err(ServiceError::BadParams(format!("id must be a plain name of at most {MAX_RECIPE_ID} bytes")));
     }
-    let at = gander_wire::goose::session::time(clock::now());
+    let at = gander_wire::goose::session::time_text(clock::now());
     let book = Book::of(&**services.hub.store(), &peer.caller.principal);
     let kept = json!({ "recipe": recipe, "last_modified": at });
     book.put(Shelf::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
@@ -136,7 +136,7 @@ pub async fn recipe_from_session(
     view: &SessionView,
     author: Option<&Value>,
 ) -> Result<Option<Value>, ServiceError> {
-    let messages = sessions::load_transcript(services, view.session).await?.messages();
+    let messages = sessions::load_transcript(services, view.session).await?.all_messages();
     Ok(recipe_from_messages(view.title.as_deref().unwrap_or("Untitled"), &messages, author))
 }
 

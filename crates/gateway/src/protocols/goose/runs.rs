@@ -113,10 +113,10 @@ async fn begin_prompt(
 ) -> Result<PromptOutcome, ChatError> {
     let PromptRequest { session, run, message, history, mode, if_busy } = ask;
     let view = sessions::find_own_session(services, peer, session).await?;
-    let prompt = input::prompt(&message)?;
+    let prompt = input::read_prompt(&message)?;
     if let Some(agent) = services.agents.roster_in(&view.workspace).named(&view.settings.agent) {
         for part in &prompt.parts {
-            check::media_for(part, &agent.takes).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
+            check::check_media_for(part, &agent.takes).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
         }
     }
     for (id, content) in &prompt.answers {
@@ -187,7 +187,7 @@ pub async fn send_command(
 }
 
 fn replace_history(history: &[Value]) -> Result<Command, BadMessage> {
-    let replacement = input::conversation(history, &mut SystemIds)?;
+    let replacement = input::read_conversation(history, &mut SystemIds)?;
     Ok(Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced })
 }
 

@@ -10,7 +10,7 @@ use gander_services::{Services, exchange};
 use gander_store::clock::{self, SystemIds};
 use gander_store::{Append, Durability, Epoch, Form, Limit, read_all};
 use gander_tools::permission::show;
-use gander_wire::goose::{self, Recital, Transcript};
+use gander_wire::goose::{self, ConversationProjection, Transcript};
 use serde_json::{Map, Value, json};
 
 use crate::ClientPeer;
@@ -40,7 +40,7 @@ pub async fn session_object(services: &Services, view: &SessionView) -> Result<M
         kept.extend(later);
     }
     let default = services.models.known_default();
-    Ok(goose::session::session(view, Some(&Value::Object(kept)), default.as_deref()))
+    Ok(goose::session::session_object(view, Some(&Value::Object(kept)), default.as_deref()))
 }
 
 /// The object of a session with its conversation.
@@ -49,7 +49,7 @@ pub async fn session_with_conversation(
     view: &SessionView,
 ) -> Result<Map<String, Value>, ServiceError> {
     let mut object = session_object(services, view).await?;
-    let messages = load_transcript(services, view.session).await?.messages();
+    let messages = load_transcript(services, view.session).await?.all_messages();
     object.insert("message_count".to_owned(), json!(messages.len()));
     object.insert("conversation".to_owned(), Value::Array(messages));
     Ok(object)
@@ -62,18 +62,21 @@ pub async fn export_session(services: &Services, view: &SessionView) -> Result<S
 }
 
 /// What was said in a session, made while it is taken.
-pub async fn conversation_list(services: &Services, session: SessionId) -> Result<LogList<Recital>, ServiceError> {
-    let items = LogList::open(services.hub.store(), session, Recital::default()).await;
+pub async fn conversation_list(
+    services: &Services,
+    session: SessionId,
+) -> Result<LogList<ConversationProjection>, ServiceError> {
+    let items = LogList::open(services.hub.store(), session, ConversationProjection::default()).await;
     items.map_err(|error| refusal(session, &error.into()))
 }
 
-impl ListProjection for Recital {
+impl ListProjection for ConversationProjection {
     fn project_entry(&mut self, entry: &Entry) -> Vec<Value> {
-        Self::tell(self, entry)
+        Self::project_entry(self, entry)
     }
 
     fn finish(&mut self) -> Vec<Value> {
-        self.asked()
+        self.open_questions()
     }
 }
 
@@ -85,7 +88,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let file: Value = serde_json::from_str(text).map_err(|error| bad(error.to_string()))?;
     let object = file.as_object().ok_or_else(|| bad("no object".to_owned()))?;
     let said = object.get("conversation").and_then(Value::as_array).cloned().unwrap_or_default();
-    let replacement = goose::input::conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
+    let replacement = goose::input::read_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
     let session = SessionId::make(&mut SystemIds);
     // A file does not choose where an agent works.
     let folder = services.workspaces.private(session);
@@ -96,7 +99,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
         folders: Vec::new(),
         settings: Settings { model: known_model(services, object), ..services.settings.clone() },
         parent: None,
-        meta: Some(json!({ "goose": goose::input::kept(object) })),
+        meta: Some(json!({ "goose": goose::input::exported_meta(object) })),
     };
     let title = ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok());
     let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };

@@ -62,7 +62,7 @@ impl ReplyStream {
 
     /// The events, until the run has ended. A sign of life goes first: clients wait for one.
     pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let greeting = futures::stream::iter([Ok(frame_events(&[output::ping()]))]);
+        let greeting = futures::stream::iter([Ok(frame_events(&[output::ping_event()]))]);
         greeting.chain(futures::stream::unfold(self, |mut listening| async move {
             let piece = listening.next_bytes().await?;
             Some((Ok(piece), listening))
@@ -74,7 +74,7 @@ impl ReplyStream {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
-                _ = self.pings.tick() => return Some(frame_events(&[output::ping()])),
+                _ = self.pings.tick() => return Some(frame_events(&[output::ping_event()])),
                 batch = self.follower.next() => {
                     let events = self.project_batch(batch);
                     if !events.is_empty() {
@@ -89,7 +89,7 @@ impl ReplyStream {
     fn project_batch(&mut self, batch: Result<Option<Batch>, StoreError>) -> Vec<Value> {
         let Ok(Some(batch)) = batch else {
             self.leaving.over = true;
-            return vec![output::error("the session is no more")];
+            return vec![output::error_event("the session is no more")];
         };
         let events = batch.iter().flat_map(|entry| self.reply.project_entry(entry)).collect();
         self.leaving.over = self.reply.is_complete();

@@ -10,9 +10,9 @@ use gander_client::schema::{
 use gander_client::{CallError, Client, Endpoint, Error, Handler, Link, LinkError};
 use gander_domain::{Order, Outcome, Part, QuestionId, Report, Role, SessionView};
 use gander_store::clock::SystemIds;
-use gander_wire::acp::client::Turn;
-use gander_wire::acp::content::block;
-use gander_wire::goose::client::Trouble;
+use gander_wire::acp::client::AgentTurn;
+use gander_wire::acp::content::content_block;
+use gander_wire::goose::client::GoosedError;
 use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Handler for Ears {
 
 /// A turn under way.
 struct Run {
-    turn: Turn,
+    turn: AgentTurn,
     asked: Vec<(QuestionId, oneshot::Sender<RequestPermissionOutcome>)>,
     reports: mpsc::Sender<Report>,
 }
@@ -66,7 +66,7 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
         () = stop.cancelled() => return,
         () = cancelled(&mut orders) => Err(Outcome::Cancelled),
         opened = open(goosed, &view, ears) => {
-            opened.map_err(|trouble| Outcome::failed(trouble.reason(), trouble.to_string()))
+            opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
         }
     };
     let (client, theirs, heard) = match opened {
@@ -81,7 +81,7 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
     let prompt = own.iter().find(|message| message.role == Role::User);
     let blocks: Vec<ContentBlock> = prompt.map_or(&[][..], |message| &message.parts).iter().filter_map(said).collect();
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
-    let run = Run { turn: Turn::new(model), asked: Vec::new(), reports };
+    let run = Run { turn: AgentTurn::new(model), asked: Vec::new(), reports };
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
@@ -91,7 +91,7 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
 }
 
 /// The session over there begins with ours.
-pub(super) async fn start(goosed: &Goosed, view: &SessionView) -> Result<String, Trouble> {
+pub(super) async fn start(goosed: &Goosed, view: &SessionView) -> Result<String, GoosedError> {
     let (ears, heard) = mpsc::channel(WAITING);
     let deaf = tokio::spawn(ignore(heard));
     let client = connect(&goosed.remote, ears).await?;
@@ -102,12 +102,12 @@ pub(super) async fn start(goosed: &Goosed, view: &SessionView) -> Result<String,
 }
 
 /// The session over there is closed; goose keeps what was said in it.
-pub(super) async fn close(goosed: &Goosed, theirs: &str) -> Result<(), Trouble> {
+pub(super) async fn close(goosed: &Goosed, theirs: &str) -> Result<(), GoosedError> {
     call(goosed, "session/close", json!({ "sessionId": theirs })).await.map(drop)
 }
 
 /// Calls one method on a connection of its own.
-pub(super) async fn call(goosed: &Goosed, method: &str, params: Value) -> Result<Value, Trouble> {
+pub(super) async fn call(goosed: &Goosed, method: &str, params: Value) -> Result<Value, GoosedError> {
     let (ears, heard) = mpsc::channel(WAITING);
     let deaf = tokio::spawn(ignore(heard));
     let client = connect(&goosed.remote, ears).await?;
@@ -123,7 +123,7 @@ async fn ignore(mut heard: mpsc::Receiver<Heard>) {
 
 /// Parts that the protocol has no block for are what a function gave: told as text.
 fn said(part: &Part) -> Option<ContentBlock> {
-    block(part).or_else(|| match part {
+    content_block(part).or_else(|| match part {
         Part::Unknown(value) => Some(value.to_string().into()),
         Part::Text { .. }
         | Part::Thought { .. }
@@ -137,7 +137,7 @@ fn said(part: &Part) -> Option<ContentBlock> {
 }
 
 /// A connection whose session is ready for a prompt. What it tells of its history is known.
-async fn open(goosed: &Goosed, view: &SessionView, ears: mpsc::Sender<Heard>) -> Result<(Client, String), Trouble> {
+async fn open(goosed: &Goosed, view: &SessionView, ears: mpsc::Sender<Heard>) -> Result<(Client, String), GoosedError> {
     let gate = Gate::default();
     let client = connect_with(&goosed.remote, Arc::new(Gated { ears: Ears(ears), gate: gate.clone() })).await?;
     let theirs = match goosed.mapping(view).find().await? {
@@ -153,7 +153,7 @@ async fn open(goosed: &Goosed, view: &SessionView, ears: mpsc::Sender<Heard>) ->
 }
 
 /// Tells goose which model answers, where the session or the prompt wants one.
-async fn choose(client: &Client, theirs: &str, view: &SessionView) -> Result<(), Trouble> {
+async fn choose(client: &Client, theirs: &str, view: &SessionView) -> Result<(), GoosedError> {
     let wanted = rest::provider(view).model;
     let Some(wanted) = wanted else { return Ok(()) };
     let (provider, model) = match wanted.split_once('/') {
@@ -167,7 +167,7 @@ async fn choose(client: &Client, theirs: &str, view: &SessionView) -> Result<(),
     Ok(())
 }
 
-async fn create(goosed: &Goosed, view: &SessionView, client: &Client) -> Result<String, Trouble> {
+async fn create(goosed: &Goosed, view: &SessionView, client: &Client) -> Result<String, GoosedError> {
     let made = client.new_session(folder(goosed, view)).await.map_err(trouble)?;
     let theirs = made.session_id.to_string();
     goosed.mapping(view).keep(&theirs).await?;
@@ -182,22 +182,22 @@ fn folder(goosed: &Goosed, view: &SessionView) -> String {
     goosed.remote.folder.clone().unwrap_or_else(|| view.workspace.clone())
 }
 
-async fn connect(remote: &Remote, ears: mpsc::Sender<Heard>) -> Result<Client, Trouble> {
+async fn connect(remote: &Remote, ears: mpsc::Sender<Heard>) -> Result<Client, GoosedError> {
     connect_with(remote, Arc::new(Ears(ears))).await
 }
 
-async fn connect_with(remote: &Remote, handler: Arc<dyn Handler>) -> Result<Client, Trouble> {
+async fn connect_with(remote: &Remote, handler: Arc<dyn Handler>) -> Result<Client, GoosedError> {
     let base = remote.url.trim_end_matches('/');
     let url = if base.ends_with("/acp") { base.to_owned() } else { format!("{base}/acp") };
     let mut endpoint = Endpoint::new(url);
     if let Some(key) = &remote.key {
         let value = HeaderValue::from_str(key.expose_secret());
-        let mut value = value.map_err(|_| Trouble::Unauthorized)?;
+        let mut value = value.map_err(|_| GoosedError::Unauthorized)?;
         value.set_sensitive(true);
-        endpoint = endpoint.header(HeaderName::from_static("x-secret-key"), value);
+        endpoint = endpoint.with_header(HeaderName::from_static("x-secret-key"), value);
     }
     if let Some(pin) = remote.pin {
-        endpoint = endpoint.pinned(pin);
+        endpoint = endpoint.with_pin(pin);
     }
     let link = Link::http(&endpoint).map_err(|error| link_trouble(&error))?;
     Client::connect(link, Implementation::new("gander", env!("CARGO_PKG_VERSION")), handler).await.map_err(trouble)
@@ -269,9 +269,9 @@ impl Run {
 
     async fn hear(&mut self, news: Heard) -> bool {
         let reports = match news {
-            Heard::Updated(update) => self.turn.update(*update, &mut SystemIds),
+            Heard::Updated(update) => self.turn.handle_update(*update, &mut SystemIds),
             Heard::Asked(request, answer) => {
-                let (question, reports) = self.turn.permission(&request, &mut SystemIds);
+                let (question, reports) = self.turn.handle_permission(&request, &mut SystemIds);
                 self.asked.push((question, answer));
                 reports
             }
@@ -287,7 +287,7 @@ impl Run {
                 false
             }
             Some(Order::Answered { question, answer }) => {
-                let (outcome, ready) = self.turn.answered(question, &answer.reply);
+                let (outcome, ready) = self.turn.answer_question(question, &answer.reply);
                 if let Some(place) = self.asked.iter().position(|(asked, _)| *asked == question) {
                     let going = self.report(ready.into_iter().collect()).await;
                     // An agent that is gone says so by the end of its prompt.
@@ -309,10 +309,10 @@ impl Run {
 
     async fn end(mut self, ended: Result<PromptResponse, CallError>) {
         let reports = match ended {
-            Ok(response) => self.turn.ended(&response),
+            Ok(response) => self.turn.handle_end(&response),
             Err(error) => {
                 let trouble = trouble(error);
-                self.turn.failed(trouble.reason(), &trouble.to_string())
+                self.turn.handle_failure(trouble.reason_code(), &trouble.to_string())
             }
         };
         self.report(reports).await;
@@ -329,27 +329,27 @@ impl Run {
 }
 
 /// Goose puts what went wrong into `data`.
-fn trouble(error: CallError) -> Trouble {
+fn trouble(error: CallError) -> GoosedError {
     match &error {
-        CallError::Refused(error) if error.code == UNKNOWN_SESSION => Trouble::NotFound,
+        CallError::Refused(error) if error.code == UNKNOWN_SESSION => GoosedError::NotFound,
         CallError::Refused(error) => {
             let said = error.data.as_ref().and_then(|data| serde_json::to_value(data).ok());
             let text = said.as_ref().and_then(Value::as_str).map(str::to_owned);
-            Trouble::Said(text.unwrap_or_else(|| error.message.clone()))
+            GoosedError::Said(text.unwrap_or_else(|| error.message.clone()))
         }
         CallError::Gone(link) => link_trouble(link),
         CallError::Late { .. } | CallError::Unreadable { .. } | CallError::Version(_) => {
-            Trouble::Unavailable(error.to_string())
+            GoosedError::Unavailable(error.to_string())
         }
     }
 }
 
-fn link_trouble(error: &LinkError) -> Trouble {
+fn link_trouble(error: &LinkError) -> GoosedError {
     match error {
-        LinkError::Refused { status, message } => Trouble::of_status(*status, message),
-        LinkError::Interrupted(why) => Trouble::Cut(why.clone()),
+        LinkError::Refused { status, message } => GoosedError::from_status(*status, message),
+        LinkError::Interrupted(why) => GoosedError::Cut(why.clone()),
         LinkError::Disposed | LinkError::Closed | LinkError::Io(_) | LinkError::TooLong | LinkError::Unreachable(_) => {
-            Trouble::Unavailable(error.to_string())
+            GoosedError::Unavailable(error.to_string())
         }
     }
 }

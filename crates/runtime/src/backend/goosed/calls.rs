@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use gander_wire::goose::client::{Trouble, pause};
+use gander_wire::goose::client::{GoosedError, retry_pause};
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, redirect};
 use secrecy::ExposeSecret as _;
@@ -30,13 +30,13 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new(remote: &Remote) -> Result<Self, Trouble> {
+    pub(super) fn new(remote: &Remote) -> Result<Self, GoosedError> {
         // Does nothing if the program has chosen one already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let mut headers = HeaderMap::new();
         if let Some(key) = &remote.key {
             let value = HeaderValue::from_str(key.expose_secret());
-            let mut value = value.map_err(|_| Trouble::Unauthorized)?;
+            let mut value = value.map_err(|_| GoosedError::Unauthorized)?;
             value.set_sensitive(true);
             headers.insert("x-secret-key", value);
         }
@@ -51,7 +51,7 @@ impl Calls {
         let builder = if local { builder.no_proxy() } else { builder };
         let builder = match remote.pin {
             Some(pin) => {
-                let tls = pin.tls().map_err(|error| Trouble::Unavailable(error.to_string()))?;
+                let tls = pin.tls_config().map_err(|error| GoosedError::Unavailable(error.to_string()))?;
                 builder.tls_backend_preconfigured(tls).https_only(true)
             }
             None => builder,
@@ -66,29 +66,29 @@ impl Calls {
         self.timeout
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Trouble> {
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, GoosedError> {
         let request = || self.http.post(format!("{}{path}", self.base)).timeout(self.timeout).json(body);
         value(self.send(path, request).await?).await
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Value, Trouble> {
+    pub(super) async fn get(&self, path: &str) -> Result<Value, GoosedError> {
         let request = || self.http.get(format!("{}{path}", self.base)).timeout(self.timeout);
         value(self.send(path, request).await?).await
     }
 
     /// `/reply`: the answer streams, however long that takes.
-    pub(super) async fn stream(&self, body: &Value) -> Result<Response, Trouble> {
+    pub(super) async fn stream(&self, body: &Value) -> Result<Response, GoosedError> {
         let request = || {
             let request = self.http.post(format!("{}/reply", self.base)).json(body);
             request.header("accept", "text/event-stream")
         };
         match tokio::time::timeout(self.timeout, self.send("/reply", request)).await {
             Ok(answer) => answer,
-            Err(_) => Err(Trouble::Unavailable("it does not begin to answer".to_owned())),
+            Err(_) => Err(GoosedError::Unavailable("it does not begin to answer".to_owned())),
         }
     }
 
-    async fn send(&self, path: &str, request: impl Fn() -> RequestBuilder) -> Result<Response, Trouble> {
+    async fn send(&self, path: &str, request: impl Fn() -> RequestBuilder) -> Result<Response, GoosedError> {
         let mut tried = 0;
         loop {
             let response = request().send().await.map_err(|error| unreachable(&error))?;
@@ -96,12 +96,12 @@ impl Calls {
             if response.status().is_success() {
                 return Ok(response);
             }
-            let Some(pause) = pause(status, tried) else {
+            let Some(pause) = retry_pause(status, tried) else {
                 let body = text(response, REFUSAL).await.unwrap_or_default();
                 if status >= 500 {
                     tracing::error!(status, path, body, "goose failed");
                 }
-                return Err(Trouble::of_status(status, &body));
+                return Err(GoosedError::from_status(status, &body));
             };
             let pause = self.unit.mul_f64(pause.as_secs_f64());
             tracing::debug!(status, path, ?pause, "goose is asked again");
@@ -112,24 +112,24 @@ impl Calls {
 }
 
 /// A body as JSON; goose answers some requests with nothing, and some with plain words.
-async fn value(response: Response) -> Result<Value, Trouble> {
+async fn value(response: Response) -> Result<Value, GoosedError> {
     let body = text(response, LONGEST).await?;
     Ok(serde_json::from_str(&body).unwrap_or(Value::String(body)))
 }
 
-async fn text(mut response: Response, limit: usize) -> Result<String, Trouble> {
+async fn text(mut response: Response, limit: usize) -> Result<String, GoosedError> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| unreachable(&error))? {
         body.extend_from_slice(&piece);
         if body.len() > limit {
-            return Err(Trouble::Unreadable("it is too long".to_owned()));
+            return Err(GoosedError::Unreadable("it is too long".to_owned()));
         }
     }
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
 /// An error and what it came from, without the address.
-pub(super) fn unreachable(error: &reqwest::Error) -> Trouble {
+pub(super) fn unreachable(error: &reqwest::Error) -> GoosedError {
     let mut texts = vec![if error.is_timeout() { "no answer in time" } else { "no connection" }.to_owned()];
     let mut source = error.source();
     while let Some(cause) = source {
@@ -137,5 +137,5 @@ pub(super) fn unreachable(error: &reqwest::Error) -> Trouble {
         source = cause.source();
     }
     texts.dedup();
-    Trouble::Unavailable(texts.join(": "))
+    GoosedError::Unavailable(texts.join(": "))
 }

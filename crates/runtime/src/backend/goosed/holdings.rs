@@ -1,7 +1,7 @@
 //! What a goose keeps for a session and others may read: its own file of the session, and resources of its extensions.
 
 use gander_domain::SessionView;
-use gander_wire::goose::client::Trouble;
+use gander_wire::goose::client::GoosedError;
 use serde_json::json;
 
 use super::{Goosed, Protocol, acp};
@@ -23,7 +23,7 @@ impl Goosed {
     }
 
     /// The one of this name; nothing if goose has no such thing.
-    pub(super) async fn read(&self, view: &SessionView, name: &str) -> Result<Option<Holding>, Trouble> {
+    pub(super) async fn read(&self, view: &SessionView, name: &str) -> Result<Option<Holding>, GoosedError> {
         let Some(theirs) = self.mapping(view).find().await? else { return Ok(None) };
         let resource = name.strip_prefix(RESOURCE).and_then(|rest| rest.split_once(':'));
         let found = match (name == EXPORT, resource) {
@@ -33,13 +33,13 @@ impl Goosed {
         };
         match found {
             Ok(holding) => Ok(Some(holding)),
-            Err(Trouble::NotFound) => Ok(None),
+            Err(GoosedError::NotFound) => Ok(None),
             Err(trouble) => Err(trouble),
         }
     }
 
     /// A JSON text, which goose wraps into a JSON string.
-    async fn export(&self, theirs: &str) -> Result<Holding, Trouble> {
+    async fn export(&self, theirs: &str) -> Result<Holding, GoosedError> {
         let answer = match self.protocol().await? {
             Protocol::Rest => self.calls.get(&format!("/sessions/{theirs}/export")).await?,
             Protocol::Acp => {
@@ -51,7 +51,7 @@ impl Goosed {
         Ok(Holding { mime: "application/json".to_owned(), text })
     }
 
-    async fn resource(&self, theirs: &str, extension: &str, uri: &str) -> Result<Holding, Trouble> {
+    async fn resource(&self, theirs: &str, extension: &str, uri: &str) -> Result<Holding, GoosedError> {
         let answer = match self.protocol().await? {
             Protocol::Rest => {
                 let body = json!({ "session_id": theirs, "extension_name": extension, "uri": uri });
@@ -64,14 +64,14 @@ impl Goosed {
             }
         };
         let text = |key: &str| answer[key].as_str().map(str::to_owned);
-        let unreadable = || Trouble::Unreadable("a resource without a text".to_owned());
+        let unreadable = || GoosedError::Unreadable("a resource without a text".to_owned());
         let mime = text("mimeType").unwrap_or_else(|| "text/plain".to_owned());
         Ok(Holding { mime, text: text("text").ok_or_else(unreadable)? })
     }
 }
 
 /// What goose says about a thing that cannot be read goes to the log alone.
-pub(super) fn readable(read: Result<Option<Holding>, Trouble>) -> Option<Holding> {
+pub(super) fn readable(read: Result<Option<Holding>, GoosedError>) -> Option<Holding> {
     read.unwrap_or_else(|trouble| {
         tracing::warn!(%trouble, "goose did not give a thing of a session");
         None

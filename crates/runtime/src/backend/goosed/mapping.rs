@@ -2,7 +2,7 @@
 
 use gander_domain::SessionView;
 use gander_store::{Alias, Store, StoreError};
-use gander_wire::goose::client::Trouble;
+use gander_wire::goose::client::GoosedError;
 
 /// Under this door the names of goose sessions are kept.
 const DOOR: &str = "goosed";
@@ -17,12 +17,12 @@ pub(super) struct Mapping<'a> {
 
 impl Mapping<'_> {
     /// Its id, if there is one.
-    pub(super) async fn find(&self) -> Result<Option<String>, Trouble> {
+    pub(super) async fn find(&self) -> Result<Option<String>, GoosedError> {
         Ok(self.alias().await?.map(|alias| alias.text))
     }
 
     /// From now on it is this one. Goose counts its sessions by the day: after a loss it may give an id again.
-    pub(super) async fn keep(&self, theirs: &str) -> Result<(), Trouble> {
+    pub(super) async fn keep(&self, theirs: &str) -> Result<(), GoosedError> {
         let alias = Alias {
             principal: self.view.owner.clone(),
             door: DOOR.to_owned(),
@@ -39,20 +39,20 @@ impl Mapping<'_> {
     }
 
     /// There is none any more.
-    pub(super) async fn clear(&self) -> Result<(), Trouble> {
+    pub(super) async fn clear(&self) -> Result<(), GoosedError> {
         match self.alias().await? {
             Some(alias) => self.store.free_alias(&alias).await.map(drop).map_err(failed),
             None => Ok(()),
         }
     }
 
-    async fn alias(&self) -> Result<Option<Alias>, Trouble> {
+    async fn alias(&self) -> Result<Option<Alias>, GoosedError> {
         let aliases = self.store.aliases(self.view.session).await.map_err(failed)?;
         Ok(aliases.into_iter().find(|alias| alias.door == DOOR && alias.namespace == self.agent))
     }
 }
 
-fn failed(error: StoreError) -> Trouble {
+fn failed(error: StoreError) -> GoosedError {
     tracing::error!(%error, "the store failed");
-    Trouble::Internal("the proxy's own store failed".to_owned())
+    GoosedError::Internal("the proxy's own store failed".to_owned())
 }

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_client::Pin;
+use gander_client::CertificatePin;
 use gander_domain::{AgentManifest, Outcome, Report, SessionId, SessionView};
 use gander_store::Store;
-use gander_wire::goose::client::request::Provider;
-use gander_wire::goose::client::{Trouble, request};
+use gander_wire::goose::client::request::ProviderChoice;
+use gander_wire::goose::client::{GoosedError, request};
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub struct Remote {
     /// The key that it wants as `X-Secret-Key`.
     pub key: Option<SecretString>,
     /// The one certificate that it may show; absent: one that somebody known vouches for.
-    pub pin: Option<Pin>,
+    pub pin: Option<CertificatePin>,
     /// How long it may be silent.
     pub timeout: Duration,
     /// The folder of new sessions, as goose sees it; absent: that of our session.
@@ -77,7 +77,7 @@ struct Awake {
     /// Who answers there.
     provider: Option<String>,
     /// What it was told last about that.
-    told: Provider,
+    told: ProviderChoice,
 }
 
 impl Remote {
@@ -98,7 +98,7 @@ impl Remote {
 
 impl Goosed {
     /// The agent of this name, at that goosed. Nothing is sent yet.
-    pub fn new(name: &str, remote: Remote, store: Arc<dyn Store>) -> Result<Self, Trouble> {
+    pub fn new(name: &str, remote: Remote, store: Arc<dyn Store>) -> Result<Self, GoosedError> {
         let calls = Calls::new(&remote)?;
         Ok(Self { name: name.to_owned(), remote, calls, store, speaks: OnceLock::new(), awake: Mutex::default() })
     }
@@ -108,20 +108,20 @@ impl Goosed {
     }
 
     /// What goose speaks. One that has no list of sessions has no REST.
-    async fn protocol(&self) -> Result<Protocol, Trouble> {
+    async fn protocol(&self) -> Result<Protocol, GoosedError> {
         if let Some(protocol) = self.remote.protocol.or_else(|| self.speaks.get().copied()) {
             return Ok(protocol);
         }
         let protocol = match self.calls.get("/sessions").await {
             Ok(_) => Protocol::Rest,
-            Err(Trouble::NotFound) => Protocol::Acp,
+            Err(GoosedError::NotFound) => Protocol::Acp,
             Err(trouble) => return Err(trouble),
         };
         Ok(*self.speaks.get_or_init(|| protocol))
     }
 
     /// Begins the goose session behind ours.
-    async fn begin(&self, view: &SessionView) -> Result<String, Trouble> {
+    async fn begin(&self, view: &SessionView) -> Result<String, GoosedError> {
         match self.protocol().await? {
             Protocol::Rest => self.start(view).await,
             Protocol::Acp => acp::start(self, view).await,
@@ -129,44 +129,44 @@ impl Goosed {
     }
 
     /// Ends the goose session behind ours.
-    async fn end(&self, theirs: &str) -> Result<(), Trouble> {
+    async fn end(&self, theirs: &str) -> Result<(), GoosedError> {
         match self.protocol().await? {
-            Protocol::Rest => self.calls.post("/agent/stop", &request::stop(theirs)).await.map(drop),
+            Protocol::Rest => self.calls.post("/agent/stop", &request::stop_body(theirs)).await.map(drop),
             Protocol::Acp => acp::close(self, theirs).await,
         }
     }
 
     /// The goose session behind ours, ready for a prompt: started if there is none, else resumed once.
-    async fn ready(&self, view: &SessionView) -> Result<String, Trouble> {
+    async fn ready(&self, view: &SessionView) -> Result<String, GoosedError> {
         let Some(theirs) = self.mapping(view).find().await? else { return self.start(view).await };
         if self.awake().contains_key(&view.session) {
             return Ok(theirs);
         }
-        match self.calls.post("/agent/resume", &request::resume(&theirs)).await {
+        match self.calls.post("/agent/resume", &request::resume_body(&theirs)).await {
             Ok(answer) => self.remember(view.session, &answer["session"]),
             Err(trouble) => return Err(self.heed(view, trouble).await),
         }
         Ok(theirs)
     }
 
-    async fn start(&self, view: &SessionView) -> Result<String, Trouble> {
+    async fn start(&self, view: &SessionView) -> Result<String, GoosedError> {
         let folder = self.remote.folder.as_deref().unwrap_or(&view.workspace);
-        let answer = self.calls.post("/agent/start", &request::start(folder)).await?;
+        let answer = self.calls.post("/agent/start", &request::start_body(folder)).await?;
         let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
-        let theirs = theirs.ok_or_else(|| Trouble::Unreadable("a session without an id".to_owned()))?;
+        let theirs = theirs.ok_or_else(|| GoosedError::Unreadable("a session without an id".to_owned()))?;
         self.mapping(view).keep(theirs).await?;
         self.remember(view.session, &answer);
         if let Some(mode) = &self.remote.mode {
-            self.calls.post("/agent/update_session", &request::update_session(theirs, mode)).await?;
+            self.calls.post("/agent/update_session", &request::update_session_body(theirs, mode)).await?;
         }
         Ok(theirs.to_owned())
     }
 
     /// Tells goose which model answers, if that is new.
-    async fn tell_provider(&self, view: &SessionView, theirs: &str) -> Result<(), Trouble> {
+    async fn tell_provider(&self, view: &SessionView, theirs: &str) -> Result<(), GoosedError> {
         let wanted = rest::provider(view);
         let Awake { provider, told } = self.awake().get(&view.session).cloned().unwrap_or_default();
-        let Some(body) = request::update_provider(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
+        let Some(body) = request::update_provider_body(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
         else {
             return Ok(());
         };
@@ -177,8 +177,8 @@ impl Goosed {
     }
 
     /// A session that goose does not know is no longer ours: the next prompt begins another one.
-    async fn heed(&self, view: &SessionView, trouble: Trouble) -> Trouble {
-        if trouble == Trouble::NotFound
+    async fn heed(&self, view: &SessionView, trouble: GoosedError) -> GoosedError {
+        if trouble == GoosedError::NotFound
             && let Err(error) = self.forget(view).await
         {
             tracing::warn!(%error, "a lost goose session is still remembered");
@@ -186,7 +186,7 @@ impl Goosed {
         trouble
     }
 
-    async fn forget(&self, view: &SessionView) -> Result<(), Trouble> {
+    async fn forget(&self, view: &SessionView) -> Result<(), GoosedError> {
         self.awake().remove(&view.session);
         self.mapping(view).clear().await
     }
@@ -197,7 +197,7 @@ impl Goosed {
             awake.clear();
         }
         let provider = answer["provider_name"].as_str().map(str::to_owned);
-        awake.insert(session, Awake { provider, told: Provider::default() });
+        awake.insert(session, Awake { provider, told: ProviderChoice::default() });
     }
 
     /// A panic while the lock was held leaves nothing half done here.
@@ -219,7 +219,7 @@ impl Backend for Goosed {
             Ok(Protocol::Rest) => rest::drive(self, stay).await,
             Ok(Protocol::Acp) => acp::drive(self, stay).await,
             Err(trouble) => {
-                let outcome = Outcome::failed(trouble.reason(), trouble.to_string());
+                let outcome = Outcome::failed(trouble.reason_code(), trouble.to_string());
                 drop(stay.reports.send(Report::Ended(outcome)).await);
             }
         }
@@ -245,7 +245,7 @@ impl Backend for Goosed {
     async fn closing(&self, view: &SessionView) {
         let Ok(Some(theirs)) = self.mapping(view).find().await else { return };
         match tokio::time::timeout(COURTESY, self.end(&theirs)).await {
-            Ok(Ok(()) | Err(Trouble::NotFound)) => {}
+            Ok(Ok(()) | Err(GoosedError::NotFound)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "goose session not stopped"),
             Err(_) => tracing::warn!("goose session not stopped: no answer"),
         }

@@ -2,9 +2,9 @@
 
 use gander_domain::{Answer, Context, Notice, Order, Outcome, Part, QuestionId, Report, Role, SessionView, Severity};
 use gander_store::clock::{SystemIds, now};
-use gander_wire::goose::client::request::{self, Provider};
-use gander_wire::goose::client::{Tell, Trouble, Turn};
-use gander_wire::sse::Events;
+use gander_wire::goose::client::request::{self, ProviderChoice};
+use gander_wire::goose::client::{GoosedError, GoosedRequest, GoosedTurn};
+use gander_wire::sse::SseParser;
 use reqwest::Response;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -21,13 +21,13 @@ struct Run<'a> {
     goosed: &'a Goosed,
     view: SessionView,
     theirs: String,
-    turn: Turn,
+    turn: GoosedTurn,
     reports: mpsc::Sender<Report>,
 }
 
 /// What the stream said next.
 enum Next {
-    Piece(Result<Option<bytes::Bytes>, Trouble>),
+    Piece(Result<Option<bytes::Bytes>, GoosedError>),
     Order(Option<Order>),
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
         () = stop.cancelled() => return,
         () = cancelled(&mut orders) => Err(Outcome::Cancelled),
         opened = open(goosed, &view, &context) => {
-            opened.map_err(|trouble| Outcome::failed(trouble.reason(), trouble.to_string()))
+            opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
         }
     };
     let (theirs, response) = match opened {
@@ -51,7 +51,7 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
         }
     };
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
-    let run = Run { goosed, view, theirs, turn: Turn::new(model), reports };
+    let run = Run { goosed, view, theirs, turn: GoosedTurn::new(model), reports };
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
@@ -60,13 +60,13 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
 }
 
 /// Which model the session or this very prompt wants, and how.
-pub(super) fn provider(view: &SessionView) -> Provider {
+pub(super) fn provider(view: &SessionView) -> ProviderChoice {
     let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
     let said = meta.and_then(|meta| meta.pointer("/adk/runConfig")).and_then(Value::as_object);
     let text = |key: &str| said.and_then(|said| said.get(key)?.as_str()).map(str::to_owned);
     let parameters: Map<String, Value> =
         said.and_then(|said| said.get("generationConfig")?.as_object()).cloned().unwrap_or_default();
-    Provider { model: text("model").or_else(|| view.settings.model.clone()), parameters }
+    ProviderChoice { model: text("model").or_else(|| view.settings.model.clone()), parameters }
 }
 
 /// What functions gave, where the prompt is nothing but that.
@@ -76,7 +76,7 @@ fn responses(view: &SessionView) -> Vec<Part> {
     given.into_iter().flatten().cloned().map(Part::Unknown).collect()
 }
 
-async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<(String, Response), Trouble> {
+async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<(String, Response), GoosedError> {
     let theirs = goosed.ready(view).await?;
     let sent = async {
         goosed.tell_provider(view, &theirs).await?;
@@ -85,8 +85,8 @@ async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<
         let given = responses(view);
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
         let parts = if given.is_empty() { said } else { &given };
-        let message = request::prompt(parts, &context.messages, now());
-        goosed.calls.stream(&request::reply(&theirs, message)).await
+        let message = request::prompt_message(parts, &context.messages, now());
+        goosed.calls.stream(&request::reply_body(&theirs, message)).await
     };
     match sent.await {
         Ok(response) => Ok((theirs, response)),
@@ -97,14 +97,14 @@ async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<
 impl Run<'_> {
     /// Reads the stream to its end. Dropping it is how goose is told to stop.
     async fn listen(mut self, mut response: Response, mut orders: mpsc::Receiver<Order>) {
-        let (mut events, patience) = (Events::with_limit(LONGEST), self.goosed.calls.patience());
+        let (mut events, patience) = (SseParser::with_limit(LONGEST), self.goosed.calls.patience());
         while !self.turn.is_over() {
             let next = tokio::select! {
                 biased;
                 order = orders.recv() => Next::Order(order),
                 piece = tokio::time::timeout(patience, response.chunk()) => Next::Piece(match piece {
                     Ok(piece) => piece.map_err(|error| calls::unreachable(&error)),
-                    Err(_) => Err(Trouble::Unavailable("not a word, not even a sign of life".to_owned())),
+                    Err(_) => Err(GoosedError::Unavailable("not a word, not even a sign of life".to_owned())),
                 }),
             };
             let going = match next {
@@ -118,14 +118,14 @@ impl Run<'_> {
     }
 
     /// Takes in a piece of the stream; false if nobody hears any more.
-    async fn piece(&mut self, events: &mut Events, piece: Result<Option<bytes::Bytes>, Trouble>) -> bool {
+    async fn piece(&mut self, events: &mut SseParser, piece: Result<Option<bytes::Bytes>, GoosedError>) -> bool {
         let reports = match piece {
-            Ok(Some(bytes)) => match events.push(&bytes) {
+            Ok(Some(bytes)) => match events.push_bytes(&bytes) {
                 Ok(arrived) => arrived.iter().flat_map(|event| self.event(&event.data)).collect(),
-                Err(error) => self.turn.cut(&error.to_string()),
+                Err(error) => self.turn.handle_stream_end(&error.to_string()),
             },
-            Ok(None) => self.turn.cut("it ended before the turn did"),
-            Err(trouble) => self.turn.cut(&trouble.to_string()),
+            Ok(None) => self.turn.handle_stream_end("it ended before the turn did"),
+            Err(trouble) => self.turn.handle_stream_end(&trouble.to_string()),
         };
         if let Some(trouble) = self.turn.failure().cloned() {
             self.goosed.heed(&self.view, trouble).await;
@@ -135,8 +135,8 @@ impl Run<'_> {
 
     fn event(&mut self, data: &[u8]) -> Vec<Report> {
         match serde_json::from_slice::<Value>(data) {
-            Ok(event) => self.turn.event(&event, &mut SystemIds),
-            Err(error) => self.turn.cut(&format!("an event is no JSON: {error}")),
+            Ok(event) => self.turn.handle_event(&event, &mut SystemIds),
+            Err(error) => self.turn.handle_stream_end(&format!("an event is no JSON: {error}")),
         }
     }
 
@@ -160,7 +160,7 @@ impl Run<'_> {
 
     /// Passes an answer on to goose, which goes on with it.
     async fn answered(&mut self, question: QuestionId, answer: &Answer) -> bool {
-        let Some((tell, ready)) = self.turn.answered(question, answer) else { return true };
+        let Some((tell, ready)) = self.turn.answer_question(question, answer) else { return true };
         if !self.report(ready.into_iter().collect()).await {
             return false;
         }
@@ -184,22 +184,22 @@ impl Run<'_> {
 }
 
 impl Goosed {
-    async fn tell(&self, theirs: &str, tell: &Tell) -> Result<(), Trouble> {
+    async fn tell(&self, theirs: &str, tell: &GoosedRequest) -> Result<(), GoosedError> {
         match tell {
-            Tell::Confirm { id, action } => {
-                let body = request::confirmation(theirs, id, action);
+            GoosedRequest::Confirm { id, action } => {
+                let body = request::confirmation_body(theirs, id, action);
                 match self.calls.post("/action-required/tool-confirmation", &body).await {
                     // Before 1.16 it was called so.
-                    Err(Trouble::NotFound | Trouble::Refused(405, _)) => {
+                    Err(GoosedError::NotFound | GoosedError::Refused(405, _)) => {
                         self.calls.post("/confirm", &body).await.map(drop)
                     }
                     told => told.map(drop),
                 }
             }
-            Tell::Elicited { id, data } => {
-                let message = request::elicited(id, data, now());
+            GoosedRequest::Elicited { id, data } => {
+                let message = request::elicitation_message(id, data, now());
                 // What it answers is told by the stream that is open.
-                self.calls.stream(&request::reply(theirs, message)).await.map(drop)
+                self.calls.stream(&request::reply_body(theirs, message)).await.map(drop)
             }
         }
     }

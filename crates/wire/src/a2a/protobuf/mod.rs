@@ -6,29 +6,29 @@ mod read;
 pub mod table;
 mod write;
 
-pub use read::read;
-pub use write::write;
+pub use read::read_protobuf;
+pub use write::write_protobuf;
 
 /// A message: its fields.
 #[derive(Debug)]
-pub struct Type(pub &'static [Field]);
+pub struct MessageType(pub &'static [MessageField]);
 
 /// A field of a message.
 #[derive(Debug)]
-pub struct Field {
+pub struct MessageField {
     /// Its name in JSON.
     pub name: &'static str,
     /// Its number in protobuf.
     pub number: u32,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// How often.
-    pub count: Count,
+    pub count: FieldCount,
 }
 
 /// What a field holds.
 #[derive(Debug)]
-pub enum Kind {
+pub enum FieldKind {
     /// Words.
     Text,
     /// Bytes; base64 in JSON.
@@ -40,7 +40,7 @@ pub enum Kind {
     /// One of these names; their numbers begin with 0.
     Name(&'static [&'static str]),
     /// A message.
-    Message(&'static Type),
+    Message(&'static MessageType),
     /// Any JSON.
     Value,
     /// Any JSON object.
@@ -51,7 +51,7 @@ pub enum Kind {
 
 /// How often a field occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
+pub enum FieldCount {
     /// At most once.
     One,
     /// A list.
@@ -63,7 +63,7 @@ pub enum Count {
 /// The bytes are not such a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a protobuf message of this type")]
-pub struct Malformed;
+pub struct MalformedProtobuf;
 
 /// How values stand in the bytes.
 const VARINT: u32 = 0;
@@ -94,39 +94,39 @@ mod tests {
                 { "data": { "n": 1.5, "list": [true, null, "x"], "o": {} } } ] }],
             "metadata": { "k": -3 },
         }});
-        let bytes = write(&table::STREAM_RESPONSE, &task);
-        assert_eq!(Value::Object(read(&table::STREAM_RESPONSE, &bytes).unwrap()), task);
+        let bytes = write_protobuf(&table::STREAM_RESPONSE, &task);
+        assert_eq!(Value::Object(read_protobuf(&table::STREAM_RESPONSE, &bytes).unwrap()), task);
     }
 
     #[test]
     fn requests_are_read_as_the_other_bindings_read_them() {
         let request = json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hi" }] },
             "configuration": { "historyLength": 0, "returnImmediately": true } });
-        let bytes = write(&table::SEND_MESSAGE_REQUEST, &request);
-        assert_eq!(read(&table::SEND_MESSAGE_REQUEST, &bytes).unwrap(), object(request));
+        let bytes = write_protobuf(&table::SEND_MESSAGE_REQUEST, &request);
+        assert_eq!(read_protobuf(&table::SEND_MESSAGE_REQUEST, &bytes).unwrap(), object(request));
         // known bytes: field 2 of GetTaskRequest is its id, field 9 nobody knows
         let bytes = [0x12, 0x01, b'x', 0x48, 0x96, 0x01];
-        assert_eq!(read(&table::GET_TASK_REQUEST, &bytes).unwrap(), object(json!({ "id": "x" })));
+        assert_eq!(read_protobuf(&table::GET_TASK_REQUEST, &bytes).unwrap(), object(json!({ "id": "x" })));
     }
 
     #[test]
     fn what_is_cut_off_or_wrong_is_refused() {
-        let bytes = write(&table::GET_TASK_REQUEST, &json!({ "id": "abc" }));
+        let bytes = write_protobuf(&table::GET_TASK_REQUEST, &json!({ "id": "abc" }));
         for cut in 1..bytes.len() {
-            assert_eq!(read(&table::GET_TASK_REQUEST, &bytes[..cut]), Err(Malformed), "{cut}");
+            assert_eq!(read_protobuf(&table::GET_TASK_REQUEST, &bytes[..cut]), Err(MalformedProtobuf), "{cut}");
         }
-        assert_eq!(read(&table::GET_TASK_REQUEST, &[0x12, 0x01, 0xff]), Err(Malformed));
-        assert_eq!(read(&table::GET_TASK_REQUEST, &[0xff; 11]), Err(Malformed));
+        assert_eq!(read_protobuf(&table::GET_TASK_REQUEST, &[0x12, 0x01, 0xff]), Err(MalformedProtobuf));
+        assert_eq!(read_protobuf(&table::GET_TASK_REQUEST, &[0xff; 11]), Err(MalformedProtobuf));
         let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
-        let bytes = write(&table::STREAM_RESPONSE, &json!({ "message": { "parts": [{ "data": deep }] } }));
-        assert_eq!(read(&table::STREAM_RESPONSE, &bytes), Err(Malformed));
+        let bytes = write_protobuf(&table::STREAM_RESPONSE, &json!({ "message": { "parts": [{ "data": deep }] } }));
+        assert_eq!(read_protobuf(&table::STREAM_RESPONSE, &bytes), Err(MalformedProtobuf));
     }
 
     #[test]
     fn maps_keep_their_names() {
         let card = json!({ "securitySchemes": { "token": { "httpAuthSecurityScheme": { "scheme": "Bearer" } } },
             "capabilities": { "streaming": true } });
-        let bytes = write(&table::AGENT_CARD, &card);
-        assert_eq!(read(&table::AGENT_CARD, &bytes).unwrap()["securitySchemes"], card["securitySchemes"]);
+        let bytes = write_protobuf(&table::AGENT_CARD, &card);
+        assert_eq!(read_protobuf(&table::AGENT_CARD, &bytes).unwrap()["securitySchemes"], card["securitySchemes"]);
     }
 }

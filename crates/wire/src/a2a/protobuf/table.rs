@@ -1,6 +1,6 @@
 //! Names and numbers of the fields of A2A 1.0, as far as we say or understand them.
 
-use super::{Count, Field, Kind, Type};
+use super::{FieldCount, FieldKind, MessageField, MessageType};
 
 const STATES: &[&str] = &[
     "TASK_STATE_UNSPECIFIED",
@@ -16,263 +16,294 @@ const STATES: &[&str] = &[
 const ROLES: &[&str] = &["ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"];
 
 /// `SendMessageConfiguration`.
-pub const SEND_MESSAGE_CONFIGURATION: Type = Type(&[
-    many("acceptedOutputModes", 1, Kind::Text),
-    one("taskPushNotificationConfig", 2, Kind::Message(&TASK_PUSH_NOTIFICATION_CONFIG)),
-    one("historyLength", 3, Kind::Integer),
-    one("returnImmediately", 4, Kind::Boolean),
+pub const SEND_MESSAGE_CONFIGURATION: MessageType = MessageType(&[
+    repeated_field("acceptedOutputModes", 1, FieldKind::Text),
+    single_field("taskPushNotificationConfig", 2, FieldKind::Message(&TASK_PUSH_NOTIFICATION_CONFIG)),
+    single_field("historyLength", 3, FieldKind::Integer),
+    single_field("returnImmediately", 4, FieldKind::Boolean),
 ]);
 
 /// `Task`.
-pub const TASK: Type = Type(&[
-    one("id", 1, Kind::Text),
-    one("contextId", 2, Kind::Text),
-    one("status", 3, Kind::Message(&TASK_STATUS)),
-    many("artifacts", 4, Kind::Message(&ARTIFACT)),
-    many("history", 5, Kind::Message(&MESSAGE)),
-    one("metadata", 6, Kind::Struct),
+pub const TASK: MessageType = MessageType(&[
+    single_field("id", 1, FieldKind::Text),
+    single_field("contextId", 2, FieldKind::Text),
+    single_field("status", 3, FieldKind::Message(&TASK_STATUS)),
+    repeated_field("artifacts", 4, FieldKind::Message(&ARTIFACT)),
+    repeated_field("history", 5, FieldKind::Message(&MESSAGE)),
+    single_field("metadata", 6, FieldKind::Struct),
 ]);
 
 /// `TaskStatus`.
-pub const TASK_STATUS: Type = Type(&[
-    one("state", 1, Kind::Name(STATES)),
-    one("message", 2, Kind::Message(&MESSAGE)),
-    one("timestamp", 3, Kind::Time),
+pub const TASK_STATUS: MessageType = MessageType(&[
+    single_field("state", 1, FieldKind::Name(STATES)),
+    single_field("message", 2, FieldKind::Message(&MESSAGE)),
+    single_field("timestamp", 3, FieldKind::Time),
 ]);
 
 /// `Part`.
-pub const PART: Type = Type(&[
-    one("text", 1, Kind::Text),
-    one("raw", 2, Kind::Bytes),
-    one("url", 3, Kind::Text),
-    one("data", 4, Kind::Value),
-    one("metadata", 5, Kind::Struct),
-    one("filename", 6, Kind::Text),
-    one("mediaType", 7, Kind::Text),
+pub const PART: MessageType = MessageType(&[
+    single_field("text", 1, FieldKind::Text),
+    single_field("raw", 2, FieldKind::Bytes),
+    single_field("url", 3, FieldKind::Text),
+    single_field("data", 4, FieldKind::Value),
+    single_field("metadata", 5, FieldKind::Struct),
+    single_field("filename", 6, FieldKind::Text),
+    single_field("mediaType", 7, FieldKind::Text),
 ]);
 
 /// `Message`.
-pub const MESSAGE: Type = Type(&[
-    one("messageId", 1, Kind::Text),
-    one("contextId", 2, Kind::Text),
-    one("taskId", 3, Kind::Text),
-    one("role", 4, Kind::Name(ROLES)),
-    many("parts", 5, Kind::Message(&PART)),
-    one("metadata", 6, Kind::Struct),
-    many("extensions", 7, Kind::Text),
-    many("referenceTaskIds", 8, Kind::Text),
+pub const MESSAGE: MessageType = MessageType(&[
+    single_field("messageId", 1, FieldKind::Text),
+    single_field("contextId", 2, FieldKind::Text),
+    single_field("taskId", 3, FieldKind::Text),
+    single_field("role", 4, FieldKind::Name(ROLES)),
+    repeated_field("parts", 5, FieldKind::Message(&PART)),
+    single_field("metadata", 6, FieldKind::Struct),
+    repeated_field("extensions", 7, FieldKind::Text),
+    repeated_field("referenceTaskIds", 8, FieldKind::Text),
 ]);
 
 /// `Artifact`.
-pub const ARTIFACT: Type = Type(&[
-    one("artifactId", 1, Kind::Text),
-    one("name", 2, Kind::Text),
-    one("description", 3, Kind::Text),
-    many("parts", 4, Kind::Message(&PART)),
-    one("metadata", 5, Kind::Struct),
-    many("extensions", 6, Kind::Text),
+pub const ARTIFACT: MessageType = MessageType(&[
+    single_field("artifactId", 1, FieldKind::Text),
+    single_field("name", 2, FieldKind::Text),
+    single_field("description", 3, FieldKind::Text),
+    repeated_field("parts", 4, FieldKind::Message(&PART)),
+    single_field("metadata", 5, FieldKind::Struct),
+    repeated_field("extensions", 6, FieldKind::Text),
 ]);
 
 /// `TaskStatusUpdateEvent`.
-pub const TASK_STATUS_UPDATE_EVENT: Type = Type(&[
-    one("taskId", 1, Kind::Text),
-    one("contextId", 2, Kind::Text),
-    one("status", 3, Kind::Message(&TASK_STATUS)),
-    one("metadata", 4, Kind::Struct),
+pub const TASK_STATUS_UPDATE_EVENT: MessageType = MessageType(&[
+    single_field("taskId", 1, FieldKind::Text),
+    single_field("contextId", 2, FieldKind::Text),
+    single_field("status", 3, FieldKind::Message(&TASK_STATUS)),
+    single_field("metadata", 4, FieldKind::Struct),
 ]);
 
 /// `TaskArtifactUpdateEvent`.
-pub const TASK_ARTIFACT_UPDATE_EVENT: Type = Type(&[
-    one("taskId", 1, Kind::Text),
-    one("contextId", 2, Kind::Text),
-    one("artifact", 3, Kind::Message(&ARTIFACT)),
-    one("append", 4, Kind::Boolean),
-    one("lastChunk", 5, Kind::Boolean),
-    one("metadata", 6, Kind::Struct),
+pub const TASK_ARTIFACT_UPDATE_EVENT: MessageType = MessageType(&[
+    single_field("taskId", 1, FieldKind::Text),
+    single_field("contextId", 2, FieldKind::Text),
+    single_field("artifact", 3, FieldKind::Message(&ARTIFACT)),
+    single_field("append", 4, FieldKind::Boolean),
+    single_field("lastChunk", 5, FieldKind::Boolean),
+    single_field("metadata", 6, FieldKind::Struct),
 ]);
 
 /// `AuthenticationInfo`.
-pub const AUTHENTICATION_INFO: Type = Type(&[one("scheme", 1, Kind::Text), one("credentials", 2, Kind::Text)]);
+pub const AUTHENTICATION_INFO: MessageType =
+    MessageType(&[single_field("scheme", 1, FieldKind::Text), single_field("credentials", 2, FieldKind::Text)]);
 
 /// `AgentInterface`.
-pub const AGENT_INTERFACE: Type = Type(&[
-    one("url", 1, Kind::Text),
-    one("protocolBinding", 2, Kind::Text),
-    one("tenant", 3, Kind::Text),
-    one("protocolVersion", 4, Kind::Text),
+pub const AGENT_INTERFACE: MessageType = MessageType(&[
+    single_field("url", 1, FieldKind::Text),
+    single_field("protocolBinding", 2, FieldKind::Text),
+    single_field("tenant", 3, FieldKind::Text),
+    single_field("protocolVersion", 4, FieldKind::Text),
 ]);
 
 /// `AgentCard`.
-pub const AGENT_CARD: Type = Type(&[
-    one("name", 1, Kind::Text),
-    one("description", 2, Kind::Text),
-    many("supportedInterfaces", 3, Kind::Message(&AGENT_INTERFACE)),
-    one("provider", 4, Kind::Message(&AGENT_PROVIDER)),
-    one("version", 5, Kind::Text),
-    one("documentationUrl", 6, Kind::Text),
-    one("capabilities", 7, Kind::Message(&AGENT_CAPABILITIES)),
-    map("securitySchemes", 8, Kind::Message(&SECURITY_SCHEME)),
-    many("securityRequirements", 9, Kind::Message(&SECURITY_REQUIREMENT)),
-    many("defaultInputModes", 10, Kind::Text),
-    many("defaultOutputModes", 11, Kind::Text),
-    many("skills", 12, Kind::Message(&AGENT_SKILL)),
-    many("signatures", 13, Kind::Message(&AGENT_CARD_SIGNATURE)),
-    one("iconUrl", 14, Kind::Text),
+pub const AGENT_CARD: MessageType = MessageType(&[
+    single_field("name", 1, FieldKind::Text),
+    single_field("description", 2, FieldKind::Text),
+    repeated_field("supportedInterfaces", 3, FieldKind::Message(&AGENT_INTERFACE)),
+    single_field("provider", 4, FieldKind::Message(&AGENT_PROVIDER)),
+    single_field("version", 5, FieldKind::Text),
+    single_field("documentationUrl", 6, FieldKind::Text),
+    single_field("capabilities", 7, FieldKind::Message(&AGENT_CAPABILITIES)),
+    map_field("securitySchemes", 8, FieldKind::Message(&SECURITY_SCHEME)),
+    repeated_field("securityRequirements", 9, FieldKind::Message(&SECURITY_REQUIREMENT)),
+    repeated_field("defaultInputModes", 10, FieldKind::Text),
+    repeated_field("defaultOutputModes", 11, FieldKind::Text),
+    repeated_field("skills", 12, FieldKind::Message(&AGENT_SKILL)),
+    repeated_field("signatures", 13, FieldKind::Message(&AGENT_CARD_SIGNATURE)),
+    single_field("iconUrl", 14, FieldKind::Text),
 ]);
 
 /// `AgentProvider`.
-pub const AGENT_PROVIDER: Type = Type(&[one("url", 1, Kind::Text), one("organization", 2, Kind::Text)]);
+pub const AGENT_PROVIDER: MessageType =
+    MessageType(&[single_field("url", 1, FieldKind::Text), single_field("organization", 2, FieldKind::Text)]);
 
 /// `AgentCapabilities`.
-pub const AGENT_CAPABILITIES: Type = Type(&[
-    one("streaming", 1, Kind::Boolean),
-    one("pushNotifications", 2, Kind::Boolean),
-    many("extensions", 3, Kind::Message(&AGENT_EXTENSION)),
-    one("extendedAgentCard", 4, Kind::Boolean),
+pub const AGENT_CAPABILITIES: MessageType = MessageType(&[
+    single_field("streaming", 1, FieldKind::Boolean),
+    single_field("pushNotifications", 2, FieldKind::Boolean),
+    repeated_field("extensions", 3, FieldKind::Message(&AGENT_EXTENSION)),
+    single_field("extendedAgentCard", 4, FieldKind::Boolean),
 ]);
 
 /// `AgentExtension`.
-pub const AGENT_EXTENSION: Type = Type(&[
-    one("uri", 1, Kind::Text),
-    one("description", 2, Kind::Text),
-    one("required", 3, Kind::Boolean),
-    one("params", 4, Kind::Struct),
+pub const AGENT_EXTENSION: MessageType = MessageType(&[
+    single_field("uri", 1, FieldKind::Text),
+    single_field("description", 2, FieldKind::Text),
+    single_field("required", 3, FieldKind::Boolean),
+    single_field("params", 4, FieldKind::Struct),
 ]);
 
 /// `AgentSkill`.
-pub const AGENT_SKILL: Type = Type(&[
-    one("id", 1, Kind::Text),
-    one("name", 2, Kind::Text),
-    one("description", 3, Kind::Text),
-    many("tags", 4, Kind::Text),
-    many("examples", 5, Kind::Text),
-    many("inputModes", 6, Kind::Text),
-    many("outputModes", 7, Kind::Text),
-    many("securityRequirements", 8, Kind::Message(&SECURITY_REQUIREMENT)),
+pub const AGENT_SKILL: MessageType = MessageType(&[
+    single_field("id", 1, FieldKind::Text),
+    single_field("name", 2, FieldKind::Text),
+    single_field("description", 3, FieldKind::Text),
+    repeated_field("tags", 4, FieldKind::Text),
+    repeated_field("examples", 5, FieldKind::Text),
+    repeated_field("inputModes", 6, FieldKind::Text),
+    repeated_field("outputModes", 7, FieldKind::Text),
+    repeated_field("securityRequirements", 8, FieldKind::Message(&SECURITY_REQUIREMENT)),
 ]);
 
 /// `AgentCardSignature`.
-pub const AGENT_CARD_SIGNATURE: Type =
-    Type(&[one("protected", 1, Kind::Text), one("signature", 2, Kind::Text), one("header", 3, Kind::Struct)]);
+pub const AGENT_CARD_SIGNATURE: MessageType = MessageType(&[
+    single_field("protected", 1, FieldKind::Text),
+    single_field("signature", 2, FieldKind::Text),
+    single_field("header", 3, FieldKind::Struct),
+]);
 
 /// `TaskPushNotificationConfig`.
-pub const TASK_PUSH_NOTIFICATION_CONFIG: Type = Type(&[
-    one("tenant", 1, Kind::Text),
-    one("id", 2, Kind::Text),
-    one("taskId", 3, Kind::Text),
-    one("url", 4, Kind::Text),
-    one("token", 5, Kind::Text),
-    one("authentication", 6, Kind::Message(&AUTHENTICATION_INFO)),
+pub const TASK_PUSH_NOTIFICATION_CONFIG: MessageType = MessageType(&[
+    single_field("tenant", 1, FieldKind::Text),
+    single_field("id", 2, FieldKind::Text),
+    single_field("taskId", 3, FieldKind::Text),
+    single_field("url", 4, FieldKind::Text),
+    single_field("token", 5, FieldKind::Text),
+    single_field("authentication", 6, FieldKind::Message(&AUTHENTICATION_INFO)),
 ]);
 
 /// `StringList`.
-pub const STRING_LIST: Type = Type(&[many("list", 1, Kind::Text)]);
+pub const STRING_LIST: MessageType = MessageType(&[repeated_field("list", 1, FieldKind::Text)]);
 
 /// `SecurityRequirement`.
-pub const SECURITY_REQUIREMENT: Type = Type(&[map("schemes", 1, Kind::Message(&STRING_LIST))]);
+pub const SECURITY_REQUIREMENT: MessageType = MessageType(&[map_field("schemes", 1, FieldKind::Message(&STRING_LIST))]);
 
 /// `SecurityScheme`.
-pub const SECURITY_SCHEME: Type = Type(&[one("httpAuthSecurityScheme", 2, Kind::Message(&HTTP_AUTH_SECURITY_SCHEME))]);
+pub const SECURITY_SCHEME: MessageType =
+    MessageType(&[single_field("httpAuthSecurityScheme", 2, FieldKind::Message(&HTTP_AUTH_SECURITY_SCHEME))]);
 
 /// `HTTPAuthSecurityScheme`.
-pub const HTTP_AUTH_SECURITY_SCHEME: Type =
-    Type(&[one("description", 1, Kind::Text), one("scheme", 2, Kind::Text), one("bearerFormat", 3, Kind::Text)]);
+pub const HTTP_AUTH_SECURITY_SCHEME: MessageType = MessageType(&[
+    single_field("description", 1, FieldKind::Text),
+    single_field("scheme", 2, FieldKind::Text),
+    single_field("bearerFormat", 3, FieldKind::Text),
+]);
 
 /// `SendMessageRequest`.
-pub const SEND_MESSAGE_REQUEST: Type = Type(&[
-    one("tenant", 1, Kind::Text),
-    one("message", 2, Kind::Message(&MESSAGE)),
-    one("configuration", 3, Kind::Message(&SEND_MESSAGE_CONFIGURATION)),
-    one("metadata", 4, Kind::Struct),
+pub const SEND_MESSAGE_REQUEST: MessageType = MessageType(&[
+    single_field("tenant", 1, FieldKind::Text),
+    single_field("message", 2, FieldKind::Message(&MESSAGE)),
+    single_field("configuration", 3, FieldKind::Message(&SEND_MESSAGE_CONFIGURATION)),
+    single_field("metadata", 4, FieldKind::Struct),
 ]);
 
 /// `GetTaskRequest`.
-pub const GET_TASK_REQUEST: Type =
-    Type(&[one("tenant", 1, Kind::Text), one("id", 2, Kind::Text), one("historyLength", 3, Kind::Integer)]);
+pub const GET_TASK_REQUEST: MessageType = MessageType(&[
+    single_field("tenant", 1, FieldKind::Text),
+    single_field("id", 2, FieldKind::Text),
+    single_field("historyLength", 3, FieldKind::Integer),
+]);
 
 /// `ListTasksRequest`.
-pub const LIST_TASKS_REQUEST: Type = Type(&[
-    one("tenant", 1, Kind::Text),
-    one("contextId", 2, Kind::Text),
-    one("status", 3, Kind::Name(STATES)),
-    one("pageSize", 4, Kind::Integer),
-    one("pageToken", 5, Kind::Text),
-    one("historyLength", 6, Kind::Integer),
-    one("statusTimestampAfter", 7, Kind::Time),
-    one("includeArtifacts", 8, Kind::Boolean),
+pub const LIST_TASKS_REQUEST: MessageType = MessageType(&[
+    single_field("tenant", 1, FieldKind::Text),
+    single_field("contextId", 2, FieldKind::Text),
+    single_field("status", 3, FieldKind::Name(STATES)),
+    single_field("pageSize", 4, FieldKind::Integer),
+    single_field("pageToken", 5, FieldKind::Text),
+    single_field("historyLength", 6, FieldKind::Integer),
+    single_field("statusTimestampAfter", 7, FieldKind::Time),
+    single_field("includeArtifacts", 8, FieldKind::Boolean),
 ]);
 
 /// `ListTasksResponse`.
-pub const LIST_TASKS_RESPONSE: Type = Type(&[
-    many("tasks", 1, Kind::Message(&TASK)),
-    one("nextPageToken", 2, Kind::Text),
-    one("pageSize", 3, Kind::Integer),
-    one("totalSize", 4, Kind::Integer),
+pub const LIST_TASKS_RESPONSE: MessageType = MessageType(&[
+    repeated_field("tasks", 1, FieldKind::Message(&TASK)),
+    single_field("nextPageToken", 2, FieldKind::Text),
+    single_field("pageSize", 3, FieldKind::Integer),
+    single_field("totalSize", 4, FieldKind::Integer),
 ]);
 
 /// `CancelTaskRequest`.
-pub const CANCEL_TASK_REQUEST: Type =
-    Type(&[one("tenant", 1, Kind::Text), one("id", 2, Kind::Text), one("metadata", 3, Kind::Struct)]);
+pub const CANCEL_TASK_REQUEST: MessageType = MessageType(&[
+    single_field("tenant", 1, FieldKind::Text),
+    single_field("id", 2, FieldKind::Text),
+    single_field("metadata", 3, FieldKind::Struct),
+]);
 
 /// `GetTaskPushNotificationConfigRequest`.
-pub const GET_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST: Type =
-    Type(&[one("tenant", 1, Kind::Text), one("taskId", 2, Kind::Text), one("id", 3, Kind::Text)]);
+pub const GET_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST: MessageType = MessageType(&[
+    single_field("tenant", 1, FieldKind::Text),
+    single_field("taskId", 2, FieldKind::Text),
+    single_field("id", 3, FieldKind::Text),
+]);
 
 /// `DeleteTaskPushNotificationConfigRequest`.
-pub const DELETE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST: Type =
-    Type(&[one("tenant", 1, Kind::Text), one("taskId", 2, Kind::Text), one("id", 3, Kind::Text)]);
+pub const DELETE_TASK_PUSH_NOTIFICATION_CONFIG_REQUEST: MessageType = MessageType(&[
+    single_field("tenant", 1, FieldKind::Text),
+    single_field("taskId", 2, FieldKind::Text),
+    single_field("id", 3, FieldKind::Text),
+]);
 
 /// `SubscribeToTaskRequest`.
-pub const SUBSCRIBE_TO_TASK_REQUEST: Type = Type(&[one("tenant", 1, Kind::Text), one("id", 2, Kind::Text)]);
+pub const SUBSCRIBE_TO_TASK_REQUEST: MessageType =
+    MessageType(&[single_field("tenant", 1, FieldKind::Text), single_field("id", 2, FieldKind::Text)]);
 
 /// `ListTaskPushNotificationConfigsRequest`.
-pub const LIST_TASK_PUSH_NOTIFICATION_CONFIGS_REQUEST: Type = Type(&[
-    one("tenant", 4, Kind::Text),
-    one("taskId", 1, Kind::Text),
-    one("pageSize", 2, Kind::Integer),
-    one("pageToken", 3, Kind::Text),
+pub const LIST_TASK_PUSH_NOTIFICATION_CONFIGS_REQUEST: MessageType = MessageType(&[
+    single_field("tenant", 4, FieldKind::Text),
+    single_field("taskId", 1, FieldKind::Text),
+    single_field("pageSize", 2, FieldKind::Integer),
+    single_field("pageToken", 3, FieldKind::Text),
 ]);
 
 /// `GetExtendedAgentCardRequest`.
-pub const GET_EXTENDED_AGENT_CARD_REQUEST: Type = Type(&[one("tenant", 1, Kind::Text)]);
+pub const GET_EXTENDED_AGENT_CARD_REQUEST: MessageType = MessageType(&[single_field("tenant", 1, FieldKind::Text)]);
 
 /// `SendMessageResponse`.
-pub const SEND_MESSAGE_RESPONSE: Type =
-    Type(&[one("task", 1, Kind::Message(&TASK)), one("message", 2, Kind::Message(&MESSAGE))]);
+pub const SEND_MESSAGE_RESPONSE: MessageType = MessageType(&[
+    single_field("task", 1, FieldKind::Message(&TASK)),
+    single_field("message", 2, FieldKind::Message(&MESSAGE)),
+]);
 
 /// `StreamResponse`.
-pub const STREAM_RESPONSE: Type = Type(&[
-    one("task", 1, Kind::Message(&TASK)),
-    one("message", 2, Kind::Message(&MESSAGE)),
-    one("statusUpdate", 3, Kind::Message(&TASK_STATUS_UPDATE_EVENT)),
-    one("artifactUpdate", 4, Kind::Message(&TASK_ARTIFACT_UPDATE_EVENT)),
+pub const STREAM_RESPONSE: MessageType = MessageType(&[
+    single_field("task", 1, FieldKind::Message(&TASK)),
+    single_field("message", 2, FieldKind::Message(&MESSAGE)),
+    single_field("statusUpdate", 3, FieldKind::Message(&TASK_STATUS_UPDATE_EVENT)),
+    single_field("artifactUpdate", 4, FieldKind::Message(&TASK_ARTIFACT_UPDATE_EVENT)),
 ]);
 
 /// `ListTaskPushNotificationConfigsResponse`.
-pub const LIST_TASK_PUSH_NOTIFICATION_CONFIGS_RESPONSE: Type =
-    Type(&[many("configs", 1, Kind::Message(&TASK_PUSH_NOTIFICATION_CONFIG)), one("nextPageToken", 2, Kind::Text)]);
+pub const LIST_TASK_PUSH_NOTIFICATION_CONFIGS_RESPONSE: MessageType = MessageType(&[
+    repeated_field("configs", 1, FieldKind::Message(&TASK_PUSH_NOTIFICATION_CONFIG)),
+    single_field("nextPageToken", 2, FieldKind::Text),
+]);
 
 /// `google.rpc.Status`.
-pub const STATUS: Type =
-    Type(&[one("code", 1, Kind::Integer), one("message", 2, Kind::Text), many("details", 3, Kind::Message(&ANY))]);
+pub const STATUS: MessageType = MessageType(&[
+    single_field("code", 1, FieldKind::Integer),
+    single_field("message", 2, FieldKind::Text),
+    repeated_field("details", 3, FieldKind::Message(&ANY)),
+]);
 
 /// `google.protobuf.Any`.
-pub const ANY: Type = Type(&[one("typeUrl", 1, Kind::Text), one("value", 2, Kind::Bytes)]);
+pub const ANY: MessageType =
+    MessageType(&[single_field("typeUrl", 1, FieldKind::Text), single_field("value", 2, FieldKind::Bytes)]);
 
 /// `google.rpc.ErrorInfo`, without the metadata that we never send.
-pub const ERROR_INFO: Type = Type(&[one("reason", 1, Kind::Text), one("domain", 2, Kind::Text)]);
+pub const ERROR_INFO: MessageType =
+    MessageType(&[single_field("reason", 1, FieldKind::Text), single_field("domain", 2, FieldKind::Text)]);
 
 /// `google.protobuf.Empty`.
-pub const EMPTY: Type = Type(&[]);
+pub const EMPTY: MessageType = MessageType(&[]);
 
-const fn one(name: &'static str, number: u32, kind: Kind) -> Field {
-    Field { name, number, kind, count: Count::One }
+const fn single_field(name: &'static str, number: u32, kind: FieldKind) -> MessageField {
+    MessageField { name, number, kind, count: FieldCount::One }
 }
 
-const fn many(name: &'static str, number: u32, kind: Kind) -> Field {
-    Field { name, number, kind, count: Count::Many }
+const fn repeated_field(name: &'static str, number: u32, kind: FieldKind) -> MessageField {
+    MessageField { name, number, kind, count: FieldCount::Many }
 }
 
-const fn map(name: &'static str, number: u32, kind: Kind) -> Field {
-    Field { name, number, kind, count: Count::Map }
+const fn map_field(name: &'static str, number: u32, kind: FieldKind) -> MessageField {
+    MessageField { name, number, kind, count: FieldCount::Map }
 }

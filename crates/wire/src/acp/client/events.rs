@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Request;
+use super::AgentRequest;
 use crate::acp::schema::{
     ContentBlock, ContentChunk, Cost, InitializeResponse, Plan, RequestPermissionRequest, SessionNotification,
     SessionUpdate, StopReason, ToolCall, ToolCallUpdate,
@@ -16,25 +16,25 @@ pub struct CallId(pub(super) i64);
 /// A question of the agent that waits for an answer.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an agent that is not answered waits"]
-pub struct Permission(pub(super) Responder);
+pub struct PermissionRequest(pub(super) Responder);
 
-impl Permission {
-    /// Its id, as [`Told::Withdrawn`] names it.
+impl PermissionRequest {
+    /// Its id, as [`AgentEvent::Withdrawn`] names it.
     pub fn id(&self) -> &RequestId {
         self.0.id()
     }
 }
 
 /// To answer it with something else than a choice.
-impl From<Permission> for Responder {
-    fn from(permission: Permission) -> Self {
+impl From<PermissionRequest> for Responder {
+    fn from(permission: PermissionRequest) -> Self {
         permission.0
     }
 }
 
 /// What an agent tells.
 #[derive(Debug, PartialEq)]
-pub enum Told {
+pub enum AgentEvent {
     /// Who it is and what it can do.
     Initialized { call: CallId, agent: Box<InitializeResponse> },
     /// A session is open.
@@ -45,19 +45,19 @@ pub enum Told {
     Answered { call: CallId, result: Value },
     /// A call was refused, or the agent is gone.
     Failed { call: CallId, error: Error },
-    /// Something happened in a session: see [`Heard`].
+    /// Something happened in a session: see [`ShownUpdate`].
     Updated(Box<SessionNotification>),
     /// It wants to know whether it may.
-    Asked { permission: Permission, request: Box<RequestPermissionRequest> },
+    Asked { permission: PermissionRequest, request: Box<RequestPermissionRequest> },
     /// It wants something that this client offered, or something of its own.
-    Requested { responder: Responder, request: Box<Request> },
+    Requested { responder: Responder, request: Box<AgentRequest> },
     /// It does not want to know any more: somebody else answered. The request is still to be answered, with anything.
     Withdrawn { request: RequestId },
     /// It says something else.
     Notified { method: String, params: Value },
 }
 
-impl Told {
+impl AgentEvent {
     /// The call that this is the answer to.
     pub fn call(&self) -> Option<CallId> {
         match self {
@@ -77,7 +77,7 @@ impl Told {
 
 /// What happened in a session, for those who show it.
 #[derive(Debug, PartialEq)]
-pub enum Heard {
+pub enum ShownUpdate {
     /// A person speaks, as told by a replay or at another client.
     User(String),
     /// The agent speaks.
@@ -102,7 +102,7 @@ pub enum Heard {
     Other(Box<SessionUpdate>),
 }
 
-impl From<SessionUpdate> for Heard {
+impl From<SessionUpdate> for ShownUpdate {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
     fn from(update: SessionUpdate) -> Self {
         match update {

@@ -11,7 +11,7 @@ use crate::jsonrpc::{Error, Params};
 
 /// A request of an agent, other than for a permission.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
+pub enum AgentRequest {
     /// Read a text file, unsaved changes included.
     ReadTextFile(ReadTextFileRequest),
     /// Write a text file.
@@ -37,9 +37,9 @@ pub enum Request {
     },
 }
 
-impl Request {
+impl AgentRequest {
     /// Reads a request. What was not offered is a method that nobody here knows.
-    pub(super) fn read(offers: &ClientCapabilities, method: &str, params: Params<'_>) -> Result<Self, Error> {
+    pub(super) fn from_params(offers: &ClientCapabilities, method: &str, params: Params<'_>) -> Result<Self, Error> {
         if !is_offered(offers, method) {
             return Err(Error::method_not_found(method));
         }
@@ -51,7 +51,7 @@ impl Request {
             "terminal/wait_for_exit" => Self::WaitForTerminalExit(params.parse()?),
             "terminal/kill" => Self::KillTerminal(params.parse()?),
             "terminal/release" => Self::ReleaseTerminal(params.parse()?),
-            "elicitation/create" => return elicit(offers, params),
+            "elicitation/create" => return read_elicitation(offers, params),
             extension => Self::Extension { method: extension.to_owned(), params: params.value()? },
         };
         Ok(request)
@@ -71,12 +71,12 @@ fn is_offered(offers: &ClientCapabilities, method: &str) -> bool {
 }
 
 /// A mode that was not offered is refused, as a person could not answer it.
-fn elicit(offers: &ClientCapabilities, params: Params<'_>) -> Result<Request, Error> {
+fn read_elicitation(offers: &ClientCapabilities, params: Params<'_>) -> Result<AgentRequest, Error> {
     let request: CreateElicitationRequest = params.parse()?;
     let offered = offers.elicitation.as_ref().is_some_and(|offered| {
         let form = offered.form.is_some() && matches!(request.mode, ElicitationMode::Form(_));
         let url = offered.url.is_some() && matches!(request.mode, ElicitationMode::Url(_));
         form || url
     });
-    if offered { Ok(Request::Elicit(request)) } else { Err(Error::invalid_params("this mode was not offered")) }
+    if offered { Ok(AgentRequest::Elicit(request)) } else { Err(Error::invalid_params("this mode was not offered")) }
 }

@@ -17,26 +17,26 @@ use crate::acp::schema::{
     self, ContentBlock, ContentChunk, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest,
     SelectedPermissionOutcome, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate,
 };
-use crate::acp::types::Profile;
+use crate::acp::types::AgentProfile;
 
 /// One turn of an agent elsewhere.
 #[derive(Debug, Default)]
-pub struct Turn {
+pub struct AgentTurn {
     model: String,
     /// The message that grows, by the agent's id for it.
     open: Option<Option<String>>,
-    calls: HashMap<String, Call>,
+    calls: HashMap<String, RemoteCall>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct RemoteCall {
     call: ToolCall,
-    stage: Stage,
+    stage: CallStage,
     content: Vec<ToolContent>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum CallStage {
     /// Wanted, and not yet known whether it asks first.
     Fresh,
     /// A person is asked.
@@ -47,7 +47,7 @@ enum Stage {
     Done,
 }
 
-impl Turn {
+impl AgentTurn {
     /// A turn that this model answers.
     pub fn new(model: impl Into<String>) -> Self {
         Self { model: model.into(), ..Self::default() }
@@ -55,14 +55,14 @@ impl Turn {
 
     /// Takes in what happened in the session.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    pub fn update(&mut self, update: SessionUpdate, ids: &mut dyn Ids) -> Vec<Report> {
+    pub fn handle_update(&mut self, update: SessionUpdate, ids: &mut dyn Ids) -> Vec<Report> {
         let mut reports = Vec::new();
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.grow(Growth::Text, chunk, ids, &mut reports),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.grow(Growth::Thought, chunk, ids, &mut reports),
-            SessionUpdate::ToolCall(call) => self.called(call, ids, &mut reports),
-            SessionUpdate::ToolCallUpdate(update) => self.changed(update, ids, &mut reports),
-            SessionUpdate::Plan(plan) => reports.push(Report::PlanSet(self::plan(&plan))),
+            SessionUpdate::AgentMessageChunk(chunk) => self.append_chunk(Growth::Text, chunk, ids, &mut reports),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.append_chunk(Growth::Thought, chunk, ids, &mut reports),
+            SessionUpdate::ToolCall(call) => self.handle_tool_call(call, ids, &mut reports),
+            SessionUpdate::ToolCallUpdate(update) => self.handle_tool_update(update, ids, &mut reports),
+            SessionUpdate::Plan(plan) => reports.push(Report::PlanSet(self::read_plan(&plan))),
             SessionUpdate::SessionInfoUpdate(info) => {
                 let title = json!(info)["title"].as_str().map(|title| Report::Titled(title.to_owned()));
                 reports.extend(title);
@@ -80,35 +80,39 @@ impl Turn {
     }
 
     /// The agent asks whether it may.
-    pub fn permission(&mut self, request: &RequestPermissionRequest, ids: &mut dyn Ids) -> (QuestionId, Vec<Report>) {
+    pub fn handle_permission(
+        &mut self,
+        request: &RequestPermissionRequest,
+        ids: &mut dyn Ids,
+    ) -> (QuestionId, Vec<Report>) {
         let (mut reports, theirs) = (Vec::new(), request.tool_call.tool_call_id.to_string());
         if !self.calls.contains_key(&theirs) {
             let fields = json!(request.tool_call);
             let title = fields["title"].as_str().unwrap_or("tool").to_owned();
             let call = schema::ToolCall::new(theirs.clone(), title).raw_input(fields.get("rawInput").cloned());
-            self.called(call, ids, &mut reports);
+            self.handle_tool_call(call, ids, &mut reports);
         }
         let id = QuestionId::make(ids);
         let Some(known) = self.calls.get_mut(&theirs) else { return (id, reports) };
         let choices = request.options.iter().map(|option| Choice {
             id: option.option_id.to_string(),
             name: option.name.clone(),
-            kind: same(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
+            kind: same_word(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
         });
         let ask = Ask::Choose { choices: choices.collect() };
         let call = Some(known.call.id);
         let title = show::call(&known.call.name, &known.call.arguments, &known.call.title);
         let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
         reports.push(match known.stage {
-            Stage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: Gate::Ask(question) },
-            Stage::Asked(_) | Stage::Started | Stage::Done => Report::Asked(question),
+            CallStage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: Gate::Ask(question) },
+            CallStage::Asked(_) | CallStage::Started | CallStage::Done => Report::Asked(question),
         });
-        known.stage = Stage::Asked(id);
+        known.stage = CallStage::Asked(id);
         (id, reports)
     }
 
     /// The agent wants a form filled in.
-    pub fn form(&mut self, message: &str, schema: Value, ids: &mut dyn Ids) -> (QuestionId, Report) {
+    pub fn handle_form(&mut self, message: &str, schema: Value, ids: &mut dyn Ids) -> (QuestionId, Report) {
         let (id, title, origin) = (QuestionId::make(ids), show::line(message), QuestionOrigin::Held);
         (
             id,
@@ -125,10 +129,14 @@ impl Turn {
     }
 
     /// What the agent is answered, and what is to be reported.
-    pub fn answered(&mut self, question: QuestionId, reply: &Reply) -> (RequestPermissionOutcome, Option<Report>) {
-        let asked = self.calls.values_mut().find(|call| call.stage == Stage::Asked(question));
+    pub fn answer_question(
+        &mut self,
+        question: QuestionId,
+        reply: &Reply,
+    ) -> (RequestPermissionOutcome, Option<Report>) {
+        let asked = self.calls.values_mut().find(|call| call.stage == CallStage::Asked(question));
         let ready = asked.filter(|_| reply.allows()).map(|call| {
-            call.stage = Stage::Started;
+            call.stage = CallStage::Started;
             Report::ToolReady { call: call.call.id }
         });
         let outcome = match reply {
@@ -144,8 +152,8 @@ impl Turn {
 
     /// The turn is over.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    pub fn ended(&mut self, response: &PromptResponse) -> Vec<Report> {
-        let mut reports = self.close(false);
+    pub fn handle_end(&mut self, response: &PromptResponse) -> Vec<Report> {
+        let mut reports = self.close_turn(false);
         if let Some(usage) = &response.usage {
             reports.push(Report::UsageAdded(Usage {
                 model: self.model.clone(),
@@ -168,15 +176,15 @@ impl Turn {
     }
 
     /// The agent failed, or is gone: what it said stays.
-    pub fn failed(&mut self, reason: &str, message: &str) -> Vec<Report> {
-        let mut reports = self.close(true);
+    pub fn handle_failure(&mut self, reason: &str, message: &str) -> Vec<Report> {
+        let mut reports = self.close_turn(true);
         reports.push(Report::Ended(Outcome::failed(reason, message)));
         reports
     }
 
-    fn close(&mut self, interrupted: bool) -> Vec<Report> {
+    fn close_turn(&mut self, interrupted: bool) -> Vec<Report> {
         let mut reports = Vec::new();
-        self.let_run(&mut reports);
+        self.start_called_tools(&mut reports);
         if self.open.take().is_some() {
             reports.push(Report::MessageDone { tail: Vec::new(), native: None, interrupted });
         }
@@ -184,8 +192,8 @@ impl Turn {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    fn grow(&mut self, growth: Growth, chunk: ContentChunk, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
-        self.let_run(reports);
+    fn append_chunk(&mut self, growth: Growth, chunk: ContentChunk, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+        self.start_called_tools(reports);
         let id = chunk.message_id.as_ref().map(ToString::to_string);
         if self.open.as_ref().is_some_and(|open| *open != id) {
             reports.push(Report::MessageDone { tail: Vec::new(), native: None, interrupted: false });
@@ -199,20 +207,20 @@ impl Turn {
             ContentBlock::Text(text) => reports.push(Report::Deltas(vec![Delta { growth, text: text.text }])),
             other => {
                 self.open = None;
-                reports.push(Report::MessageDone { tail: vec![part(other)], native: None, interrupted: false });
+                reports.push(Report::MessageDone { tail: vec![block_part(other)], native: None, interrupted: false });
             }
         }
     }
 
     /// Calls that did not ask run already.
-    fn let_run(&mut self, reports: &mut Vec<Report>) {
-        for call in self.calls.values_mut().filter(|call| call.stage == Stage::Fresh) {
-            call.stage = Stage::Started;
+    fn start_called_tools(&mut self, reports: &mut Vec<Report>) {
+        for call in self.calls.values_mut().filter(|call| call.stage == CallStage::Fresh) {
+            call.stage = CallStage::Started;
             reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
         }
     }
 
-    fn called(&mut self, told: schema::ToolCall, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn handle_tool_call(&mut self, told: schema::ToolCall, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
         let theirs = told.tool_call_id.to_string();
         if self.calls.contains_key(&theirs) {
             return;
@@ -223,9 +231,9 @@ impl Turn {
             // goose gives no name: its titles begin with one, as in `shell · ls`
             name: told.name.clone().unwrap_or_else(|| told.title.split(" · ").next().unwrap_or_default().to_owned()),
             title: told.title,
-            kind: same(&told.kind).unwrap_or(ToolKind::Other),
+            kind: same_word(&told.kind).unwrap_or(ToolKind::Other),
             arguments: told.raw_input.filter(Value::is_object).unwrap_or_else(|| json!({})),
-            locations: told.locations.iter().map(location).collect(),
+            locations: told.locations.iter().map(tool_location).collect(),
             idempotent: false,
         };
         if self.open.take().is_none() {
@@ -233,49 +241,55 @@ impl Turn {
         }
         let tail = vec![Part::ToolUse { call: id, name: call.name.clone(), arguments: call.arguments.clone() }];
         reports.push(Report::MessageDone { tail, native: None, interrupted: false });
-        let content = told.content.into_iter().map(shown).collect();
-        self.calls.insert(theirs.clone(), Call { call, stage: Stage::Fresh, content });
+        let content = told.content.into_iter().map(tool_content).collect();
+        self.calls.insert(theirs.clone(), RemoteCall { call, stage: CallStage::Fresh, content });
         if told.status != ToolCallStatus::Pending {
-            self.settled(&theirs, told.status, told.raw_output, reports);
+            self.finish_tool_call(&theirs, told.status, told.raw_output, reports);
         }
     }
 
-    fn changed(&mut self, update: ToolCallUpdate, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn handle_tool_update(&mut self, update: ToolCallUpdate, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
         let theirs = update.tool_call_id.to_string();
         let fields = update.fields;
         if !self.calls.contains_key(&theirs) {
             let title = fields.title.clone().unwrap_or_else(|| "tool".to_owned());
             let call = schema::ToolCall::new(theirs.clone(), title).raw_input(fields.raw_input.clone());
-            self.called(call, ids, reports);
+            self.handle_tool_call(call, ids, reports);
         }
         if let (Some(call), Some(content)) = (self.calls.get_mut(&theirs), fields.content) {
-            call.content = content.into_iter().map(shown).collect();
-            if call.stage == Stage::Started && fields.status.is_none() {
+            call.content = content.into_iter().map(tool_content).collect();
+            if call.stage == CallStage::Started && fields.status.is_none() {
                 reports.push(Report::ToolUpdated { call: call.call.id, content: call.content.clone() });
             }
         }
         if let Some(status) = fields.status {
-            self.settled(&theirs, status, fields.raw_output, reports);
+            self.finish_tool_call(&theirs, status, fields.raw_output, reports);
         }
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    fn settled(&mut self, theirs: &str, status: ToolCallStatus, raw: Option<Value>, reports: &mut Vec<Report>) {
+    fn finish_tool_call(
+        &mut self,
+        theirs: &str,
+        status: ToolCallStatus,
+        raw: Option<Value>,
+        reports: &mut Vec<Report>,
+    ) {
         let Some(call) = self.calls.get_mut(theirs) else { return };
         let end = match status {
             ToolCallStatus::Completed => ToolEnd::Completed,
             ToolCallStatus::Failed => ToolEnd::Failed,
-            _ if status == ToolCallStatus::InProgress && call.stage == Stage::Fresh => {
-                call.stage = Stage::Started;
+            _ if status == ToolCallStatus::InProgress && call.stage == CallStage::Fresh => {
+                call.stage = CallStage::Started;
                 return reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
             }
             _ => return,
         };
-        if call.stage == Stage::Fresh {
+        if call.stage == CallStage::Fresh {
             reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
         }
-        if call.stage != Stage::Done {
-            call.stage = Stage::Done;
+        if call.stage != CallStage::Done {
+            call.stage = CallStage::Done;
             let result = ToolResult { end, content: std::mem::take(&mut call.content), raw };
             reports.push(Report::ToolDone { call: call.call.id, result });
         }
@@ -283,17 +297,17 @@ impl Turn {
 }
 
 /// A block as a part; what cannot be checked is kept as it came.
-fn part(block: ContentBlock) -> Part {
+fn block_part(block: ContentBlock) -> Part {
     let raw = json!(block);
-    let profile = Profile { image: true, audio: true, ..Profile::default() };
-    let read = content::parts(vec![block], &profile).ok().and_then(|mut parts| parts.pop());
+    let profile = AgentProfile { image: true, audio: true, ..AgentProfile::default() };
+    let read = content::prompt_parts(vec![block], &profile).ok().and_then(|mut parts| parts.pop());
     read.unwrap_or(Part::Unknown(raw))
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn shown(content: ToolCallContent) -> ToolContent {
+fn tool_content(content: ToolCallContent) -> ToolContent {
     match content {
-        ToolCallContent::Content(content) => ToolContent::Part { part: part(content.content) },
+        ToolCallContent::Content(content) => ToolContent::Part { part: block_part(content.content) },
         ToolCallContent::Diff(diff) => {
             let path = diff.path.to_string_lossy().into_owned();
             ToolContent::Diff { path, old: diff.old_text, new: diff.new_text }
@@ -302,20 +316,20 @@ fn shown(content: ToolCallContent) -> ToolContent {
     }
 }
 
-fn location(location: &schema::ToolCallLocation) -> Location {
+fn tool_location(location: &schema::ToolCallLocation) -> Location {
     Location { path: location.path.to_string_lossy().into_owned(), line: location.line }
 }
 
-fn plan(told: &schema::Plan) -> Plan {
+fn read_plan(told: &schema::Plan) -> Plan {
     let item = |entry: &schema::PlanEntry| PlanItem {
         text: entry.content.clone(),
-        priority: same(&entry.priority).unwrap_or_default(),
-        status: same(&entry.status).unwrap_or_default(),
+        priority: same_word(&entry.priority).unwrap_or_default(),
+        status: same_word(&entry.status).unwrap_or_default(),
     };
     Plan { items: told.entries.iter().map(item).collect() }
 }
 
 /// The protocol's word for something that we call the same.
-fn same<T: DeserializeOwned>(word: &impl Serialize) -> Option<T> {
+fn same_word<T: DeserializeOwned>(word: &impl Serialize) -> Option<T> {
     serde_json::from_value(json!(word)).ok()
 }

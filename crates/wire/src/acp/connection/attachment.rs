@@ -9,19 +9,19 @@ use gander_domain::{
     SessionCatalog, SessionId, SessionView, Settings, SettingsPatch,
 };
 
-use super::log_meta::{own_prompt, session_meta};
-use super::{Asked, Prompt, of};
-use crate::acp::abilities::Abilities;
-use crate::acp::config_options::{config_options, current_mode, modes};
-use crate::acp::encode::{self, Prefix};
+use super::log_meta::{own_prompt_in, session_meta};
+use super::{ActivePrompt, ClientQuestion, session_origin};
+use crate::acp::abilities::ClientAbilities;
+use crate::acp::config_options::{config_options, current_mode, mode_state};
+use crate::acp::encode::{self, UpdatePrefix};
 use crate::acp::error::prompt_outcome;
-use crate::acp::output::{Update, join, project, title_update};
+use crate::acp::output::{SessionUpdateOut, join_updates, project_entry, title_update};
 use crate::acp::schema::{CompleteElicitationNotification, LoadSessionResponse, Meta, PromptResponse, Usage};
 use crate::acp::{question, slash_commands};
-use crate::jsonrpc::{Outbox, Peer, Place, RequestId, Responder};
+use crate::jsonrpc::{MessageOrigin, Outbox, Peer, RequestId, Responder};
 
 /// How many of a client's own messages are waited for.
-const REMEMBERED: usize = 16;
+const MAX_AWAITED_ECHOES: usize = 16;
 
 /// A session that is open at a client.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Attachment {
     /// Folded from what the client was told; absent before the first entry of a replay.
     view: Option<SessionView>,
     catalog: Arc<SessionCatalog>,
-    prefix: Prefix,
+    prefix: UpdatePrefix,
     replay: Option<Replay>,
     /// What this client said into a running turn and is not told again.
     said: Vec<Vec<Part>>,
@@ -56,9 +56,9 @@ struct Replay {
 
 impl Attachment {
     /// Goes on from this view.
-    pub(super) fn live(view: SessionView, catalog: Arc<SessionCatalog>) -> Self {
+    pub(super) fn attach_live(view: SessionView, catalog: Arc<SessionCatalog>) -> Self {
         Self {
-            prefix: Prefix::new(view.session),
+            prefix: UpdatePrefix::new(view.session),
             view: Some(view),
             catalog,
             replay: None,
@@ -70,21 +70,25 @@ impl Attachment {
     }
 
     /// Begins at the first entry; history ends where this view is.
-    pub(super) fn replaying(now: &SessionView, catalog: Arc<SessionCatalog>, responder: Option<Responder>) -> Self {
+    pub(super) fn attach_replaying(
+        now: &SessionView,
+        catalog: Arc<SessionCatalog>,
+        responder: Option<Responder>,
+    ) -> Self {
         let (head, history_from) = (now.head, now.history_from);
         let replay = Replay { head, history_from, responder, tentative: Outbox::default() };
-        Self { replay: Some(replay), ..Self::unborn(now.session, catalog) }
+        Self { replay: Some(replay), ..Self::attach_unsaved(now.session, catalog) }
     }
 
     /// Begins at the first entry, and none of it is history.
-    pub(super) fn unborn(session: SessionId, catalog: Arc<SessionCatalog>) -> Self {
-        let prefix = Prefix::new(session);
+    pub(super) fn attach_unsaved(session: SessionId, catalog: Arc<SessionCatalog>) -> Self {
+        let prefix = UpdatePrefix::new(session);
         let ahead = VecDeque::new();
         Self { prefix, view: None, catalog, replay: None, said: Vec::new(), meta: None, turn: None, ahead }
     }
 
     /// Begins again with a history that is being told.
-    pub(super) fn reloading(self) -> Option<Self> {
+    pub(super) fn restart_replay(self) -> Option<Self> {
         let replay = Replay { tentative: Outbox::default(), ..self.replay? };
         Some(Self { view: None, replay: Some(replay), said: Vec::new(), ..self })
     }
@@ -94,7 +98,7 @@ impl Attachment {
     }
 
     /// What was told need not be kept: a message may be long, and its readers many.
-    pub(super) fn forget_text(&mut self) {
+    pub(super) fn drop_told_text(&mut self) {
         if let Some(view) = &mut self.view {
             view.forget_text();
         }
@@ -109,7 +113,7 @@ impl Attachment {
     }
 
     /// The request that is answered once the history is told.
-    pub(super) fn loads(&self) -> Option<&RequestId> {
+    pub(super) fn load_request(&self) -> Option<&RequestId> {
         self.replay.as_ref()?.responder.as_ref().map(Responder::id)
     }
 
@@ -120,7 +124,7 @@ impl Attachment {
     }
 
     /// A change was accepted: the settings as they are with it, and with those that were accepted just before.
-    pub(super) fn configured(&mut self, patch: SettingsPatch) -> Option<Settings> {
+    pub(super) fn apply_accepted_patch(&mut self, patch: SettingsPatch) -> Option<Settings> {
         let mut before = self.view.as_ref()?.settings.clone();
         self.ahead.iter().for_each(|patch| before.apply(patch));
         let mut settings = before.clone();
@@ -129,80 +133,80 @@ impl Attachment {
         if settings != before {
             self.ahead.push_back(patch);
         }
-        if self.ahead.len() > REMEMBERED {
+        if self.ahead.len() > MAX_AWAITED_ECHOES {
             self.ahead.pop_front();
         }
         Some(settings)
     }
 
     /// Offers other choices from now on.
-    pub(super) fn offer(&mut self, catalog: Arc<SessionCatalog>, out: &mut Outbox) {
+    pub(super) fn set_catalog(&mut self, catalog: Arc<SessionCatalog>, out: &mut Outbox) {
         let before = std::mem::replace(&mut self.catalog, catalog);
         if *before == *self.catalog {
             return;
         }
         if let (Some(view), None) = (&self.view, &self.replay) {
-            out.address(of(view.session));
+            out.set_origin(session_origin(view.session));
             let settings = Box::new(view.settings.clone());
             let mode_changed = current_mode(&before, &settings) != current_mode(&self.catalog, &settings);
-            self.tell(out, &Update::Settings { settings, mode_changed });
+            self.send_update(out, &SessionUpdateOut::Settings { settings, mode_changed });
         }
     }
 
     /// Tells the client something that is in no log.
-    pub(super) fn tell(&self, out: &mut Outbox, update: &Update<'_>) {
-        encode::update(out, &self.prefix, &self.catalog, update);
+    pub(super) fn send_update(&self, out: &mut Outbox, update: &SessionUpdateOut<'_>) {
+        encode::write_update(out, &self.prefix, &self.catalog, update);
     }
 
-    pub(super) fn tell_commands(&self, out: &mut Outbox) {
-        self.tell(out, &Update::Other(Box::new(slash_commands::available())));
+    pub(super) fn send_commands(&self, out: &mut Outbox) {
+        self.send_update(out, &SessionUpdateOut::Other(Box::new(slash_commands::available_commands())));
     }
 
     /// The client is about to say this into the running turn, and shows it by itself.
     pub(super) fn expect_echo(&mut self, parts: Vec<Part>) {
-        if self.said.len() == REMEMBERED {
+        if self.said.len() == MAX_AWAITED_ECHOES {
             self.said.remove(0);
         }
         self.said.push(parts);
     }
 
-    pub(super) fn ask_open_questions(&self, peer: &mut Peer<Asked>, abilities: Abilities) {
+    pub(super) fn ask_open_questions(&self, peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities) {
         let Some(view) = &self.view else { return };
         for question in view.run.iter().flat_map(|run| &run.questions) {
-            ask(peer, abilities, view, question);
+            ask_client(peer, abilities, view, question);
         }
     }
 }
 
 /// One batch of entries on its way to a client: adjacent pieces of text leave as one update.
-pub(super) struct Feed<'c, 'e> {
+pub(super) struct EntryFeed<'c, 'e> {
     pub(super) attachment: &'c mut Attachment,
-    pub(super) peer: &'c mut Peer<Asked>,
-    pub(super) prompts: &'c mut HashMap<RunId, Prompt>,
-    abilities: Abilities,
+    pub(super) peer: &'c mut Peer<ClientQuestion>,
+    pub(super) prompts: &'c mut HashMap<RunId, ActivePrompt>,
+    abilities: ClientAbilities,
     /// The name under which the connection's prompts are in the log.
     name: Option<&'c str>,
-    last: Option<(Update<'e>, Place)>,
+    last: Option<(SessionUpdateOut<'e>, MessageOrigin)>,
 }
 
-impl<'c, 'e> Feed<'c, 'e> {
+impl<'c, 'e> EntryFeed<'c, 'e> {
     pub(super) fn new(
         attachment: &'c mut Attachment,
-        peer: &'c mut Peer<Asked>,
-        prompts: &'c mut HashMap<RunId, Prompt>,
-        abilities: Abilities,
+        peer: &'c mut Peer<ClientQuestion>,
+        prompts: &'c mut HashMap<RunId, ActivePrompt>,
+        abilities: ClientAbilities,
     ) -> Self {
         Self { attachment, peer, prompts, abilities, name: None, last: None }
     }
 
     /// Knows the prompts of this name again.
-    pub(super) fn of(mut self, name: Option<&'c str>) -> Self {
+    pub(super) fn for_connection(mut self, name: Option<&'c str>) -> Self {
         self.name = name;
         self
     }
 
     /// Tells the client what this entry means to it.
-    pub(super) fn entry(&mut self, entry: &'e Entry) {
+    pub(super) fn handle_entry(&mut self, entry: &'e Entry) {
         let Some(view) = &self.attachment.view else {
             self.attachment.view = SessionView::born(entry);
             self.attachment.meta = session_meta(entry.meta.as_deref());
@@ -212,25 +216,25 @@ impl<'c, 'e> Feed<'c, 'e> {
         if entry.seq <= view.head {
             return;
         }
-        let place = Place { session: Some(view.session), seq: entry.seq, index: 0 };
-        let visit = visited(view, entry);
-        self.before(entry);
-        if !self.is_own_words(entry, place) {
-            self.tell(entry, place);
+        let place = MessageOrigin { session: Some(view.session), seq: entry.seq, index: 0 };
+        let visit = visited_question(view, entry);
+        self.handle_before(entry);
+        if !self.is_own_message(entry, place) {
+            self.send_entry(entry, place);
         }
         if let Some(view) = &mut self.attachment.view {
             view.apply(entry);
         }
-        self.after(entry, place);
+        self.handle_after(entry, place);
         if let Some(question) = visit.filter(|_| self.abilities.visits && self.attachment.replay.is_none()) {
             self.peer
                 .out
-                .notification("elicitation/complete", &CompleteElicitationNotification::new(question.to_string()));
+                .push_notification("elicitation/complete", &CompleteElicitationNotification::new(question.to_string()));
         }
         if self.abilities.v2 {
-            self.tell_state(entry, place);
+            self.send_state(entry, place);
         }
-        self.settle_history(place);
+        self.finish_history(place);
         self.finish_replay();
     }
 
@@ -239,43 +243,43 @@ impl<'c, 'e> Feed<'c, 'e> {
     }
 
     /// Writes what may still have grown.
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush_update(&mut self) {
         let Some((update, place)) = self.last.take() else { return };
         let attachment = &mut *self.attachment;
         let out = match &mut attachment.replay {
             Some(replay) if place.seq <= replay.history_from => &mut replay.tentative,
             Some(_) | None => &mut self.peer.out,
         };
-        out.address(place);
-        encode::update(out, &attachment.prefix, &attachment.catalog, &update);
+        out.set_origin(place);
+        encode::write_update(out, &attachment.prefix, &attachment.catalog, &update);
     }
 
-    fn before(&mut self, entry: &Entry) {
+    fn handle_before(&mut self, entry: &Entry) {
         if let Event::HistoryReset { keep_to, reason, .. } = &entry.event
             && *reason != ResetReason::Compacted
         {
-            self.flush();
+            self.flush_update();
             if let Some(replay) = &mut self.attachment.replay {
-                replay.tentative.keep_to(*keep_to);
+                replay.tentative.truncate_after(*keep_to);
             }
         }
     }
 
-    fn tell(&mut self, entry: &'e Entry, place: Place) {
+    fn send_entry(&mut self, entry: &'e Entry, place: MessageOrigin) {
         let Some(view) = &self.attachment.view else { return };
-        let draft = self.abilities.v2.then(|| self.draft_updates(entry)).flatten();
-        for update in draft.unwrap_or_else(|| project(view, entry)) {
-            if self.wants(&update) {
-                self.push(update, place);
+        let draft = self.abilities.v2.then(|| self.v2_updates(entry)).flatten();
+        for update in draft.unwrap_or_else(|| project_entry(view, entry)) {
+            if self.wants_update(&update) {
+                self.push_update(update, place);
             }
         }
     }
 
-    fn push(&mut self, update: Update<'e>, place: Place) {
+    fn push_update(&mut self, update: SessionUpdateOut<'e>, place: MessageOrigin) {
         let separate = match &mut self.last {
             None => Some(update),
             Some((last, at)) => {
-                let separate = join(last, update);
+                let separate = join_updates(last, update);
                 if separate.is_none() {
                     *at = place;
                 }
@@ -283,25 +287,28 @@ impl<'c, 'e> Feed<'c, 'e> {
             }
         };
         if let Some(update) = separate {
-            self.flush();
+            self.flush_update();
             self.last = Some((update, place));
         }
     }
 
-    fn wants(&self, update: &Update<'_>) -> bool {
+    fn wants_update(&self, update: &SessionUpdateOut<'_>) -> bool {
         let replay = self.attachment.replay.as_ref();
         let silent = replay.is_some_and(|replay| replay.responder.is_none());
         let told = match update {
-            Update::Notice(_) => self.abilities.notices && replay.is_none(),
-            Update::Compaction(_) => self.abilities.compaction,
-            Update::Text(_) | Update::Settings { .. } | Update::Draft(_) | Update::Other(_) => true,
+            SessionUpdateOut::Notice(_) => self.abilities.notices && replay.is_none(),
+            SessionUpdateOut::Compaction(_) => self.abilities.compaction,
+            SessionUpdateOut::Text(_)
+            | SessionUpdateOut::Settings { .. }
+            | SessionUpdateOut::Draft(_)
+            | SessionUpdateOut::Other(_) => true,
         };
         told && !silent
     }
 
     /// A client shows what its user typed by itself; telling it again would show it twice.
     /// In version 2 the session tells everybody everything.
-    fn is_own_words(&mut self, entry: &Entry, place: Place) -> bool {
+    fn is_own_message(&mut self, entry: &Entry, place: MessageOrigin) -> bool {
         let Event::MessageDone { message: message @ Message { role: Role::User, .. } } = &entry.event else {
             return false;
         };
@@ -309,7 +316,7 @@ impl<'c, 'e> Feed<'c, 'e> {
             return false;
         }
         if self.abilities.v2 {
-            self.acknowledge(entry.run, message, place);
+            self.acknowledge_prompt(entry.run, message, place);
             return false;
         }
         let own = entry.run.and_then(|run| self.prompts.get_mut(&run));
@@ -321,17 +328,17 @@ impl<'c, 'e> Feed<'c, 'e> {
         steered.map(|index| said.remove(index)).is_some()
     }
 
-    fn after(&mut self, entry: &Entry, place: Place) {
+    fn handle_after(&mut self, entry: &Entry, place: MessageOrigin) {
         match &entry.event {
-            Event::QuestionAsked { question } if self.attachment.replay.is_none() => self.asked(question, place),
+            Event::QuestionAsked { question } if self.attachment.replay.is_none() => self.ask_question(question, place),
             Event::QuestionAnswered { question, .. } => {
-                self.flush();
-                self.peer.out.address(place);
-                self.peer.withdraw(&question::request_id(*question));
+                self.flush_update();
+                self.peer.out.set_origin(place);
+                self.peer.cancel_request(&question::question_request_id(*question));
             }
-            Event::RunEnded { outcome } => self.ended(entry.run, outcome, place),
-            Event::RunStarted { .. } => self.started(entry),
-            Event::UsageAdded { usage } => self.attachment.spend(usage),
+            Event::RunEnded { outcome } => self.handle_run_ended(entry.run, outcome, place),
+            Event::RunStarted { .. } => self.handle_run_started(entry),
+            Event::UsageAdded { usage } => self.attachment.add_usage(usage),
             // Changes go by in the order in which they were accepted.
             Event::SettingsChanged { .. } => drop(self.attachment.ahead.pop_front()),
             Event::SessionCreated { .. }
@@ -359,48 +366,48 @@ impl<'c, 'e> Feed<'c, 'e> {
     }
 
     /// A run that is told again is told from its beginning.
-    fn started(&mut self, entry: &Entry) {
+    fn handle_run_started(&mut self, entry: &Entry) {
         self.attachment.turn = Some(Spent::default());
         if let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) {
             prompt.echoed = false;
         } else if let Some(view) = self.attachment.view.as_ref().filter(|_| self.attachment.replay.is_none()) {
-            self.prompts.extend(own_prompt(self.name, view.session, entry));
+            self.prompts.extend(own_prompt_in(self.name, view.session, entry));
         }
     }
 
-    fn asked(&mut self, question: &Question, place: Place) {
-        self.flush();
-        self.peer.out.address(place);
+    fn ask_question(&mut self, question: &Question, place: MessageOrigin) {
+        self.flush_update();
+        self.peer.out.set_origin(place);
         if let Some(view) = &self.attachment.view {
-            ask(self.peer, self.abilities, view, question);
+            ask_client(self.peer, self.abilities, view, question);
         }
     }
 
-    fn ended(&mut self, run: Option<RunId>, outcome: &Outcome, place: Place) {
+    fn handle_run_ended(&mut self, run: Option<RunId>, outcome: &Outcome, place: MessageOrigin) {
         let Some(prompt) = run.and_then(|run| self.prompts.remove(&run)) else { return };
-        self.flush();
-        self.peer.out.address(place);
+        self.flush_update();
+        self.peer.out.set_origin(place);
         match prompt_outcome(outcome) {
             Ok(stop) => {
-                let response = PromptResponse::new(stop).usage(self.attachment.usage());
-                self.peer.respond(prompt.responder, &response);
+                let response = PromptResponse::new(stop).usage(self.attachment.turn_usage());
+                self.peer.respond_result(prompt.responder, &response);
             }
-            Err(error) => self.peer.fail(prompt.responder, &error),
+            Err(error) => self.peer.respond_error(prompt.responder, &error),
         }
     }
 
     /// Past the last reset it is known what counts. A title outlives every reset.
-    fn settle_history(&mut self, place: Place) {
+    fn finish_history(&mut self, place: MessageOrigin) {
         if self.attachment.replay.as_ref().is_none_or(|replay| place.seq != replay.history_from) {
             return;
         }
-        self.flush();
+        self.flush_update();
         let attachment = &mut *self.attachment;
         let (Some(view), Some(replay)) = (&attachment.view, &mut attachment.replay) else { return };
         self.peer.out.append(&mut replay.tentative);
         if let (Some(title), Some(_)) = (&view.title, &replay.responder) {
-            self.peer.out.address(place);
-            encode::update(&mut self.peer.out, &attachment.prefix, &attachment.catalog, &title_update(title));
+            self.peer.out.set_origin(place);
+            encode::write_update(&mut self.peer.out, &attachment.prefix, &attachment.catalog, &title_update(title));
         }
     }
 
@@ -410,27 +417,27 @@ impl<'c, 'e> Feed<'c, 'e> {
         if self.attachment.replay.as_ref().is_none_or(|replay| head < Some(replay.head)) {
             return;
         }
-        self.flush();
+        self.flush_update();
         let attachment = &mut *self.attachment;
         let (Some(view), Some(replay)) = (&attachment.view, attachment.replay.take()) else { return };
-        self.peer.out.address(of(view.session));
+        self.peer.out.set_origin(session_origin(view.session));
         if let Some(responder) = replay.responder {
             let response = LoadSessionResponse::new()
-                .modes(modes(&attachment.catalog, &view.settings))
+                .modes(mode_state(&attachment.catalog, &view.settings))
                 .config_options(config_options(&attachment.catalog, &view.settings))
                 .meta(attachment.meta.clone());
-            self.peer.respond(responder, &response);
-            attachment.tell_commands(&mut self.peer.out);
+            self.peer.respond_result(responder, &response);
+            attachment.send_commands(&mut self.peer.out);
         }
         if self.abilities.v2 {
-            attachment.tell_present(&mut self.peer.out);
+            attachment.send_present_state(&mut self.peer.out);
         }
         attachment.ask_open_questions(self.peer, self.abilities);
     }
 }
 
 impl Attachment {
-    fn spend(&mut self, usage: &gander_domain::Usage) {
+    fn add_usage(&mut self, usage: &gander_domain::Usage) {
         let Some(turn) = &mut self.turn else { return };
         turn.input += usage.input;
         turn.output += usage.output;
@@ -439,7 +446,7 @@ impl Attachment {
     }
 
     /// What the turn used, if anybody counted.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    pub(super) fn turn_usage(&self) -> Option<Usage> {
         let Spent { input, output, cached, thinking, .. } = self.turn?;
         let known = |tokens: u64| (tokens > 0).then_some(tokens);
         let usage = Usage::new(input + output, input, output);
@@ -448,7 +455,7 @@ impl Attachment {
 }
 
 /// The question of an address that was visited, if this entry says so.
-fn visited(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
+fn visited_question(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
     let Event::QuestionAnswered { question, answer: Answer { reply: Reply::Filled { .. }, .. } } = &entry.event else {
         return None;
     };
@@ -456,7 +463,7 @@ fn visited(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
     matches!(asked.ask, Ask::Visit { .. }).then_some(*question)
 }
 
-fn ask(peer: &mut Peer<Asked>, abilities: Abilities, view: &SessionView, question: &Question) {
-    let context = Asked::Question { session: view.session, question: question.id };
-    question::ask(peer, abilities, view, question, context);
+fn ask_client(peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities, view: &SessionView, question: &Question) {
+    let context = ClientQuestion::Question { session: view.session, question: question.id };
+    question::send_question(peer, abilities, view, question, context);
 }

@@ -3,7 +3,7 @@
 use gander_domain::{Entry, RunId, SessionId};
 use serde_json::Value;
 
-use super::Prompt;
+use super::ActivePrompt;
 use crate::acp::schema::Meta;
 use crate::jsonrpc::Responder;
 
@@ -13,9 +13,9 @@ pub(super) fn session_meta(kept: Option<&Value>) -> Option<Meta> {
 }
 
 /// The prompt of this connection that began the run, as its first entry says.
-pub(super) fn own_prompt(name: Option<&str>, session: SessionId, entry: &Entry) -> Option<(RunId, Prompt)> {
+pub(super) fn own_prompt_in(name: Option<&str>, session: SessionId, entry: &Entry) -> Option<(RunId, ActivePrompt)> {
     let acp = entry.meta.as_deref()?.get("acp")?;
     (acp.get("connection")?.as_str() == Some(name?)).then_some(())?;
     let request = serde_json::from_value(acp.get("request")?.clone()).ok()?;
-    Some((entry.run?, Prompt::new(Responder::again(request), session)))
+    Some((entry.run?, ActivePrompt::new(Responder::for_past_request(request), session)))
 }

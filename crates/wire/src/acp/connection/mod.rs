@@ -12,26 +12,26 @@ use std::collections::{HashMap, VecDeque};
 use gander_domain::{Command, Entry, Event, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId, SessionView};
 use serde_json::value::RawValue;
 
-use self::attachment::{Attachment, Feed};
-use self::results::Waiting;
-use super::abilities::Abilities;
-use super::dialect::{Dialect, Speech};
-use super::host_calls::{self, HostCall, HostCallId, HostError, Shape};
+use self::attachment::{Attachment, EntryFeed};
+use self::results::PendingRequest;
+use super::abilities::ClientAbilities;
+use super::dialect::{Dialect, DialectState};
+use super::host_calls::{self, AnswerShape, HostCall, HostCallError, HostCallId};
 use super::input::SessionRequest;
 use super::question::{self, NoReply};
-use super::types::{Intent, Profile, Ticket, Withdrawal};
-use crate::jsonrpc::{Counters, Error, Incoming, Malformed, Outbox, Peer, Place, RequestId, Responder};
+use super::types::{AgentProfile, Intent, IntentTicket, Withdrawal};
+use crate::jsonrpc::{Counters, Error, Incoming, Malformed, MessageOrigin, Outbox, Peer, RequestId, Responder};
 
 /// The name of this door in the log.
-const DOOR: &str = "acp";
+const PROTOCOL_NAME: &str = "acp";
 
 /// How often a question is asked again because the answer was none.
-const MAX_ASKED_AGAIN: u32 = 8;
+const MAX_REASKED: u32 = 8;
 
 /// The agent's side of one client's connection.
 ///
-/// Feed it messages with [`receive`](Self::receive) and log entries with [`entries`](Self::entries); after each, carry out
-/// what [`poll`](Self::poll) returns until it returns `None`, and write what [`outbox`](Self::outbox) holds.
+/// Feed it messages with [`handle_message`](Self::handle_message) and log entries with [`handle_entries`](Self::handle_entries); after each, carry out
+/// what [`poll_intent`](Self::poll_intent) returns until it returns `None`, and write what [`outbox`](Self::outbox) holds.
 ///
 /// - Every request gets exactly one answer; all updates of a run go out before the answer to its prompt.
 /// - A load replays the history as updates, then answers, then goes on live from the same stream of entries: no seam.
@@ -41,20 +41,20 @@ const MAX_ASKED_AGAIN: u32 = 8;
 /// - What a client sends never ends the connection and changes nothing but what it asks for.
 #[derive(Debug)]
 pub struct Connection {
-    profile: Profile,
+    profile: AgentProfile,
     origin: RunOrigin,
-    peer: Peer<Asked>,
+    peer: Peer<ClientQuestion>,
     /// The name under which its prompts are found again in the log.
     name: Option<String>,
     /// What the client can do; absent until it has introduced itself.
-    abilities: Option<Abilities>,
+    abilities: Option<ClientAbilities>,
     logged_in: bool,
-    speech: Speech,
+    speech: DialectState,
     sessions: HashMap<SessionId, Attachment>,
     /// Sessions that are being opened, and the requests that wait for it.
-    opening: HashMap<SessionId, Vec<Held>>,
-    waiting: HashMap<u64, Waiting>,
-    prompts: HashMap<RunId, Prompt>,
+    opening: HashMap<SessionId, Vec<QueuedRequest>>,
+    waiting: HashMap<u64, PendingRequest>,
+    prompts: HashMap<RunId, ActivePrompt>,
     intents: VecDeque<Intent>,
     /// How often this client answered an open question with what it does not offer.
     unfit: HashMap<QuestionId, u32>,
@@ -63,14 +63,14 @@ pub struct Connection {
 
 /// What we asked the client.
 #[derive(Debug)]
-enum Asked {
+enum ClientQuestion {
     Question { session: SessionId, question: QuestionId },
-    Host { call: HostCallId, shape: Shape },
+    Host { call: HostCallId, shape: AnswerShape },
 }
 
 /// A request that waits until its session is open here.
 #[derive(Debug)]
-struct Held {
+struct QueuedRequest {
     responder: Responder,
     run: RunId,
     request: SessionRequest,
@@ -78,14 +78,14 @@ struct Held {
 
 /// A prompt whose run has not ended.
 #[derive(Debug)]
-struct Prompt {
+struct ActivePrompt {
     responder: Responder,
     session: SessionId,
     /// The client's own message went by: it is not told what it said.
     echoed: bool,
 }
 
-impl Prompt {
+impl ActivePrompt {
     fn new(responder: Responder, session: SessionId) -> Self {
         Self { responder, session, echoed: false }
     }
@@ -93,11 +93,11 @@ impl Prompt {
 
 impl Connection {
     /// A connection of this principal to an agent that says this about itself.
-    pub fn new(profile: Profile, principal: Principal) -> Self {
+    pub fn new(profile: AgentProfile, principal: Principal) -> Self {
         Self {
-            speech: Speech::new(profile.v2),
+            speech: DialectState::new(profile.v2),
             profile,
-            origin: RunOrigin { by: principal, door: DOOR.to_owned() },
+            origin: RunOrigin { by: principal, door: PROTOCOL_NAME.to_owned() },
             peer: Peer::default(),
             name: None,
             abilities: None,
@@ -114,14 +114,14 @@ impl Connection {
 
     /// A connection that speaks this dialect, whatever the client says at `initialize`.
     #[must_use]
-    pub fn speaking(mut self, dialect: Dialect) -> Self {
-        self.speech.force(dialect);
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.speech.force_dialect(dialect);
         self
     }
 
     /// Speaks this dialect from now on: what a client does may tell more than what it said.
-    pub fn speak(&mut self, dialect: Dialect) {
-        self.speech.force(dialect);
+    pub fn set_dialect(&mut self, dialect: Dialect) {
+        self.speech.force_dialect(dialect);
     }
 
     /// In which words the client is spoken to.
@@ -130,54 +130,56 @@ impl Connection {
     }
 
     /// The session that messages without one are about, for clients that say it by a header or not at all.
-    pub fn current(&self) -> Option<SessionId> {
-        self.speech.current()
+    pub fn current_session(&self) -> Option<SessionId> {
+        self.speech.current_session()
     }
 
     /// The transport says which session the following messages are about.
-    pub fn turn_to(&mut self, session: SessionId) {
-        self.speech.turn_to(session);
+    pub fn set_current_session(&mut self, session: SessionId) {
+        self.speech.set_current_session(session);
     }
 
     /// Takes in one whole message of the client.
-    pub fn receive(&mut self, message: &[u8], ids: &mut dyn Ids) {
-        self.peer.out.address(Place::default());
-        match self.peer.receive(message) {
+    pub fn handle_message(&mut self, message: &[u8], ids: &mut dyn Ids) {
+        self.peer.out.set_origin(MessageOrigin::default());
+        match self.peer.handle_message(message) {
             None => {}
-            Some(Incoming::Request { method, params, responder }) => self.request(&method, params, responder, ids),
-            Some(Incoming::Notification { method, params }) => self.notification(&method, params),
-            Some(Incoming::Cancelled(id)) => self.take_back(&id),
-            Some(Incoming::Answer { context: Asked::Question { session, question }, result }) => {
-                self.answered(session, question, result);
+            Some(Incoming::Request { method, params, responder }) => {
+                self.handle_request(&method, params, responder, ids)
             }
-            Some(Incoming::Answer { context: Asked::Host { call, shape }, result }) => {
-                self.intents.push_back(Intent::HostReply { call, result: host_calls::answer(shape, result) });
+            Some(Incoming::Notification { method, params }) => self.handle_notification(&method, params),
+            Some(Incoming::Cancelled(id)) => self.cancel_request(&id),
+            Some(Incoming::Answer { context: ClientQuestion::Question { session, question }, result }) => {
+                self.handle_answer(session, question, result);
             }
-            Some(Incoming::Malformed(malformed)) => self.peer.refuse(&malformed),
+            Some(Incoming::Answer { context: ClientQuestion::Host { call, shape }, result }) => {
+                self.intents.push_back(Intent::HostReply { call, result: host_calls::read_answer(shape, result) });
+            }
+            Some(Incoming::Malformed(malformed)) => self.peer.respond_malformed(&malformed),
         }
     }
 
     /// Refuses a message that was too large to be read.
     pub fn refuse_oversized(&mut self) {
-        self.peer.out.address(Place::default());
-        self.peer.refuse(&Malformed::too_large());
+        self.peer.out.set_origin(MessageOrigin::default());
+        self.peer.respond_malformed(&Malformed::too_large());
     }
 
     /// What the client wants next.
-    pub fn poll(&mut self) -> Option<Intent> {
+    pub fn poll_intent(&mut self) -> Option<Intent> {
         self.intents.pop_front()
     }
 
     /// What waits to be written to the client. Clear it once it is written; while it is long, hold back entries.
     pub fn outbox(&mut self) -> &mut Outbox {
         if self.speech.dialect() != Dialect::Standard {
-            self.peer.out.translate(|place, message| self.speech.say(place, message));
+            self.peer.out.translate(|place, message| self.speech.translate_message(place, message));
         }
         &mut self.peer.out
     }
 
     /// Takes in entries of an open session, in the order of the log. Those that were seen before are skipped.
-    pub fn entries(&mut self, session: SessionId, entries: &[Entry]) {
+    pub fn handle_entries(&mut self, session: SessionId, entries: &[Entry]) {
         let Some(attachment) = self.sessions.get_mut(&session) else { return };
         for entry in entries {
             if let Event::QuestionAnswered { question, .. } = &entry.event {
@@ -185,39 +187,40 @@ impl Connection {
             }
         }
         let abilities = self.abilities.unwrap_or_default();
-        let mut feed = Feed::new(attachment, &mut self.peer, &mut self.prompts, abilities).of(self.name.as_deref());
-        entries.iter().for_each(|entry| feed.entry(entry));
-        feed.flush();
+        let mut feed = EntryFeed::new(attachment, &mut self.peer, &mut self.prompts, abilities)
+            .for_connection(self.name.as_deref());
+        entries.iter().for_each(|entry| feed.handle_entry(entry));
+        feed.flush_update();
         if !abilities.v2 {
-            attachment.forget_text(); // version 2 tells it again to those who join
+            attachment.drop_told_text(); // version 2 tells it again to those who join
         }
         if !attachment.is_replaying() {
-            self.release(session);
+            self.release_queued(session);
         }
     }
 
     /// Calls the client's editor. The reply comes as [`Intent::HostReply`].
-    pub fn call_host(&mut self, session: SessionId, call: HostCall) -> Result<HostCallId, HostError> {
-        let id = HostCallId(self.number());
-        let context = |shape| Asked::Host { call: id, shape };
+    pub fn send_host_call(&mut self, session: SessionId, call: HostCall) -> Result<HostCallId, HostCallError> {
+        let id = HostCallId(self.next_number());
+        let context = |shape| ClientQuestion::Host { call: id, shape };
         let abilities = self.abilities.unwrap_or_default();
-        self.peer.out.address(of(session));
-        host_calls::send(&mut self.peer, abilities, session, id.request_id(), call, context).map(|()| id)
+        self.peer.out.set_origin(session_origin(session));
+        host_calls::send_host_call(&mut self.peer, abilities, session, id.request_id(), call, context).map(|()| id)
     }
 
     /// Takes back a call to the client's editor: no reply will come.
-    pub fn cancel_host(&mut self, call: HostCallId) {
-        self.peer.withdraw(&call.request_id());
+    pub fn cancel_host_call(&mut self, call: HostCallId) {
+        self.peer.cancel_request(&call.request_id());
     }
 
     /// The client is gone: what it was asked fails, what it watched is let go. Its runs go on.
-    pub fn disconnected(&mut self) {
-        for asked in self.peer.abandon() {
+    pub fn handle_disconnect(&mut self) {
+        for asked in self.peer.take_pending() {
             self.intents.push_back(match asked {
-                Asked::Question { session, question } => {
+                ClientQuestion::Question { session, question } => {
                     Intent::Withdrew { session, question, how: Withdrawal::Failed }
                 }
-                Asked::Host { call, .. } => Intent::HostReply { call, result: Err(HostError::Gone) },
+                ClientQuestion::Host { call, .. } => Intent::HostReply { call, result: Err(HostCallError::Gone) },
             });
         }
         let sessions = self.sessions.drain().map(|(session, _)| Intent::Detach { session });
@@ -225,7 +228,7 @@ impl Connection {
     }
 
     /// What the client can do for us; `None` until it has introduced itself.
-    pub fn abilities(&self) -> Option<Abilities> {
+    pub fn abilities(&self) -> Option<ClientAbilities> {
         self.abilities
     }
 
@@ -245,10 +248,10 @@ impl Connection {
     }
 
     /// The session of the question that the client was asked under this id.
-    pub fn asked_in(&self, id: &RequestId) -> Option<SessionId> {
-        match self.peer.awaited(id)? {
-            Asked::Question { session, .. } => Some(*session),
-            Asked::Host { .. } => None,
+    pub fn session_of_question(&self, id: &RequestId) -> Option<SessionId> {
+        match self.peer.pending_context(id)? {
+            ClientQuestion::Question { session, .. } => Some(*session),
+            ClientQuestion::Host { .. } => None,
         }
     }
 
@@ -258,10 +261,10 @@ impl Connection {
     }
 
     /// An answer that comes too late, or to a question that is not open, is no answer.
-    fn answered(&mut self, session: SessionId, id: QuestionId, result: Result<&RawValue, Error>) {
+    fn handle_answer(&mut self, session: SessionId, id: QuestionId, result: Result<&RawValue, Error>) {
         let Some(view) = self.sessions.get(&session).and_then(|attachment| attachment.view()) else { return };
         let Some(open) = view.run.as_ref().and_then(|run| run.question(id)) else { return };
-        match question::reply(open, result) {
+        match question::read_reply(open, result) {
             Ok(reply) => {
                 let command = Command::Answer { question: id, reply, origin: self.origin.clone(), meta: None };
                 self.intents.push_back(Intent::Command { session, command, ticket: None });
@@ -271,32 +274,39 @@ impl Connection {
                 // A response cannot be refused with an error, so the question is asked again under the same id: who sends
                 // a second response instead of reading the request is heard too. A client that never gets it right is
                 // not asked for ever, but its next response still counts.
-                let context = Asked::Question { session, question: id };
+                let context = ClientQuestion::Question { session, question: id };
                 let unfit = self.unfit.entry(id).or_default();
                 *unfit += 1;
-                if *unfit > MAX_ASKED_AGAIN {
-                    self.peer.wait_for(question::request_id(id), context);
+                if *unfit > MAX_REASKED {
+                    self.peer.await_again(question::question_request_id(id), context);
                     return;
                 }
-                self.peer.out.address(of(session));
-                question::ask_again(&mut self.peer, self.abilities.unwrap_or_default(), view, open, &why, context);
+                self.peer.out.set_origin(session_origin(session));
+                question::resend_question(
+                    &mut self.peer,
+                    self.abilities.unwrap_or_default(),
+                    view,
+                    open,
+                    &why,
+                    context,
+                );
             }
         }
     }
 
-    fn number(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
     }
 
-    fn ticket(&mut self, waiting: Waiting) -> Ticket {
-        let number = self.number();
+    fn issue_ticket(&mut self, waiting: PendingRequest) -> IntentTicket {
+        let number = self.next_number();
         self.waiting.insert(number, waiting);
-        Ticket(number)
+        IntentTicket(number)
     }
 }
 
 /// The place of a message about a session that no entry made.
-fn of(session: SessionId) -> Place {
-    Place { session: Some(session), ..Place::default() }
+fn session_origin(session: SessionId) -> MessageOrigin {
+    MessageOrigin { session: Some(session), ..MessageOrigin::default() }
 }

@@ -10,27 +10,27 @@ use serde_json::{Map, Value, json};
 
 use super::attachment::Attachment;
 use super::log_meta::session_meta;
-use super::{Connection, Held, Prompt, of};
-use crate::acp::config_options::{config_options, modes};
+use super::{ActivePrompt, Connection, QueuedRequest, session_origin};
+use crate::acp::config_options::{config_options, mode_state};
 use crate::acp::dialect::goosed_hello;
 use crate::acp::input::SessionRequest;
-use crate::acp::output::Update;
+use crate::acp::output::SessionUpdateOut;
 use crate::acp::schema::{
     ListSessionsResponse, Meta, NewSessionResponse, Notice, NoticeSeverity, PromptResponse, ResumeSessionResponse,
     SessionInfo, SessionStatus, SessionStatusResponse, SetSessionConfigOptionResponse, StopReason,
 };
-use crate::acp::types::{Listed, Presence, Profile, SessionParams, Ticket};
+use crate::acp::types::{AgentProfile, IntentTicket, ListedSession, Presence, SessionParams};
 use crate::acp::{error, question, slash_commands, v2};
-use crate::jsonrpc::{Error, Place, RequestId, Responder};
+use crate::jsonrpc::{Error, MessageOrigin, RequestId, Responder};
 
 /// What an intent's ticket stands for.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(super) enum PendingRequest {
     /// An introduction that makes a session, as clients of paper 000 expect.
     Hello(Responder),
     Made {
         responder: Responder,
-        opened: Opened,
+        opened: OpenedSession,
     },
     Load {
         responder: Option<Responder>,
@@ -39,7 +39,7 @@ pub(super) enum Waiting {
     Resume {
         responder: Responder,
         session: SessionId,
-        opened: Opened,
+        opened: OpenedSession,
     },
     Attach {
         session: SessionId,
@@ -72,7 +72,7 @@ pub(super) enum Waiting {
 
 /// What a client is told of a session that it made or found.
 #[derive(Debug, Default)]
-pub(super) struct Opened {
+pub(super) struct OpenedSession {
     /// Its own `_meta`, given back.
     meta: Option<Meta>,
     /// All that is kept for it.
@@ -81,15 +81,15 @@ pub(super) struct Opened {
     unstarted: usize,
 }
 
-impl Opened {
+impl OpenedSession {
     /// Of a session that is made.
-    pub(super) fn new(params: &SessionParams, profile: &Profile) -> Self {
+    pub(super) fn new(params: &SessionParams, profile: &AgentProfile) -> Self {
         let meta = session_meta(params.meta.as_ref());
-        Self { meta, kept: params.meta.clone(), ..Self::found(params, profile) }
+        Self { meta, kept: params.meta.clone(), ..Self::for_existing(params, profile) }
     }
 
     /// Of a session that was made before.
-    pub(super) fn found(params: &SessionParams, profile: &Profile) -> Self {
+    pub(super) fn for_existing(params: &SessionParams, profile: &AgentProfile) -> Self {
         let unstarted = if profile.mcp_stdio { 0 } else { params.mcp_servers.len() };
         Self { meta: None, kept: None, unstarted }
     }
@@ -106,133 +106,140 @@ impl Connection {
     /// A session was made or found. `view` is what it is now; for `Intent::LoadSession` feed its entries from the
     /// first, for all others from the one after `view.head`, or after the head of [`Connection::view`] if that is
     /// older: a session that is open here already goes on where its client is.
-    pub fn opened(&mut self, ticket: Ticket, view: SessionView, catalog: Arc<SessionCatalog>) {
+    pub fn handle_opened(&mut self, ticket: IntentTicket, view: SessionView, catalog: Arc<SessionCatalog>) {
         let session = view.session;
-        self.peer.out.address(of(session));
-        self.speech.turn_to(session);
+        self.peer.out.set_origin(session_origin(session));
+        self.speech.set_current_session(session);
         match self.waiting.remove(&ticket.0) {
-            Some(Waiting::Hello(responder)) => {
-                self.peer.out.address(Place::default());
-                self.peer.respond(responder, &goosed_hello(&self.profile, &view, &catalog));
-                self.attach(view, catalog);
+            Some(PendingRequest::Hello(responder)) => {
+                self.peer.out.set_origin(MessageOrigin::default());
+                self.peer.respond_result(responder, &goosed_hello(&self.profile, &view, &catalog));
+                self.attach_session(view, catalog);
             }
-            Some(Waiting::Load { responder, .. }) => {
-                self.sessions.insert(session, Attachment::replaying(&view, catalog, responder));
+            Some(PendingRequest::Load { responder, .. }) => {
+                self.sessions.insert(session, Attachment::attach_replaying(&view, catalog, responder));
             }
-            Some(Waiting::Made { responder, opened }) => {
+            Some(PendingRequest::Made { responder, opened }) => {
                 let response = NewSessionResponse::new(session.to_string())
-                    .modes(modes(&catalog, &view.settings))
+                    .modes(mode_state(&catalog, &view.settings))
                     .config_options(config_options(&catalog, &view.settings))
                     .meta(opened.meta);
-                self.speech.remember(session, opened.kept.as_ref());
-                self.peer.respond(responder, &response);
-                self.attach(view, catalog);
-                self.introduce(session, opened.unstarted);
+                self.speech.remember_session(session, opened.kept.as_ref());
+                self.peer.respond_result(responder, &response);
+                self.attach_session(view, catalog);
+                self.send_introduction(session, opened.unstarted);
             }
-            Some(Waiting::Resume { responder, opened, .. }) => {
+            Some(PendingRequest::Resume { responder, opened, .. }) => {
                 let response = ResumeSessionResponse::new()
-                    .modes(modes(&catalog, &view.settings))
+                    .modes(mode_state(&catalog, &view.settings))
                     .config_options(config_options(&catalog, &view.settings));
-                self.peer.respond(responder, &response);
-                self.go_on(view, catalog);
-                self.introduce(session, opened.unstarted);
+                self.peer.respond_result(responder, &response);
+                self.continue_attached(view, catalog);
+                self.send_introduction(session, opened.unstarted);
             }
-            Some(Waiting::Attach { .. }) => self.go_on(view, catalog),
-            other => self.put_back(ticket, other),
+            Some(PendingRequest::Attach { .. }) => self.continue_attached(view, catalog),
+            other => self.restore_ticket(ticket, other),
         }
     }
 
     /// Sessions were listed.
-    pub fn listed(&mut self, ticket: Ticket, sessions: Vec<Listed>, next_cursor: Option<String>) {
+    pub fn handle_listed(&mut self, ticket: IntentTicket, sessions: Vec<ListedSession>, next_cursor: Option<String>) {
         match self.waiting.remove(&ticket.0) {
-            Some(Waiting::List(responder)) => {
+            Some(PendingRequest::List(responder)) => {
                 let sessions = sessions.into_iter().map(session_info).collect();
-                self.peer.respond(responder, &ListSessionsResponse::new(sessions).next_cursor(next_cursor));
+                self.peer.respond_result(responder, &ListSessionsResponse::new(sessions).next_cursor(next_cursor));
             }
-            other => self.put_back(ticket, other),
+            other => self.restore_ticket(ticket, other),
         }
     }
 
     /// Whether a session is in use was found out.
-    pub fn status(&mut self, ticket: Ticket, presence: Presence) {
+    pub fn handle_status(&mut self, ticket: IntentTicket, presence: Presence) {
         match self.waiting.remove(&ticket.0) {
-            Some(Waiting::Status(responder)) => {
+            Some(PendingRequest::Status(responder)) => {
                 let status = match presence {
                     Presence::Open => SessionStatus::Open,
                     Presence::Saved => SessionStatus::Saved,
                 };
-                self.peer.respond(responder, &SessionStatusResponse::new(status));
+                self.peer.respond_result(responder, &SessionStatusResponse::new(status));
             }
-            other => self.put_back(ticket, other),
+            other => self.restore_ticket(ticket, other),
         }
     }
 
     /// A session was closed, put away or deleted.
-    pub fn done(&mut self, ticket: Ticket) {
+    pub fn handle_done(&mut self, ticket: IntentTicket) {
         match self.waiting.remove(&ticket.0) {
-            Some(Waiting::Leave { responder, session }) => {
-                self.leave(session, &Ok(StopReason::Cancelled));
-                self.peer.respond(responder, &json!({}));
+            Some(PendingRequest::Leave { responder, session }) => {
+                self.detach_session(session, &Ok(StopReason::Cancelled));
+                self.peer.respond_result(responder, &json!({}));
             }
-            other => self.put_back(ticket, other),
+            other => self.restore_ticket(ticket, other),
         }
     }
 
     /// A session has these commands beside those that every session has.
-    pub fn offer(&mut self, session: SessionId, offers: &[SlashCommand]) {
+    pub fn offer_commands(&mut self, session: SessionId, offers: &[SlashCommand]) {
         if let Some(attachment) = self.sessions.get(&session) {
-            self.peer.out.address(of(session));
-            attachment.tell(&mut self.peer.out, &Update::Other(Box::new(slash_commands::available_with(offers))));
+            self.peer.out.set_origin(session_origin(session));
+            attachment.send_update(
+                &mut self.peer.out,
+                &SessionUpdateOut::Other(Box::new(slash_commands::available_commands_with(offers))),
+            );
         }
     }
 
     /// A command was accepted. A prompt is answered when its run ends.
-    pub fn accepted(&mut self, ticket: Ticket, accepted: Accepted) {
+    pub fn handle_accepted(&mut self, ticket: IntentTicket, accepted: Accepted) {
         match self.waiting.remove(&ticket.0) {
-            Some(Waiting::Prompt(_)) => {}
-            Some(Waiting::Steer(responder)) => self.peer.respond(responder, &json!({ "outcome": steered(accepted) })),
-            Some(Waiting::Command { responder, result }) => self.peer.respond(responder, &result),
-            Some(Waiting::Slash { responder, session, run }) => self.turn_without_model(responder, session, run),
-            Some(Waiting::Configure { responder, session, patch, reply }) => {
-                self.configured(responder, session, patch, &reply);
+            Some(PendingRequest::Prompt(_)) => {}
+            Some(PendingRequest::Steer(responder)) => {
+                self.peer.respond_result(responder, &json!({ "outcome": steer_outcome(accepted) }))
             }
-            other => self.put_back(ticket, other),
+            Some(PendingRequest::Command { responder, result }) => self.peer.respond_result(responder, &result),
+            Some(PendingRequest::Slash { responder, session, run }) => {
+                self.answer_commanded_turn(responder, session, run)
+            }
+            Some(PendingRequest::Configure { responder, session, patch, reply }) => {
+                self.answer_configured(responder, session, patch, &reply);
+            }
+            other => self.restore_ticket(ticket, other),
         }
     }
 
     /// A method of ours was carried out.
-    pub fn extended(&mut self, ticket: Ticket, result: &Value) {
+    pub fn handle_extension_result(&mut self, ticket: IntentTicket, result: &Value) {
         match self.waiting.remove(&ticket.0) {
-            Some(Waiting::Extension(responder)) => self.peer.respond(responder, result),
-            other => self.put_back(ticket, other),
+            Some(PendingRequest::Extension(responder)) => self.peer.respond_result(responder, result),
+            other => self.restore_ticket(ticket, other),
         }
     }
 
     /// An intent is not carried out.
-    pub fn refused(&mut self, ticket: Ticket, refusal: &ServiceError) {
-        let error = error::refusal(refusal);
+    pub fn handle_refusal(&mut self, ticket: IntentTicket, refusal: &ServiceError) {
+        let error = error::service_error(refusal);
         match self.waiting.remove(&ticket.0) {
-            Some(Waiting::Hello(responder)) => {
+            Some(PendingRequest::Hello(responder)) => {
                 self.abilities = None; // it may try again
-                self.peer.fail(responder, &error);
+                self.peer.respond_error(responder, &error);
             }
             Some(
-                Waiting::Made { responder, .. }
-                | Waiting::List(responder)
-                | Waiting::Status(responder)
-                | Waiting::Steer(responder)
-                | Waiting::Command { responder, .. }
-                | Waiting::Slash { responder, .. }
-                | Waiting::Extension(responder)
-                | Waiting::Leave { responder, .. }
-                | Waiting::Configure { responder, .. },
-            ) => self.peer.fail(responder, &error),
-            Some(Waiting::Load { responder, session }) => self.not_opened(session, responder, &error),
-            Some(Waiting::Resume { responder, session, .. }) => self.not_opened(session, Some(responder), &error),
-            Some(Waiting::Attach { session }) => self.not_opened(session, None, &error),
-            Some(Waiting::Prompt(run)) => {
+                PendingRequest::Made { responder, .. }
+                | PendingRequest::List(responder)
+                | PendingRequest::Status(responder)
+                | PendingRequest::Steer(responder)
+                | PendingRequest::Command { responder, .. }
+                | PendingRequest::Slash { responder, .. }
+                | PendingRequest::Extension(responder)
+                | PendingRequest::Leave { responder, .. }
+                | PendingRequest::Configure { responder, .. },
+            ) => self.peer.respond_error(responder, &error),
+            Some(PendingRequest::Load { responder, session }) => self.fail_open(session, responder, &error),
+            Some(PendingRequest::Resume { responder, session, .. }) => self.fail_open(session, Some(responder), &error),
+            Some(PendingRequest::Attach { session }) => self.fail_open(session, None, &error),
+            Some(PendingRequest::Prompt(run)) => {
                 if let Some(prompt) = self.prompts.remove(&run) {
-                    self.peer.fail(prompt.responder, &error);
+                    self.peer.respond_error(prompt.responder, &error);
                 }
             }
             None => {}
@@ -240,19 +247,19 @@ impl Connection {
     }
 
     /// A session that was open here exists no more.
-    pub fn gone(&mut self, session: SessionId) {
-        self.leave(session, &Err(error::unknown_session(&session.to_string())));
+    pub fn handle_session_gone(&mut self, session: SessionId) {
+        self.detach_session(session, &Err(error::unknown_session(&session.to_string())));
     }
 
     /// A session cannot be followed any further: its prompts fail, and it may be opened anew.
-    pub fn broken(&mut self, session: SessionId, refusal: &ServiceError) {
-        self.leave(session, &Err(error::refusal(refusal)));
+    pub fn handle_session_broken(&mut self, session: SessionId, refusal: &ServiceError) {
+        self.detach_session(session, &Err(error::service_error(refusal)));
     }
 
     /// What can be chosen in a session has changed.
-    pub fn catalog_changed(&mut self, session: SessionId, catalog: Arc<SessionCatalog>) {
+    pub fn handle_catalog_changed(&mut self, session: SessionId, catalog: Arc<SessionCatalog>) {
         if let Some(attachment) = self.sessions.get_mut(&session) {
-            attachment.offer(catalog, &mut self.peer.out);
+            attachment.set_catalog(catalog, &mut self.peer.out);
         }
     }
 
@@ -262,7 +269,7 @@ impl Connection {
         for held in held {
             match held.request {
                 SessionRequest::Prompt { .. } => {
-                    self.peer.respond(held.responder, &PromptResponse::new(StopReason::Cancelled));
+                    self.peer.respond_result(held.responder, &PromptResponse::new(StopReason::Cancelled));
                 }
                 SessionRequest::Slash(_)
                 | SessionRequest::Steer { .. }
@@ -275,129 +282,136 @@ impl Connection {
     }
 
     /// A client that is attached already has not been told everything up to now: it goes on from where it is.
-    fn go_on(&mut self, view: SessionView, catalog: Arc<SessionCatalog>) {
+    fn continue_attached(&mut self, view: SessionView, catalog: Arc<SessionCatalog>) {
         match self.sessions.get(&view.session).map(Attachment::is_replaying) {
-            None => self.attach(view, catalog),
+            None => self.attach_session(view, catalog),
             Some(true) => {} // what waits is released at the end of the replay
-            Some(false) => self.release(view.session),
+            Some(false) => self.release_queued(view.session),
         }
     }
 
-    fn attach(&mut self, view: SessionView, catalog: Arc<SessionCatalog>) {
+    fn attach_session(&mut self, view: SessionView, catalog: Arc<SessionCatalog>) {
         let session = view.session;
-        let attachment = Attachment::live(view, catalog);
+        let attachment = Attachment::attach_live(view, catalog);
         attachment.ask_open_questions(&mut self.peer, self.abilities.unwrap_or_default());
         self.sessions.insert(session, attachment);
-        self.release(session);
+        self.release_queued(session);
     }
 
     /// Tells what can be done in a session; and until MCP servers can be started, that they are not.
-    fn introduce(&mut self, session: SessionId, unstarted: usize) {
+    fn send_introduction(&mut self, session: SessionId, unstarted: usize) {
         let Some(attachment) = self.sessions.get(&session) else { return };
-        attachment.tell_commands(&mut self.peer.out);
+        attachment.send_commands(&mut self.peer.out);
         let running = attachment.view().is_some_and(|view| view.run.is_some());
         if running && self.abilities.is_some_and(|abilities| abilities.v2) {
-            attachment.tell_present(&mut self.peer.out);
+            attachment.send_present_state(&mut self.peer.out);
         }
         if unstarted > 0 && self.abilities.is_some_and(|abilities| abilities.notices) {
             let detail = format!("{unstarted} MCP servers of the client are not started by this agent");
             let notice = Notice::new(NoticeSeverity::Warning, "MCP servers are not available").description(detail);
-            attachment.tell(&mut self.peer.out, &Update::Notice(Box::new(notice)));
+            attachment.send_update(&mut self.peer.out, &SessionUpdateOut::Notice(Box::new(notice)));
         }
     }
 
     /// Lets go of a request that only looks, so that its answer finds nobody.
-    pub(super) fn stop_looking(&mut self, id: &RequestId) -> Option<Responder> {
-        let looking = |waiting: &Waiting| match waiting {
-            Waiting::List(responder) | Waiting::Status(responder) => responder.id() == id,
-            Waiting::Hello(_)
-            | Waiting::Made { .. }
-            | Waiting::Load { .. }
-            | Waiting::Resume { .. }
-            | Waiting::Attach { .. }
-            | Waiting::Leave { .. }
-            | Waiting::Prompt(_)
-            | Waiting::Steer(_)
-            | Waiting::Command { .. }
-            | Waiting::Slash { .. }
-            | Waiting::Configure { .. }
-            | Waiting::Extension(_) => false,
+    pub(super) fn drop_pending_read(&mut self, id: &RequestId) -> Option<Responder> {
+        let looking = |waiting: &PendingRequest| match waiting {
+            PendingRequest::List(responder) | PendingRequest::Status(responder) => responder.id() == id,
+            PendingRequest::Hello(_)
+            | PendingRequest::Made { .. }
+            | PendingRequest::Load { .. }
+            | PendingRequest::Resume { .. }
+            | PendingRequest::Attach { .. }
+            | PendingRequest::Leave { .. }
+            | PendingRequest::Prompt(_)
+            | PendingRequest::Steer(_)
+            | PendingRequest::Command { .. }
+            | PendingRequest::Slash { .. }
+            | PendingRequest::Configure { .. }
+            | PendingRequest::Extension(_) => false,
         };
         let ticket = self.waiting.iter().find_map(|(ticket, waiting)| looking(waiting).then_some(*ticket))?;
         match self.waiting.remove(&ticket) {
-            Some(Waiting::List(responder) | Waiting::Status(responder)) => Some(responder),
+            Some(PendingRequest::List(responder) | PendingRequest::Status(responder)) => Some(responder),
             _ => None, // no other was looked for
         }
     }
 
     /// A prompt that was a command is a turn too, which ends at once.
-    fn turn_without_model(&mut self, responder: Responder, session: SessionId, run: RunId) {
+    fn answer_commanded_turn(&mut self, responder: Responder, session: SessionId, run: RunId) {
         if !self.abilities.is_some_and(|abilities| abilities.v2) {
-            self.peer.respond(responder, &PromptResponse::new(StopReason::EndTurn));
+            self.peer.respond_result(responder, &PromptResponse::new(StopReason::EndTurn));
             return;
         }
-        self.peer.out.address(of(session));
-        self.peer.respond(responder, &json!({ "messageId": run }));
+        self.peer.out.set_origin(session_origin(session));
+        self.peer.respond_result(responder, &json!({ "messageId": run }));
         if let Some(attachment) = self.sessions.get(&session) {
-            let ended = v2::ended(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn }, None);
-            attachment.tell(&mut self.peer.out, &Update::Draft(Box::new(ended)));
+            let ended = v2::run_end_update(&Outcome::Completed { stop: gander_domain::StopReason::EndTurn }, None);
+            attachment.send_update(&mut self.peer.out, &SessionUpdateOut::Draft(Box::new(ended)));
         }
     }
 
-    fn not_opened(&mut self, session: SessionId, responder: Option<Responder>, error: &Error) {
+    fn fail_open(&mut self, session: SessionId, responder: Option<Responder>, error: &Error) {
         let held = self.opening.remove(&session).unwrap_or_default();
-        let held = held.into_iter().map(|Held { responder, .. }| responder);
+        let held = held.into_iter().map(|QueuedRequest { responder, .. }| responder);
         for responder in responder.into_iter().chain(held) {
-            self.peer.fail(responder, error);
+            self.peer.respond_error(responder, error);
         }
     }
 
-    fn configured(&mut self, responder: Responder, session: SessionId, patch: SettingsPatch, reply: &ConfigureReply) {
+    fn answer_configured(
+        &mut self,
+        responder: Responder,
+        session: SessionId,
+        patch: SettingsPatch,
+        reply: &ConfigureReply,
+    ) {
         let attachment = self.sessions.get_mut(&session);
         let known = attachment.and_then(|attachment| {
-            let settings = attachment.configured(patch)?;
+            let settings = attachment.apply_accepted_patch(patch)?;
             Some(config_options(attachment.catalog(), &settings))
         });
         match (reply, known) {
             (ConfigureReply::Options, Some(options)) => {
-                self.peer.respond(responder, &SetSessionConfigOptionResponse::new(options));
+                self.peer.respond_result(responder, &SetSessionConfigOptionResponse::new(options));
             }
             (ConfigureReply::Options, None) => {
-                self.peer.respond(responder, &SetSessionConfigOptionResponse::new(Vec::new()));
+                self.peer.respond_result(responder, &SetSessionConfigOptionResponse::new(Vec::new()));
             }
-            (ConfigureReply::Nothing, _) => self.peer.respond(responder, &json!({})),
+            (ConfigureReply::Nothing, _) => self.peer.respond_result(responder, &json!({})),
         }
     }
 
     /// Lets go of a session: its prompts are answered, its questions withdrawn.
-    pub(super) fn leave(&mut self, session: SessionId, outcome: &Result<StopReason, Error>) {
-        self.peer.out.address(of(session));
+    pub(super) fn detach_session(&mut self, session: SessionId, outcome: &Result<StopReason, Error>) {
+        self.peer.out.set_origin(session_origin(session));
         if let Some(attachment) = self.sessions.remove(&session) {
             let questions = attachment.view().and_then(|view| view.run.as_ref()).map(|run| run.questions.as_slice());
             for question in questions.unwrap_or_default() {
-                self.peer.withdraw(&question::request_id(question.id));
+                self.peer.cancel_request(&question::question_request_id(question.id));
             }
         }
         let runs: Vec<RunId> =
             self.prompts.iter().filter(|(_, prompt)| prompt.session == session).map(|(run, _)| *run).collect();
-        for Prompt { responder, .. } in runs.iter().filter_map(|run| self.prompts.remove(run)).collect::<Vec<_>>() {
+        for ActivePrompt { responder, .. } in runs.iter().filter_map(|run| self.prompts.remove(run)).collect::<Vec<_>>()
+        {
             match outcome {
-                Ok(stop) => self.peer.respond(responder, &PromptResponse::new(*stop)),
-                Err(error) => self.peer.fail(responder, error),
+                Ok(stop) => self.peer.respond_result(responder, &PromptResponse::new(*stop)),
+                Err(error) => self.peer.respond_error(responder, error),
             }
         }
     }
 
     /// A ticket that came back by the wrong way still waits: its client is told that something broke here.
-    fn put_back(&mut self, ticket: Ticket, waiting: Option<Waiting>) {
+    fn restore_ticket(&mut self, ticket: IntentTicket, waiting: Option<PendingRequest>) {
         if let Some(waiting) = waiting {
             self.waiting.insert(ticket.0, waiting);
-            self.refused(ticket, &ServiceError::Internal("answer does not fit the request".to_owned()));
+            self.handle_refusal(ticket, &ServiceError::Internal("answer does not fit the request".to_owned()));
         }
     }
 }
 
-impl Waiting {
+impl PendingRequest {
     /// Takes the responder of this load, so that it goes on in silence.
     pub(super) fn stop_loading(&mut self, id: &RequestId) -> Option<Responder> {
         match self {
@@ -422,7 +436,7 @@ impl Waiting {
     }
 }
 
-fn session_info(listed: Listed) -> SessionInfo {
+fn session_info(listed: ListedSession) -> SessionInfo {
     let time = |at: Timestamp| jiff::Timestamp::from_microsecond(at.micros()).ok();
     let (created_at, updated_at) = (time(listed.created_at), time(listed.updated_at));
     SessionInfo::new(listed.session.to_string(), listed.workspace)
@@ -434,7 +448,7 @@ fn session_info(listed: Listed) -> SessionInfo {
 }
 
 /// The words that other agents use.
-fn steered(accepted: Accepted) -> &'static str {
+fn steer_outcome(accepted: Accepted) -> &'static str {
     match accepted {
         Accepted::Steered(_) | Accepted::Repeated(_) | Accepted::Done => "injected",
         Accepted::Started(_) | Accepted::Queued(_) => "startedNewTurn",

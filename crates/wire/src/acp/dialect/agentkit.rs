@@ -4,28 +4,32 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{block_text, failed_run_as_stop, result, update};
+use super::{block_text, failed_run_as_stop, result_object, session_update};
 use crate::key_case::camel_case;
 
 /// Tool calls without an end: each update says again what they are.
-pub(super) type Tools = HashMap<String, Map<String, Value>>;
+pub(super) type OpenToolCalls = HashMap<String, Map<String, Value>>;
 
 /// The version of a server that is asked by a client without one.
-const VERSION: &str = "2025-01-01";
+const DEFAULT_VERSION: &str = "2025-01-01";
 
 /// One message.
-pub(super) fn message(message: &mut Value, metadata: Option<&Value>, tools: &mut Tools) -> Option<()> {
+pub(super) fn translate_message(
+    message: &mut Value,
+    metadata: Option<&Value>,
+    tools: &mut OpenToolCalls,
+) -> Option<()> {
     failed_run_as_stop(message);
-    if let Some(update) = update(message) {
-        *update = told(std::mem::take(update), tools)?;
-    } else if let Some(result) = result(message) {
-        answer(result, metadata);
+    if let Some(update) = session_update(message) {
+        *update = translate_update(std::mem::take(update), tools)?;
+    } else if let Some(result) = result_object(message) {
+        translate_result(result, metadata);
     }
     Some(())
 }
 
 /// What the paper names stands beside what version 1 names.
-fn answer(result: &mut Map<String, Value>, metadata: Option<&Value>) {
+fn translate_result(result: &mut Map<String, Value>, metadata: Option<&Value>) {
     if let Some(stop) = result.get("stopReason").and_then(Value::as_str) {
         let stop = json!(camel_case(stop));
         result.insert("stopReason".to_owned(), stop);
@@ -33,7 +37,7 @@ fn answer(result: &mut Map<String, Value>, metadata: Option<&Value>) {
     if let Some(capabilities) = result.get("agentCapabilities").cloned() {
         result.insert("capabilities".to_owned(), capabilities);
         if !result["protocolVersion"].is_string() {
-            result.insert("protocolVersion".to_owned(), json!(VERSION));
+            result.insert("protocolVersion".to_owned(), json!(DEFAULT_VERSION));
         }
     }
     if let Some(session) = result.get("sessionId").cloned() {
@@ -45,7 +49,7 @@ fn answer(result: &mut Map<String, Value>, metadata: Option<&Value>) {
     }
 }
 
-fn told(mut update: Map<String, Value>, tools: &mut Tools) -> Option<Map<String, Value>> {
+fn translate_update(mut update: Map<String, Value>, tools: &mut OpenToolCalls) -> Option<Map<String, Value>> {
     let kind = update.remove("sessionUpdate")?;
     let chunk = |kind: &str, role: &str| {
         let text = update.get("content").and_then(block_text)?;
@@ -55,7 +59,9 @@ fn told(mut update: Map<String, Value>, tools: &mut Tools) -> Option<Map<String,
         "agent_message_chunk" => chunk("messageChunk", "assistant"),
         "user_message_chunk" => chunk("messageChunk", "user"),
         "agent_thought_chunk" => chunk("thoughtChunk", "assistant"),
-        "tool_call" | "tool_call_update" => Some(json!({ "type": "toolCall", "toolCall": tool(&update, tools)? })),
+        "tool_call" | "tool_call_update" => {
+            Some(json!({ "type": "toolCall", "toolCall": tool_call_object(&update, tools)? }))
+        }
         "plan" => Some(json!({ "type": "planUpdate", "entries": update.get("entries") })),
         other => {
             update.insert("type".to_owned(), json!(camel_case(other)));
@@ -66,13 +72,13 @@ fn told(mut update: Map<String, Value>, tools: &mut Tools) -> Option<Map<String,
 }
 
 /// A call as far as it is known, with its input and output as text.
-fn tool(update: &Map<String, Value>, tools: &mut Tools) -> Option<Value> {
+fn tool_call_object(update: &Map<String, Value>, tools: &mut OpenToolCalls) -> Option<Value> {
     let id = update.get("toolCallId")?.as_str()?;
     let known = tools.entry(id.to_owned()).or_default();
     let before = known.clone();
     known.insert("id".to_owned(), json!(id));
     let name = update.get("name").or_else(|| update.get("title").filter(|_| !known.contains_key("name")));
-    let output = update.get("content").and_then(Value::as_array).map(|content| json!(texts(content)));
+    let output = update.get("content").and_then(Value::as_array).map(|content| json!(tool_text(content)));
     let input =
         update.get("rawInput").map(|input| json!(input.as_str().map_or_else(|| input.to_string(), str::to_owned)));
     let status = match update.get("status").and_then(Value::as_str) {
@@ -95,7 +101,7 @@ fn tool(update: &Map<String, Value>, tools: &mut Tools) -> Option<Value> {
 }
 
 /// What a tool shows, as text: of a change the new text, of a terminal nothing.
-fn texts(content: &[Value]) -> String {
+fn tool_text(content: &[Value]) -> String {
     let text = |item: &Value| block_text(&item["content"]).or_else(|| item["newText"].as_str()).map(str::to_owned);
     content.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }

@@ -2,36 +2,36 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{failed_run_as_stop, result, update};
+use super::{failed_run_as_stop, result_object, session_update};
 use crate::key_case::camel_case;
 
 /// One message.
-pub(super) fn message(message: &mut Value) -> Option<()> {
+pub(super) fn translate_message(message: &mut Value) -> Option<()> {
     failed_run_as_stop(message);
-    if let Some(update) = update(message) {
-        *update = told(std::mem::take(update));
-    } else if let Some(result) = result(message) {
+    if let Some(update) = session_update(message) {
+        *update = translate_update(std::mem::take(update));
+    } else if let Some(result) = result_object(message) {
         if let Some(options) = result.remove("configOptions") {
             result.insert("config".to_owned(), options);
         }
         if let Some(Value::Array(sessions)) = result.get_mut("sessions") {
-            sessions.iter_mut().for_each(|session| *session = listed(session));
+            sessions.iter_mut().for_each(|session| *session = session_object(session));
         }
     }
     Some(())
 }
 
-fn told(update: Map<String, Value>) -> Map<String, Value> {
+fn translate_update(update: Map<String, Value>) -> Map<String, Value> {
     let rename = |(key, value): (String, Value)| match key.as_str() {
-        "sessionUpdate" => ("type".to_owned(), camel_text(value)),
-        "status" => (key, camel_text(value)),
+        "sessionUpdate" => ("type".to_owned(), camel_case_value(value)),
+        "status" => (key, camel_case_value(value)),
         "content" => (key, bare_blocks(value)),
         _ => (key, value),
     };
     update.into_iter().map(rename).collect()
 }
 
-fn camel_text(value: Value) -> Value {
+fn camel_case_value(value: Value) -> Value {
     value.as_str().map(|text| json!(camel_case(text))).unwrap_or(value)
 }
 
@@ -45,7 +45,7 @@ fn bare_blocks(content: Value) -> Value {
     Value::Array(items.into_iter().map(bare).collect())
 }
 
-fn listed(session: &Value) -> Value {
+fn session_object(session: &Value) -> Value {
     json!({
         "sessionId": session["sessionId"],
         "name": session.get("title").unwrap_or(&session["cwd"]),

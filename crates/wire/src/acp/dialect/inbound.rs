@@ -6,7 +6,7 @@ use super::{Dialect, key_case};
 use crate::key_case::camel_case;
 
 /// Bare method names, and what they are called now.
-const METHODS: [(&str, &str); 7] = [
+const METHOD_NAMES: [(&str, &str); 7] = [
     ("new_session", "session/new"),
     ("load_session", "session/load"),
     ("prompt", "session/prompt"),
@@ -17,7 +17,7 @@ const METHODS: [(&str, &str); 7] = [
 ];
 
 /// Other names of parameters.
-const KEYS: [(&str, &str); 13] = [
+const KEY_NAMES: [(&str, &str); 13] = [
     ("session_id", "sessionId"),
     ("workspace_id", "sessionId"),
     ("mode_id", "modeId"),
@@ -34,17 +34,17 @@ const KEYS: [(&str, &str); 13] = [
 ];
 
 /// True for the method names of paper 000.
-pub(super) fn is_bare(method: &str) -> bool {
-    METHODS.iter().any(|(bare, _)| *bare == method)
+pub(super) fn is_legacy_method(method: &str) -> bool {
+    METHOD_NAMES.iter().any(|(bare, _)| *bare == method)
 }
 
 /// True for methods that name a session, by their names in version 1.
-pub(super) fn is_about_a_session(method: &str) -> bool {
+pub(super) fn names_session(method: &str) -> bool {
     method.strip_prefix("session/").is_some_and(|what| what != "new" && what != "list")
 }
 
 /// The dialect of a client that introduces itself so.
-pub(super) fn dialect(params: &Value) -> Dialect {
+pub(super) fn detect_dialect(params: &Value) -> Dialect {
     match params.get("protocolVersion") {
         None | Some(Value::Null) => Dialect::Goosed,
         Some(Value::String(_)) if params.get("capabilities").is_some() => Dialect::Agentkit,
@@ -53,22 +53,22 @@ pub(super) fn dialect(params: &Value) -> Dialect {
 }
 
 /// A request in the words of version 1.
-pub(super) fn request(method: &str, params: Value) -> (&str, Value) {
-    let standard = METHODS.iter().find(|(bare, _)| *bare == method).map_or(method, |(_, standard)| *standard);
+pub(super) fn normalize_request(method: &str, params: Value) -> (&str, Value) {
+    let standard = METHOD_NAMES.iter().find(|(bare, _)| *bare == method).map_or(method, |(_, standard)| *standard);
     let Value::Object(mut params) = params else { return (standard, params) };
-    rename(&mut params);
+    rename_keys(&mut params);
     match standard {
-        "initialize" => introduction(&mut params),
-        "session/new" => new_session(&mut params),
-        "session/prompt" | "_session/steering" => prompt(&mut params),
+        "initialize" => normalize_initialize(&mut params),
+        "session/new" => normalize_new_session(&mut params),
+        "session/prompt" | "_session/steering" => normalize_prompt(&mut params),
         _ => {}
     }
     (standard, Value::Object(params))
 }
 
 /// A parameter under another name counts if there is none under its own.
-fn rename(params: &mut Map<String, Value>) {
-    for (alias, standard) in KEYS {
+fn rename_keys(params: &mut Map<String, Value>) {
+    for (alias, standard) in KEY_NAMES {
         if !params.contains_key(standard)
             && let Some(value) = params.remove(alias)
         {
@@ -78,7 +78,7 @@ fn rename(params: &mut Map<String, Value>) {
 }
 
 /// `capabilities` are the client's own; keys may have dots or underscores.
-fn introduction(params: &mut Map<String, Value>) {
+fn normalize_initialize(params: &mut Map<String, Value>) {
     let later = params.get("protocolVersion").and_then(Value::as_u64).is_some_and(|version| version >= 2);
     if !later
         && !params.contains_key("clientCapabilities")
@@ -89,7 +89,7 @@ fn introduction(params: &mut Map<String, Value>) {
     if let Some(Value::Object(capabilities)) = params.get_mut("clientCapabilities") {
         let expanded = std::mem::take(capabilities).into_iter().fold(json!({}), |mut expanded, (key, value)| {
             let place = key.split('.').fold(&mut expanded, |place, step| &mut place[camel_case(step)]);
-            *place = key_case::keys(value, camel_case);
+            *place = key_case::rename_keys(value, camel_case);
             expanded
         });
         params.insert("clientCapabilities".to_owned(), expanded);
@@ -97,7 +97,7 @@ fn introduction(params: &mut Map<String, Value>) {
 }
 
 /// Paper 004 says the folder among its facts about the session.
-fn new_session(params: &mut Map<String, Value>) {
+fn normalize_new_session(params: &mut Map<String, Value>) {
     let folder = params.get("metadata").and_then(|metadata| metadata.get("workDir")).cloned();
     if let Some(folder) = folder.filter(|_| !params.contains_key("cwd")) {
         params.insert("cwd".to_owned(), folder);
@@ -105,11 +105,11 @@ fn new_session(params: &mut Map<String, Value>) {
 }
 
 /// A prompt may be a text, or be called `text` or `content`; a command may stand alone.
-fn prompt(params: &mut Map<String, Value>) {
+fn normalize_prompt(params: &mut Map<String, Value>) {
     let said = ["prompt", "content", "text"].into_iter().find_map(|key| params.remove(key));
     let blocks = match said {
         Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
-        Some(Value::Array(blocks)) => Value::Array(blocks.into_iter().map(block).collect()),
+        Some(Value::Array(blocks)) => Value::Array(blocks.into_iter().map(normalize_block).collect()),
         Some(other) => other,
         None if params.contains_key("command") => json!([]),
         None => return,
@@ -117,9 +117,9 @@ fn prompt(params: &mut Map<String, Value>) {
     params.insert("prompt".to_owned(), blocks);
 }
 
-fn block(mut block: Value) -> Value {
+fn normalize_block(mut block: Value) -> Value {
     let Some(members) = block.as_object_mut() else { return block };
-    rename(members);
+    rename_keys(members);
     if members.get("content").is_some_and(Value::is_string)
         && !members.contains_key("text")
         && let Some(content) = members.remove("content")

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::v2;
-use crate::jsonrpc::{Error, Place};
-pub(super) use goosed::hello as goosed_hello;
+use crate::jsonrpc::{Error, MessageOrigin};
+pub(super) use goosed::initialize_result as goosed_hello;
 
 /// In which words a client is spoken to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,21 +41,21 @@ pub enum Dialect {
 
 /// How one client speaks, and how it is spoken to.
 #[derive(Debug, Default)]
-pub(super) struct Speech {
+pub(super) struct DialectState {
     dialect: Dialect,
     /// Whether version 2 may be spoken.
     v2: bool,
-    settled: Settled,
+    settled: DialectSource,
     /// The session that a message without one is about (paper 000).
     current: Option<SessionId>,
     /// What clients said about their sessions and want back (paper 004).
     metadata: HashMap<SessionId, Value>,
-    tools: agentkit::Tools,
+    tools: agentkit::OpenToolCalls,
 }
 
 /// Since when the dialect stands fast.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Settled {
+enum DialectSource {
     /// Nobody has said anything.
     #[default]
     Not,
@@ -65,7 +65,7 @@ enum Settled {
     Fast,
 }
 
-impl Speech {
+impl DialectState {
     /// Speech with nobody yet; version 2 only if the switch is on.
     pub(super) fn new(v2: bool) -> Self {
         Self { v2, ..Self::default() }
@@ -76,23 +76,23 @@ impl Speech {
     }
 
     /// Speaks this dialect, whatever the client says.
-    pub(super) fn force(&mut self, dialect: Dialect) {
+    pub(super) fn force_dialect(&mut self, dialect: Dialect) {
         self.dialect = dialect;
-        self.settled = Settled::Fast;
+        self.settled = DialectSource::Fast;
     }
 
     /// The session that messages without one are about.
-    pub(super) fn current(&self) -> Option<SessionId> {
+    pub(super) fn current_session(&self) -> Option<SessionId> {
         self.current
     }
 
     /// From now on messages without a session are about this one.
-    pub(super) fn turn_to(&mut self, session: SessionId) {
+    pub(super) fn set_current_session(&mut self, session: SessionId) {
         self.current = Some(session);
     }
 
     /// Keeps what the client said about a session that it made.
-    pub(super) fn remember(&mut self, session: SessionId, kept: Option<&Value>) {
+    pub(super) fn remember_session(&mut self, session: SessionId, kept: Option<&Value>) {
         let metadata = kept.and_then(|kept| kept.get("acp")?.get("metadata"));
         if let Some(metadata) = metadata.filter(|_| self.dialect == Dialect::Agentkit) {
             self.metadata.insert(session, metadata.clone());
@@ -100,53 +100,54 @@ impl Speech {
     }
 
     /// A request or notification in the words of version 1.
-    pub(super) fn hear<'m>(&mut self, method: &'m str, params: Value) -> (&'m str, Value) {
-        self.settle(method, &params);
+    pub(super) fn normalize_request<'m>(&mut self, method: &'m str, params: Value) -> (&'m str, Value) {
+        self.detect(method, &params);
         if self.dialect == Dialect::V2 {
-            return v2::request(method, params);
+            return v2::normalize_request(method, params);
         }
-        let (method, mut params) = inbound::request(method, params);
-        if self.dialect == Dialect::Goosed && inbound::is_about_a_session(method) && lacks_session(&params) {
+        let (method, mut params) = inbound::normalize_request(method, params);
+        if self.dialect == Dialect::Goosed && inbound::names_session(method) && lacks_session(&params) {
             params["sessionId"] = self.current.map_or(Value::Null, |session| Value::String(session.to_string()));
         }
         (method, params)
     }
 
     /// What only version 2 refuses; `initialize` is refused before it is known which version is spoken.
-    pub(super) fn refuses(&self, method: &str, params: &Value) -> Option<Error> {
-        let later = self.dialect == Dialect::V2 || (self.v2 && self.settled == Settled::Not);
-        later.then(|| v2::refused(method, params)).flatten()
+    pub(super) fn v2_refusal(&self, method: &str, params: &Value) -> Option<Error> {
+        let later = self.dialect == Dialect::V2 || (self.v2 && self.settled == DialectSource::Not);
+        later.then(|| v2::v2_refusal(method, params)).flatten()
     }
 
     /// A message in the client's own words; `None` if it has none for it. Standard messages stay as they are.
-    pub(super) fn say(&mut self, place: Place, message: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn translate_message(&mut self, place: MessageOrigin, message: &[u8]) -> Option<Vec<u8>> {
         let mut message: Value = serde_json::from_slice(message).ok()?;
         let translated = match self.dialect {
             Dialect::Standard => Some(()),
-            Dialect::V2 => v2::message(&mut message),
-            Dialect::Goosed => goosed::message(&mut message, place.session),
-            Dialect::Aptove => aptove::message(&mut message),
+            Dialect::V2 => v2::translate_message(&mut message),
+            Dialect::Goosed => goosed::translate_message(&mut message, place.session),
+            Dialect::Aptove => aptove::translate_message(&mut message),
             Dialect::Agentkit => {
                 let metadata = place.session.and_then(|session| self.metadata.get(&session));
-                agentkit::message(&mut message, metadata, &mut self.tools)
+                agentkit::translate_message(&mut message, metadata, &mut self.tools)
             }
         };
         translated.and_then(|()| serde_json::to_vec(&message).ok())
     }
 
-    fn settle(&mut self, method: &str, params: &Value) {
+    fn detect(&mut self, method: &str, params: &Value) {
         match self.settled {
-            Settled::Not if method == "initialize" => {
-                self.dialect = if self.v2 && v2::is_spoken(params) { Dialect::V2 } else { inbound::dialect(params) };
-                self.settled = Settled::Introduced;
+            DialectSource::Not if method == "initialize" => {
+                self.dialect =
+                    if self.v2 && v2::speaks_v2(params) { Dialect::V2 } else { inbound::detect_dialect(params) };
+                self.settled = DialectSource::Introduced;
             }
-            Settled::Introduced => {
-                if self.dialect == Dialect::Standard && inbound::is_bare(method) {
+            DialectSource::Introduced => {
+                if self.dialect == Dialect::Standard && inbound::is_legacy_method(method) {
                     self.dialect = Dialect::Goosed;
                 }
-                self.settled = Settled::Fast;
+                self.settled = DialectSource::Fast;
             }
-            Settled::Not | Settled::Fast => {}
+            DialectSource::Not | DialectSource::Fast => {}
         }
     }
 }
@@ -188,7 +189,7 @@ impl From<Dialect> for String {
 }
 
 /// The update of a `session/update`.
-fn update(message: &mut Value) -> Option<&mut Map<String, Value>> {
+fn session_update(message: &mut Value) -> Option<&mut Map<String, Value>> {
     if message["method"] != "session/update" {
         return None;
     }
@@ -196,7 +197,7 @@ fn update(message: &mut Value) -> Option<&mut Map<String, Value>> {
 }
 
 /// The result of an answer.
-fn result(message: &mut Value) -> Option<&mut Map<String, Value>> {
+fn result_object(message: &mut Value) -> Option<&mut Map<String, Value>> {
     message.get_mut("result")?.as_object_mut()
 }
 

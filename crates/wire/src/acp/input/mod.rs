@@ -6,14 +6,14 @@ use gander_domain::{Part, SessionId};
 use serde_json::{Value, json};
 
 use self::params::{
-    Authenticate, Initialize, List, Named, Opening, Prompt, SetMode, SetModel, SetOption, SetTitle, read,
+    Authenticate, Initialize, List, Named, Opening, Prompt, SetMode, SetModel, SetOption, SetTitle, read_params,
 };
-use super::abilities::Abilities;
-use super::content::{self, no_nul, title};
+use super::abilities::ClientAbilities;
+use super::content::{self, check_title, refuse_nul};
 use super::error::unknown_session;
 use super::schema::{ClientCapabilities, SessionArchiveFilter};
-use super::slash_commands::{self, Slash};
-use super::types::{ArchiveFilter, Profile, SessionParams};
+use super::slash_commands::{self, SessionCommand};
+use super::types::{AgentProfile, ArchiveFilter, SessionParams};
 use crate::jsonrpc::Error;
 
 /// The longest path in bytes.
@@ -23,9 +23,9 @@ const EXTENSIONS: [&str; 2] = ["_gander/", "_goose/"];
 
 /// What a client asks for.
 #[derive(Debug, PartialEq)]
-pub enum Request {
+pub enum ClientRequest {
     /// Who are you?
-    Initialize(Hello),
+    Initialize(InitializeParams),
     /// Log in.
     Authenticate { method: String },
     /// Log out.
@@ -66,7 +66,7 @@ pub enum SessionRequest {
     /// Begin a run.
     Prompt { parts: Vec<Part>, meta: Option<Value> },
     /// Do this instead of asking the model.
-    Slash(Slash),
+    Slash(SessionCommand),
     /// Say this into the running turn.
     Steer { parts: Vec<Part>, idle: WhenIdle },
     /// Change the mode.
@@ -86,141 +86,153 @@ pub enum WhenIdle {
 
 /// What a client says at `initialize`.
 #[derive(Debug, PartialEq)]
-pub struct Hello {
+pub struct InitializeParams {
     /// The newest version it speaks, as it said it; null if it did not.
     pub version: Value,
     /// What it can do for us.
-    pub abilities: Abilities,
+    pub abilities: ClientAbilities,
 }
 
 /// Reads a request.
-pub fn request(method: &str, params: Value, profile: &Profile) -> Result<Request, Error> {
+pub fn request(method: &str, params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
     match method {
-        "initialize" => hello(params).map(Request::Initialize),
-        "authenticate" => read(params).map(|Authenticate { method_id }| Request::Authenticate { method: method_id }),
-        "logout" if !profile.logins.is_empty() => Ok(Request::Logout),
-        "session/new" => read::<Opening>(params)?.check(profile).map(Request::New),
-        "session/load" => opening(params, profile).map(|(session, opening)| Request::Load(session, opening)),
-        "session/resume" => opening(params, profile).map(|(session, opening)| Request::Resume(session, opening)),
-        "session/fork" => opening(params, profile).map(|(session, opening)| Request::Fork(session, opening)),
-        "session/list" => list(params),
-        "session/close" => session(params).map(Request::Close),
-        "session/delete" => session(params).map(Request::Delete),
-        "session/archive" => session(params).map(Request::Archive),
-        "session/unarchive" => session(params).map(Request::Unarchive),
-        "session/set_title" => set_title(params),
-        "session/status" => session(params).map(Request::Status),
-        "session/cancel" => session(params).map(Request::Cancel),
-        "session/prompt" => prompt(params, profile),
-        "_session/steering" => steer(params, profile),
-        "session/set_mode" => set_mode(params),
-        "session/set_config_option" => set_option(params),
-        "session/set_model" => set_model(params),
+        "initialize" => read_initialize(params).map(ClientRequest::Initialize),
+        "authenticate" => {
+            read_params(params).map(|Authenticate { method_id }| ClientRequest::Authenticate { method: method_id })
+        }
+        "logout" if !profile.logins.is_empty() => Ok(ClientRequest::Logout),
+        "session/new" => read_params::<Opening>(params)?.into_session_params(profile).map(ClientRequest::New),
+        "session/load" => read_opening(params, profile).map(|(session, opening)| ClientRequest::Load(session, opening)),
+        "session/resume" => {
+            read_opening(params, profile).map(|(session, opening)| ClientRequest::Resume(session, opening))
+        }
+        "session/fork" => read_opening(params, profile).map(|(session, opening)| ClientRequest::Fork(session, opening)),
+        "session/list" => read_list(params),
+        "session/close" => read_session_id(params).map(ClientRequest::Close),
+        "session/delete" => read_session_id(params).map(ClientRequest::Delete),
+        "session/archive" => read_session_id(params).map(ClientRequest::Archive),
+        "session/unarchive" => read_session_id(params).map(ClientRequest::Unarchive),
+        "session/set_title" => read_set_title(params),
+        "session/status" => read_session_id(params).map(ClientRequest::Status),
+        "session/cancel" => read_session_id(params).map(ClientRequest::Cancel),
+        "session/prompt" => read_prompt(params, profile),
+        "_session/steering" => read_steer(params, profile),
+        "session/set_mode" => read_set_mode(params),
+        "session/set_config_option" => read_set_option(params),
+        "session/set_model" => read_set_model(params),
         _ if EXTENSIONS.iter().any(|prefix| method.starts_with(prefix)) => {
-            Ok(Request::Extension { method: method.to_owned(), params })
+            Ok(ClientRequest::Extension { method: method.to_owned(), params })
         }
         _ => Err(Error::method_not_found(method)),
     }
 }
 
 /// The session that `session/cancel` names.
-pub fn cancel(params: Value) -> Result<SessionId, Error> {
-    session(params)
+pub fn cancelled_session(params: Value) -> Result<SessionId, Error> {
+    read_session_id(params)
 }
 
-fn hello(params: Value) -> Result<Hello, Error> {
-    let Initialize { protocol_version, client_capabilities } = read(params)?;
+fn read_initialize(params: Value) -> Result<InitializeParams, Error> {
+    let Initialize { protocol_version, client_capabilities } = read_params(params)?;
     let number = protocol_version.as_u64().is_some_and(|version| version <= 0xFFFF);
     let known = number || protocol_version.is_string() || protocol_version.is_null();
     if !known {
         return Err(Error::invalid_params("invalid params: protocolVersion must be a whole number"));
     }
     let capabilities = client_capabilities.and_then(|value| serde_json::from_value::<ClientCapabilities>(value).ok());
-    Ok(Hello { version: protocol_version, abilities: capabilities.as_ref().map(Into::into).unwrap_or_default() })
+    Ok(InitializeParams {
+        version: protocol_version,
+        abilities: capabilities.as_ref().map(Into::into).unwrap_or_default(),
+    })
 }
 
-fn session(params: Value) -> Result<SessionId, Error> {
-    session_id(&read::<Named>(params)?.session_id)
+fn read_session_id(params: Value) -> Result<SessionId, Error> {
+    parse_session_id(&read_params::<Named>(params)?.session_id)
 }
 
-fn opening(params: Value, profile: &Profile) -> Result<(SessionId, SessionParams), Error> {
+fn read_opening(params: Value, profile: &AgentProfile) -> Result<(SessionId, SessionParams), Error> {
     let named = params.get("sessionId").cloned().unwrap_or_default();
-    let session = session(json!({ "sessionId": named }))?;
-    Ok((session, read::<Opening>(params)?.check(profile)?))
+    let session = read_session_id(json!({ "sessionId": named }))?;
+    Ok((session, read_params::<Opening>(params)?.into_session_params(profile)?))
 }
 
-fn list(params: Value) -> Result<Request, Error> {
-    let List { cwd, cursor, archived } = read(params)?;
-    cwd.as_deref().map_or(Ok(()), |cwd| path("cwd", cwd))?;
-    cursor.as_deref().map_or(Ok(()), |cursor| no_nul("cursor", cursor))?;
+fn read_list(params: Value) -> Result<ClientRequest, Error> {
+    let List { cwd, cursor, archived } = read_params(params)?;
+    cwd.as_deref().map_or(Ok(()), |cwd| check_path("cwd", cwd))?;
+    cursor.as_deref().map_or(Ok(()), |cursor| refuse_nul("cursor", cursor))?;
     let archived = match archived {
         None | Some(SessionArchiveFilter::Exclude) => ArchiveFilter::Exclude,
         Some(SessionArchiveFilter::Include) => ArchiveFilter::Include,
         Some(SessionArchiveFilter::Only) => ArchiveFilter::Only,
         Some(_) => return Err(Error::invalid_params("no such archive filter")),
     };
-    Ok(Request::List { cwd, cursor, archived })
+    Ok(ClientRequest::List { cwd, cursor, archived })
 }
 
-fn set_title(params: Value) -> Result<Request, Error> {
-    let SetTitle { session_id: id, title: text } = read(params)?;
-    Ok(Request::SetTitle(session_id(&id)?, title(&text)?))
+fn read_set_title(params: Value) -> Result<ClientRequest, Error> {
+    let SetTitle { session_id: id, title: text } = read_params(params)?;
+    Ok(ClientRequest::SetTitle(parse_session_id(&id)?, check_title(&text)?))
 }
 
 /// A command that a client names as such must exist; a text that merely looks like one is for the model.
-fn prompt(params: Value, profile: &Profile) -> Result<Request, Error> {
-    let Prompt { session_id: id, prompt, command, meta } = read(params)?;
-    let session = session_id(&id)?;
-    let typed = command.as_ref().and_then(|command| slash_commands::for_agent(&command.name));
+fn read_prompt(params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
+    let Prompt { session_id: id, prompt, command, meta } = read_params(params)?;
+    let session = parse_session_id(&id)?;
+    let typed = command.as_ref().and_then(|command| slash_commands::agent_command_text(&command.name));
     let (prompt, command) = match typed {
         Some(line) => (vec![line.into()], None),
         None => (prompt, command),
     };
     let slash = match command {
-        Some(command) => Some(slash_commands::named(&command.name, command.input.as_deref().unwrap_or_default())?),
-        None => slash_commands::typed(&prompt)?,
+        Some(command) => {
+            Some(slash_commands::parse_named_command(&command.name, command.input.as_deref().unwrap_or_default())?)
+        }
+        None => slash_commands::parse_typed_command(&prompt)?,
     };
     if let Some(slash) = slash {
-        return Ok(Request::Session(session, SessionRequest::Slash(slash)));
+        return Ok(ClientRequest::Session(session, SessionRequest::Slash(slash)));
     }
-    let parts = content::parts(prompt, profile)?;
+    let parts = content::prompt_parts(prompt, profile)?;
     let meta = meta.map(|meta| json!({ "acp": { "_meta": meta } }));
-    Ok(Request::Session(session, SessionRequest::Prompt { parts, meta }))
+    Ok(ClientRequest::Session(session, SessionRequest::Prompt { parts, meta }))
 }
 
 /// The extension that adapters of Claude, Codex and others answer.
-fn steer(params: Value, profile: &Profile) -> Result<Request, Error> {
-    let Prompt { session_id: id, prompt, meta, .. } = read(params)?;
+fn read_steer(params: Value, profile: &AgentProfile) -> Result<ClientRequest, Error> {
+    let Prompt { session_id: id, prompt, meta, .. } = read_params(params)?;
     let idle = meta.as_ref().and_then(|meta| meta.get("steering")?.get("idleBehavior")?.as_str());
     let idle = if idle == Some("promptRequired") { WhenIdle::Decline } else { WhenIdle::Start };
-    let parts = content::parts(prompt, profile)?;
-    Ok(Request::Session(session_id(&id)?, SessionRequest::Steer { parts, idle }))
+    let parts = content::prompt_parts(prompt, profile)?;
+    Ok(ClientRequest::Session(parse_session_id(&id)?, SessionRequest::Steer { parts, idle }))
 }
 
-fn set_mode(params: Value) -> Result<Request, Error> {
-    let SetMode { session_id: id, mode_id } = read(params)?;
-    Ok(Request::Session(session_id(&id)?, SessionRequest::SetMode { mode: mode_id }))
+fn read_set_mode(params: Value) -> Result<ClientRequest, Error> {
+    let SetMode { session_id: id, mode_id } = read_params(params)?;
+    Ok(ClientRequest::Session(parse_session_id(&id)?, SessionRequest::SetMode { mode: mode_id }))
 }
 
-fn set_option(params: Value) -> Result<Request, Error> {
-    let SetOption { session_id: id, config_id, value } = read(params)?;
-    Ok(Request::Session(session_id(&id)?, SessionRequest::SetOption { option: config_id, value }))
+fn read_set_option(params: Value) -> Result<ClientRequest, Error> {
+    let SetOption { session_id: id, config_id, value } = read_params(params)?;
+    Ok(ClientRequest::Session(parse_session_id(&id)?, SessionRequest::SetOption { option: config_id, value }))
 }
 
 /// Removed from the protocol in June 2026, still sent by clients.
-fn set_model(params: Value) -> Result<Request, Error> {
-    let SetModel { session_id: id, model_id } = read(params)?;
-    Ok(Request::Session(session_id(&id)?, SessionRequest::SetOption { option: "model".to_owned(), value: model_id }))
+fn read_set_model(params: Value) -> Result<ClientRequest, Error> {
+    let SetModel { session_id: id, model_id } = read_params(params)?;
+    Ok(ClientRequest::Session(
+        parse_session_id(&id)?,
+        SessionRequest::SetOption { option: "model".to_owned(), value: model_id },
+    ))
 }
 
 /// An id that we cannot have made is the id of no session.
-fn session_id(text: &str) -> Result<SessionId, Error> {
-    no_nul("sessionId", text)?;
+fn parse_session_id(text: &str) -> Result<SessionId, Error> {
+    refuse_nul("sessionId", text)?;
     text.parse().map_err(|_| unknown_session(&text[..text.floor_char_boundary(64)]))
 }
 
-fn path(what: &str, path: &str) -> Result<(), Error> {
-    no_nul(what, path)?;
+fn check_path(what: &str, path: &str) -> Result<(), Error> {
+    refuse_nul(what, path)?;
     if path.len() > MAX_PATH {
         return Err(Error::invalid_params(format!("{what} is longer than this many bytes: {MAX_PATH}")));
     }

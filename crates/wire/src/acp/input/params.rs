@@ -4,17 +4,17 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::path;
-use crate::acp::content::no_nul;
+use super::check_path;
+use crate::acp::content::refuse_nul;
 use crate::acp::schema::{ContentBlock, McpServer, SessionArchiveFilter};
-use crate::acp::types::{Profile, SessionParams};
+use crate::acp::types::{AgentProfile, SessionParams};
 use crate::jsonrpc::Error;
 
 /// The longest name of a workspace in bytes.
 const MAX_NAME: usize = 512;
 
 /// Reads parameters.
-pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
+pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|error| Error::invalid_params(format!("invalid params: {error}")))
 }
 
@@ -105,22 +105,22 @@ pub(super) struct SetModel {
 }
 
 impl Opening {
-    pub(super) fn check(self, profile: &Profile) -> Result<SessionParams, Error> {
-        let reuse = self.reuse()?;
+    pub(super) fn into_session_params(self, profile: &AgentProfile) -> Result<SessionParams, Error> {
+        let reuse = self.reused_workspace()?;
         let folders = self.additional_directories.unwrap_or_default();
-        self.cwd.as_deref().map_or(Ok(()), |cwd| path("cwd", cwd))?;
-        folders.iter().try_for_each(|folder| path("additionalDirectories", folder))?;
+        self.cwd.as_deref().map_or(Ok(()), |cwd| check_path("cwd", cwd))?;
+        folders.iter().try_for_each(|folder| check_path("additionalDirectories", folder))?;
         let mcp_servers = self.mcp_servers.unwrap_or_default();
-        mcp_servers.iter().try_for_each(|server| mcp_server(server, profile))?;
-        let meta = kept(self.meta, self.metadata);
+        mcp_servers.iter().try_for_each(|server| check_mcp_server(server, profile))?;
+        let meta = session_meta(self.meta, self.metadata);
         Ok(SessionParams { cwd: self.cwd, folders, mcp_servers, reuse, meta })
     }
 
     /// Mobile clients name the session, older ones themselves, whose workspace they want to go on in.
-    fn reuse(&self) -> Result<Option<String>, Error> {
+    fn reused_workspace(&self) -> Result<Option<String>, Error> {
         let named = self.meta.as_ref().and_then(|meta| meta.get("sessionId")?.as_str());
         let Some(name) = named.or(self.device_id.as_deref()) else { return Ok(None) };
-        no_nul("workspace name", name)?;
+        refuse_nul("workspace name", name)?;
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::invalid_params(format!("workspace name must have 1 to {MAX_NAME} bytes")));
         }
@@ -129,7 +129,7 @@ impl Opening {
 }
 
 /// What goes into the log for this door to find again.
-fn kept(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Option<Value> {
+fn session_meta(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Option<Value> {
     let mut acp = Map::new();
     acp.extend(meta.filter(Value::is_object).map(|meta| ("_meta".to_owned(), meta)));
     acp.extend(metadata.map(|metadata| ("metadata".to_owned(), Value::Object(metadata))));
@@ -137,15 +137,15 @@ fn kept(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Option<Val
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-fn mcp_server(server: &McpServer, profile: &Profile) -> Result<(), Error> {
+fn check_mcp_server(server: &McpServer, profile: &AgentProfile) -> Result<(), Error> {
     match server {
         McpServer::Stdio(stdio) => {
-            no_nul("name", &stdio.name)?;
-            no_nul("command", &stdio.command.to_string_lossy())?;
-            stdio.args.iter().try_for_each(|argument| no_nul("args", argument))
+            refuse_nul("name", &stdio.name)?;
+            refuse_nul("command", &stdio.command.to_string_lossy())?;
+            stdio.args.iter().try_for_each(|argument| refuse_nul("args", argument))
         }
-        McpServer::Http(http) if profile.mcp_http => no_nul("name", &http.name).and(no_nul("url", &http.url)),
-        McpServer::Sse(sse) if profile.mcp_sse => no_nul("name", &sse.name).and(no_nul("url", &sse.url)),
+        McpServer::Http(http) if profile.mcp_http => refuse_nul("name", &http.name).and(refuse_nul("url", &http.url)),
+        McpServer::Sse(sse) if profile.mcp_sse => refuse_nul("name", &sse.name).and(refuse_nul("url", &sse.url)),
         McpServer::Http(_) | McpServer::Sse(_) => {
             Err(Error::invalid_params("MCP servers of this kind are not supported, see mcpCapabilities"))
         }

@@ -3,12 +3,12 @@
 use gander_domain::{Activity, Message, Outcome, Part, Role, SessionView};
 use serde_json::{Value, json};
 
-use crate::acp::content::block;
+use crate::acp::content::content_block;
 use crate::acp::error::prompt_outcome;
 use crate::acp::schema::Usage;
 
 /// The state that a session is in.
-pub(in crate::acp) fn state(view: &SessionView) -> Value {
+pub(in crate::acp) fn state_update(view: &SessionView) -> Value {
     let waits = view.run.as_ref().is_some_and(|run| run.holding().is_some());
     let state = match view.activity() {
         Activity::Idle => "idle",
@@ -19,7 +19,7 @@ pub(in crate::acp) fn state(view: &SessionView) -> Value {
 }
 
 /// The end of a run, and why: a failed one has a stop reason too.
-pub(in crate::acp) fn ended(outcome: &Outcome, usage: Option<Usage>) -> Value {
+pub(in crate::acp) fn run_end_update(outcome: &Outcome, usage: Option<Usage>) -> Value {
     let mut ended = match prompt_outcome(outcome) {
         Ok(stop) => json!({ "sessionUpdate": "state_update", "state": "idle", "stopReason": stop }),
         Err(error) => {
@@ -33,10 +33,10 @@ pub(in crate::acp) fn ended(outcome: &Outcome, usage: Option<Usage>) -> Value {
 }
 
 /// A whole message: what the agent thought and what it said are two.
-pub(in crate::acp) fn messages(message: &Message) -> Vec<Value> {
+pub(in crate::acp) fn message_updates(message: &Message) -> Vec<Value> {
     let is_thought = |part: &&Part| matches!(part, Part::Thought { .. });
-    let thoughts: Vec<_> = message.parts.iter().filter(is_thought).filter_map(block).collect();
-    let words: Vec<_> = message.parts.iter().filter(|part| !is_thought(part)).filter_map(block).collect();
+    let thoughts: Vec<_> = message.parts.iter().filter(is_thought).filter_map(content_block).collect();
+    let words: Vec<_> = message.parts.iter().filter(|part| !is_thought(part)).filter_map(content_block).collect();
     let kind = match message.role {
         Role::User => "user_message",
         Role::Agent | Role::Tool => "agent_message",

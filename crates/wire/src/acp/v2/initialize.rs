@@ -8,18 +8,18 @@ use agent_client_protocol_schema::v2::{
 };
 
 use crate::acp::initialize::same_in_every_version;
-use crate::acp::types::Profile;
+use crate::acp::types::AgentProfile;
 
 same_in_every_version!(v2);
 
 /// The answer to `initialize`.
-pub(in crate::acp) fn response(profile: &Profile) -> InitializeResponse {
+pub(in crate::acp) fn initialize_response(profile: &AgentProfile) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V2, info(profile))
-        .capabilities(AgentCapabilities::new().session(sessions_of(profile)))
+        .capabilities(AgentCapabilities::new().session(session_capabilities(profile)))
         .auth_methods(logins(profile))
 }
 
-fn sessions_of(profile: &Profile) -> SessionCapabilities {
+fn session_capabilities(profile: &AgentProfile) -> SessionCapabilities {
     let prompt = PromptCapabilities::new()
         .image(profile.image.then(PromptImageCapabilities::new))
         .audio(profile.audio.then(PromptAudioCapabilities::new))

@@ -8,16 +8,16 @@ mod git_patch;
 mod initialize;
 mod output;
 
-pub(super) use events::{ended, messages, state};
-pub(super) use initialize::response as hello;
-pub(super) use output::message;
+pub(super) use events::{message_updates, run_end_update, state_update};
+pub(super) use initialize::initialize_response as hello;
+pub(super) use output::translate_message;
 
 use serde_json::{Map, Value, json};
 
 use crate::jsonrpc::{Code, Error};
 
 /// A request in the words of version 1.
-pub(super) fn request(method: &str, mut params: Value) -> (&str, Value) {
+pub(super) fn normalize_request(method: &str, mut params: Value) -> (&str, Value) {
     let method = match method {
         "auth/login" => "authenticate",
         "auth/logout" => "logout",
@@ -35,7 +35,7 @@ pub(super) fn request(method: &str, mut params: Value) -> (&str, Value) {
 
 /// What is refused before it is read: no call and no terminal offers to be cancelled alone, and there must be a version
 /// that both sides speak.
-pub(super) fn refused(method: &str, params: &Value) -> Option<Error> {
+pub(super) fn v2_refusal(method: &str, params: &Value) -> Option<Error> {
     match method {
         "tool_call/cancel" => Some(Error::invalid_params("tool call cannot be cancelled without its turn")),
         "terminal/cancel" => Some(Error::invalid_params("no terminal of the agent's own has this id")),
@@ -48,6 +48,6 @@ pub(super) fn refused(method: &str, params: &Value) -> Option<Error> {
 }
 
 /// True for a client that introduces itself in version 2 or later.
-pub(super) fn is_spoken(params: &Value) -> bool {
+pub(super) fn speaks_v2(params: &Value) -> bool {
     params["protocolVersion"].as_u64().is_some_and(|version| version >= 2) && params["info"].is_object()
 }

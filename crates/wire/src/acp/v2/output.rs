@@ -7,22 +7,22 @@ use super::git_patch;
 use crate::acp::slash_commands;
 
 /// The one plan that a session has.
-const PLAN: &str = "plan";
+const PLAN_ID: &str = "plan";
 
 /// One message; `None` for what version 2 tells otherwise.
-pub(in crate::acp) fn message(message: &mut Value) -> Option<()> {
+pub(in crate::acp) fn translate_message(message: &mut Value) -> Option<()> {
     match message["method"].as_str() {
-        Some("session/update") => update(message["params"]["update"].as_object_mut()?),
-        Some("session/request_permission") => permission(&mut message["params"]),
+        Some("session/update") => translate_update(message["params"]["update"].as_object_mut()?),
+        Some("session/request_permission") => translate_permission(&mut message["params"]),
         Some(_) => Some(()),
         None => {
-            result(message);
+            translate_result(message);
             Some(())
         }
     }
 }
 
-fn update(update: &mut Map<String, Value>) -> Option<()> {
+fn translate_update(update: &mut Map<String, Value>) -> Option<()> {
     let kind = update.get("sessionUpdate")?.as_str()?.to_owned();
     match kind.as_str() {
         "agent_thought_chunk" => {
@@ -32,36 +32,36 @@ fn update(update: &mut Map<String, Value>) -> Option<()> {
         "tool_call" => {
             update.insert("sessionUpdate".to_owned(), json!("tool_call_update"));
             update.entry("status").or_insert(json!("pending"));
-            tool_content(update);
+            translate_tool_content(update);
         }
-        "tool_call_update" => tool_content(update),
+        "tool_call_update" => translate_tool_content(update),
         "plan" => {
             let entries = update.remove("entries");
             *update = Map::from_iter([
                 ("sessionUpdate".to_owned(), json!("plan_update")),
-                ("plan".to_owned(), json!({ "type": "items", "planId": PLAN, "entries": entries })),
+                ("plan".to_owned(), json!({ "type": "items", "planId": PLAN_ID, "entries": entries })),
             ]);
         }
         "current_mode_update" => return None, // a config option like any other
-        "config_option_update" => options(update),
-        "available_commands_update" => inputs(update),
+        "config_option_update" => rename_config_options(update),
+        "available_commands_update" => rename_tool_inputs(update),
         _ => {}
     }
     Some(())
 }
 
-fn result(message: &mut Value) {
+fn translate_result(message: &mut Value) {
     let Some(result) = message.get_mut("result").and_then(Value::as_object_mut) else { return };
     let opened = result.remove("modes").is_some() || result.contains_key("sessionId");
-    options(result);
+    rename_config_options(result);
     if opened {
-        let commands = serde_json::to_value(slash_commands::available()).unwrap_or_default();
+        let commands = serde_json::to_value(slash_commands::available_commands()).unwrap_or_default();
         result.insert("availableCommands".to_owned(), commands["availableCommands"].clone());
-        inputs(result);
+        rename_tool_inputs(result);
     }
 }
 
-fn options(members: &mut Map<String, Value>) {
+fn rename_config_options(members: &mut Map<String, Value>) {
     for option in members.get_mut("configOptions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(option) = option.as_object_mut() {
             let renamed = std::mem::take(option).into_iter();
@@ -71,7 +71,7 @@ fn options(members: &mut Map<String, Value>) {
     }
 }
 
-fn inputs(members: &mut Map<String, Value>) {
+fn rename_tool_inputs(members: &mut Map<String, Value>) {
     for command in members.get_mut("availableCommands").and_then(Value::as_array_mut).into_iter().flatten() {
         command["type"] = json!("command");
         if let Some(hint) = command.get("input").and_then(|input| input.get("hint")).cloned() {
@@ -80,18 +80,19 @@ fn inputs(members: &mut Map<String, Value>) {
     }
 }
 
-fn tool_content(update: &mut Map<String, Value>) {
+fn translate_tool_content(update: &mut Map<String, Value>) {
     for item in update.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
         if item["type"] == "diff" {
             let text = |key: &str| item[key].as_str();
-            *item = diff(text("path").unwrap_or_default(), text("oldText"), text("newText").unwrap_or_default());
+            *item =
+                diff_content(text("path").unwrap_or_default(), text("oldText"), text("newText").unwrap_or_default());
         }
     }
 }
 
-fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
+fn diff_content(path: &str, old: Option<&str>, new: &str) -> Value {
     let operation = if old.is_some() { "modify" } else { "add" };
-    let patch = git_patch::git(path, old, new);
+    let patch = git_patch::git_patch(path, old, new);
     json!({
         "type": "diff", "changes": [{ "operation": operation, "path": path }],
         "patch": { "format": "git_patch", "text": patch },
@@ -99,9 +100,9 @@ fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
 }
 
 /// The question has a title of its own; the tool call is what it is about.
-fn permission(params: &mut Value) -> Option<()> {
+fn translate_permission(params: &mut Value) -> Option<()> {
     let mut call = params.as_object_mut()?.remove("toolCall")?;
-    tool_content(call.as_object_mut()?);
+    translate_tool_content(call.as_object_mut()?);
     let title = call.get("title").cloned().unwrap_or_else(|| json!("May this run?"));
     let (session, options) = (params["sessionId"].take(), params["options"].take());
     *params = json!({

@@ -3,49 +3,49 @@
 use gander_domain::{Entry, Event as Fact, Message, Reply, ResetReason, Role, Seq, SessionId};
 use serde_json::{Value, json};
 
-use super::{Telling, Tone, derived, invocation};
-use crate::adk::DOOR;
-use crate::adk::content::{function_response, write};
-use crate::adk::output::questions::question_id;
+use super::{AdkProjection, StreamMode, derived_id, invocation_id};
+use crate::adk::PROTOCOL_NAME;
+use crate::adk::content::{function_response_part, write_part};
+use crate::adk::output::questions::question_call_id;
 use crate::adk::types::Event;
 
 /// All events of a session, from all its entries.
-pub fn history(entries: &[Entry]) -> Vec<Event> {
-    history_of(entries, &[])
+pub fn session_history(entries: &[Entry]) -> Vec<Event> {
+    session_history_of(entries, &[])
 }
 
 /// The same, of an agent some of whose tools give their last result later.
-pub fn history_of(entries: &[Entry], long_running: &[String]) -> Vec<Event> {
-    let mut history = History::new(long_running);
-    entries.iter().for_each(|entry| history.apply(entry));
+pub fn session_history_of(entries: &[Entry], long_running: &[String]) -> Vec<Event> {
+    let mut history = HistoryProjection::new(long_running);
+    entries.iter().for_each(|entry| history.apply_entry(entry));
     history.events.into_iter().map(|(_, event)| event).collect()
 }
 
 /// Tells the events of a session entry by entry.
 #[derive(Default)]
-pub struct History {
+pub struct HistoryProjection {
     session: Option<SessionId>,
     agent: String,
     long_running: Vec<String>,
-    telling: Option<Telling>,
+    telling: Option<AdkProjection>,
     /// What the door noted when the active run began.
     note: Value,
     events: Vec<(Seq, Event)>,
 }
 
-impl History {
+impl HistoryProjection {
     /// Of an agent some of whose tools give their last result later.
     pub fn new(long_running: &[String]) -> Self {
         Self { long_running: long_running.to_vec(), ..Self::default() }
     }
 
     /// The events that an entry tells, whether or not they are taken back later.
-    pub fn tell(&mut self, entry: &Entry) -> Vec<Event> {
-        self.apply(entry);
+    pub fn project_entry(&mut self, entry: &Entry) -> Vec<Event> {
+        self.apply_entry(entry);
         std::mem::take(&mut self.events).into_iter().map(|(_, event)| event).collect()
     }
 
-    fn apply(&mut self, entry: &Entry) {
+    fn apply_entry(&mut self, entry: &Entry) {
         match &entry.event {
             Fact::SessionCreated { session, settings, .. } => {
                 self.session = Some(*session);
@@ -56,14 +56,16 @@ impl History {
                     self.agent.clone_from(agent);
                 }
             }
-            Fact::RunStarted { .. } => self.start(entry),
+            Fact::RunStarted { .. } => self.run_started(entry),
             Fact::Routed { route } => self.agent.clone_from(&route.agent),
-            Fact::MessageDone { message } if message.role == Role::User => self.user(entry, message),
+            Fact::MessageDone { message } if message.role == Role::User => self.user_message(entry, message),
             Fact::QuestionAnswered { question, answer } if answer.by.is_some() => {
-                self.answer(entry, &question_id(*question), &answer.reply);
+                self.question_answered(entry, &question_call_id(*question), &answer.reply);
             }
-            Fact::StateChanged { delta, .. } if entry.run.is_none() => self.state(entry, delta),
-            Fact::HistoryReset { keep_to, replacement, reason } => self.reset(entry, *keep_to, replacement, *reason),
+            Fact::StateChanged { delta, .. } if entry.run.is_none() => self.state_changed(entry, delta),
+            Fact::HistoryReset { keep_to, replacement, reason } => {
+                self.history_reset(entry, *keep_to, replacement, *reason)
+            }
             Fact::MessageDone { .. }
             | Fact::QuestionAnswered { .. }
             | Fact::StateChanged { .. }
@@ -88,36 +90,37 @@ impl History {
         }
         if let Some(telling) = &mut self.telling {
             let mut told = Vec::new();
-            telling.tell(entry, &mut told);
+            telling.project_entry(entry, &mut told);
             self.events.extend(told.into_iter().map(|event| (entry.seq, event)));
         }
     }
 
-    fn start(&mut self, entry: &Entry) {
+    fn run_started(&mut self, entry: &Entry) {
         let Some(run) = entry.run else { return };
-        self.note = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)).cloned().unwrap_or_default();
-        let telling = Telling::new(run, &self.agent, Tone::Whole).with_long_running(&self.long_running);
+        self.note = entry.meta.as_ref().and_then(|meta| meta.get(PROTOCOL_NAME)).cloned().unwrap_or_default();
+        let telling = AdkProjection::new(run, &self.agent, StreamMode::Whole).with_long_running(&self.long_running);
         self.telling = Some(telling);
     }
 
     /// What was sent is shown as it was sent. A run without a message has none.
-    fn user(&mut self, entry: &Entry, message: &Message) {
+    fn user_message(&mut self, entry: &Entry, message: &Message) {
         let note = std::mem::take(&mut self.note);
         if note.get("silent").is_some() {
             return;
         }
         let sent = note.get("content").and_then(|content| content.get("parts")?.as_array().cloned());
-        let parts = sent.unwrap_or_else(|| message.parts.iter().map(write).collect());
-        let mut event = self.of_user(entry, derived(message.id.uuid(), 0)).saying("user", parts);
+        let parts = sent.unwrap_or_else(|| message.parts.iter().map(write_part).collect());
+        let mut event = self.user_event(entry, derived_id(message.id.uuid(), 0)).with_content("user", parts);
         if let Some(Value::Object(delta)) = note.get("stateDelta") {
             event.actions.state_delta.clone_from(delta);
         }
         self.events.push((entry.seq, event));
     }
 
-    fn answer(&mut self, entry: &Entry, id: &str, reply: &Reply) {
-        let note = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)?.get("response").cloned());
-        let name = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)?.get("name")?.as_str().map(str::to_owned));
+    fn question_answered(&mut self, entry: &Entry, id: &str, reply: &Reply) {
+        let note = entry.meta.as_ref().and_then(|meta| meta.get(PROTOCOL_NAME)?.get("response").cloned());
+        let name =
+            entry.meta.as_ref().and_then(|meta| meta.get(PROTOCOL_NAME)?.get("name")?.as_str().map(str::to_owned));
         let response = note.unwrap_or_else(|| match reply {
             Reply::Filled { content } => content.clone(),
             Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
@@ -125,24 +128,24 @@ impl History {
             }
         });
         let name = name.unwrap_or_else(|| "adk_request_confirmation".to_owned());
-        let part = function_response(id, &name, &response);
-        let event = self.of_user(entry, self.own(entry)).saying("user", vec![part]);
+        let part = function_response_part(id, &name, &response);
+        let event = self.user_event(entry, self.entry_event_id(entry)).with_content("user", vec![part]);
         self.events.push((entry.seq, event));
     }
 
     /// Values that a run brought along are told with its message.
-    fn state(&mut self, entry: &Entry, delta: &gander_domain::State) {
-        let of_run = entry.meta.as_ref().is_some_and(|meta| meta.get(DOOR).is_some());
+    fn state_changed(&mut self, entry: &Entry, delta: &gander_domain::State) {
+        let of_run = entry.meta.as_ref().is_some_and(|meta| meta.get(PROTOCOL_NAME).is_some());
         if of_run || delta.is_empty() {
             return;
         }
-        let mut event = self.of_user(entry, self.own(entry));
-        event.invocation_id = format!("p-{}", self.own(entry));
+        let mut event = self.user_event(entry, self.entry_event_id(entry));
+        event.invocation_id = format!("p-{}", self.entry_event_id(entry));
         event.actions.state_delta.clone_from(delta);
         self.events.push((entry.seq, event));
     }
 
-    fn reset(&mut self, entry: &Entry, keep_to: Seq, replacement: &[Message], reason: ResetReason) {
+    fn history_reset(&mut self, entry: &Entry, keep_to: Seq, replacement: &[Message], reason: ResetReason) {
         match reason {
             ResetReason::Compacted => return, // people still see everything
             ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {}
@@ -156,19 +159,19 @@ impl History {
             };
             let id = message.id.uuid();
             let event = Event::new(&format!("e-{id}"), author, id.to_string(), entry.at);
-            self.events.push((entry.seq, event.saying(role, message.parts.iter().map(write).collect())));
+            self.events.push((entry.seq, event.with_content(role, message.parts.iter().map(write_part).collect())));
         }
     }
 
-    fn of_user(&self, entry: &Entry, id: String) -> Event {
+    fn user_event(&self, entry: &Entry, id: String) -> Event {
         let told = self.telling.as_ref().filter(|telling| entry.run.is_none_or(|run| run == telling.run()));
-        let name = told.map(Telling::invocation).or_else(|| entry.run.map(invocation));
+        let name = told.map(AdkProjection::invocation_id).or_else(|| entry.run.map(invocation_id));
         Event::new(&name.unwrap_or_default(), "user", id, entry.at)
     }
 
     /// An id for an entry that has none of its own.
-    fn own(&self, entry: &Entry) -> String {
+    fn entry_event_id(&self, entry: &Entry) -> String {
         let session = self.session.map(SessionId::uuid).unwrap_or_default();
-        derived(session, u128::from(entry.seq.0) << 4)
+        derived_id(session, u128::from(entry.seq.0) << 4)
     }
 }

@@ -11,21 +11,21 @@ use gander_domain::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-pub use history::{History, history, history_of};
-pub use questions::question_id;
+pub use history::{HistoryProjection, session_history, session_history_of};
+pub use questions::question_call_id;
 
-use super::DOOR;
-use super::content::{call_id, write};
-use super::types::{Event, UsageMetadata, seconds};
-use questions::Asked;
-use tools::Tools;
+use super::PROTOCOL_NAME;
+use super::content::{function_call_id, write_part};
+use super::types::{Event, UsageMetadata, epoch_seconds};
+use questions::OpenQuestion;
+use tools::OpenToolCalls;
 
 /// A longer piece of text is not joined any further: some readers stop at lines of 64 KiB.
-const LONGEST_PIECE: usize = 32 * 1024;
+const MAX_JOINED_TEXT: usize = 32 * 1024;
 
 /// In pieces, or whole things only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub enum StreamMode {
     /// Pieces, then the whole.
     Pieces,
     /// Whole things.
@@ -34,7 +34,7 @@ pub enum Tone {
 
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Stage {
+pub enum RunStage {
     /// It did not begin yet.
     Waiting,
     /// It is under way.
@@ -47,13 +47,13 @@ pub enum Stage {
 
 /// Tells one run, entry by entry.
 #[derive(Clone, Debug)]
-pub struct Telling {
+pub struct AdkProjection {
     run: RunId,
     author: String,
     /// Who began to speak, if that is another.
     root: Option<String>,
-    tone: Tone,
-    stage: Stage,
+    tone: StreamMode,
+    stage: RunStage,
     beside: Map<String, Value>,
     /// What the next whole event carries beside.
     next_beside: Map<String, Value>,
@@ -63,8 +63,8 @@ pub struct Telling {
     grown: usize,
     /// A whole message, kept back until it is known what it cost.
     held: Option<Event>,
-    tools: Tools,
-    questions: Vec<Asked>,
+    tools: OpenToolCalls,
+    questions: Vec<OpenQuestion>,
     superseded: bool,
     /// Begun over a live connection.
     live: bool,
@@ -74,22 +74,22 @@ pub struct Telling {
     long_running: Vec<String>,
 }
 
-impl Telling {
+impl AdkProjection {
     /// Tells this run of an agent.
-    pub fn new(run: RunId, author: &str, tone: Tone) -> Self {
+    pub fn new(run: RunId, author: &str, tone: StreamMode) -> Self {
         Self {
             run,
             author: author.to_owned(),
             root: None,
             tone,
-            stage: Stage::Waiting,
+            stage: RunStage::Waiting,
             beside: Map::new(),
             next_beside: Map::new(),
             model: None,
             speaking: false,
             grown: 0,
             held: None,
-            tools: Tools::default(),
+            tools: OpenToolCalls::default(),
             questions: Vec::new(),
             superseded: false,
             live: false,
@@ -104,8 +104,8 @@ impl Telling {
     }
 
     /// How the run is named to clients.
-    pub fn invocation(&self) -> String {
-        invocation(self.continues.unwrap_or(self.run))
+    pub fn invocation_id(&self) -> String {
+        invocation_id(self.continues.unwrap_or(self.run))
     }
 
     /// Which run.
@@ -114,63 +114,63 @@ impl Telling {
     }
 
     /// How far it is.
-    pub fn stage(&self) -> &Stage {
+    pub fn stage(&self) -> &RunStage {
         &self.stage
     }
 
     /// Takes in the next entry of the session; tells what the agent says by it.
-    pub fn tell(&mut self, entry: &Entry, events: &mut Vec<Event>) {
-        if entry.run != Some(self.run) || matches!(self.stage, Stage::Ended(_)) {
-            return self.beside_the_run(entry);
+    pub fn project_entry(&mut self, entry: &Entry, events: &mut Vec<Event>) {
+        if entry.run != Some(self.run) || matches!(self.stage, RunStage::Ended(_)) {
+            return self.note_settings_change(entry);
         }
         let from = events.len();
-        self.tell_own(entry, events);
+        self.project_own_entry(entry, events);
         if self.live {
-            self.enliven(entry, events, from);
+            self.mark_live_events(entry, events, from);
         }
     }
 
-    fn tell_own(&mut self, entry: &Entry, events: &mut Vec<Event>) {
+    fn project_own_entry(&mut self, entry: &Entry, events: &mut Vec<Event>) {
         if !matches!(entry.event, Fact::UsageAdded { .. } | Fact::RunEnded { .. }) {
-            events.extend(self.release("STOP"));
+            events.extend(self.release_held_message("STOP"));
         }
         match &entry.event {
-            Fact::RunStarted { .. } => self.start(entry),
+            Fact::RunStarted { .. } => self.run_started(entry),
             Fact::MessageStarted { .. } => (self.speaking, self.grown) = (true, 0),
             Fact::PartDelta { message, part, growth, text } => {
                 (self.speaking, self.grown) = (true, *part as usize + 1);
-                if self.tone == Tone::Pieces {
-                    events.push(self.piece(message.uuid(), entry.at, *growth, text));
+                if self.tone == StreamMode::Pieces {
+                    events.push(self.partial_event(message.uuid(), entry.at, *growth, text));
                 }
             }
-            Fact::MessageDone { message } if message.role == Role::Agent => self.whole(entry.at, message, events),
-            Fact::UsageAdded { usage } => self.spent(usage),
+            Fact::MessageDone { message } if message.role == Role::Agent => self.message_done(entry.at, message, events),
+            Fact::UsageAdded { usage } => self.add_usage(usage),
             Fact::ToolCalled { call } => {
-                if let Some(part) = self.tools.called(call) {
-                    let mut event = self.event(entry.at, call.id.uuid(), 1).saying("model", vec![part]);
-                    event.long_running_tool_ids = Some(self.long_running([(call.id, call.name.as_str())]));
+                if let Some(part) = self.tools.tool_called(call) {
+                    let mut event = self.next_event(entry.at, call.id.uuid(), 1).with_content("model", vec![part]);
+                    event.long_running_tool_ids = Some(self.long_running_ids([(call.id, call.name.as_str())]));
                     events.push(event);
                 }
             }
             Fact::StateChanged { delta, call } => {
-                let actions = self.tools.actions(*call);
+                let actions = self.tools.result_actions(*call);
                 actions.state_delta.extend(delta.clone());
-                events.extend(self.loose(entry));
+                events.extend(self.unattached_actions(entry));
             }
             Fact::ArtifactSaved { name, version, call, .. } => {
-                let actions = self.tools.actions(*call);
+                let actions = self.tools.result_actions(*call);
                 actions.artifact_delta.insert(name.clone(), json!(version));
-                events.extend(self.loose(entry));
+                events.extend(self.unattached_actions(entry));
             }
             Fact::ToolDone { call, result } => {
-                self.tools.done(*call, result);
-                events.extend(self.results(entry.at));
+                self.tools.tool_done(*call, result);
+                events.extend(self.results_when_done(entry.at));
             }
-            Fact::QuestionAsked { question } => self.asked(question),
-            Fact::QuestionAnswered { question, answer } => self.answered(*question, answer),
-            Fact::PlanSet { plan } => self.mention("plan", json!(plan)),
-            Fact::Routed { route } => events.push(self.hand_over(entry, route)),
-            Fact::RunEnded { outcome } => self.end(entry.at, outcome, events),
+            Fact::QuestionAsked { question } => self.question_asked(question),
+            Fact::QuestionAnswered { question, answer } => self.question_answered(*question, answer),
+            Fact::PlanSet { plan } => self.add_state_change("plan", json!(plan)),
+            Fact::Routed { route } => events.push(self.mode_transfer(entry, route)),
+            Fact::RunEnded { outcome } => self.run_ended(entry.at, outcome, events),
             Fact::SettingsChanged { .. }
             | Fact::MessageDone { .. } // what a person says is not told to who said it
             | Fact::SessionCreated { .. }
@@ -185,38 +185,38 @@ impl Telling {
             | Fact::ToolUpdated { .. }
             | Fact::Unknown(_) => {}
         }
-        self.ask(entry.at, events);
+        self.emit_questions(entry.at, events);
     }
 
     /// The model or the agent changed while the run was under way.
-    fn beside_the_run(&mut self, entry: &Entry) {
+    fn note_settings_change(&mut self, entry: &Entry) {
         if let Fact::SettingsChanged { patch } = &entry.event {
             if let Some(agent) = &patch.agent {
                 self.author.clone_from(agent);
             }
-            if matches!(self.stage, Stage::Running | Stage::Asking) {
-                self.mention("settings", json!(patch));
+            if matches!(self.stage, RunStage::Running | RunStage::Asking) {
+                self.add_state_change("settings", json!(patch));
             }
         }
     }
 
-    fn mention(&mut self, name: &str, value: Value) {
+    fn add_state_change(&mut self, name: &str, value: Value) {
         self.next_beside.insert(name.to_owned(), value);
     }
 
-    fn start(&mut self, entry: &Entry) {
-        self.stage = Stage::Running;
-        let Some(note) = entry.meta.as_ref().and_then(|meta| meta.get(DOOR)) else { return };
+    fn run_started(&mut self, entry: &Entry) {
+        self.stage = RunStage::Running;
+        let Some(note) = entry.meta.as_ref().and_then(|meta| meta.get(PROTOCOL_NAME)) else { return };
         self.beside = note.get("customMetadata").and_then(Value::as_object).cloned().unwrap_or_default();
         self.live = note.get("live").is_some();
         self.continues = note.get("continues").and_then(|run| run.as_str()?.parse().ok());
     }
 
     /// The prompt goes to another mode, which speaks from now on, below whoever was asked.
-    fn hand_over(&mut self, entry: &Entry, route: &Route) -> Event {
-        self.mention("routed", json!(route));
+    fn mode_transfer(&mut self, entry: &Entry, route: &Route) -> Event {
+        self.add_state_change("routed", json!(route));
         let salt = (u128::from(entry.seq.0) << 8) | 1;
-        let mut event = self.event(entry.at, self.run.uuid(), salt);
+        let mut event = self.next_event(entry.at, self.run.uuid(), salt);
         event.actions.transfer_to_agent = Some(route.mode.clone());
         let before = std::mem::replace(&mut self.author, route.mode.clone());
         self.root.get_or_insert(before);
@@ -224,8 +224,8 @@ impl Telling {
     }
 
     /// An event of this run that says and does nothing yet.
-    fn bare(&self, id: String, at: Timestamp) -> Event {
-        let mut event = Event::new(&self.invocation(), &self.author, id, at);
+    fn empty_event(&self, id: String, at: Timestamp) -> Event {
+        let mut event = Event::new(&self.invocation_id(), &self.author, id, at);
         if let Some(root) = &self.root {
             event.node_info.path.insert_str(0, &format!("{root}@1/"));
         }
@@ -233,8 +233,8 @@ impl Telling {
     }
 
     /// An event of this run that is no piece.
-    fn event(&mut self, at: Timestamp, id: Uuid, salt: u128) -> Event {
-        let mut event = self.bare(derived(id, salt), at);
+    fn next_event(&mut self, at: Timestamp, id: Uuid, salt: u128) -> Event {
+        let mut event = self.empty_event(derived_id(id, salt), at);
         event.custom_metadata.clone_from(&self.beside);
         if !self.next_beside.is_empty() {
             let mentioned = std::mem::take(&mut self.next_beside);
@@ -243,40 +243,45 @@ impl Telling {
         event
     }
 
-    fn piece(&self, id: Uuid, at: Timestamp, growth: Growth, text: &str) -> Event {
+    fn partial_event(&self, id: Uuid, at: Timestamp, growth: Growth, text: &str) -> Event {
         let part = match growth {
             Growth::Text => json!({ "text": text }),
             Growth::Thought => json!({ "text": text, "thought": true }),
         };
-        let event = self.bare(id.to_string(), at);
+        let event = self.empty_event(id.to_string(), at);
         let (partial, model_version) = (Some(true), self.model.clone());
-        Event { partial, model_version, custom_metadata: self.beside.clone(), ..event.saying("model", vec![part]) }
+        Event {
+            partial,
+            model_version,
+            custom_metadata: self.beside.clone(),
+            ..event.with_content("model", vec![part])
+        }
     }
 
     /// Calls are told in pieces too, before the whole: who acts on them waits for that.
-    fn whole(&mut self, at: Timestamp, message: &Message, events: &mut Vec<Event>) {
+    fn message_done(&mut self, at: Timestamp, message: &Message, events: &mut Vec<Event>) {
         let grown = std::mem::take(&mut self.grown);
         self.speaking = false;
         if message.parts.is_empty() {
             return;
         }
-        let calls = self.tools.want(&message.parts);
-        let mut event = self.event(at, message.id.uuid(), 0);
-        event.long_running_tool_ids = calls.then(|| self.long_running(called(&message.parts)));
+        let calls = self.tools.expect_calls(&message.parts);
+        let mut event = self.next_event(at, message.id.uuid(), 0);
+        event.long_running_tool_ids = calls.then(|| self.long_running_ids(called_tools(&message.parts)));
         event.interrupted = message.interrupted.then_some(true);
-        let parts: Vec<Value> = message.parts.iter().map(write).collect();
-        if self.tone == Tone::Pieces {
+        let parts: Vec<Value> = message.parts.iter().map(write_part).collect();
+        if self.tone == StreamMode::Pieces {
             event.partial = Some(true);
             if grown < parts.len() {
-                events.push(event.clone().saying("model", parts[grown..].to_vec()));
+                events.push(event.clone().with_content("model", parts[grown..].to_vec()));
             }
             event.partial = Some(false);
         }
-        self.held = Some(event.saying("model", parts));
+        self.held = Some(event.with_content("model", parts));
     }
 
     /// An event carries what its own model call used: a sub-agent's calls are in its own session.
-    fn spent(&mut self, usage: &Usage) {
+    fn add_usage(&mut self, usage: &Usage) {
         if usage.child.is_some() {
             return;
         }
@@ -289,27 +294,27 @@ impl Telling {
     }
 
     /// Those of the calls that somebody else will give the last result of, by name.
-    fn long_running<'a>(&self, calls: impl IntoIterator<Item = (ToolCallId, &'a str)>) -> Vec<String> {
+    fn long_running_ids<'a>(&self, calls: impl IntoIterator<Item = (ToolCallId, &'a str)>) -> Vec<String> {
         let lasts = |name: &str| self.long_running.iter().any(|known| known == name);
         let calls = calls.into_iter().filter(|(_, name)| lasts(name));
-        let mut ids: Vec<String> = calls.map(|(call, _)| call_id(call)).collect();
+        let mut ids: Vec<String> = calls.map(|(call, _)| function_call_id(call)).collect();
         ids.sort_unstable();
         ids
     }
 
     /// The message that was kept back.
-    fn release(&mut self, finish: &'static str) -> Option<Event> {
+    fn release_held_message(&mut self, finish: &'static str) -> Option<Event> {
         let mut event = self.held.take()?;
         event.finish_reason = event.interrupted.is_none().then_some(finish);
         Some(event)
     }
 
-    fn end(&mut self, at: Timestamp, outcome: &Outcome, events: &mut Vec<Event>) {
+    fn run_ended(&mut self, at: Timestamp, outcome: &Outcome, events: &mut Vec<Event>) {
         let stop = match outcome {
             Outcome::Completed { stop } => *stop,
             Outcome::Cancelled | Outcome::Failed { .. } => StopReason::EndTurn,
         };
-        let mut last = self.release(match stop {
+        let mut last = self.release_held_message(match stop {
             StopReason::EndTurn | StopReason::MaxTurns => "STOP",
             StopReason::MaxTokens => "MAX_TOKENS",
             StopReason::Refusal => "SAFETY",
@@ -326,36 +331,36 @@ impl Telling {
             Outcome::Failed { reason, message } => Some((reason.as_str(), message.as_str())),
         };
         if let Some((code, message)) = failure {
-            let mut event = self.event(at, self.run.uuid(), 2);
+            let mut event = self.next_event(at, self.run.uuid(), 2);
             event.error_code = Some(code.to_owned());
             event.error_message = Some(message.to_owned());
             events.push(event);
         }
-        self.stage = Stage::Ended(outcome.clone());
+        self.stage = RunStage::Ended(outcome.clone());
     }
 }
 
 /// What a stream says last when a run failed: pages show it on top.
-pub fn failure(outcome: &Outcome, at: Timestamp) -> Option<Value> {
+pub fn failure_event(outcome: &Outcome, at: Timestamp) -> Option<Value> {
     let Outcome::Failed { reason, message } = outcome else { return None };
     Some(json!({
         "error": format!("{reason}: {message}"),
-        "error_details": { "error_type": reason, "error_message": message, "timestamp": seconds(at) },
+        "error_details": { "error_type": reason, "error_message": message, "timestamp": epoch_seconds(at) },
     }))
 }
 
 /// How a run is named here.
-pub fn invocation(run: RunId) -> String {
+pub fn invocation_id(run: RunId) -> String {
     format!("e-{run}")
 }
 
 /// The run behind a name, if it is one of ours.
-pub fn run_of(invocation: &str) -> Option<RunId> {
+pub fn run_of_invocation(invocation: &str) -> Option<RunId> {
     invocation.strip_prefix("e-")?.parse().ok()
 }
 
 /// Pages expect what a tool said and what it put away as two events of one id.
-pub fn split(event: Event) -> (Event, Option<Event>) {
+pub fn split_artifact_event(event: Event) -> (Event, Option<Event>) {
     if event.content.is_none() || event.actions.artifact_delta.is_empty() {
         return (event, None);
     }
@@ -367,7 +372,7 @@ pub fn split(event: Event) -> (Event, Option<Event>) {
 }
 
 /// Grows the first piece by the second if both are pieces of one part, else gives the second back.
-pub fn join(first: &mut Event, second: Event) -> Option<Event> {
+pub fn join_events(first: &mut Event, second: Event) -> Option<Event> {
     let text = |event: &Event| match (event.partial, event.content.as_ref().map(|content| content.parts.as_slice())) {
         (Some(true), Some([part])) => {
             part.get("text").and_then(Value::as_str).map(str::len).map(|length| (length, part.get("thought").is_some()))
@@ -376,7 +381,7 @@ pub fn join(first: &mut Event, second: Event) -> Option<Event> {
     };
     match (text(first), text(&second)) {
         (Some((length, thought)), Some((_, other)))
-            if thought == other && first.id == second.id && length < LONGEST_PIECE =>
+            if thought == other && first.id == second.id && length < MAX_JOINED_TEXT =>
         {
             let more = second.content.and_then(|content| content.parts.into_iter().next());
             let part = first.content.as_mut().and_then(|content| content.parts.first_mut());
@@ -392,7 +397,7 @@ pub fn join(first: &mut Event, second: Event) -> Option<Event> {
 }
 
 /// An id that is the same whenever the same entries are told.
-pub(super) fn derived(id: Uuid, salt: u128) -> String {
+pub(super) fn derived_id(id: Uuid, salt: u128) -> String {
     Uuid::from_u128(id.as_u128() ^ salt).to_string()
 }
 
@@ -408,7 +413,7 @@ fn usage_metadata(usage: &Usage) -> UsageMetadata {
 }
 
 /// The names of the calls among these parts.
-pub(super) fn called(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str)> {
+pub(super) fn called_tools(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str)> {
     parts.iter().filter_map(|part| match part {
         Part::ToolUse { call, name, .. } => Some((*call, name.as_str())),
         Part::Text { .. }

@@ -3,71 +3,71 @@
 use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::{Stage, Telling};
-use crate::adk::content::{call_id, function_call, function_response};
+use super::{AdkProjection, RunStage};
+use crate::adk::content::{function_call_id, function_call_part, function_response_part};
 use crate::adk::types::Event;
 
 /// A question without an answer.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct OpenQuestion {
     question: Question,
     told: bool,
 }
 
-impl Asked {
+impl OpenQuestion {
     /// False if the run goes on without an answer: a server invites to log in, or wants a changed tool approved.
-    fn holds_up(&self) -> bool {
+    fn blocks_run(&self) -> bool {
         !self.question.is_aside()
     }
 
     /// True if whoever asks lives, and no call is named.
-    fn is_loose(&self) -> bool {
+    fn is_unattached(&self) -> bool {
         self.question.call.is_none() && self.question.origin == QuestionOrigin::Held
     }
 }
 
 /// How a question is named here: as the call that its answer answers.
-pub fn question_id(question: QuestionId) -> String {
+pub fn question_call_id(question: QuestionId) -> String {
     format!("adk-{question}")
 }
 
-impl Telling {
+impl AdkProjection {
     /// True if this question waits for an answer.
-    pub fn asks(&self, question: QuestionId) -> bool {
+    pub fn is_open_question(&self, question: QuestionId) -> bool {
         self.questions.iter().any(|asked| asked.question.id == question)
     }
 
-    pub(super) fn asked(&mut self, question: &Question) {
-        self.questions.push(Asked { question: question.clone(), told: false });
+    pub(super) fn question_asked(&mut self, question: &Question) {
+        self.questions.push(OpenQuestion { question: question.clone(), told: false });
     }
 
-    pub(super) fn answered(&mut self, id: QuestionId, answer: &Answer) {
+    pub(super) fn question_answered(&mut self, id: QuestionId, answer: &Answer) {
         self.questions.retain(|asked| asked.question.id != id);
         self.superseded |= answer.reply == Reply::Superseded;
-        if self.stage == Stage::Asking {
-            self.stage = Stage::Running;
+        if self.stage == RunStage::Asking {
+            self.stage = RunStage::Running;
         }
     }
 
     /// Once nothing goes on but waiting, all questions are told. One that holds nothing up is told at once.
-    pub(super) fn ask(&mut self, at: Timestamp, events: &mut Vec<Event>) {
-        if matches!(self.stage, Stage::Waiting | Stage::Ended(_)) {
+    pub(super) fn emit_questions(&mut self, at: Timestamp, events: &mut Vec<Event>) {
+        if matches!(self.stage, RunStage::Waiting | RunStage::Ended(_)) {
             return;
         }
-        if !self.only_waits() {
-            let aside = self.fresh(|asked| !asked.holds_up());
-            return events.extend(self.requests(at, &aside));
+        if !self.is_only_waiting() {
+            let aside = self.take_new_questions(|asked| !asked.blocks_run());
+            return events.extend(self.question_event(at, &aside));
         }
-        self.stage = Stage::Asking;
-        let fresh = self.fresh(|_| true);
-        match self.requests(at, &fresh) {
-            Some(requests) => events.extend(std::iter::once(requests).chain(self.waiting(at, &fresh))),
+        self.stage = RunStage::Asking;
+        let fresh = self.take_new_questions(|_| true);
+        match self.question_event(at, &fresh) {
+            Some(requests) => events.extend(std::iter::once(requests).chain(self.pending_results_event(at, &fresh))),
             None => events.extend(self.flush_results(at)),
         }
     }
 
     /// Questions of this kind that were not told yet; now they are.
-    fn fresh(&mut self, kind: impl Fn(&Asked) -> bool) -> Vec<Question> {
+    fn take_new_questions(&mut self, kind: impl Fn(&OpenQuestion) -> bool) -> Vec<Question> {
         let fresh = self.questions.iter_mut().filter(|asked| !asked.told && kind(asked));
         fresh
             .map(|asked| {
@@ -78,33 +78,34 @@ impl Telling {
     }
 
     /// What asks these questions.
-    fn requests(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
+    fn question_event(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
         let id = fresh.first()?.id.uuid();
-        let mut ids: Vec<String> = fresh.iter().map(|question| question_id(question.id)).collect();
+        let mut ids: Vec<String> = fresh.iter().map(|question| question_call_id(question.id)).collect();
         ids.sort_unstable();
-        let parts = fresh.iter().map(|question| self.request(question)).collect();
-        let request = self.event(at, id, 0).saying("model", parts);
+        let parts = fresh.iter().map(|question| self.question_call(question)).collect();
+        let request = self.next_event(at, id, 0).with_content("model", parts);
         Some(Event { long_running_tool_ids: Some(ids), ..request })
     }
 
-    fn only_waits(&self) -> bool {
+    fn is_only_waiting(&self) -> bool {
         let asked = |call| self.questions.iter().any(|asked| asked.question.call == Some(call));
-        let mut holding = self.questions.iter().filter(|asked| asked.holds_up()).peekable();
+        let mut holding = self.questions.iter().filter(|asked| asked.blocks_run()).peekable();
         holding.peek().is_some()
             && !self.speaking
             && self.tools.all_called()
-            && (holding.any(Asked::is_loose) || self.tools.open().iter().all(|call| asked(call.id)))
+            && (holding.any(OpenQuestion::is_unattached) || self.tools.open_calls().iter().all(|call| asked(call.id)))
     }
 
     /// The call that stands for a question.
-    fn request(&self, question: &Question) -> Value {
-        let id = question_id(question.id);
-        let call = question.call.and_then(|call| self.tools.call(call));
+    fn question_call(&self, question: &Question) -> Value {
+        let id = question_call_id(question.id);
+        let call = question.call.and_then(|call| self.tools.find_call(call));
         match (call, &question.ask) {
             (Some(call), Ask::Choose { .. }) => {
-                let original = json!({ "id": call_id(call.id), "args": call.arguments, "name": call.name });
-                let arguments = json!({ "originalFunctionCall": original, "toolConfirmation": confirmation(question) });
-                function_call(&id, "adk_request_confirmation", &arguments)
+                let original = json!({ "id": function_call_id(call.id), "args": call.arguments, "name": call.name });
+                let arguments =
+                    json!({ "originalFunctionCall": original, "toolConfirmation": confirmation_payload(question) });
+                function_call_part(&id, "adk_request_confirmation", &arguments)
             }
             (_, Ask::Form { schema }) => {
                 let empty = schema.as_object().is_none_or(Map::is_empty);
@@ -112,31 +113,31 @@ impl Telling {
                 if !empty {
                     arguments["response_schema"] = schema.clone();
                 }
-                function_call(&id, "adk_request_input", &arguments)
+                function_call_part(&id, "adk_request_input", &arguments)
             }
             (None, Ask::Choose { choices }) => {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
                 let schema = json!({ "type": "object", "properties": { "choice": { "type": "string", "enum": ids } } });
                 let arguments = json!({ "message": question.title, "response_schema": schema });
-                function_call(&id, "adk_request_input", &arguments)
+                function_call_part(&id, "adk_request_input", &arguments)
             }
             (_, Ask::Visit { url }) => {
                 let arguments = json!({ "message": format!("{}: {url}", question.title) });
-                function_call(&id, "adk_request_input", &arguments)
+                function_call_part(&id, "adk_request_input", &arguments)
             }
         }
     }
 
     /// What stands in place of the results that wait for a yes.
-    fn waiting(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
+    fn pending_results_event(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
         let (mut parts, mut wanted) = (Vec::new(), Map::new());
         for question in fresh {
             let confirms = matches!(question.ask, Ask::Choose { .. });
-            let call = question.call.filter(|_| confirms).and_then(|call| self.tools.call(call));
+            let call = question.call.filter(|_| confirms).and_then(|call| self.tools.find_call(call));
             let Some(call) = call else { continue };
             let text = "This tool call requires confirmation, please approve or reject.";
-            parts.push(function_response(&call_id(call.id), &call.name, &json!({ "error": text })));
-            wanted.insert(call_id(call.id), confirmation(question));
+            parts.push(function_response_part(&function_call_id(call.id), &call.name, &json!({ "error": text })));
+            wanted.insert(function_call_id(call.id), confirmation_payload(question));
         }
         let done = self.tools.take_results();
         if parts.is_empty() && done.is_empty() {
@@ -147,12 +148,12 @@ impl Telling {
         actions.skip_summarization = (!wanted.is_empty()).then_some(true);
         actions.requested_tool_confirmations = wanted;
         let parts = done.into_iter().map(|(_, part)| part).chain(parts).collect();
-        Some(Event { actions, ..self.event(at, id, 1).saying("user", parts) })
+        Some(Event { actions, ..self.next_event(at, id, 1).with_content("user", parts) })
     }
 }
 
 /// A plan that is to be approved may be sent back changed.
-fn confirmation(question: &Question) -> Value {
+fn confirmation_payload(question: &Question) -> Value {
     let mut confirmation = json!({ "hint": question.title, "confirmed": false });
     if let Some(proposal) = &question.plan {
         confirmation["payload"] = json!(proposal.plan);

@@ -3,13 +3,13 @@
 use gander_domain::{Entry, Part, Timestamp, ToolCall, ToolCallId, ToolResult};
 use serde_json::Value;
 
-use super::Telling;
-use crate::adk::content::{call_id, function_call, function_response, response};
+use super::AdkProjection;
+use crate::adk::content::{function_call_id, function_call_part, function_response_part, tool_response};
 use crate::adk::types::{Actions, Event};
 
 /// Calls without an end, and results that wait for the others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tools {
+pub(super) struct OpenToolCalls {
     /// Asked for in a message, not called yet.
     wanted: Vec<ToolCallId>,
     /// Told to the client already.
@@ -19,40 +19,40 @@ pub(super) struct Tools {
     actions: Actions,
 }
 
-impl Tools {
+impl OpenToolCalls {
     /// Takes note of the calls in a message; true if there are any.
-    pub(super) fn want(&mut self, parts: &[Part]) -> bool {
-        let calls: Vec<ToolCallId> = super::called(parts).map(|(call, _)| call).collect();
+    pub(super) fn expect_calls(&mut self, parts: &[Part]) -> bool {
+        let calls: Vec<ToolCallId> = super::called_tools(parts).map(|(call, _)| call).collect();
         self.told.clone_from(&calls);
         self.wanted.clone_from(&calls);
         !calls.is_empty()
     }
 
     /// A call is made. If no message told it, it is told now.
-    pub(super) fn called(&mut self, call: &ToolCall) -> Option<Value> {
+    pub(super) fn tool_called(&mut self, call: &ToolCall) -> Option<Value> {
         self.wanted.retain(|wanted| *wanted != call.id);
         self.open.push(call.clone());
         let told = self.told.contains(&call.id);
-        (!told).then(|| function_call(&call_id(call.id), &call.name, &call.arguments))
+        (!told).then(|| function_call_part(&function_call_id(call.id), &call.name, &call.arguments))
     }
 
-    pub(super) fn done(&mut self, call: ToolCallId, result: &ToolResult) {
-        let name = self.name(call).to_owned();
+    pub(super) fn tool_done(&mut self, call: ToolCallId, result: &ToolResult) {
+        let name = self.call_name(call).to_owned();
         self.open.retain(|open| open.id != call);
         self.wanted.retain(|wanted| *wanted != call);
-        self.results.push((call, function_response(&call_id(call), &name, &response(result))));
+        self.results.push((call, function_response_part(&function_call_id(call), &name, &tool_response(result))));
     }
 
     /// What the results' event does beside. A change that no call made waits for nothing.
-    pub(super) fn actions(&mut self, _call: Option<ToolCallId>) -> &mut Actions {
+    pub(super) fn result_actions(&mut self, _call: Option<ToolCallId>) -> &mut Actions {
         &mut self.actions
     }
 
-    pub(super) fn call(&self, id: ToolCallId) -> Option<&ToolCall> {
+    pub(super) fn find_call(&self, id: ToolCallId) -> Option<&ToolCall> {
         self.open.iter().find(|call| call.id == id)
     }
 
-    pub(super) fn open(&self) -> &[ToolCall] {
+    pub(super) fn open_calls(&self) -> &[ToolCall] {
         &self.open
     }
 
@@ -61,8 +61,8 @@ impl Tools {
         self.wanted.is_empty()
     }
 
-    fn name(&self, id: ToolCallId) -> &str {
-        self.call(id).map_or("tool", |call| call.name.as_str())
+    fn call_name(&self, id: ToolCallId) -> &str {
+        self.find_call(id).map_or("tool", |call| call.name.as_str())
     }
 
     /// In the order in which they were called.
@@ -78,10 +78,10 @@ impl Tools {
     }
 }
 
-impl Telling {
+impl AdkProjection {
     /// The results, once no call is open.
-    pub(super) fn results(&mut self, at: Timestamp) -> Option<Event> {
-        let all = self.tools.open().is_empty() && self.tools.all_called();
+    pub(super) fn results_when_done(&mut self, at: Timestamp) -> Option<Event> {
+        let all = self.tools.open_calls().is_empty() && self.tools.all_called();
         all.then(|| self.flush_results(at)).flatten()
     }
 
@@ -91,16 +91,16 @@ impl Telling {
         let (first, _) = results.first()?;
         let (id, actions) = (first.uuid(), self.tools.take_actions());
         let parts = results.into_iter().map(|(_, part)| part).collect();
-        Some(Event { actions, ..self.event(at, id, 0).saying("user", parts) })
+        Some(Event { actions, ..self.next_event(at, id, 0).with_content("user", parts) })
     }
 
     /// What was kept or put away while no call was open is an event of its own.
-    pub(super) fn loose(&mut self, entry: &Entry) -> Option<Event> {
-        if !self.tools.open().is_empty() {
+    pub(super) fn unattached_actions(&mut self, entry: &Entry) -> Option<Event> {
+        if !self.tools.open_calls().is_empty() {
             return None;
         }
         let actions = self.tools.take_actions();
         let salt = u128::from(entry.seq.0) << 8;
-        Some(Event { actions, ..self.event(entry.at, self.run.uuid(), salt) })
+        Some(Event { actions, ..self.next_event(entry.at, self.run.uuid(), salt) })
     }
 }

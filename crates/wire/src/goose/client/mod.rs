@@ -4,8 +4,8 @@ pub mod request;
 mod status;
 mod turn;
 
-pub use status::{Trouble, pause};
-pub use turn::{Tell, Turn};
+pub use status::{GoosedError, retry_pause};
+pub use turn::{GoosedRequest, GoosedTurn};
 
 /// Under this name a message keeps the ids that a goosed gave to its tool calls.
-const WIRE: &str = "goosed";
+const PAYLOAD_NAME: &str = "goosed";

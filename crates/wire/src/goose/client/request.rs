@@ -3,13 +3,13 @@
 use gander_domain::{ChoiceKind, Message, Part, Reply, Timestamp, ToolCallId};
 use serde_json::{Map, Value, json};
 
-use super::WIRE;
-use crate::goose::content::{content, tool_response};
-use crate::goose::types::seconds;
+use super::PAYLOAD_NAME;
+use crate::goose::content::{content_object, tool_response};
+use crate::goose::types::epoch_seconds;
 
 /// Which model answers, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Provider {
+pub struct ProviderChoice {
     /// `provider/model`, or a model alone.
     pub model: Option<String>,
     /// Generation parameters under their own names.
@@ -17,30 +17,30 @@ pub struct Provider {
 }
 
 /// `POST /agent/start`.
-pub fn start(folder: &str) -> Value {
+pub fn start_body(folder: &str) -> Value {
     json!({ "working_dir": folder })
 }
 
 /// `POST /agent/resume`.
-pub fn resume(session: &str) -> Value {
+pub fn resume_body(session: &str) -> Value {
     json!({ "session_id": session, "load_model_and_extensions": true })
 }
 
 /// `POST /agent/stop`.
-pub fn stop(session: &str) -> Value {
+pub fn stop_body(session: &str) -> Value {
     json!({ "session_id": session })
 }
 
 /// `POST /agent/update_session`.
-pub fn update_session(session: &str, mode: &str) -> Value {
+pub fn update_session_body(session: &str, mode: &str) -> Value {
     json!({ "session_id": session, "goose_mode": mode })
 }
 
 /// `POST /agent/update_provider`; none if there is nothing to tell.
 ///
 /// A model without a provider is one of the provider that the session has.
-pub fn update_provider(session: &str, wanted: &Provider, current: Option<&str>) -> Option<Value> {
-    let Provider { model, parameters } = wanted;
+pub fn update_provider_body(session: &str, wanted: &ProviderChoice, current: Option<&str>) -> Option<Value> {
+    let ProviderChoice { model, parameters } = wanted;
     let (provider, model) = match model.as_deref().map(|model| model.split_once('/').ok_or(model)) {
         Some(Ok((provider, model))) => (provider, Some(model)),
         Some(Err(model)) => (current?, Some(model)),
@@ -68,39 +68,39 @@ pub fn update_provider(session: &str, wanted: &Provider, current: Option<&str>) 
 }
 
 /// `POST /reply`.
-pub fn reply(session: &str, message: Value) -> Value {
+pub fn reply_body(session: &str, message: Value) -> Value {
     json!({ "session_id": session, "user_message": message })
 }
 
 /// A prompt. Results of tools go under the ids by which goose knows their calls.
-pub fn prompt(parts: &[Part], history: &[impl AsRef<Message>], at: Timestamp) -> Value {
+pub fn prompt_message(parts: &[Part], history: &[impl AsRef<Message>], at: Timestamp) -> Value {
     let pieces = parts.iter().map(|part| match part {
-        Part::ToolResult { call, result } => tool_response(&remote_call(history, *call), result),
-        Part::Unknown(value) => function_response(value, history).unwrap_or_else(|| value.clone()),
+        Part::ToolResult { call, result } => tool_response(&remote_call_id(history, *call), result),
+        Part::Unknown(value) => function_response_content(value, history).unwrap_or_else(|| value.clone()),
         Part::Text { .. }
         | Part::Thought { .. }
         | Part::Image { .. }
         | Part::Audio { .. }
         | Part::Link { .. }
         | Part::Resource { .. }
-        | Part::ToolUse { .. } => content(part),
+        | Part::ToolUse { .. } => content_object(part),
     });
-    message(pieces.collect(), at)
+    user_message(pieces.collect(), at)
 }
 
 /// The answer to a form, as the message that goose routes to whoever asked.
-pub fn elicited(id: &str, data: &Value, at: Timestamp) -> Value {
+pub fn elicitation_message(id: &str, data: &Value, at: Timestamp) -> Value {
     let data = json!({ "actionType": "elicitationResponse", "id": id, "user_data": data });
-    message(vec![json!({ "type": "actionRequired", "data": data })], at)
+    user_message(vec![json!({ "type": "actionRequired", "data": data })], at)
 }
 
 /// `POST /action-required/tool-confirmation`, and `/confirm` before 1.16.
-pub fn confirmation(session: &str, id: &str, action: &str) -> Value {
+pub fn confirmation_body(session: &str, id: &str, action: &str) -> Value {
     json!({ "id": id, "principalType": "Tool", "action": action, "sessionId": session })
 }
 
 /// What an answer means to goose.
-pub fn action(reply: &Reply) -> &'static str {
+pub fn confirmation_action(reply: &Reply) -> &'static str {
     match reply {
         Reply::Chosen { kind: ChoiceKind::AllowOnce, .. } | Reply::Filled { .. } => "allow_once",
         Reply::Chosen { kind: ChoiceKind::AllowAlways, .. } => "always_allow",
@@ -110,16 +110,16 @@ pub fn action(reply: &Reply) -> &'static str {
     }
 }
 
-fn message(content: Vec<Value>, at: Timestamp) -> Value {
+fn user_message(content: Vec<Value>, at: Timestamp) -> Value {
     let metadata = json!({ "userVisible": true, "agentVisible": true });
-    json!({ "id": null, "role": "user", "created": seconds(at), "content": content, "metadata": metadata })
+    json!({ "id": null, "role": "user", "created": epoch_seconds(at), "content": content, "metadata": metadata })
 }
 
 /// What a client says a function gave, as the message of a tool that has run.
-fn function_response(value: &Value, history: &[impl AsRef<Message>]) -> Option<Value> {
+fn function_response_content(value: &Value, history: &[impl AsRef<Message>]) -> Option<Value> {
     let given = value.get("functionResponse").or_else(|| value.get("function_response"))?;
     let id = given["id"].as_str()?;
-    let id = id.parse().map_or_else(|_| id.to_owned(), |call| remote_call(history, call));
+    let id = id.parse().map_or_else(|_| id.to_owned(), |call| remote_call_id(history, call));
     let response = given.get("response").cloned().unwrap_or(Value::Null);
     let failed = response.get("error").is_some_and(|error| !error.is_null());
     let text = response.as_str().map_or_else(|| response.to_string(), str::to_owned);
@@ -131,10 +131,10 @@ fn function_response(value: &Value, history: &[impl AsRef<Message>]) -> Option<V
 }
 
 /// The id by which goose knows a call.
-fn remote_call(history: &[impl AsRef<Message>], wanted: ToolCallId) -> String {
+fn remote_call_id(history: &[impl AsRef<Message>], wanted: ToolCallId) -> String {
     let found = history.iter().rev().find_map(|message| {
         let message = message.as_ref();
-        let ids = message.native.as_ref().filter(|native| native.wire == WIRE)?.items["calls"].as_array()?;
+        let ids = message.native.as_ref().filter(|native| native.wire == PAYLOAD_NAME)?.items["calls"].as_array()?;
         let uses = message.parts.iter().filter_map(|part| match part {
             Part::ToolUse { call, .. } => Some(*call),
             Part::Text { .. }

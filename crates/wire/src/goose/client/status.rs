@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// How much of an answer is repeated.
-const SHOWN: usize = 300;
+const MAX_QUOTED_BODY: usize = 300;
 
 /// Why a goosed does not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum GoosedError {
     /// It does not know our key.
     #[error("Goose authentication failed")]
     Unauthorized,
@@ -42,10 +42,10 @@ pub enum Trouble {
     Unreadable(String),
 }
 
-impl Trouble {
+impl GoosedError {
     /// What a status and the body that came with it mean.
-    pub fn of_status(status: u16, body: &str) -> Self {
-        let text = sentence(body);
+    pub fn from_status(status: u16, body: &str) -> Self {
+        let text = body_sentence(body);
         match status {
             401 | 403 => Self::Unauthorized,
             404 => Self::NotFound,
@@ -58,7 +58,7 @@ impl Trouble {
     }
 
     /// One word for programs.
-    pub fn reason(&self) -> &'static str {
+    pub fn reason_code(&self) -> &'static str {
         match self {
             Self::Unauthorized => "unauthorized",
             Self::NotFound => "not_found",
@@ -77,7 +77,7 @@ impl Trouble {
 /// How long to wait before a request that got this status is sent again; none if it is not.
 ///
 /// An agent that is not ready gets one more chance, a busy one three, each after twice the time.
-pub fn pause(status: u16, tried: u32) -> Option<Duration> {
+pub fn retry_pause(status: u16, tried: u32) -> Option<Duration> {
     match (status, tried) {
         (412 | 424, 0) => Some(Duration::from_secs(1)),
         (429, 0..=2) => Some(Duration::from_secs(1 << tried)),
@@ -86,12 +86,12 @@ pub fn pause(status: u16, tried: u32) -> Option<Duration> {
 }
 
 /// The sentence in a body: goose has three forms of them.
-fn sentence(body: &str) -> String {
+fn body_sentence(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     let said = ["message", "error", "detail"].iter().find_map(|key| value[*key].as_str());
     let text = said.unwrap_or(body).trim();
     let text = if text.is_empty() { "it gave no reason" } else { text };
-    text[..text.floor_char_boundary(SHOWN)].to_owned()
+    text[..text.floor_char_boundary(MAX_QUOTED_BODY)].to_owned()
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn pauses_double_and_end() {
-        let waits = |status| (0..9).map_while(|tried| pause(status, tried)).map(|wait| wait.as_secs()).collect();
+        let waits = |status| (0..9).map_while(|tried| retry_pause(status, tried)).map(|wait| wait.as_secs()).collect();
         let expected: [(u16, Vec<u64>); 5] =
             [(429, vec![1, 2, 4]), (412, vec![1]), (424, vec![1]), (500, vec![]), (401, vec![])];
         for (status, seconds) in expected {
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn a_status_becomes_a_word_and_a_sentence() {
         let of = |status, body| {
-            let trouble = Trouble::of_status(status, body);
-            format!("{}: {trouble}", trouble.reason())
+            let trouble = GoosedError::from_status(status, body);
+            format!("{}: {trouble}", trouble.reason_code())
         };
         assert_eq!(of(401, ""), "unauthorized: Goose authentication failed");
         assert_eq!(of(404, r#"{"message":"x"}"#), "not_found: Goose session not found");
@@ -121,6 +121,6 @@ mod tests {
         assert_eq!(of(500, r#"{"message":"boom"}"#), "internal: Goose internal error: boom");
         assert_eq!(of(503, ""), "unavailable: Goose is unavailable: it gave no reason");
         assert_eq!(of(422, "missing field"), "refused: Goose refused with 422: missing field");
-        assert_eq!(Trouble::of_status(500, &"ü".repeat(999)).to_string().chars().count(), 22 + 150);
+        assert_eq!(GoosedError::from_status(500, &"ü".repeat(999)).to_string().chars().count(), 22 + 150);
     }
 }

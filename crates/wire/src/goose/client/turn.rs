@@ -10,15 +10,15 @@ use gander_domain::{
 };
 use serde_json::{Value, json};
 
-use super::status::Trouble;
-use super::{WIRE, request};
-use crate::goose::input::{plain, result, unwrapped};
+use super::status::GoosedError;
+use super::{PAYLOAD_NAME, request};
+use crate::goose::input::{plain_part, read_tool_result, unwrap_outcome};
 
 /// One turn of a goosed.
 ///
-/// Feed it every event of the stream, then [`Turn::cut`] if the stream ended before [`Turn::is_over`].
+/// Feed it every event of the stream, then [`GoosedTurn::handle_stream_end`] if the stream ended before [`GoosedTurn::is_over`].
 #[derive(Debug)]
-pub struct Turn {
+pub struct GoosedTurn {
     model: String,
     /// The message that grows, by goose's id.
     open: Option<String>,
@@ -27,16 +27,16 @@ pub struct Turn {
     /// Wanted, and not yet known whether they ask first.
     fresh: Vec<(String, ToolCall)>,
     /// What waits for a person.
-    asked: HashMap<QuestionId, Waiting>,
+    asked: HashMap<QuestionId, PendingTool>,
     /// Tokens that the session had used before, read and written.
     before: Option<(u64, u64)>,
-    failure: Option<Trouble>,
+    failure: Option<GoosedError>,
     over: bool,
 }
 
 /// What a goosed is to be told.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Tell {
+pub enum GoosedRequest {
     /// May the tool run?
     Confirm {
         /// By goose's id.
@@ -54,14 +54,14 @@ pub enum Tell {
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct PendingTool {
     id: String,
     /// The call that it is about; none for a form.
     call: Option<ToolCallId>,
     form: bool,
 }
 
-impl Turn {
+impl GoosedTurn {
     /// A turn that this model answers.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
@@ -82,55 +82,59 @@ impl Turn {
     }
 
     /// Why the turn failed, if it did.
-    pub fn failure(&self) -> Option<&Trouble> {
+    pub fn failure(&self) -> Option<&GoosedError> {
         self.failure.as_ref()
     }
 
     /// Takes in the next event. A sign of life only says that the stream lives.
-    pub fn event(&mut self, event: &Value, ids: &mut dyn Ids) -> Vec<Report> {
+    pub fn handle_event(&mut self, event: &Value, ids: &mut dyn Ids) -> Vec<Report> {
         if self.over {
             return Vec::new();
         }
         let mut reports = Vec::new();
-        if !is_about_calls(event) {
-            self.let_run(&mut reports);
+        if !concerns_tool_calls(event) {
+            self.start_called_tools(&mut reports);
         }
         match event["type"].as_str().unwrap_or_default() {
-            "Message" => self.message(&event["message"], ids, &mut reports),
-            "Notification" => reports.extend(self.notification(event)),
-            "UpdateConversation" => reports.push(notice(Severity::Info, "Goose began its history anew")),
-            "ModelChange" => reports.push(notice(Severity::Info, &model_change(event))),
-            "Error" => self.failed(event),
-            "Finish" => self.finish(event, &mut reports),
+            "Message" => self.handle_message(&event["message"], ids, &mut reports),
+            "Notification" => reports.extend(self.handle_notification(event)),
+            "UpdateConversation" => reports.push(notice_report(Severity::Info, "Goose began its history anew")),
+            "ModelChange" => reports.push(notice_report(Severity::Info, &model_change_text(event))),
+            "Error" => self.handle_error(event),
+            "Finish" => self.handle_finish(event, &mut reports),
             // signs of life, and what newer versions may tell
             _ => {}
         }
-        self.count(event, &mut reports);
+        self.count_tokens(event, &mut reports);
         if self.over {
-            reports.push(Report::Ended(self.outcome()));
+            reports.push(Report::Ended(self.run_outcome()));
         }
         reports
     }
 
     /// The stream is over before the turn is: what was received stays, and the run has failed.
-    pub fn cut(&mut self, why: &str) -> Vec<Report> {
+    pub fn handle_stream_end(&mut self, why: &str) -> Vec<Report> {
         if self.over {
             return Vec::new();
         }
         self.over = true;
         let mut reports = Vec::new();
-        self.let_run(&mut reports);
+        self.start_called_tools(&mut reports);
         if self.open.take().is_some() {
-            reports.push(done(Vec::new(), None, true));
+            reports.push(message_done(Vec::new(), None, true));
         }
-        self.failure.get_or_insert_with(|| Trouble::Cut(why.to_owned()));
-        reports.push(Report::Ended(self.outcome()));
+        self.failure.get_or_insert_with(|| GoosedError::Cut(why.to_owned()));
+        reports.push(Report::Ended(self.run_outcome()));
         reports
     }
 
     /// What goose is told of an answer, and what is to be reported; nothing if it did not ask.
-    pub fn answered(&mut self, question: QuestionId, answer: &Answer) -> Option<(Tell, Option<Report>)> {
-        let Waiting { id, call, form } = self.asked.remove(&question)?;
+    pub fn answer_question(
+        &mut self,
+        question: QuestionId,
+        answer: &Answer,
+    ) -> Option<(GoosedRequest, Option<Report>)> {
+        let PendingTool { id, call, form } = self.asked.remove(&question)?;
         if form {
             let data = match &answer.reply {
                 Reply::Filled { content } => content.clone(),
@@ -138,72 +142,72 @@ impl Turn {
                     Value::Null
                 }
             };
-            return Some((Tell::Elicited { id, data }, None));
+            return Some((GoosedRequest::Elicited { id, data }, None));
         }
         let ready = call.filter(|_| answer.reply.allows()).map(|call| Report::ToolReady { call });
-        Some((Tell::Confirm { id, action: request::action(&answer.reply) }, ready))
+        Some((GoosedRequest::Confirm { id, action: request::confirmation_action(&answer.reply) }, ready))
     }
 
-    fn outcome(&self) -> Outcome {
+    fn run_outcome(&self) -> Outcome {
         match &self.failure {
-            Some(trouble) => Outcome::failed(trouble.reason(), trouble.to_string()),
+            Some(trouble) => Outcome::failed(trouble.reason_code(), trouble.to_string()),
             None => Outcome::Completed { stop: StopReason::EndTurn },
         }
     }
 
-    fn failed(&mut self, event: &Value) {
+    fn handle_error(&mut self, event: &Value) {
         let said = event["error"].as_str().unwrap_or("it gave no reason");
         let trouble = match said.contains("Session not found") {
-            true => Trouble::NotFound,
-            false => Trouble::Said(said.to_owned()),
+            true => GoosedError::NotFound,
+            false => GoosedError::Said(said.to_owned()),
         };
         self.failure.get_or_insert(trouble);
     }
 
-    fn finish(&mut self, event: &Value, reports: &mut Vec<Report>) {
+    fn handle_finish(&mut self, event: &Value, reports: &mut Vec<Report>) {
         self.over = true;
         if self.open.take().is_some() {
-            reports.push(done(Vec::new(), None, false));
+            reports.push(message_done(Vec::new(), None, false));
         }
         if self.before.is_none() {
             // Never told before: what the last call used is all there is.
             let (input, output) =
-                tokens(&event["token_state"], ["inputTokens", "input_tokens"], ["outputTokens", "output_tokens"]);
-            reports.extend(self.usage(input, output));
+                token_counts(&event["token_state"], ["inputTokens", "input_tokens"], ["outputTokens", "output_tokens"]);
+            reports.extend(self.usage_report(input, output));
         }
     }
 
     /// What a model call used shows in the sums that come with every event.
-    fn count(&mut self, event: &Value, reports: &mut Vec<Report>) {
+    fn count_tokens(&mut self, event: &Value, reports: &mut Vec<Report>) {
         let state = &event["token_state"];
         if state.get("accumulatedInputTokens").is_none_or(Value::is_null) {
             return;
         }
-        let now = tokens(state, ["accumulatedInputTokens"; 2], ["accumulatedOutputTokens"; 2]);
+        let now = token_counts(state, ["accumulatedInputTokens"; 2], ["accumulatedOutputTokens"; 2]);
         let Some(before) = self.before.replace(now) else { return };
         let used = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
-        reports.extend(self.usage(used.0, used.1));
+        reports.extend(self.usage_report(used.0, used.1));
     }
 
-    fn usage(&self, input: u64, output: u64) -> Option<Report> {
+    fn usage_report(&self, input: u64, output: u64) -> Option<Report> {
         let usage = Usage { model: self.model.clone(), input, output, ..Usage::default() };
         (input + output > 0).then_some(Report::UsageAdded(usage))
     }
 
-    fn message(&mut self, message: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn handle_message(&mut self, message: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
         let id = message["id"].as_str().unwrap_or_default();
         let (mut tail, mut wanted) = (Vec::new(), Vec::new());
         for piece in message["content"].as_array().into_iter().flatten() {
             match piece["type"].as_str().unwrap_or_default() {
-                "text" if message["role"] != "user" => self.grow(id, Growth::Text, &piece["text"], ids, reports),
-                "thinking" | "reasoning" => self.grow(id, Growth::Thought, &piece["thinking"], ids, reports),
-                "toolRequest" | "frontendToolRequest" => wanted.push(self.wanted(piece, ids)),
-                "toolResponse" => self.tool_done(piece, reports),
-                "actionRequired" => self.ask(&piece["data"], ids, reports),
-                "toolConfirmationRequest" => self.ask(piece, ids, reports),
-                "systemNotification" => reports.extend(system_notice(piece)),
+                "text" if message["role"] != "user" => self.append_text(id, Growth::Text, &piece["text"], ids, reports),
+                "thinking" | "reasoning" => self.append_text(id, Growth::Thought, &piece["thinking"], ids, reports),
+                "toolRequest" | "frontendToolRequest" => wanted.push(self.tool_request(piece, ids)),
+                "toolResponse" => self.handle_tool_response(piece, reports),
+                "actionRequired" => self.ask_question(&piece["data"], ids, reports),
+                "toolConfirmationRequest" => self.ask_question(piece, ids, reports),
+                "systemNotification" => reports.extend(system_notification(piece)),
                 "text" | "redactedThinking" => {}
-                _ => tail.push(plain(piece)),
+                _ => tail.push(plain_part(piece)),
             }
         }
         if tail.is_empty() && wanted.is_empty() {
@@ -218,15 +222,15 @@ impl Turn {
             arguments: call.arguments.clone(),
         }));
         let theirs: Vec<&str> = wanted.iter().map(|(id, _)| id.as_str()).collect();
-        let native = Native { wire: WIRE.to_owned(), items: json!({ "calls": theirs }) };
-        reports.push(done(tail, (!theirs.is_empty()).then_some(native), false));
+        let native = Native { wire: PAYLOAD_NAME.to_owned(), items: json!({ "calls": theirs }) };
+        reports.push(message_done(tail, (!theirs.is_empty()).then_some(native), false));
         self.fresh.append(&mut wanted);
     }
 
-    fn grow(&mut self, id: &str, growth: Growth, text: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn append_text(&mut self, id: &str, growth: Growth, text: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return };
         if self.open.as_deref().is_some_and(|open| open != id) {
-            reports.push(done(Vec::new(), None, false));
+            reports.push(message_done(Vec::new(), None, false));
             self.open = None;
         }
         if self.open.is_none() {
@@ -236,9 +240,9 @@ impl Turn {
         reports.push(Report::Deltas(vec![Delta { growth, text: text.to_owned() }]));
     }
 
-    fn wanted(&mut self, piece: &Value, ids: &mut dyn Ids) -> (String, ToolCall) {
+    fn tool_request(&mut self, piece: &Value, ids: &mut dyn Ids) -> (String, ToolCall) {
         let theirs = piece["id"].as_str().unwrap_or_default().to_owned();
-        let call = unwrapped(&piece["toolCall"]);
+        let call = unwrap_outcome(&piece["toolCall"]);
         let name = call["name"].as_str().unwrap_or("unknown").to_owned();
         let arguments = call.get("arguments").filter(|arguments| arguments.is_object()).cloned();
         // Another server of our own kind has ids like ours: they stay the same at every door.
@@ -247,7 +251,7 @@ impl Turn {
         let call = ToolCall {
             id,
             title: name.clone(),
-            kind: kind(&name),
+            kind: goose_tool_kind(&name),
             name,
             arguments: arguments.unwrap_or_else(|| json!({})),
             locations: Vec::new(),
@@ -257,20 +261,20 @@ impl Turn {
     }
 
     /// Calls that did not ask run already.
-    fn let_run(&mut self, reports: &mut Vec<Report>) {
+    fn start_called_tools(&mut self, reports: &mut Vec<Report>) {
         reports.extend(self.fresh.drain(..).map(|(_, call)| Report::ToolWanted { call, gate: Gate::Foreign }));
     }
 
-    fn tool_done(&mut self, piece: &Value, reports: &mut Vec<Report>) {
-        self.let_run(reports);
+    fn handle_tool_response(&mut self, piece: &Value, reports: &mut Vec<Report>) {
+        self.start_called_tools(reports);
         let theirs = piece["id"].as_str().unwrap_or_default();
         if let Some(call) = self.calls.get(theirs) {
             self.asked.retain(|_, waiting| waiting.call != Some(*call));
-            reports.push(Report::ToolDone { call: *call, result: result(&piece["toolResult"]) });
+            reports.push(Report::ToolDone { call: *call, result: read_tool_result(&piece["toolResult"]) });
         }
     }
 
-    fn ask(&mut self, data: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn ask_question(&mut self, data: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
         let Some(theirs) = data["id"].as_str().map(str::to_owned) else { return };
         let kind = data["actionType"].as_str().unwrap_or("toolConfirmation");
         if kind == "elicitationResponse" {
@@ -287,7 +291,7 @@ impl Turn {
             false => {
                 let tool = text("toolName").unwrap_or_else(|| "a tool".to_owned());
                 let prompt = text("prompt").unwrap_or_else(|| format!("Run {tool}?"));
-                (show::call(&tool, &data["arguments"], &prompt), Ask::Choose { choices: choices() })
+                (show::call(&tool, &data["arguments"], &prompt), Ask::Choose { choices: confirmation_choices() })
             }
         };
         let id = QuestionId::make(ids);
@@ -298,11 +302,11 @@ impl Turn {
             Some((_, call)) => reports.push(Report::ToolWanted { call, gate: Gate::Ask(question) }),
             None => reports.push(Report::Asked(question)),
         }
-        self.asked.insert(id, Waiting { id: theirs, call, form });
+        self.asked.insert(id, PendingTool { id: theirs, call, form });
     }
 
     /// A running tool says something.
-    fn notification(&mut self, event: &Value) -> Option<Report> {
+    fn handle_notification(&mut self, event: &Value) -> Option<Report> {
         let call = *self.calls.get(event["request_id"].as_str()?)?;
         let params = &event["message"]["params"];
         let said = ["/data/output", "/data/message", "/data", "/message"]
@@ -314,14 +318,14 @@ impl Turn {
 }
 
 /// Whether a call asks first is known once something else is told.
-fn is_about_calls(event: &Value) -> bool {
+fn concerns_tool_calls(event: &Value) -> bool {
     const KINDS: [&str; 4] = ["toolRequest", "frontendToolRequest", "actionRequired", "toolConfirmationRequest"];
     let pieces = event["message"]["content"].as_array();
     pieces.is_some_and(|pieces| pieces.iter().any(|piece| KINDS.iter().any(|kind| piece["type"] == *kind)))
 }
 
 /// goose does not say what sort of thing a tool does: the names of its own ones do.
-fn kind(name: &str) -> ToolKind {
+fn goose_tool_kind(name: &str) -> ToolKind {
     match name.rsplit("__").next().unwrap_or(name) {
         "shell" | "bash" | "execute_command" => ToolKind::Execute,
         "write" | "edit" | "text_editor" | "str_replace" => ToolKind::Edit,
@@ -332,7 +336,7 @@ fn kind(name: &str) -> ToolKind {
     }
 }
 
-fn choices() -> Vec<Choice> {
+fn confirmation_choices() -> Vec<Choice> {
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     vec![
         choice("allow_once", "Allow once", ChoiceKind::AllowOnce),
@@ -342,31 +346,31 @@ fn choices() -> Vec<Choice> {
     ]
 }
 
-fn done(tail: Vec<Part>, native: Option<Native>, interrupted: bool) -> Report {
+fn message_done(tail: Vec<Part>, native: Option<Native>, interrupted: bool) -> Report {
     Report::MessageDone { tail, native, interrupted }
 }
 
-fn notice(severity: Severity, title: &str) -> Report {
+fn notice_report(severity: Severity, title: &str) -> Report {
     Report::Noticed(Notice { severity, title: title.to_owned(), detail: None })
 }
 
-fn model_change(event: &Value) -> String {
+fn model_change_text(event: &Value) -> String {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     format!("Goose now uses {} ({})", text("model"), text("mode"))
 }
 
 /// What goose thinks aloud about itself is not worth telling.
-fn system_notice(piece: &Value) -> Option<Report> {
+fn system_notification(piece: &Value) -> Option<Report> {
     let severity = match piece["notificationType"].as_str()? {
         "thinkingMessage" => return None,
         "creditsExhausted" => Severity::Warning,
         _ => Severity::Info,
     };
-    Some(notice(severity, piece["msg"].as_str()?))
+    Some(notice_report(severity, piece["msg"].as_str()?))
 }
 
 /// Two counters, each under one of two names.
-fn tokens(state: &Value, input: [&str; 2], output: [&str; 2]) -> (u64, u64) {
+fn token_counts(state: &Value, input: [&str; 2], output: [&str; 2]) -> (u64, u64) {
     let number = |names: [&str; 2]| names.iter().find_map(|name| state[*name].as_u64()).unwrap_or(0);
     (number(input), number(output))
 }

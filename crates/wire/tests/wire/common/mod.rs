@@ -10,7 +10,7 @@ use gander_domain::{
 };
 use gander_testkit::conformance::acp::Listener;
 use gander_testkit::{CountingIds, SessionScript, build};
-use gander_wire::acp::{Connection, Intent, Profile};
+use gander_wire::acp::{AgentProfile, Connection, Intent};
 use serde_json::{Value, json};
 
 /// The first run id that a door makes.
@@ -24,13 +24,13 @@ pub struct Door {
     listener: Listener,
 }
 
-pub fn profile() -> Profile {
-    Profile {
+pub fn profile() -> AgentProfile {
+    AgentProfile {
         name: "gander".to_owned(),
         title: "Gander".to_owned(),
         version: "0.0.0".to_owned(),
         image: true,
-        ..Profile::default()
+        ..AgentProfile::default()
     }
 }
 
@@ -81,8 +81,10 @@ impl Door {
     pub fn open(log: &[Entry]) -> Self {
         let mut door = Self::ready();
         door.call("session/new", json!({ "cwd": "/workspace", "mcpServers": [] }));
-        let Some(Intent::NewSession { ticket, .. }) = door.connection.poll() else { panic!("no session wanted") };
-        door.connection.opened(ticket, view(log), catalog());
+        let Some(Intent::NewSession { ticket, .. }) = door.connection.poll_intent() else {
+            panic!("no session wanted")
+        };
+        door.connection.handle_opened(ticket, view(log), catalog());
         door.lines();
         door
     }
@@ -91,8 +93,8 @@ impl Door {
     pub fn loading(log: &[Entry]) -> Self {
         let mut door = Self::ready();
         door.call("session/load", json!({ "sessionId": log_session(log), "cwd": "/workspace", "mcpServers": [] }));
-        let Some(Intent::LoadSession { ticket, .. }) = door.connection.poll() else { panic!("no load wanted") };
-        door.connection.opened(ticket, view(log), catalog());
+        let Some(Intent::LoadSession { ticket, .. }) = door.connection.poll_intent() else { panic!("no load wanted") };
+        door.connection.handle_opened(ticket, view(log), catalog());
         door
     }
 
@@ -111,7 +113,7 @@ impl Door {
 
     /// Sends bytes.
     pub fn raw(&mut self, message: &[u8]) {
-        self.connection.receive(message, &mut self.ids);
+        self.connection.handle_message(message, &mut self.ids);
     }
 
     /// Sends a prompt that becomes this run, and has it accepted.
@@ -119,9 +121,9 @@ impl Door {
         self.ids = CountingIds::after(run.uuid().as_u128() - 1);
         let prompt = json!([{ "type": "text", "text": "hello" }]);
         let id = self.call("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
-        match self.connection.poll() {
+        match self.connection.poll_intent() {
             Some(Intent::Command { ticket: Some(ticket), .. }) => {
-                self.connection.accepted(ticket, Accepted::Started(run));
+                self.connection.handle_accepted(ticket, Accepted::Started(run));
             }
             other => panic!("no command wanted: {other:?}"),
         }
@@ -162,12 +164,12 @@ impl Door {
 
     /// What the client wants next.
     pub fn intent(&mut self) -> Intent {
-        self.connection.poll().expect("an intent")
+        self.connection.poll_intent().expect("an intent")
     }
 
     /// Feeds entries.
     pub fn feed(&mut self, log: &[Entry]) {
-        self.connection.entries(log_session(log), log);
+        self.connection.handle_entries(log_session(log), log);
     }
 
     pub fn session(&self) -> SessionId {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gander_domain::Seq;
 use gander_runtime::hub::Batch;
 use gander_store::{Durability, Form};
-use gander_wire::a2a::{Detail, Dialect, Opening, Subject, Task, Update, Watch, encode};
+use gander_wire::a2a::{A2aProjection, DetailLevel, Dialect, Task, TaskOpening, TaskSubject, TaskUpdate, encode};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -23,9 +23,9 @@ const MAX_TRIES: u32 = 60;
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
 pub(super) async fn deliver_updates(inner: Arc<Inner>, wish: Receiver, stop: CancellationToken) {
     let mut follower = inner.hub.follow(wish.session, wish.first, Form::Joined);
-    let subject = Subject { task: wish.run, context: wish.context.clone(), shelf: wish.shelf.clone() };
+    let subject = TaskSubject { task: wish.run, context: wish.context.clone(), shelf: wish.shelf.clone() };
     let mut teller = NotificationWriter {
-        watch: Watch::new(subject, Detail::Plain, Opening::AtOnce),
+        watch: A2aProjection::new(subject, DetailLevel::Plain, TaskOpening::AtOnce),
         task: None,
         told: wish.told,
         over: false,
@@ -67,7 +67,7 @@ enum DeliveryOutcome {
 }
 
 struct NotificationWriter {
-    watch: Watch,
+    watch: A2aProjection,
     task: Option<Task>,
     told: Seq,
     /// The task's last state was seen.
@@ -77,11 +77,13 @@ struct NotificationWriter {
 impl NotificationWriter {
     /// What the receiver has not heard yet. Text that waits together goes together.
     fn notifications(&mut self, wish: &Receiver, batch: &Batch) -> Vec<Notification> {
-        let mut updates: Vec<(Seq, usize, Update<'static>)> = Vec::new();
+        let mut updates: Vec<(Seq, usize, TaskUpdate<'static>)> = Vec::new();
         for entry in batch.iter() {
-            for (index, update) in self.watch.take(entry).into_iter().enumerate() {
+            for (index, update) in self.watch.project_entry(entry).into_iter().enumerate() {
                 match (updates.last_mut(), update) {
-                    (Some((seq, at, Update::Chunk(whole))), Update::Chunk(more)) if whole.artifact == more.artifact => {
+                    (Some((seq, at, TaskUpdate::Chunk(whole))), TaskUpdate::Chunk(more))
+                        if whole.artifact == more.artifact =>
+                    {
                         whole.text.to_mut().push_str(&more.text);
                         (*seq, *at) = (entry.seq, index);
                     }
@@ -93,7 +95,7 @@ impl NotificationWriter {
         for (seq, index, update) in updates {
             let last = update.state().is_some_and(|state| state.is_terminal());
             self.over |= last;
-            Task::apply(&mut self.task, update.clone());
+            Task::apply_update(&mut self.task, update.clone());
             let body = self.notification_body(wish, &update).filter(|_| seq > self.told);
             notices.extend(body.map(|body| Notification { seq, index, body, last }));
         }
@@ -101,17 +103,24 @@ impl NotificationWriter {
     }
 
     /// 0.3 is told the whole task whenever its state changes, 1.0 each update as a subscriber would be.
-    fn notification_body(&self, wish: &Receiver, update: &Update<'static>) -> Option<Value> {
+    fn notification_body(&self, wish: &Receiver, update: &TaskUpdate<'static>) -> Option<Value> {
         match (wish.dialect, update) {
-            (_, Update::Said(_)) => None,
+            (_, TaskUpdate::Said(_)) => None,
             (
                 Dialect::V1,
-                Update::Begin(_) | Update::Chunk(_) | Update::Artifact(_) | Update::Status(_) | Update::Reply(_),
-            ) => Some(encode::update(Dialect::V1, self.watch.subject(), update)),
-            (Dialect::V03 | Dialect::V03Rest, Update::Begin(_) | Update::Status(_)) => {
-                self.task.as_ref().map(|task| encode::task(Dialect::V03, task))
+                TaskUpdate::Begin(_)
+                | TaskUpdate::Chunk(_)
+                | TaskUpdate::Artifact(_)
+                | TaskUpdate::Status(_)
+                | TaskUpdate::Reply(_),
+            ) => Some(encode::stream_event_with_ids(Dialect::V1, self.watch.subject(), update)),
+            (Dialect::V03 | Dialect::V03Rest, TaskUpdate::Begin(_) | TaskUpdate::Status(_)) => {
+                self.task.as_ref().map(|task| encode::task_json(Dialect::V03, task))
             }
-            (Dialect::V03 | Dialect::V03Rest, Update::Chunk(_) | Update::Artifact(_) | Update::Reply(_)) => None,
+            (
+                Dialect::V03 | Dialect::V03Rest,
+                TaskUpdate::Chunk(_) | TaskUpdate::Artifact(_) | TaskUpdate::Reply(_),
+            ) => None,
         }
     }
 }

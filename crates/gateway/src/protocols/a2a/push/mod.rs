@@ -14,7 +14,7 @@ use gander_services::vault::Vault;
 use gander_store::{Durability, StoreError};
 use gander_tools::permission::show;
 use gander_tools::{Blocked, Guard};
-use gander_wire::a2a::{Dialect, Error, Kind, PushConfig};
+use gander_wire::a2a::{A2aError, Dialect, ErrorKind, PushConfig};
 use http::HeaderValue;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -104,18 +104,22 @@ impl PushNotifications {
     }
 
     /// Whether anything may be sent there.
-    pub(super) async fn check_receiver(&self, config: &PushConfig) -> Result<(), Error> {
+    pub(super) async fn check_receiver(&self, config: &PushConfig) -> Result<(), A2aError> {
         // The parser drops line breaks and tabs without a word, and would send elsewhere than what was written.
         if config.url.chars().any(|letter| letter.is_control() || letter.is_whitespace() || show::is_odd(letter)) {
-            return Err(Error::field("url", "holds a line break, a blank or characters that nobody can see"));
+            return Err(A2aError::invalid_field(
+                "url",
+                "holds a line break, a blank or characters that nobody can see",
+            ));
         }
         check_credentials(config)?;
-        let url = Url::parse(&config.url).map_err(|error| Error::field("url", format!("not an address: {error}")))?;
+        let url = Url::parse(&config.url)
+            .map_err(|error| A2aError::invalid_field("url", format!("not an address: {error}")))?;
         match self.inner.guard.addresses(&url).await {
             // A name that leads nowhere yet is looked up, and checked, again whenever it is dialled.
             Err(Blocked::Unknown(host)) if host.trim_end_matches('.') != "localhost" => Ok(()),
             Ok(_) => Ok(()),
-            Err(blocked) => Err(Error::field("url", blocked.to_string())),
+            Err(blocked) => Err(A2aError::invalid_field("url", blocked.to_string())),
         }
     }
 
@@ -126,7 +130,7 @@ impl PushNotifications {
         thread: &TaskRef,
         mut config: PushConfig,
         told: Seq,
-    ) -> Result<PushConfig, Error> {
+    ) -> Result<PushConfig, A2aError> {
         self.check_receiver(&config).await?;
         if config.id.is_empty() {
             config.id = Uuid::now_v7().to_string();
@@ -134,7 +138,7 @@ impl PushNotifications {
         config.task_id = thread.run.to_string();
         let others = self.list_configs(thread.run);
         if others.len() >= MAX_RECEIVERS_PER_TASK && others.iter().all(|other| other.id != config.id) {
-            return Err(Error::new(Kind::TooMany, format!("task has too many receivers: {}", others.len())));
+            return Err(A2aError::new(ErrorKind::TooMany, format!("task has too many receivers: {}", others.len())));
         }
         self.check_capacity(&caller.identity.principal, thread.run, &config.id)?;
         let wish = Receiver {
@@ -157,18 +161,18 @@ impl PushNotifications {
     }
 
     /// One principal does not fill the server's memory, connections and vault with receivers.
-    fn check_capacity(&self, principal: &Principal, run: RunId, id: &str) -> Result<(), Error> {
+    fn check_capacity(&self, principal: &Principal, run: RunId, id: &str) -> Result<(), A2aError> {
         let held = self.inner.lock();
         let open = held.values().filter(|held| held.open && held.wish.principal == *principal).count();
         if open < MAX_OPEN_PER_PRINCIPAL || held.contains_key(&(run, id.to_owned())) {
             return Ok(());
         }
         let text = format!("you have too many receivers of push notifications, delete some first: {open}");
-        Err(Error::new(Kind::TooMany, text))
+        Err(A2aError::new(ErrorKind::TooMany, text))
     }
 
     /// One receiver; the first one if none is named.
-    pub(super) fn get_config(&self, run: RunId, id: Option<&str>) -> Result<PushConfig, Error> {
+    pub(super) fn get_config(&self, run: RunId, id: Option<&str>) -> Result<PushConfig, A2aError> {
         let mut all = self.list_configs(run).into_iter();
         let found = all.find(|config| id.is_none_or(|id| config.id == id));
         found.ok_or_else(|| no_such_config(id.unwrap_or_default()))
@@ -181,7 +185,7 @@ impl PushNotifications {
     }
 
     /// Nothing more is sent there. Twice is as good as once.
-    pub(super) async fn delete_config(&self, run: RunId, id: &str) -> Result<(), Error> {
+    pub(super) async fn delete_config(&self, run: RunId, id: &str) -> Result<(), A2aError> {
         let removed = self.inner.lock().remove(&(run, id.to_owned()));
         let Some(held) = removed else { return Ok(()) };
         held.stop.cancel();
@@ -222,7 +226,7 @@ impl Inner {
 }
 
 /// Credentials go into headers: what fits none would never arrive, and each try would fail where nobody sees it.
-fn check_credentials(config: &PushConfig) -> Result<(), Error> {
+fn check_credentials(config: &PushConfig) -> Result<(), A2aError> {
     let authentication = config.authentication.as_ref();
     let said = [
         ("token", config.token.as_deref()),
@@ -230,11 +234,13 @@ fn check_credentials(config: &PushConfig) -> Result<(), Error> {
         ("authentication.credentials", authentication.and_then(|authentication| authentication.credentials.as_deref())),
     ];
     match said.into_iter().find(|(_, text)| text.is_some_and(|text| HeaderValue::from_str(text).is_err())) {
-        Some((field, _)) => Err(Error::field(field, "fits no header: it holds a line break or a control character")),
+        Some((field, _)) => {
+            Err(A2aError::invalid_field(field, "fits no header: it holds a line break or a control character"))
+        }
         None => Ok(()),
     }
 }
 
-fn no_such_config(id: &str) -> Error {
-    Error::new(Kind::TaskNotFound, format!("no such push notification config: {id}"))
+fn no_such_config(id: &str) -> A2aError {
+    A2aError::new(ErrorKind::TaskNotFound, format!("no such push notification config: {id}"))
 }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use gander_domain::AgentManifest;
 use gander_services::paths::hex;
 use gander_wire::a2a::Dialect;
-use gander_wire::a2a::card::{self as cards, Entrance, Place};
+use gander_wire::a2a::card::{self as cards, AgentPlace, CardAccess};
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -63,35 +63,35 @@ pub(crate) async fn get_agent_catalog(State(state): State<Arc<A2aState>>, reques
             (AgentManifest::clone(&agent), url)
         })
         .collect();
-    cacheable_response(&state, &parts.headers, &cards::catalog(&host, &agents), None)
+    cacheable_response(&state, &parts.headers, &cards::agent_catalog(&host, &agents), None)
 }
 
 /// Where an agent is, as the caller calls it.
-pub(crate) fn agent_place(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Place {
+pub(crate) fn agent_place(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> AgentPlace {
     let base = public_base_url(state, parts);
     let first = state.a2a.find_agent("").is_some_and(|first| first.name == agent.name);
     let url = if first { format!("{base}/a2a") } else { format!("{base}/a2a/{}", agent.name) };
     let open = state.open.contains(&OpenProtocol::A2a);
-    Place {
+    AgentPlace {
         url,
         grpc: state.cards.grpc.then(|| public_authority(parts)),
         version: gander_services::VERSION.to_owned(),
-        entrance: if open { Entrance::Open } else { Entrance::Token },
+        entrance: if open { CardAccess::Open } else { CardAccess::Token },
         push: true,
     }
 }
 
 fn card_response(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Response {
     let place = agent_place(state, parts, agent);
-    let new = cards::only(Dialect::V1, agent, &place);
-    let card = if state.cards.v03 { cards::card(agent, &place) } else { new.clone() };
+    let new = cards::agent_card_in(Dialect::V1, agent, &place);
+    let card = if state.cards.v03 { cards::agent_card(agent, &place) } else { new.clone() };
     let signatures = card_signatures(state, parts, [&card, &new]);
     cacheable_response(state, &parts.headers, &card, signatures)
 }
 
 /// The card in the words of one version, for somebody who came in.
 pub(crate) fn card_for_version(state: &A2aState, parts: &Parts, dialect: Dialect, agent: &AgentManifest) -> Value {
-    let mut card = cards::only(dialect, agent, &agent_place(state, parts, agent));
+    let mut card = cards::agent_card_in(dialect, agent, &agent_place(state, parts, agent));
     if let Some(signatures) = card_signatures(state, parts, [&card, &card]) {
         card["signatures"] = signatures;
     }

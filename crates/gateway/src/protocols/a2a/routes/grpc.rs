@@ -11,8 +11,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf as _, BufMut as _};
 use futures::{Stream as Events, StreamExt as _};
-use gander_wire::a2a::protobuf::{self, Type, table};
-use gander_wire::a2a::{Dialect, Error, Method, Request as Wanted, Subject, Update, encode, json_rpc as wire};
+use gander_wire::a2a::protobuf::{self, MessageType, table};
+use gander_wire::a2a::{
+    A2aError, Dialect, Method, Request as Wanted, TaskSubject, TaskUpdate, encode, json_rpc as wire,
+};
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +38,7 @@ pub(crate) async fn handle_grpc_call(
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    let method = Method::named(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && state.cards.grpc());
+    let method = Method::from_name(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && state.cards.grpc());
     let Some((method, _)) = method else { return error::not_found(request.uri().clone()).await };
     let (parts, body) = request.into_parts();
     let call = GrpcCall { state, identity, method, parts: Arc::new(copy_parts(&parts)) };
@@ -44,7 +46,7 @@ pub(crate) async fn handle_grpc_call(
     let (takes, gives) = method_types(method);
     let most = call.state.limits.prompt_body.len();
     let mut grpc = tonic::server::Grpc::new(ProtobufJsonCodec { takes, gives }).max_decoding_message_size(most);
-    let response = if method.streams() {
+    let response = if method.is_streaming() {
         grpc.server_streaming(
             tower::service_fn(move |request: tonic::Request<Params>| {
                 let call = call.clone();
@@ -102,19 +104,19 @@ impl GrpcCall {
         }
     }
 
-    fn resolve_caller(&self, params: &Params) -> Result<A2aCaller, Error> {
+    fn resolve_caller(&self, params: &Params) -> Result<A2aCaller, A2aError> {
         let name = params.get("tenant").and_then(Value::as_str).unwrap_or_default();
         let agent = self.state.a2a.find_agent(name);
-        let agent = agent.ok_or_else(|| Error::field("tenant", "no such agent here"))?;
+        let agent = agent.ok_or_else(|| A2aError::invalid_field("tenant", "no such agent here"))?;
         Ok(a2a_caller(&self.state, self.identity.clone(), agent, Dialect::V1, &self.parts))
     }
 
-    async fn handle_request(&self, caller: &A2aCaller, params: Params) -> Result<A2aAnswer, Error> {
+    async fn handle_request(&self, caller: &A2aCaller, params: Params) -> Result<A2aAnswer, A2aError> {
         let version = requested_version(&self.parts.headers, &self.parts.uri);
-        if Dialect::of_version(&version) != Some(Dialect::V1) {
-            return Err(wire::unsupported(&version));
+        if Dialect::from_version(&version) != Some(Dialect::V1) {
+            return Err(wire::unsupported_version(&version));
         }
-        let request = Wanted::read(self.method, Dialect::V1, params)?;
+        let request = Wanted::from_params(self.method, Dialect::V1, params)?;
         self.state.a2a.handle_request(caller, request).await
     }
 }
@@ -124,7 +126,7 @@ type UpdateStream = std::pin::Pin<Box<dyn Events<Item = Result<Value, Status>> +
 /// A task's updates, each as one message.
 fn update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Item = Result<Value, Status>> + Send {
     let subject = stream.subject().clone();
-    let snapshot = stream.snapshot.clone().map(|task| Update::Begin(Box::new(task)));
+    let snapshot = stream.snapshot.clone().map(|task| TaskUpdate::Begin(Box::new(task)));
     let over = stream.snapshot.as_ref().is_some_and(|task| task.status.state.is_terminal());
     let waiting: VecDeque<Value> = snapshot.iter().map(|update| update_message(&subject, update)).collect();
     futures::stream::unfold(
@@ -137,9 +139,9 @@ fn update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Ite
                 };
                 let Ok(Some(batch)) = batch else { return None };
                 for entry in batch.iter() {
-                    for update in stream.watch.take(entry) {
+                    for update in stream.watch.project_entry(entry) {
                         over |= stream.ends_with(entry.seq, &update);
-                        if !matches!(update, Update::Said(_)) {
+                        if !matches!(update, TaskUpdate::Said(_)) {
                             waiting.push_back(update_message(&subject, &update));
                         }
                     }
@@ -154,12 +156,12 @@ fn update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Ite
     )
 }
 
-fn update_message(subject: &Subject, update: &Update<'_>) -> Value {
-    encode::update(Dialect::V1, subject, update)
+fn update_message(subject: &TaskSubject, update: &TaskUpdate<'_>) -> Value {
+    encode::stream_event_with_ids(Dialect::V1, subject, update)
 }
 
 /// What a method takes and gives.
-fn method_types(method: Method) -> (&'static Type, &'static Type) {
+fn method_types(method: Method) -> (&'static MessageType, &'static MessageType) {
     match method {
         Method::Send => (&table::SEND_MESSAGE_REQUEST, &table::SEND_MESSAGE_RESPONSE),
         Method::Stream => (&table::SEND_MESSAGE_REQUEST, &table::STREAM_RESPONSE),
@@ -178,15 +180,15 @@ fn method_types(method: Method) -> (&'static Type, &'static Type) {
 }
 
 /// An error with its reason, as `google.rpc.Status` tells it.
-fn error_status(error: &Error) -> Status {
+fn error_status(error: &A2aError) -> Status {
     let fault = error.kind.fault();
     let info = json!({ "reason": fault.reason, "domain": "a2a-protocol.org" });
     let any = json!({
         "typeUrl": "type.googleapis.com/google.rpc.ErrorInfo",
-        "value": STANDARD.encode(protobuf::write(&table::ERROR_INFO, &info)),
+        "value": STANDARD.encode(protobuf::write_protobuf(&table::ERROR_INFO, &info)),
     });
     let details = json!({ "code": fault.grpc, "message": error.message, "details": [any] });
-    let details = protobuf::write(&table::STATUS, &details);
+    let details = protobuf::write_protobuf(&table::STATUS, &details);
     Status::with_details(Code::from_i32(i32::from(fault.grpc)), error.message.clone(), details.into())
 }
 
@@ -207,8 +209,8 @@ fn copy_parts(parts: &Parts) -> Parts {
 /// Protobuf outside, JSON inside.
 #[derive(Clone, Copy)]
 struct ProtobufJsonCodec {
-    takes: &'static Type,
-    gives: &'static Type,
+    takes: &'static MessageType,
+    gives: &'static MessageType,
 }
 
 impl Codec for ProtobufJsonCodec {
@@ -231,7 +233,7 @@ impl Encoder for ProtobufJsonCodec {
     type Error = Status;
 
     fn encode(&mut self, item: Value, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        out.put_slice(&protobuf::write(self.gives, &item));
+        out.put_slice(&protobuf::write_protobuf(self.gives, &item));
         Ok(())
     }
 }
@@ -242,6 +244,8 @@ impl Decoder for ProtobufJsonCodec {
 
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Params>, Status> {
         let bytes = bytes.copy_to_bytes(bytes.remaining());
-        protobuf::read(self.takes, &bytes).map(Some).map_err(|error| Status::invalid_argument(error.to_string()))
+        protobuf::read_protobuf(self.takes, &bytes)
+            .map(Some)
+            .map_err(|error| Status::invalid_argument(error.to_string()))
     }
 }

@@ -7,9 +7,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use gander_domain::AgentManifest;
-use gander_wire::a2a::encode::Frame;
-use gander_wire::a2a::json_rpc::{Envelope, Refusal, response};
-use gander_wire::a2a::{Error, Kind, Subject};
+use gander_wire::a2a::encode::EventFrame;
+use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest, result_response};
+use gander_wire::a2a::{A2aError, ErrorKind, TaskSubject};
 use http::StatusCode;
 use http::header::{self, HeaderMap};
 use http::request::Parts;
@@ -45,33 +45,33 @@ pub(crate) async fn handle_json_rpc(
         return error::not_utf8();
     }
     let version = requested_version(&parts.headers, &parts.uri);
-    let opened = Envelope::open(body, &version).and_then(|mut envelope| {
+    let opened = RpcRequest::parse(body, &version).and_then(|mut envelope| {
         let agent = tenant_agent(state, &mut envelope, &agent)?;
-        Ok((agent, envelope.request()?))
+        Ok((agent, envelope.into_request()?))
     });
     let (agent, (id, dialect, request)) = match opened {
         Ok(opened) => opened,
         Err(mut refusal) => {
             // What is no JSON and does not claim to be is not a broken request but one of another kind.
-            if refusal.error.kind == Kind::Parse && !declares_json(&parts.headers) {
-                refusal.error = Error::new(Kind::ContentTypeNotSupported, "a request is JSON");
+            if refusal.error.kind == ErrorKind::Parse && !declares_json(&parts.headers) {
+                refusal.error = A2aError::new(ErrorKind::ContentTypeNotSupported, "a request is JSON");
             }
             // A notification is not answered, and that of an unknown method does nothing.
-            if refusal.error.kind == Kind::MethodNotFound && refusal.id.is_null() {
+            if refusal.error.kind == ErrorKind::MethodNotFound && refusal.id.is_null() {
                 return StatusCode::OK.into_response();
             }
             return Json(refusal.response()).into_response();
         }
     };
     let caller = a2a_caller(state, identity, agent, dialect, parts);
-    let frame = |subject: &Subject| Frame::response(dialect, subject, &id);
+    let frame = |subject: &TaskSubject| EventFrame::json_rpc_response(dialect, subject, &id);
     let result = match handle_and_respond(state, &caller, parts, request, frame).await {
         Ok(A2aResponse::Value(value)) => value,
         Ok(A2aResponse::Nothing) => Value::Null,
         Ok(A2aResponse::Events(response)) => return response,
-        Err(error) => return Json(Refusal { id, dialect, error }.response()).into_response(),
+        Err(error) => return Json(RpcRefusal { id, dialect, error }.response()).into_response(),
     };
-    with_extensions_header(Json(response(&id, result)).into_response(), &caller)
+    with_extensions_header(Json(result_response(&id, result)).into_response(), &caller)
 }
 
 fn declares_json(headers: &HeaderMap) -> bool {
@@ -82,15 +82,15 @@ fn declares_json(headers: &HeaderMap) -> bool {
 /// The agent that a request's tenant names, else the one of the address.
 fn tenant_agent(
     state: &A2aState,
-    envelope: &mut Envelope,
+    envelope: &mut RpcRequest,
     agent: &Arc<AgentManifest>,
-) -> Result<Arc<AgentManifest>, Box<Refusal>> {
+) -> Result<Arc<AgentManifest>, Box<RpcRefusal>> {
     let named = envelope.params.remove("tenant");
     let Some(name) = named.as_ref().and_then(Value::as_str).filter(|name| !name.is_empty()) else {
         return Ok(Arc::clone(agent));
     };
     state.a2a.find_agent(name).ok_or_else(|| {
-        let error = Error::field("tenant", "no such agent here");
-        Box::new(Refusal { id: envelope.id.clone(), dialect: envelope.dialect, error })
+        let error = A2aError::invalid_field("tenant", "no such agent here");
+        Box::new(RpcRefusal { id: envelope.id.clone(), dialect: envelope.dialect, error })
     })
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use axum::routing::on;
 use gander_domain::AgentManifest;
-use gander_wire::a2a::{Detail, Dialect, EXTENSION};
+use gander_wire::a2a::{DetailLevel, Dialect, EXTENSION};
 use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -86,7 +86,7 @@ fn a2a_caller(
     dialect: Dialect,
     parts: &Parts,
 ) -> A2aCaller {
-    let detail = if wants_extension(&parts.headers) { Detail::Full } else { Detail::Plain };
+    let detail = if wants_extension(&parts.headers) { DetailLevel::Full } else { DetailLevel::Plain };
     A2aCaller { identity, agent, dialect, detail, base: agent_card::public_base_url(state, parts) }
 }
 
@@ -105,7 +105,7 @@ fn wants_extension(headers: &HeaderMap) -> bool {
 
 /// The response names the extensions that are in use.
 fn with_extensions_header(mut response: Response, caller: &A2aCaller) -> Response {
-    if caller.detail == Detail::Full {
+    if caller.detail == DetailLevel::Full {
         response.headers_mut().insert(EXTENSIONS, HeaderValue::from_static(EXTENSION));
     }
     response

@@ -3,8 +3,8 @@
 use axum::response::Response;
 use gander_domain::Seq;
 use gander_store::Cursor;
-use gander_wire::a2a::encode::{self, Frame};
-use gander_wire::a2a::{Error, Request as Wanted, Subject};
+use gander_wire::a2a::encode::{self, EventFrame};
+use gander_wire::a2a::{A2aError, Request as Wanted, TaskSubject};
 use http::request::Parts;
 use serde_json::Value;
 
@@ -30,8 +30,8 @@ pub(crate) async fn handle_and_respond(
     caller: &A2aCaller,
     parts: &Parts,
     request: Wanted,
-    frame: impl FnOnce(&Subject) -> Frame,
-) -> Result<A2aResponse, Error> {
+    frame: impl FnOnce(&TaskSubject) -> EventFrame,
+) -> Result<A2aResponse, A2aError> {
     let resumed = match &request {
         Wanted::Subscribe { id } => resume_after_event_id(state, caller, parts, id).await?,
         Wanted::Send(_)
@@ -72,11 +72,11 @@ pub(crate) async fn handle_and_respond(
 pub(crate) fn answer_json(state: &A2aState, caller: &A2aCaller, parts: &Parts, answer: &A2aAnswer) -> Option<Value> {
     let dialect = caller.dialect;
     match answer {
-        A2aAnswer::Sent(update) => Some(encode::event(dialect, update)),
-        A2aAnswer::Task(task) => Some(encode::task(dialect, task)),
-        A2aAnswer::Page(page) => Some(encode::page(page)),
-        A2aAnswer::Push(config) => Some(encode::push(dialect, config)),
-        A2aAnswer::Pushes(configs) => Some(encode::pushes(dialect, configs)),
+        A2aAnswer::Sent(update) => Some(encode::stream_event(dialect, update)),
+        A2aAnswer::Task(task) => Some(encode::task_json(dialect, task)),
+        A2aAnswer::Page(page) => Some(encode::task_page_json(page)),
+        A2aAnswer::Push(config) => Some(encode::push_config_json(dialect, config)),
+        A2aAnswer::Pushes(configs) => Some(encode::push_configs_json(dialect, configs)),
         A2aAnswer::Card => Some(agent_card::card_for_version(state, parts, dialect, &caller.agent)),
         A2aAnswer::Deleted | A2aAnswer::Stream(_) => None,
     }
@@ -88,9 +88,9 @@ async fn resume_after_event_id(
     caller: &A2aCaller,
     parts: &Parts,
     task: &str,
-) -> Result<Option<(TaskStream, StreamPosition)>, Error> {
+) -> Result<Option<(TaskStream, StreamPosition)>, A2aError> {
     let seen = last_event_id(&parts.headers);
-    let Some(id) = seen.map_err(|_| Error::field("Last-Event-ID", "is no id of this stream"))? else {
+    let Some(id) = seen.map_err(|_| A2aError::invalid_field("Last-Event-ID", "is no id of this stream"))? else {
         return Ok(None);
     };
     let cursor = Cursor { incarnation: id.incarnation, seq: Seq(id.position.seq) };
@@ -105,7 +105,7 @@ fn task_sse_response(
     parts: &Parts,
     stream: TaskStream,
     seen: StreamPosition,
-    frame: Frame,
+    frame: EventFrame,
 ) -> Result<Response, Box<Response>> {
     let opening = SsePermit::new(state, &caller.identity, &parts.extensions)?;
     let (follower, reading) = stream.into_projection(frame);

@@ -8,8 +8,8 @@ use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use gander_domain::AgentManifest;
-use gander_wire::a2a::encode::Frame;
-use gander_wire::a2a::{Dialect, Error, Kind, Method, Request as Wanted, Subject, json_rpc as wire};
+use gander_wire::a2a::encode::EventFrame;
+use gander_wire::a2a::{A2aError, Dialect, ErrorKind, Method, Request as Wanted, TaskSubject, json_rpc as wire};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
@@ -55,12 +55,12 @@ pub(crate) async fn get_artifact(
     let found = artifact_download::download_artifact(&state, &identity, &session, &uri).await;
     found.unwrap_or_else(|error| {
         let kind = match error {
-            DownloadError::Unreadable(_) => Kind::InvalidParams,
-            DownloadError::Missing(_) => Kind::TaskNotFound,
-            DownloadError::Later => Kind::Unavailable,
-            DownloadError::Failed => Kind::Internal,
+            DownloadError::Unreadable(_) => ErrorKind::InvalidParams,
+            DownloadError::Missing(_) => ErrorKind::TaskNotFound,
+            DownloadError::Later => ErrorKind::Unavailable,
+            DownloadError::Failed => ErrorKind::Internal,
         };
-        error_response(&Error::new(kind, error.to_string()), "application/json")
+        error_response(&A2aError::new(kind, error.to_string()), "application/json")
     })
 }
 
@@ -134,29 +134,29 @@ async fn handle_target(
     body: &Bytes,
     target: RestTarget,
     media: &'static str,
-) -> Result<Response, Error> {
+) -> Result<Response, A2aError> {
     if declares_foreign_charset(&parts.headers) {
         return Ok(error::not_utf8());
     }
     let version = requested_version(&parts.headers, &parts.uri);
-    let agreed = match Dialect::of_version(&version) {
+    let agreed = match Dialect::from_version(&version) {
         Some(Dialect::V1) => target.dialect == Dialect::V1,
         Some(Dialect::V03 | Dialect::V03Rest) => target.dialect == Dialect::V03Rest,
         None => false,
     };
     if !agreed {
-        return Err(wire::unsupported(&version));
+        return Err(wire::unsupported_version(&version));
     }
     let mut params = merge_params(parts, body, target.params)?;
     let tenant = params.remove("tenant");
     if let Some(tenant) = tenant.as_ref().and_then(Value::as_str).filter(|tenant| !tenant.is_empty())
         && state.a2a.find_agent(tenant).is_none_or(|named| named.name != agent.name)
     {
-        return Err(Error::field("tenant", "of the body and of the address differ"));
+        return Err(A2aError::invalid_field("tenant", "of the body and of the address differ"));
     }
-    let request = Wanted::read(target.method, target.dialect, params)?;
+    let request = Wanted::from_params(target.method, target.dialect, params)?;
     let caller = a2a_caller(state, identity, agent, target.dialect, parts);
-    let frame = |subject: &Subject| Frame::bare(caller.dialect, subject);
+    let frame = |subject: &TaskSubject| EventFrame::unwrapped(caller.dialect, subject);
     let response = match handle_and_respond(state, &caller, parts, request, frame).await? {
         A2aResponse::Value(value) => with_extensions_header(json_response(StatusCode::OK, &value, media), &caller),
         A2aResponse::Nothing => {
@@ -168,20 +168,20 @@ async fn handle_target(
 }
 
 /// What the body says, under what the address says.
-fn merge_params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, Error> {
+fn merge_params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result<Map<String, Value>, A2aError> {
     let mut params = match body.trim_ascii() {
         b"" => Map::new(),
         body => match serde_json::from_slice(body) {
             Ok(Value::Object(params)) => params,
-            Ok(_) => return Err(Error::new(Kind::InvalidRequest, "a body is one object")),
-            Err(error) => return Err(Error::new(Kind::Parse, format!("not JSON: {error}"))),
+            Ok(_) => return Err(A2aError::new(ErrorKind::InvalidRequest, "a body is one object")),
+            Err(error) => return Err(A2aError::new(ErrorKind::Parse, format!("not JSON: {error}"))),
         },
     };
     for (name, value) in
         query_pairs(&parts.uri).into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("a2a-version"))
     {
         if params.get(&name).and_then(Value::as_str).is_some_and(|said| !said.is_empty() && said != value) {
-            return Err(Error::field(name, "of the body and of the query differ"));
+            return Err(A2aError::invalid_field(name, "of the body and of the query differ"));
         }
         params.insert(name, value.into());
     }
@@ -191,7 +191,7 @@ fn merge_params(parts: &Parts, body: &Bytes, path: Map<String, Value>) -> Result
 }
 
 /// What the body and the query call the task, and its push configuration, is what the address calls it.
-fn check_same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(), Error> {
+fn check_same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Result<(), A2aError> {
     let Some(task) = path.get("taskId").or_else(|| path.get("id")).and_then(Value::as_str) else { return Ok(()) };
     let id = match (path.get("taskId"), path.get("id").and_then(Value::as_str)) {
         (Some(_), None) => None, // a new configuration's, which no address names
@@ -203,7 +203,7 @@ fn check_same_task(params: &Map<String, Value>, path: &Map<String, Value>) -> Re
     for (field, address) in names.into_iter().filter_map(|(field, address)| Some((field, address?))) {
         let said = params.get(field).and_then(Value::as_str).map(bare).unwrap_or_default();
         if !said.is_empty() && said != address {
-            return Err(Error::field(field, "of the body and of the address differ"));
+            return Err(A2aError::invalid_field(field, "of the body and of the address differ"));
         }
     }
     Ok(())
@@ -249,9 +249,9 @@ fn response_media_type(headers: &HeaderMap) -> &'static str {
     if named.iter().any(own) { "application/a2a+json" } else { "application/json" }
 }
 
-fn error_response(error: &Error, media: &'static str) -> Response {
+fn error_response(error: &A2aError, media: &'static str) -> Response {
     let status = StatusCode::from_u16(error.kind.fault().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json_response(status, &error.rest(), media)
+    json_response(status, &error.rest_body(), media)
 }
 
 fn json_response(status: StatusCode, value: &Value, media: &'static str) -> Response {

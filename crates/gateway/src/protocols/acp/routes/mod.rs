@@ -68,7 +68,7 @@ fn accept_websocket(
     manner: AcpOptions,
     request: Request,
 ) -> Response {
-    let options = manner.or(state.acp.defaults());
+    let options = manner.or_default(state.acp.defaults());
     let handshake = match WebSocketUpgrade::from_request(opening, request) {
         Ok(handshake) => handshake,
         Err(refusal) => return *refusal,
@@ -131,7 +131,7 @@ fn requested_options(uri: &Uri) -> Result<AcpOptions, Box<Response>> {
     let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let named = pairs.into_iter().find(|(name, _)| *name == "dialect").map(|(_, value)| value.parse());
     let dialect = named.transpose().map_err(|error: String| problem(StatusCode::BAD_REQUEST, "bad_dialect", &error))?;
-    Ok(AcpOptions::speaking(dialect))
+    Ok(AcpOptions::with_dialect(dialect))
 }
 
 /// The session that a request names.

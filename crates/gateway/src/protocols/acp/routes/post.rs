@@ -124,8 +124,8 @@ impl InboundEnvelope<'_> {
 /// The answer to what is no message.
 fn malformed_response(body: &[u8]) -> Option<Response> {
     let mut peer = Peer::<()>::default();
-    let Some(Incoming::Malformed(malformed)) = peer.receive(body) else { return None };
-    peer.refuse(&malformed);
+    let Some(Incoming::Malformed(malformed)) = peer.handle_message(body) else { return None };
+    peer.respond_malformed(&malformed);
     Some(json_response(StatusCode::BAD_REQUEST, peer.out.bytes().trim_ascii_end().to_vec()))
 }
 

@@ -9,7 +9,7 @@ use gander_domain::{Entry, Event, Seq, SessionId};
 use gander_store::Form;
 use gander_store::clock::SystemIds;
 use gander_wire::acp::Dialect;
-use gander_wire::jsonrpc::Place;
+use gander_wire::jsonrpc::MessageOrigin;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinError;
 use tokio::time::Instant;
@@ -74,7 +74,7 @@ enum Goes {
 
 /// Takes in `initialize` and gives the answer, which may have to wait for a session.
 pub(super) async fn handle_initialize(client: &mut AcpClient, initialize: &[u8]) -> (InitializeOutcome, Vec<u8>) {
-    client.connection.receive(initialize, &mut SystemIds);
+    client.connection.handle_message(initialize, &mut SystemIds);
     client.carry_out_intents().await;
     while let Some(done) = client.work.join_next().await {
         client.handle_finished(done);
@@ -158,8 +158,8 @@ impl ConnectionActor {
                 Ok(()) = self.client.relisted.changed() => self.client.refresh_catalogs(),
                 Some(ask) = self.client.host_asks.recv() => self.call_host(ask),
                 call = self.client.asks.next_abandoned() => {
-                    self.client.connection.outbox().address(Place::default());
-                    self.client.connection.cancel_host(call);
+                    self.client.connection.outbox().set_origin(MessageOrigin::default());
+                    self.client.connection.cancel_host_call(call);
                 }
                 () = read.notified() => self.lanes.drop_gone_readers(),
                 _ = looks.tick() => {
@@ -245,7 +245,7 @@ impl ConnectionActor {
         match batch {
             Ok(Some(batch)) => {
                 for entries in batch.pieces().flat_map(|entries| split_entries(entries, known)) {
-                    client.connection.entries(session, entries);
+                    client.connection.handle_entries(session, entries);
                     // What does not fit is read again from the log.
                     if client.connection.outbox().bytes().len() >= MAX_UNSENT
                         && let Some(last) = entries.last()
@@ -310,7 +310,7 @@ impl ConnectionActor {
         }
         if let Some(answered) = answers {
             self.restore_question(&answered).await;
-            let asked_in = self.client.connection.asked_in(&answered);
+            let asked_in = self.client.connection.session_of_question(&answered);
             let named = named.filter(|named| *named != self.reserved);
             if asked_in.zip(named).is_some_and(|(asked_in, named)| asked_in != named) {
                 drop(reply.send(PostOutcome::OtherSession));
@@ -318,10 +318,10 @@ impl ConnectionActor {
             }
         }
         if let Some(session) = named.filter(|session| *session != self.reserved) {
-            self.client.connection.turn_to(session);
+            self.client.connection.set_current_session(session);
         }
         let malformed = self.client.connection.counters().malformed;
-        self.client.connection.receive(&message, &mut SystemIds);
+        self.client.connection.handle_message(&message, &mut SystemIds);
         if self.client.connection.counters().malformed > malformed {
             drop(reply.send(PostOutcome::Malformed(drain_outbox(&mut self.client))));
             return;
@@ -354,8 +354,8 @@ impl ConnectionActor {
         }
         let found =
             initial_session(Arc::clone(&self.client.services), self.client.peer.clone(), Some(self.reserved)).await;
-        self.client.connection.speak(Dialect::Goosed);
-        self.client.connection.turn_to(self.reserved);
+        self.client.connection.set_dialect(Dialect::Goosed);
+        self.client.connection.set_current_session(self.reserved);
         found.is_ok()
     }
 
@@ -389,7 +389,7 @@ impl ConnectionActor {
         lane.paused = None;
         if after == Seq::ZERO {
             lane.set_position(StreamPosition { seq: 0, index: 0, answer: answer + 1 });
-            let request = self.client.connection.load_under_way(session).map(|request| serde_json::json!(request));
+            let request = self.client.connection.pending_load(session).map(|request| serde_json::json!(request));
             if let Err(error) = self.record.append(&[ConnectionFact::Loads { n: answer + 1, session, request }]).await {
                 tracing::error!(%error, "a load is not kept");
             }
@@ -470,7 +470,7 @@ fn delta_len(entry: &Entry) -> usize {
 impl AcpClient {
     /// The same client, with a name in the log, fed entry by entry.
     pub(super) fn with_log_name(mut self, id: Uuid) -> Self {
-        self.connection = self.connection.named(id.to_string());
+        self.connection = self.connection.with_log_name(id.to_string());
         self.form = Form::Exact;
         self.reserved = Some(SessionId::new(id));
         self

@@ -186,7 +186,7 @@ impl Connections {
 
     /// Makes a connection with a client's `initialize`.
     pub async fn create(self: &Arc<Self>, identity: &Caller, manner: AcpOptions, initialize: Bytes) -> CreateOutcome {
-        self.create_with_id(Uuid::now_v7(), identity, manner.or(self.defaults), initialize).await
+        self.create_with_id(Uuid::now_v7(), identity, manner.or_default(self.defaults), initialize).await
     }
 
     async fn create_with_id(

@@ -104,7 +104,7 @@ impl ConnectionActor {
             None => self.client.services.hub.view(session).await.map(|view| view.workspace).unwrap_or_default(),
         };
         let catalog = (self.client.services.catalog)(&folder);
-        let from = self.client.connection.rewind(session, view, catalog);
+        let from = self.client.connection.resume_from(session, view, catalog);
         let lane = self.lanes.sessions.entry(session).or_default();
         lane.begin_after(known);
         (lane.attached, lane.paused) = (true, None);
@@ -112,7 +112,7 @@ impl ConnectionActor {
         while follower.place() < Seq(known.seq) {
             let Some(batch) = follower.stored().await? else { break };
             for entries in batch.pieces().flat_map(|entries| split_entries(entries, known.seq)) {
-                self.client.connection.entries(session, entries);
+                self.client.connection.handle_entries(session, entries);
             }
         }
         self.client.follows.subscribe(session, follower);
@@ -128,7 +128,7 @@ impl ConnectionActor {
             let began = match hub.stored_view(session).await {
                 Ok(view) => {
                     let catalog = (self.client.services.catalog)(&view.workspace);
-                    self.client.connection.load_again(request, &view, catalog);
+                    self.client.connection.restart_load(request, &view, catalog);
                     let known = StreamPosition { seq: 0, index: 0, answer: n };
                     let lane = self.lanes.sessions.entry(session).or_default();
                     (lane.given, lane.had) = (known, known);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gander_domain::{Seq, SessionId};
 use gander_runtime::hub::Follower;
-use gander_wire::jsonrpc::{Outbox, Place, RequestId};
+use gander_wire::jsonrpc::{MessageOrigin, Outbox, RequestId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::sync::oneshot;
@@ -208,7 +208,12 @@ impl ClientStreams {
         self.sessions.values().filter(|lane| !lane.attached).count()
     }
 
-    fn destination_of(&mut self, place: Place, message: &[u8], told: &HashSet<(SessionId, Seq)>) -> Destination {
+    fn destination_of(
+        &mut self,
+        place: MessageOrigin,
+        message: &[u8],
+        told: &HashSet<(SessionId, Seq)>,
+    ) -> Destination {
         let kind = MessageKind::classify(message);
         let body = kind.answered_id().and_then(|id| self.bodies.remove(id));
         let in_body = body.is_some_and(|body| body.send(message.to_vec()).is_ok());

@@ -6,7 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::caller::Caller;
-use gander_wire::acp_rest::{AgentList, Refusal};
+use gander_wire::acp_rest::{AcpRestRefusal, AgentList};
 use serde::Deserialize;
 
 use super::HandlerResult;
@@ -27,9 +27,9 @@ pub(crate) async fn list_agents(
     Extension(identity): Extension<Caller>,
     page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
 ) -> HandlerResult {
-    let Query(Page { limit, offset }) = page.map_err(|error| Refusal::unreadable(error.body_text()))?;
+    let Query(Page { limit, offset }) = page.map_err(|error| AcpRestRefusal::unreadable(error.body_text()))?;
     if limit.is_some_and(|limit| !(1..=MAX_PAGE).contains(&limit)) {
-        return Err(Refusal::unreadable(format!("limit must be from 1 to {MAX_PAGE}")).into());
+        return Err(AcpRestRefusal::unreadable(format!("limit must be from 1 to {MAX_PAGE}")).into());
     }
     let agents = state.acp_rest.list_agents(&identity, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
     Ok(Json(AgentList { agents }).into_response())

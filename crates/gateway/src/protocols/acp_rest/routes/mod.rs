@@ -11,7 +11,7 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use axum::routing::on;
 use gander_domain::caller::Scope;
-use gander_wire::acp_rest::{Error, Refusal};
+use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 use http::StatusCode;
 use http::request::Parts;
 
@@ -67,12 +67,12 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestBaseUrl {
 /// A handler's answer, or why there is none.
 type HandlerResult = Result<Response, Rejection>;
 
-impl From<Refusal> for Rejection {
-    fn from(refusal: Refusal) -> Self {
+impl From<AcpRestRefusal> for Rejection {
+    fn from(refusal: AcpRestRefusal) -> Self {
         Self::new(refusal.status, refusal.error)
     }
 }
 
-fn error_rejection(status: StatusCode, error: Error) -> Rejection {
-    Refusal { status: status.as_u16(), error }.into()
+fn error_rejection(status: StatusCode, error: AcpRestError) -> Rejection {
+    AcpRestRefusal { status: status.as_u16(), error }.into()
 }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use gander_domain::caller::Caller;
 use gander_domain::{RunId, Seq};
 use gander_store::Cursor;
-use gander_wire::acp_rest::input::check_cancel;
-use gander_wire::acp_rest::{Error, NewRun, Refusal, Resume, RunMode};
+use gander_wire::acp_rest::input::check_cancel_body;
+use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, ResumeRequest, RunMode, RunRequest};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
@@ -31,10 +31,10 @@ pub(crate) async fn create_run(
     request: Request,
 ) -> HandlerResult {
     let (headers, extensions, body) = read_utf8_body(request).await?;
-    let mut new = NewRun::read(&body)?;
+    let mut new = RunRequest::from_body(&body)?;
     if let Some(id) = run_id_header(&headers)? {
         if new.run.is_some_and(|run| run != id) {
-            return Err(Refusal::disagreement("Run-ID and run_id differ").into());
+            return Err(AcpRestRefusal::ids_disagree("Run-ID and run_id differ").into());
         }
         new.run = Some(id);
     }
@@ -60,7 +60,7 @@ pub(crate) async fn resume_run(
     let run = parse_run_id(&id)?;
     let (headers, extensions, body) = read_utf8_body(request).await?;
     check_run_id_header(run, &headers)?;
-    let resume = Resume::read(run, &body)?;
+    let resume = ResumeRequest::from_body(run, &body)?;
     let opening = stream_permit(resume.mode, &state, &identity, &headers, &extensions)?;
     let watched = state.acp_rest.resume_run(&identity, &base, run, &resume).await?;
     run_response(&state, watched, resume.mode, opening, &HeaderMap::new()).await
@@ -89,7 +89,7 @@ pub(crate) async fn cancel_run(
     let run = parse_run_id(&id)?;
     let (headers, _, body) = read_utf8_body(request).await?;
     check_run_id_header(run, &headers)?;
-    check_cancel(run, &body)?;
+    check_cancel_body(run, &body)?;
     let run = state.acp_rest.cancel_run(&identity, &base, run).await?;
     Ok((StatusCode::ACCEPTED, Json(run)).into_response())
 }
@@ -136,15 +136,16 @@ async fn stream_run(
     opening: SsePermit,
     headers: &HeaderMap,
 ) -> HandlerResult {
-    let bad = |_| error_rejection(StatusCode::BAD_REQUEST, Error::invalid("Last-Event-ID is no id of this stream"));
+    let bad =
+        |_| error_rejection(StatusCode::BAD_REQUEST, AcpRestError::invalid("Last-Event-ID is no id of this stream"));
     let store = state.services.hub.store();
     let seen = match last_event_id(headers).map_err(bad)? {
         None => StreamPosition::default(),
         Some(id) => {
             let cursor = Cursor { incarnation: id.incarnation, seq: Seq(id.position.seq) };
             let gone = |_| {
-                let error = Error::invalid("the log does not have this place: read the run's events anew");
-                error_rejection(StatusCode::CONFLICT, error.because("log_truncated"))
+                let error = AcpRestError::invalid("the log does not have this place: read the run's events anew");
+                error_rejection(StatusCode::CONFLICT, error.with_reason("log_truncated"))
             };
             store.honour(watched.session(), cursor).await.map_err(gone)?;
             id.position
@@ -169,7 +170,7 @@ fn stream_permit(
     if !accepts_event_stream(headers) {
         return Err(error_rejection(
             StatusCode::NOT_ACCEPTABLE,
-            Error::invalid("this is a stream of text/event-stream"),
+            AcpRestError::invalid("this is a stream of text/event-stream"),
         ));
     }
     Ok(Some(SsePermit::new(state, identity, extensions)?))
@@ -179,33 +180,33 @@ fn stream_permit(
 async fn read_utf8_body(request: Request) -> Result<(HeaderMap, Extensions, Bytes), Rejection> {
     let (parts, body) = request.into_parts();
     if body::declares_foreign_charset(&parts.headers) {
-        let error = Error::invalid("the body must be UTF-8").because("unsupported_media_type");
+        let error = AcpRestError::invalid("the body must be UTF-8").with_reason("unsupported_media_type");
         return Err(error_rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     }
     let body = axum::body::to_bytes(body, usize::MAX).await;
-    let body = body.map_err(|_| Refusal::unreadable("the body is broken"))?;
+    let body = body.map_err(|_| AcpRestRefusal::unreadable("the body is broken"))?;
     Ok((parts.headers, parts.extensions, body))
 }
 
 /// The run that a header names.
-fn run_id_header(headers: &HeaderMap) -> Result<Option<RunId>, Refusal> {
+fn run_id_header(headers: &HeaderMap) -> Result<Option<RunId>, AcpRestRefusal> {
     let Some(id) = headers.get(RUN_ID) else { return Ok(None) };
     let id = id.to_str().ok().and_then(|id| id.parse().ok());
-    id.map(Some).ok_or_else(|| Refusal::unreadable("Run-ID must be a UUID"))
+    id.map(Some).ok_or_else(|| AcpRestRefusal::unreadable("Run-ID must be a UUID"))
 }
 
 /// A header that names a run names that of the address.
-fn check_run_id_header(run: RunId, headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_run_id_header(run: RunId, headers: &HeaderMap) -> Result<(), AcpRestRefusal> {
     match run_id_header(headers)? {
         Some(named) if named != run => {
-            Err(Refusal::disagreement(format!("Run-ID and the run of the address differ: {named}")))
+            Err(AcpRestRefusal::ids_disagree(format!("Run-ID and the run of the address differ: {named}")))
         }
         Some(_) | None => Ok(()),
     }
 }
 
-fn parse_run_id(id: &str) -> Result<RunId, Refusal> {
-    id.parse().map_err(|_| Refusal::unreadable("a run's id is a UUID"))
+fn parse_run_id(id: &str) -> Result<RunId, AcpRestRefusal> {
+    id.parse().map_err(|_| AcpRestRefusal::unreadable("a run's id is a UUID"))
 }
 
 fn wants_stream(headers: &HeaderMap) -> bool {

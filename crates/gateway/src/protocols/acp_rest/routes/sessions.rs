@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
-use gander_wire::acp_rest::{Error, Refusal};
+use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 use http::Uri;
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub(crate) async fn get_session(
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
 ) -> HandlerResult {
-    let id = id.parse().map_err(|_| Refusal::unreadable("a session's id is a UUID"))?;
+    let id = id.parse().map_err(|_| AcpRestRefusal::unreadable("a session's id is a UUID"))?;
     session_response(&state, &identity, id, &base).await
 }
 
@@ -51,8 +51,10 @@ pub(crate) async fn get_session_at_root(
     let mut lists = Vec::new();
     for name in ["conversation", "messages"] {
         let said = goose::sessions::conversation_list(services, view.session).await;
-        let failed =
-            |error| Refusal { status: 503, error: Error::server(format!("the session cannot be read: {error}")) };
+        let failed = |error| AcpRestRefusal {
+            status: 503,
+            error: AcpRestError::server_error(format!("the session cannot be read: {error}")),
+        };
         lists.push((name, said.map_err(failed)?));
     }
     Ok(opening.json_response(JsonStream::new(JsonStyle::Plain, &object, lists, Some("message_count")).into_stream()))
@@ -61,7 +63,7 @@ pub(crate) async fn get_session_at_root(
 /// A message of a session, for whoever was given its address.
 pub(crate) async fn get_resource(State(state): State<Arc<AcpRestState>>, Path(id): Path<String>) -> HandlerResult {
     let found = state.acp_rest.find_resource(&id).await;
-    let message = found.map_err(|_| Refusal::not_found("no such resource"))?;
+    let message = found.map_err(|_| AcpRestRefusal::not_found("no such resource"))?;
     Ok(Json(message).into_response())
 }
 
@@ -73,10 +75,10 @@ pub(crate) async fn get_artifact(
     uri: Uri,
 ) -> HandlerResult {
     Ok(artifact_download::download_artifact(&state, &identity, &id, &uri).await.map_err(|error| match error {
-        DownloadError::Unreadable(_) => Refusal::unreadable(error.to_string()),
-        DownloadError::Missing(_) => Refusal::not_found(error.to_string()),
-        DownloadError::Later => Refusal { status: 503, error: Error::server(error.to_string()) },
-        DownloadError::Failed => Refusal { status: 500, error: Error::server(error.to_string()) },
+        DownloadError::Unreadable(_) => AcpRestRefusal::unreadable(error.to_string()),
+        DownloadError::Missing(_) => AcpRestRefusal::not_found(error.to_string()),
+        DownloadError::Later => AcpRestRefusal { status: 503, error: AcpRestError::server_error(error.to_string()) },
+        DownloadError::Failed => AcpRestRefusal { status: 500, error: AcpRestError::server_error(error.to_string()) },
     })?)
 }
 
@@ -87,7 +89,7 @@ async fn session_response(state: &AcpRestState, identity: &Caller, id: SessionId
     Ok(Json(state.acp_rest.describe_session(id, &view, base).await?).into_response())
 }
 
-fn no_such_session(id: &str) -> Refusal {
+fn no_such_session(id: &str) -> AcpRestRefusal {
     let shown: String = id.chars().take(64).collect();
-    Refusal::not_found(format!("no such session: {shown}"))
+    AcpRestRefusal::not_found(format!("no such session: {shown}"))
 }

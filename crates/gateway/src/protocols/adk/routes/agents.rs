@@ -8,8 +8,8 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::AgentManifest;
 use gander_domain::caller::Caller;
-use gander_wire::adk::Refusal;
-use gander_wire::adk::agent_info::{self, Tool};
+use gander_wire::adk::AdkRefusal;
+use gander_wire::adk::agent_info::{self, ToolInfo};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(crate) async fn list_apps(
 ) -> HandlerResult {
     let apps = state.adk.list_apps();
     if wanted.is_ok_and(|Query(wanted)| is_true(wanted.detailed.as_deref())) {
-        return Ok(Json(agent_info::list(apps.iter().map(|app| &**app))).into_response());
+        return Ok(Json(agent_info::app_list(apps.iter().map(|app| &**app))).into_response());
     }
     Ok(Json(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>()).into_response())
 }
@@ -51,7 +51,7 @@ pub(crate) async fn get_app_info(State(state): State<Arc<AdkState>>, Path(app): 
         .into_iter()
         .map(|way| (Arc::clone(&way), agent_tools(&state, &way)))
         .collect::<Vec<_>>();
-    Ok(Json(agent_info::info(&agent, &agent_tools(&state, &agent), &ways)).into_response())
+    Ok(Json(agent_info::app_info(&agent, &agent_tools(&state, &agent), &ways)).into_response())
 }
 
 /// `GET /config/telemetry`: nothing is sent anywhere.
@@ -75,33 +75,33 @@ pub(crate) async fn get_dev_info(
             let model = state.services.models.known_default();
             agent_info::build_graph(&agent, &tools, model.as_deref())
         }
-        ["build_graph_image"] => json!({ "": { "dotSrc": agent_info::dot(&agent, &tools, dark) } }),
+        ["build_graph_image"] => json!({ "": { "dotSrc": agent_info::dot_graph(&agent, &tools, dark) } }),
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
-            json!({ "dotSrc": agent_info::dot(&agent, &tools, dark) })
+            json!({ "dotSrc": agent_info::dot_graph(&agent, &tools, dark) })
         }
         ["debug", "trace", "session", session] => state.adk.session_spans(&identity, &app, session).await?.into(),
         ["debug", "trace", event] => {
             let known = state.adk.event_trace(&identity, event).await?;
-            known.ok_or_else(|| Refusal::new(404, "Trace not found"))?
+            known.ok_or_else(|| AdkRefusal::new(404, "Trace not found"))?
         }
         ["eval_sets" | "eval_results" | "tests"] => json!([]),
         ["eval-sets"] => json!({ "evalSetIds": [] }),
         ["eval-results"] => json!({ "evalResultIds": [] }),
-        ["metrics-info"] => return Err(Refusal::new(400, "there are no evaluations here").into()),
+        ["metrics-info"] => return Err(AdkRefusal::new(400, "there are no evaluations here").into()),
         ["builder"] => return Ok("".into_response()),
-        _ => return Err(Refusal::new(404, "Not Found").into()),
+        _ => return Err(AdkRefusal::new(404, "Not Found").into()),
     };
     Ok(Json(body).into_response())
 }
 
 /// Only of the built-in agents it is known which tools they have in which mode.
-fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<Tool> {
+fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
     let services = &state.services;
     let settings = services.agents.settings(&agent.name, &services.settings);
     let known =
         services.agents.default_manifest().family.as_ref().is_some_and(|family| agent.family.as_ref() == Some(family));
     let Some(settings) = settings.filter(|_| known) else { return Vec::new() };
-    let tool = |spec: &gander_domain::ToolSpec| Tool {
+    let tool = |spec: &gander_domain::ToolSpec| ToolInfo {
         name: spec.name.clone(),
         description: spec.description.clone(),
         parameters: spec.schema.clone(),

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request};
 use axum::response::IntoResponse;
-use gander_wire::adk::{NewArtifact, Refusal};
+use gander_wire::adk::{AdkRefusal, NewArtifact};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ pub(crate) async fn list_artifacts(at: SessionPath) -> HandlerResult {
 /// `POST …/artifacts`.
 pub(crate) async fn save_artifact(at: SessionPath, request: Request) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
-    let new = NewArtifact::read(&body)?;
+    let new = NewArtifact::from_body(&body)?;
     let located = at.find_session().await?;
     Ok(Json(at.state.adk.save_artifact(&at.identity, &located, new).await?).into_response())
 }
@@ -96,10 +96,10 @@ fn parse_artifact_path(rest: &str) -> ArtifactPath<'_> {
     }
 }
 
-fn parse_version(text: &str) -> Result<VersionChoice, Refusal> {
+fn parse_version(text: &str) -> Result<VersionChoice, AdkRefusal> {
     match text {
         "latest" => Ok(VersionChoice::Latest),
-        digits => digits.parse().map(VersionChoice::Number).map_err(|_| Refusal::new(422, "Invalid version ID")),
+        digits => digits.parse().map(VersionChoice::Number).map_err(|_| AdkRefusal::new(422, "Invalid version ID")),
     }
 }
 

@@ -8,9 +8,9 @@ use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use gander_domain::caller::Caller;
-use gander_wire::adk::input::Address;
-use gander_wire::adk::live::{Heard, Live};
-use gander_wire::adk::{Event, Refusal, RunRequest};
+use gander_wire::adk::input::SessionAddress;
+use gander_wire::adk::live::{LiveFrame, LiveInput};
+use gander_wire::adk::{AdkRefusal, AdkRunRequest, Event};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
@@ -32,10 +32,10 @@ pub(crate) async fn open_live_connection(
     request: Request,
 ) -> HandlerResult {
     if !websocket_upgrade::wants_websocket(request.headers()) {
-        return Err(Refusal::new(426, "this is a WebSocket: send Upgrade: websocket").into());
+        return Err(AdkRefusal::new(426, "this is a WebSocket: send Upgrade: websocket").into());
     }
-    let Query(query) = query.map_err(|_| Refusal::new(403, "the address of the WebSocket cannot be read"))?;
-    let live = Live::read(&query, state.limits.prompt_body.len())?;
+    let Query(query) = query.map_err(|_| AdkRefusal::new(403, "the address of the WebSocket cannot be read"))?;
+    let live = LiveInput::from_query(&query, state.limits.prompt_body.len())?;
     match state.adk.find_app(&live.address().app) {
         Err(refusal) if refusal.status == 403 => return Err(refusal.into()),
         Ok(_) | Err(_) => {} // said over the WebSocket, as the original does
@@ -53,7 +53,7 @@ pub(crate) async fn open_live_connection(
 struct LiveConnection {
     state: Arc<AdkState>,
     identity: Caller,
-    live: Live,
+    live: LiveInput,
     /// Turns that are told in the order in which they were said. The session's own queue bounds them.
     turns: VecDeque<AdkRunSubscription>,
     /// The client said its last word.
@@ -79,8 +79,8 @@ impl LiveConnection {
     }
 
     /// True if there is such a session.
-    async fn check_session(&self) -> Result<(), Refusal> {
-        let Address { app, user, session } = self.live.address().clone();
+    async fn check_session(&self) -> Result<(), AdkRefusal> {
+        let SessionAddress { app, user, session } = self.live.address().clone();
         self.state.adk.find_app(&app)?;
         self.state.adk.find_session(&self.identity, AppUser { app, user }, &session).await.map(drop)
     }
@@ -122,13 +122,13 @@ impl LiveConnection {
         }
     }
 
-    async fn handle_frame(&mut self, frame: &[u8]) -> Result<(), Refusal> {
+    async fn handle_frame(&mut self, frame: &[u8]) -> Result<(), AdkRefusal> {
         if self.closing {
             return Ok(());
         }
-        let Heard { state_delta, run, close } = self.live.hear(frame)?;
+        let LiveFrame { state_delta, run, close } = self.live.handle_frame(frame)?;
         if !state_delta.is_empty() {
-            let Address { app, user, session } = self.live.address().clone();
+            let SessionAddress { app, user, session } = self.live.address().clone();
             self.state.adk.patch_state(&self.identity, AppUser { app, user }, &session, state_delta).await?;
         }
         if let Some(run) = run {
@@ -138,18 +138,18 @@ impl LiveConnection {
         Ok(())
     }
 
-    async fn begin_run(&mut self, run: RunRequest) -> Result<(), Refusal> {
+    async fn begin_run(&mut self, run: AdkRunRequest) -> Result<(), AdkRefusal> {
         match self.state.adk.begin_run(&self.identity, run).await? {
             BeginOutcome::Watching(watched) => self.turns.push_back(*watched),
             BeginOutcome::Nothing => {}
-            BeginOutcome::Unknown(id) => return Err(Refusal::new(400, stream::unknown_question_text(&id))),
+            BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::unknown_question_text(&id))),
         }
         Ok(())
     }
 }
 
-impl From<Refusal> for LiveClose {
-    fn from(refusal: Refusal) -> Self {
+impl From<AdkRefusal> for LiveClose {
+    fn from(refusal: AdkRefusal) -> Self {
         let why = match refusal.status {
             404 => CloseCode::Protocol, // what the original says of a session that is not there
             403 => CloseCode::Policy,
@@ -162,7 +162,7 @@ impl From<Refusal> for LiveClose {
 }
 
 /// What the oldest turn tells next.
-async fn next_turn_events(turns: &mut VecDeque<AdkRunSubscription>) -> Result<Vec<Event>, Refusal> {
+async fn next_turn_events(turns: &mut VecDeque<AdkRunSubscription>) -> Result<Vec<Event>, AdkRefusal> {
     let Some(turn) = turns.front_mut() else { return Ok(Vec::new()) };
     let events = turn.next_events().await?;
     if turn.is_complete() {

@@ -16,7 +16,7 @@ use axum::response::Response;
 use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::caller::Scope;
-use gander_wire::adk::Refusal;
+use gander_wire::adk::AdkRefusal;
 use http::header::HeaderMap;
 
 use crate::http::body;
@@ -88,9 +88,9 @@ const fn route(
 /// A handler's answer, or why there is none.
 type HandlerResult = Result<Response, Rejection>;
 
-impl From<Refusal> for Rejection {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(refusal.status, refusal.body())
+impl From<AdkRefusal> for Rejection {
+    fn from(refusal: AdkRefusal) -> Self {
+        Self::new(refusal.status, refusal.response_body())
     }
 }
 
@@ -98,9 +98,9 @@ impl From<Refusal> for Rejection {
 async fn read_utf8_body(request: Request) -> Result<(HeaderMap, http::Extensions, Bytes), Rejection> {
     let (parts, body) = request.into_parts();
     if body::declares_foreign_charset(&parts.headers) {
-        return Err(Refusal::new(415, "the body must be UTF-8").into());
+        return Err(AdkRefusal::new(415, "the body must be UTF-8").into());
     }
     let bytes = axum::body::to_bytes(body, usize::MAX).await;
-    let bytes = bytes.map_err(|_| Refusal::new(400, "the body is broken"))?;
+    let bytes = bytes.map_err(|_| AdkRefusal::new(400, "the body is broken"))?;
     Ok((parts.headers, parts.extensions, bytes))
 }

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use gander_domain::Outcome;
 use gander_domain::caller::Caller;
-use gander_wire::adk::input::Address;
-use gander_wire::adk::{Event, Refusal, RunRequest, Stage};
+use gander_wire::adk::input::SessionAddress;
+use gander_wire::adk::{AdkRefusal, AdkRunRequest, Event, RunStage};
 use http::StatusCode;
 use http::header::HeaderMap;
 use serde_json::{Value, json};
@@ -62,24 +62,24 @@ pub(crate) async fn run_sse_request_at_session(
 async fn run_to_end(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
-    place: Option<Address>,
+    place: Option<SessionAddress>,
     request: Request,
 ) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
-    let mut request = RunRequest::read(&body, place)?;
+    let mut request = AdkRunRequest::from_body(&body, place)?;
     request.streaming = false;
     let mut watched = match state.adk.begin_run(&identity, request).await? {
         BeginOutcome::Watching(watched) => watched,
         BeginOutcome::Nothing => return Ok(Json(json!([])).into_response()),
-        BeginOutcome::Unknown(id) => return Err(Refusal::new(400, stream::unknown_question_text(&id)).into()),
+        BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::unknown_question_text(&id)).into()),
     };
     let mut events: Vec<Event> = Vec::new();
     while let Some(more) = watched.next_events().await? {
         events.extend(more);
     }
     Ok(match watched.stage() {
-        Stage::Ended(Outcome::Failed { reason, message }) => failed_run_response(reason, message, &events),
-        Stage::Ended(_) | Stage::Waiting | Stage::Running | Stage::Asking => Json(events).into_response(),
+        RunStage::Ended(Outcome::Failed { reason, message }) => failed_run_response(reason, message, &events),
+        RunStage::Ended(_) | RunStage::Waiting | RunStage::Running | RunStage::Asking => Json(events).into_response(),
     })
 }
 
@@ -93,15 +93,15 @@ fn failed_run_response(reason: &str, message: &str, events: &[Event]) -> Respons
 async fn run_streaming(
     State(state): State<Arc<AdkState>>,
     Extension(identity): Extension<Caller>,
-    place: Option<Address>,
+    place: Option<SessionAddress>,
     request: Request,
 ) -> HandlerResult {
     let (headers, extensions, body) = read_utf8_body(request).await?;
     if !accepts_event_stream(&headers) {
-        return Err(Refusal::new(406, "this is a stream of text/event-stream").into());
+        return Err(AdkRefusal::new(406, "this is a stream of text/event-stream").into());
     }
     refuse_resume(&headers)?;
-    let request = RunRequest::read(&body, place)?;
+    let request = AdkRunRequest::from_body(&body, place)?;
     let opening = SsePermit::new(&state, &identity, &extensions)?;
     let one_event = request.one_event;
     let (stop, join) = (opening.stop_token(), state.adk.settings().join.0);
@@ -124,11 +124,11 @@ async fn run_streaming(
 fn refuse_resume(headers: &HeaderMap) -> Result<(), Rejection> {
     match last_event_id(headers) {
         Ok(None) => Ok(()),
-        Ok(Some(_)) => Err(Refusal::new(409, "this stream is not gone on with: read the session").into()),
-        Err(_) => Err(Refusal::new(400, "Last-Event-ID is not an id of this stream").into()),
+        Ok(Some(_)) => Err(AdkRefusal::new(409, "this stream is not gone on with: read the session").into()),
+        Err(_) => Err(AdkRefusal::new(400, "Last-Event-ID is not an id of this stream").into()),
     }
 }
 
-fn session_address(Path((app, user, session)): SessionPathNames) -> Address {
-    Address { app, user, session }
+fn session_address(Path((app, user, session)): SessionPathNames) -> SessionAddress {
+    SessionAddress { app, user, session }
 }

@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::{FromRequestParts, Path};
 use axum::response::{IntoResponse, Response};
 use gander_domain::caller::Caller;
-use gander_wire::adk::Refusal;
+use gander_wire::adk::AdkRefusal;
 use http::request::Parts;
 use serde::Deserialize;
 
@@ -36,7 +36,7 @@ pub(crate) struct ArtifactPathParam {
 
 impl SessionPath {
     /// The session, if there is one for whoever asks.
-    pub(crate) async fn find_session(&self) -> Result<LocatedSession, Refusal> {
+    pub(crate) async fn find_session(&self) -> Result<LocatedSession, AdkRefusal> {
         self.state.adk.find_session(&self.identity, self.place.clone(), &self.id).await
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::{Path, Query, Request, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use gander_domain::caller::Caller;
-use gander_wire::adk::{NewSession, Refusal, input};
+use gander_wire::adk::{AdkRefusal, NewSession, input};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(crate) struct PageQuery {
 
 impl PageQuery {
     /// A limit larger than the list is no limit.
-    fn list_range(&self) -> Result<ListRange, Refusal> {
+    fn list_range(&self) -> Result<ListRange, AdkRefusal> {
         let limit = parse_number("limit", self.limit.as_deref(), 1)?;
         let (offset, page) =
             (parse_number("offset", self.offset.as_deref(), 0)?, parse_number("page", self.page.as_deref(), 0)?);
@@ -38,24 +38,24 @@ impl PageQuery {
             None | Some("asc") => false,
             Some("desc") => true,
             Some(other) => {
-                return Err(Refusal::invalid_query("order", "enum", "Input should be 'asc' or 'desc'", other));
+                return Err(AdkRefusal::invalid_query("order", "enum", "Input should be 'asc' or 'desc'", other));
             }
         };
         Ok(ListRange { offset: offset.or(skipped).unwrap_or(0), limit, newest_first })
     }
 }
 
-fn parse_number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>, Refusal> {
+fn parse_number(name: &str, said: Option<&str>, least: usize) -> Result<Option<usize>, AdkRefusal> {
     let Some(said) = said else { return Ok(None) };
     match said.parse::<usize>() {
         Ok(number) if number >= least => Ok(Some(number)),
         Ok(_) => {
             let message = format!("Input should be greater than or equal to {least}");
-            Err(Refusal::invalid_query(name, "greater_than_equal", message, said))
+            Err(AdkRefusal::invalid_query(name, "greater_than_equal", message, said))
         }
         Err(_) => {
             let message = "Input should be a valid integer, unable to parse string as an integer";
-            Err(Refusal::invalid_query(name, "int_parsing", message, said))
+            Err(AdkRefusal::invalid_query(name, "int_parsing", message, said))
         }
     }
 }
@@ -68,7 +68,7 @@ pub(crate) async fn list_sessions(
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> HandlerResult {
     let query = query.map(|Query(query)| query);
-    let asked = query.map_err(|error| Refusal::new(400, error.body_text()))?.list_range()?;
+    let asked = query.map_err(|error| AdkRefusal::new(400, error.body_text()))?.list_range()?;
     Ok(Json(state.adk.list_sessions(&identity, &AppUser { app, user }, asked).await?).into_response())
 }
 
@@ -80,14 +80,14 @@ pub(crate) async fn create_session(
     request: Request,
 ) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
-    let new = NewSession::read(&body)?;
+    let new = NewSession::from_body(&body)?;
     Ok(Json(state.adk.create_session(&identity, AppUser { app, user }, new).await?).into_response())
 }
 
 /// `POST {S}/{id}`.
 pub(crate) async fn create_named_session(at: SessionPath, request: Request) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
-    let new = NewSession::named(&at.id, &body)?;
+    let new = NewSession::from_named_body(&at.id, &body)?;
     Ok(Json(at.state.adk.create_session(&at.identity, at.place, new).await?).into_response())
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn get_session(at: SessionPath, request: Request) -> HandlerRes
 /// `PATCH {S}/{id}`.
 pub(crate) async fn patch_session(at: SessionPath, request: Request) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
-    let delta = input::state_delta(&body)?;
+    let delta = input::read_state_delta(&body)?;
     Ok(Json(at.state.adk.patch_state(&at.identity, at.place, &at.id, delta).await?).into_response())
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn add_session_to_memory(
     request: Request,
 ) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
-    let session = input::session_id(&body)?;
+    let session = input::read_session_id(&body)?;
     state.adk.find_session(&identity, AppUser { app, user }, &session).await?;
     Ok(Json(Value::Null).into_response())
 }

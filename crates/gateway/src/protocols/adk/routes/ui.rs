@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use gander_wire::adk::Refusal;
+use gander_wire::adk::AdkRefusal;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
 
@@ -40,8 +40,9 @@ pub(crate) async fn get_ui_file(State(state): State<Arc<AdkState>>, Path(path): 
 
 /// A file inside the folder: no way leads out of it, links included.
 async fn read_ui_file(state: &AdkState, path: &str) -> HandlerResult {
-    let missing = || Refusal::new(404, "Not Found");
-    let folder = state.adk.settings().ui.as_ref().ok_or_else(|| Refusal::new(404, "no page: gander serve --adk-ui"))?;
+    let missing = || AdkRefusal::new(404, "Not Found");
+    let folder =
+        state.adk.settings().ui.as_ref().ok_or_else(|| AdkRefusal::new(404, "no page: gander serve --adk-ui"))?;
     let inside = |path: &FilePath| path.components().all(|step| matches!(step, Component::Normal(_)));
     if path.contains('\0') || !inside(FilePath::new(path)) {
         return Err(missing().into());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::response::IntoResponse;
-use gander_wire::adk::{Refusal, input};
+use gander_wire::adk::{AdkRefusal, input};
 use http::HeaderMap;
 use serde_json::json;
 
@@ -19,17 +19,17 @@ const TELEMETRY_HEADER: &str = "x-adk-telemetry-request";
 pub(crate) async fn set_telemetry(request: Request) -> HandlerResult {
     let (headers, _, body) = read_utf8_body(request).await?;
     if !has_telemetry_header(&headers) {
-        return Err(Refusal::new(403, format!("the header {TELEMETRY_HEADER}: true is needed")).into());
+        return Err(AdkRefusal::new(403, format!("the header {TELEMETRY_HEADER}: true is needed")).into());
     }
-    if input::telemetry(&body)? {
-        return Err(Refusal::new(501, "this server sends nothing to anybody: there is nothing to consent to").into());
+    if input::read_telemetry_consent(&body)? {
+        return Err(AdkRefusal::new(501, "this server sends nothing to anybody: there is nothing to consent to").into());
     }
     Ok(Json(json!({ "telemetry": false })).into_response())
 }
 
 /// `POST /agent-identity/finalize`.
 pub(crate) async fn finalize_identity() -> HandlerResult {
-    Err(Refusal::new(501, "there are no identities of a cloud here").into())
+    Err(AdkRefusal::new(501, "there are no identities of a cloud here").into())
 }
 
 /// `POST`, `PUT` and `DELETE` of `/dev/apps/{app}/…`.
@@ -45,7 +45,7 @@ pub(crate) async fn change_agent(
         "deploy" => (501, "nothing is deployed from here"),
         _ => (404, "Not Found"),
     };
-    Err(Refusal::new(status, text).into())
+    Err(AdkRefusal::new(status, text).into())
 }
 
 fn has_telemetry_header(headers: &HeaderMap) -> bool {

@@ -132,7 +132,7 @@ pub(crate) async fn update_session(caller: GooseCaller, body: Bytes) -> HandlerR
 
 /// goose's modes say what may run unasked; ours say how the agent works.
 fn mode_patch(caller: &GooseCaller, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
-    match mode::policy(mode) {
+    match mode::policy_of_mode(mode) {
         Some(policy) => Some(SettingsPatch { policy: Some(policy), ..SettingsPatch::default() }),
         None => caller.services().agents.roster_in(&view.workspace).choose(mode, &view.settings),
     }

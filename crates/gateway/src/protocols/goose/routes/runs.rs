@@ -173,7 +173,7 @@ impl ChatRequest {
         if let Some(message) = &self.user_message {
             return Ok((message.clone(), self.override_conversation.clone()));
         }
-        let unknown = self.messages.iter().find_map(|message| input::role(message).err());
+        let unknown = self.messages.iter().find_map(|message| input::read_role(message).err());
         if let Some(error) = unknown {
             return Err(unprocessable(&error.to_string()));
         }
@@ -214,7 +214,7 @@ fn sse_permit(caller: &GooseCaller, parts: &StreamParts) -> Result<SsePermit, Go
 }
 
 fn no_such_session_event() -> Value {
-    output::error("Failed to read session: Session not found")
+    output::error_event("Failed to read session: Session not found")
 }
 
 /// A stream of what is known already.
@@ -226,10 +226,10 @@ fn single_batch_response(opening: SsePermit, events: &[Value]) -> Response {
 async fn conversation_response(caller: &GooseCaller, opening: SsePermit, session: SessionId) -> HandlerResult {
     let services = caller.services();
     let view = sessions::find_own_session(services, &caller.peer, session).await?;
-    let messages = sessions::load_transcript(services, session).await?.messages();
-    let spent = gander_wire::goose::TokenState::of(&view);
-    let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.json() });
-    Ok(single_batch_response(opening, &[output::update_conversation(messages), finish]))
+    let messages = sessions::load_transcript(services, session).await?.all_messages();
+    let spent = gander_wire::goose::TokenState::from_view(&view);
+    let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });
+    Ok(single_batch_response(opening, &[output::update_conversation_event(messages), finish]))
 }
 
 /// Where to read on. A piece of a message is one event; any other entry is read again, for those after this one.

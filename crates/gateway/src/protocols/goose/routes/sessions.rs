@@ -10,7 +10,7 @@ use gander_services::user_store::{Book, Shelf};
 use gander_store::clock::SystemIds;
 use gander_store::{Card, PageKey, SessionQuery};
 use gander_wire::goose::input;
-use gander_wire::goose::session::{Summary, summary};
+use gander_wire::goose::session::{SessionSummaryInput, session_summary};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ pub(crate) async fn list_sessions(
     let mut cards = SessionPages::new(None, after, limit.unwrap_or(usize::MAX));
     let mut sessions = Vec::new();
     while let Some(page) = cards.next_page(&caller).await? {
-        sessions.extend(page.iter().map(|card| Value::Object(summary(&session_summary(card)))));
+        sessions.extend(page.iter().map(|card| Value::Object(session_summary(&summary_input(card)))));
     }
     let mut answer = json!({ "sessions": sessions });
     if let Some(next) = cards.after {
@@ -82,7 +82,7 @@ pub(crate) async fn search_sessions(
     let mut cards = SessionPages::new(Some(words.to_owned()), None, usize::MAX);
     let mut found = Vec::new();
     while let (true, Some(page)) = (found.len() < limit, cards.next_page(&caller).await?) {
-        found.extend(page.iter().filter(in_time).map(|card| Value::Object(summary(&session_summary(card)))));
+        found.extend(page.iter().filter(in_time).map(|card| Value::Object(session_summary(&summary_input(card)))));
     }
     found.truncate(limit);
     json_response(Value::Array(found))
@@ -212,14 +212,14 @@ pub(crate) async fn fork_session(
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
     let transcript = sessions::load_transcript(caller.services(), session).await?;
     let count = match (truncate, timestamp) {
-        (true, Some(second)) => transcript.before_second(second),
+        (true, Some(second)) => transcript.count_before_second(second),
         (true, None) => return Err(bad_request("truncate needs a timestamp")),
-        (false, _) => transcript.messages().len(),
+        (false, _) => transcript.all_messages().len(),
     };
     let forked = match (copy, truncate) {
-        (true, _) => copy_session(&caller, &view, transcript.first(count)).await?,
+        (true, _) => copy_session(&caller, &view, transcript.first_messages(count)).await?,
         (false, true) => {
-            runs::send_command(caller.services(), &caller.peer, session, transcript.rewind(count)).await?;
+            runs::send_command(caller.services(), &caller.peer, session, transcript.rewind_command(count)).await?;
             session
         }
         (false, false) => return Err(bad_request("Must specify either truncate or copy")),
@@ -244,10 +244,10 @@ pub(crate) async fn add_message(
     let said: Value = read_json_for_session(session, &body)?;
     let message = said.get("message").unwrap_or(&said);
     sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let added = input::conversation(std::slice::from_ref(message), &mut SystemIds);
+    let added = input::read_conversation(std::slice::from_ref(message), &mut SystemIds);
     let added = added.map_err(|error| GooseError::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
     let transcript = sessions::load_transcript(caller.services(), session).await?;
-    let replacement = transcript.first(usize::MAX).into_iter().chain(added).collect();
+    let replacement = transcript.first_messages(usize::MAX).into_iter().chain(added).collect();
     let reset = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
     runs::send_command(caller.services(), &caller.peer, session, reset).await?;
     empty_response()
@@ -325,8 +325,8 @@ impl SessionPages {
     }
 }
 
-fn session_summary(card: &Card) -> Summary<'_> {
-    Summary {
+fn summary_input(card: &Card) -> SessionSummaryInput<'_> {
+    SessionSummaryInput {
         session: card.session,
         workspace: &card.workspace,
         title: Some(card.title.as_str()).filter(|title| !title.is_empty()),

@@ -45,7 +45,7 @@ pub(crate) async fn call_tool(caller: GooseCaller, body: Bytes) -> HandlerResult
         Ok(call) => run_tool(&servers, &call).await?,
         Err(misfit) => misfit,
     };
-    json_response(output::tool_result(&result))
+    json_response(output::tool_result_object(&result))
 }
 
 /// `POST /agent/read_resource`.
