@@ -8,6 +8,7 @@ pub mod ids;
 pub mod ledger;
 pub mod mcp;
 pub mod script;
+pub mod skip;
 pub mod upstream;
 pub mod vectors;
 

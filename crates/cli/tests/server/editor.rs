@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use gander_testkit::harness::{Agent, Background, Launch, Transcript, binary, eventually, script, workspace};
+use gander_testkit::skip::skipped;
 use serde_json::{Value, json};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
@@ -47,7 +48,7 @@ async fn a_turn_shows_thoughts_text_tools_diffs_and_a_plan() -> anyhow::Result<(
 async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> anyhow::Result<()> {
     let house = House::open()?;
     if !house.launch.stdout(&["doctor"]).await?.contains("limits of a command") {
-        ensure!(std::env::var_os("CI").is_none(), "no layer of the sandbox is in force");
+        skipped("sandbox::layers", "no layer is in force");
         return Ok(());
     }
     let mut agent = house.launch.editor(&[]).await?;
@@ -76,7 +77,7 @@ async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> a
 async fn what_a_command_plants_is_undone_until_somebody_says_yes() -> anyhow::Result<()> {
     let house = House::open()?;
     if !house.launch.stdout(&["doctor"]).await?.contains("limits of a command") {
-        ensure!(std::env::var_os("CI").is_none(), "no layer of the sandbox is in force");
+        skipped("sandbox::layers", "no layer is in force");
         return Ok(());
     }
     std::fs::write(house.folder.join("package.json"), r#"{"dependencies":{"a":"1"}}"#)?;
