@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_was_counted_counts_and_the_rest_is_guessed() {
         let settings = gander_domain::Settings::new("gander", "assistant");
-        let mut context = Context::begin(settings, String::new(), Vec::new());
+        let mut context = Context::empty(settings, String::new(), Vec::new());
         context.messages = vec![message(1, Role::User, "12345678"), message(2, Role::Agent, "1234")];
         assert_eq!(used(&context, "1234", &[]), (2 + 4) + (1 + 4) + 1);
         context.tokens = Some(1_000);

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Plan, PlanStatus, Proposal, Question, QuestionId, QuestionOrigin, ToolCall, ToolEnd,
-    ToolKind, ToolResult, ToolSpec,
+    Choice, ChoiceKind, Plan, PlanProposal, PlanStatus, Question, QuestionId, QuestionKind, QuestionOrigin, ToolCall,
+    ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::builtin::plan::steps;
 use gander_tools::permission::fingerprint;
@@ -64,10 +64,10 @@ pub(crate) fn question(id: QuestionId, call: &ToolCall, then: Option<String>) ->
         id,
         call: Some(call.id),
         title: format!("Carry out this plan of {} steps?", plan.items.len()),
-        ask: Ask::Choose { choices },
+        ask: QuestionKind::Choose { choices },
         origin: QuestionOrigin::Parked,
         fingerprint: Some(fingerprint(call)),
-        plan: Some(Box::new(Proposal { plan, then })),
+        plan: Some(Box::new(PlanProposal { plan, then })),
     })
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn approved(plan: &Plan) -> ToolResult {
 
 fn proposed(arguments: &Value) -> Result<Plan, ToolError> {
     let Arguments { items } = arguments::parse(arguments)?;
-    let mut plan = Plan::edited(&json!({ "items": items })).map_err(ToolError::failed)?;
+    let mut plan = Plan::parse_edited(&json!({ "items": items })).map_err(ToolError::failed)?;
     if plan.items.is_empty() {
         return Err(ToolError::failed("a plan has at least one step"));
     }

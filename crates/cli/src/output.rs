@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use gander_domain::show;
+use gander_domain::sanitize;
 
 /// Where a command prints, and how.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,7 @@ pub fn clean(text: &str) -> String {
 /// Foreign text that a person decides about: what would be dropped from it is shown instead.
 pub fn reveal(text: &str) -> String {
     text.chars().fold(String::new(), |mut shown, c| {
-        if show::is_odd(c) {
+        if sanitize::is_deceptive_char(c) {
             shown.extend(c.escape_unicode())
         } else {
             shown.push(c)

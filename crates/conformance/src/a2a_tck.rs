@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_domain::{
-    Ask, Delta, Growth, MessageId, Native, Outcome, Part, Question, QuestionId, QuestionOrigin, Report, StopReason,
+    Delta, DeltaKind, MessageId, Outcome, Part, ProviderPayload, Question, QuestionId, QuestionKind, QuestionOrigin,
+    Report, StopReason,
 };
 use gander_runtime::backend::handler::{Handler, Stop, Turn};
 use gander_store::clock::SystemIds;
@@ -48,7 +49,8 @@ impl Handler for TckAgent {
                 send_message_as(turn, "status", "Done").await
             }
             "auth-required" => {
-                let question = question("Log in first", Ask::Visit { url: "https://example.com/login".to_owned() });
+                let question =
+                    question("Log in first", QuestionKind::Visit { url: "https://example.com/login".to_owned() });
                 turn.ask(question).await?;
                 send_message_as(turn, "status", "Thank you").await
             }
@@ -134,14 +136,14 @@ async fn send_artifact(turn: &Turn, parts: Vec<Part>) -> Result<(), Stop> {
 /// A whole message that is shown as something else than an artifact.
 async fn send_message_as(turn: &Turn, face: &str, text: &str) -> Result<(), Stop> {
     turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
-    let native = Some(Native { wire: "a2a".to_owned(), items: json!({ "as": face }) });
+    let native = Some(ProviderPayload { wire: "a2a".to_owned(), items: json!({ "as": face }) });
     turn.report(Report::MessageDone { tail: vec![Part::text(text)], native, interrupted: false }).await
 }
 
 async fn stream_chunks(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
     turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     for piece in pieces {
-        turn.report(Report::Deltas(vec![Delta { growth: Growth::Text, text: (*piece).to_owned() }])).await?;
+        turn.report(Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: (*piece).to_owned() }])).await?;
     }
     turn.finish(Vec::new()).await
 }
@@ -150,8 +152,9 @@ async fn stream_chunks(turn: &Turn, pieces: &[&str]) -> Result<(), Stop> {
 async fn stream_parts(turn: &Turn) -> Result<(), Stop> {
     let text = prompt_text(turn);
     let count: usize = text.trim_start_matches("parts ").trim().parse().unwrap_or(1);
-    let pieces: Vec<Delta> =
-        (0..count.min(MAX_PARTS)).map(|index| Delta { growth: Growth::Text, text: format!("tok{index} ") }).collect();
+    let pieces: Vec<Delta> = (0..count.min(MAX_PARTS))
+        .map(|index| Delta { growth: DeltaKind::Text, text: format!("tok{index} ") })
+        .collect();
     turn.report(Report::MessageStarted { message: MessageId::make(&mut SystemIds) }).await?;
     for batch in pieces.chunks(128) {
         turn.report(Report::Deltas(batch.to_vec())).await?;
@@ -165,7 +168,7 @@ fn prompt_text(turn: &Turn) -> &str {
 }
 
 async fn ask_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String, Stop> {
-    let reply = turn.ask(question(title, Ask::Form { schema })).await?;
+    let reply = turn.ask(question(title, QuestionKind::Form { schema })).await?;
     Ok(match reply {
         gander_domain::Reply::Filled { content } => content["text"].as_str().unwrap_or_default().to_owned(),
         gander_domain::Reply::Chosen { .. }
@@ -176,7 +179,7 @@ async fn ask_form(turn: &mut Turn, title: &str, schema: Value) -> Result<String,
     })
 }
 
-fn question(title: &str, ask: Ask) -> Question {
+fn question(title: &str, ask: QuestionKind) -> Question {
     let id = QuestionId::make(&mut SystemIds);
     Question {
         id,

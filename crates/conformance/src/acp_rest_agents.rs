@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_domain::message::plain_text;
 use gander_domain::{
-    Ask, Gate, Part, Question, QuestionId, QuestionOrigin, Reply, Report, ToolCall, ToolCallId, ToolEnd, ToolKind,
-    ToolResult,
+    Part, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, ToolCall, ToolCallId, ToolEnd, ToolGate,
+    ToolKind, ToolResult,
 };
 use gander_runtime::backend::handler::{Handler, Stop, Turn};
 use gander_store::clock::SystemIds;
@@ -176,7 +176,7 @@ impl Handler for Rich {
         };
         let (id, result) =
             (call.id, ToolResult { raw: Some(json!({ "y": 2 })), ..ToolResult::text(ToolEnd::Completed, "2") });
-        turn.report(Report::ToolWanted { call, gate: Gate::Foreign }).await?;
+        turn.report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
         turn.report(Report::ToolDone { call: id, result }).await?;
         turn.say("Snow is white.").await?;
         let link = Part::Link {
@@ -200,7 +200,7 @@ fn free_form_question(title: &str) -> Question {
         id: QuestionId::make(&mut SystemIds),
         call: None,
         title: title.to_owned(),
-        ask: Ask::Form { schema: Value::Object(serde_json::Map::new()) },
+        ask: QuestionKind::Form { schema: Value::Object(serde_json::Map::new()) },
         origin: QuestionOrigin::Parked,
         fingerprint: None,
         plan: None,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_domain::context::{PendingCall, Stage};
+use gander_domain::context::{CallStage, PendingCall};
 use gander_domain::message::plain_text;
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Delta, Gate, Growth, Order, Outcome, Part, Question, QuestionId, QuestionOrigin, Reply,
-    Report, Role, SessionView, StopReason, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, Usage,
+    Choice, ChoiceKind, Delta, DeltaKind, Order, Outcome, Part, Question, QuestionId, QuestionKind, QuestionOrigin,
+    Reply, Report, Role, SessionView, StopReason, ToolCall, ToolCallId, ToolEnd, ToolGate, ToolKind, ToolResult, Usage,
 };
 use gander_runtime::backend::{Backend, Stay};
 use gander_store::Store;
@@ -55,7 +55,7 @@ fn confirmation_hint(name: &str, arguments: &Value) -> Option<String> {
 impl Backend for ScriptedAgent {
     async fn drive(&self, stay: Stay) {
         let Stay { view, context, orders, reports, stop, .. } = stay;
-        let own = context.messages.get(context.run_from()..).unwrap_or_default();
+        let own = context.messages.get(context.run_start_index()..).unwrap_or_default();
         let prompt = own.iter().find(|message| message.role == Role::User);
         let said = prompt.map(|message| plain_text(&message.parts)).unwrap_or_default();
         let tools = ScriptedTools { store: Arc::clone(&self.store) };
@@ -84,7 +84,7 @@ impl ScriptedRun {
         let first = words.next().unwrap_or_default();
         match first {
             "think" => {
-                self.send_deltas(Growth::Thought, &["Let me ", "consider. "]).await?;
+                self.send_deltas(DeltaKind::Thought, &["Let me ", "consider. "]).await?;
                 self.answer_with(&["The answer ", "is 42."]).await
             }
             "tool" => self.call_tools(&["I will look. "], &[("get_weather", json!({ "city": "Paris" }))]).await,
@@ -113,11 +113,11 @@ impl ScriptedRun {
             "error" => self.end_failed("RESOURCE_EXHAUSTED", "quota gone").await,
             "raise" => self.end_failed("RuntimeError", "model exploded").await,
             "midraise" => {
-                self.send_deltas(Growth::Text, &["half ", "way "]).await?;
+                self.send_deltas(DeltaKind::Text, &["half ", "way "]).await?;
                 self.end_failed("RuntimeError", "model exploded half way").await
             }
             "blocked" => {
-                self.send_deltas(Growth::Text, &["Once upon "]).await?;
+                self.send_deltas(DeltaKind::Text, &["Once upon "]).await?;
                 self.finish_message(Vec::new()).await?;
                 self.report(Report::Ended(Outcome::Completed { stop: StopReason::Refusal })).await
             }
@@ -135,7 +135,7 @@ impl ScriptedRun {
     async fn continue_after_answers(&mut self, pending: &[PendingCall]) -> Result<(), RunOver> {
         let mut last = None;
         for call in pending {
-            let Stage::Answered(_, answer) = &call.stage else { continue };
+            let CallStage::Answered(_, answer) = &call.stage else { continue };
             let result = if answer.reply.allows() {
                 self.report(Report::ToolReady { call: call.id }).await?;
                 self.wait_for_tool_start(call.id).await?;
@@ -146,7 +146,7 @@ impl ScriptedRun {
             last = Some((call.name.clone(), result.clone()));
             self.report(Report::ToolDone { call: call.id, result }).await?;
         }
-        if pending.iter().any(|call| matches!(call.stage, Stage::Asked(_))) {
+        if pending.iter().any(|call| matches!(call.stage, CallStage::Asked(_))) {
             return self.report(Report::Parked).await;
         }
         match last {
@@ -156,7 +156,7 @@ impl ScriptedRun {
     }
 
     async fn call_tools(&mut self, before: &[&str], calls: &[(&str, Value)]) -> Result<(), RunOver> {
-        self.send_deltas(Growth::Text, before).await?;
+        self.send_deltas(DeltaKind::Text, before).await?;
         let calls: Vec<ToolCall> = calls.iter().map(|(name, arguments)| tool_call(name, arguments)).collect();
         let use_of = |call: &ToolCall| Part::ToolUse {
             call: call.id,
@@ -168,11 +168,11 @@ impl ScriptedRun {
         for call in calls {
             if let Some(hint) = confirmation_hint(&call.name, &call.arguments) {
                 asked = true;
-                self.report(Report::ToolWanted { gate: Gate::Ask(question(hint)), call }).await?;
+                self.report(Report::ToolWanted { gate: ToolGate::Ask(question(hint)), call }).await?;
                 continue;
             }
             let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
-            self.report(Report::ToolWanted { call, gate: Gate::Foreign }).await?;
+            self.report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
             let done = self.tools.run(&self.view, &name, &arguments).await;
             for effect in done.effects(id) {
                 self.report(effect).await?;
@@ -192,10 +192,10 @@ impl ScriptedRun {
         let call = tool_call("book_table", &json!({ "day": "Monday" }));
         let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
         self.finish_message(vec![Part::ToolUse { call: id, name, arguments }]).await?;
-        self.report(Report::ToolWanted { call, gate: Gate::Foreign }).await?;
+        self.report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
         let schema = json!({ "type": "object", "properties": { "guests": { "type": "integer" } } });
         let asked = Question {
-            ask: Ask::Form { schema },
+            ask: QuestionKind::Form { schema },
             origin: QuestionOrigin::Held,
             ..question("For how many?".to_owned())
         };
@@ -219,8 +219,8 @@ impl ScriptedRun {
 
     /// Asks what nobody waits for, and goes on.
     async fn ask_login(&mut self) -> Result<(), RunOver> {
-        let ask = Ask::Visit { url: "https://example.org/login".to_owned() };
-        let asked = Question { ask, origin: QuestionOrigin::Aside, ..question("Log in".to_owned()) };
+        let ask = QuestionKind::Visit { url: "https://example.org/login".to_owned() };
+        let asked = Question { ask, origin: QuestionOrigin::NonBlocking, ..question("Log in".to_owned()) };
         self.report(Report::Asked(asked)).await
     }
 
@@ -229,7 +229,7 @@ impl ScriptedRun {
         let call = tool_call("get_weather", &json!({ "city": "Paris" }));
         let (id, name, arguments) = (call.id, call.name.clone(), call.arguments.clone());
         self.finish_message(vec![Part::ToolUse { call: id, name: name.clone(), arguments: arguments.clone() }]).await?;
-        self.report(Report::ToolWanted { call, gate: Gate::Foreign }).await?;
+        self.report(Report::ToolWanted { call, gate: ToolGate::External }).await?;
         self.ask_login().await?;
         let result = self.tools.run(&self.view, &name, &arguments).await.result;
         self.report(Report::ToolDone { call: id, result: result.clone() }).await?;
@@ -246,14 +246,14 @@ impl ScriptedRun {
     }
 
     async fn answer_with(&mut self, words: &[&str]) -> Result<(), RunOver> {
-        self.send_deltas(Growth::Text, words).await?;
+        self.send_deltas(DeltaKind::Text, words).await?;
         self.finish_message(Vec::new()).await?;
         self.report(END).await
     }
 
     async fn stream_ticks(&mut self) -> Result<(), RunOver> {
         for number in 0..50 {
-            self.send_deltas(Growth::Text, &[&format!("tick{number} ")]).await?;
+            self.send_deltas(DeltaKind::Text, &[&format!("tick{number} ")]).await?;
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
                 order = self.orders.recv() => self.handle_order(order).await?,
@@ -262,7 +262,7 @@ impl ScriptedRun {
         self.answer_with(&[]).await
     }
 
-    async fn send_deltas(&self, growth: Growth, words: &[&str]) -> Result<(), RunOver> {
+    async fn send_deltas(&self, growth: DeltaKind, words: &[&str]) -> Result<(), RunOver> {
         for word in words {
             self.report(Report::Deltas(vec![Delta { growth, text: (*word).to_owned() }])).await?;
         }
@@ -342,7 +342,7 @@ fn question(title: String) -> Question {
         id: QuestionId::make(&mut SystemIds),
         call: None,
         title,
-        ask: Ask::Choose { choices },
+        ask: QuestionKind::Choose { choices },
         origin: QuestionOrigin::Parked,
         fingerprint: None,
         plan: None,

@@ -32,7 +32,7 @@ impl ToolOutcome {
         let call = Some(call);
         let saved = self.saved.clone().map(|(name, version, content)| {
             let mime = Some("text/plain".to_owned());
-            Report::ArtifactSaved { name, version, mime, content: content.told(), call }
+            Report::ArtifactSaved { name, version, mime, content: content.content_for_log(), call }
         });
         let kept = (!self.kept.is_empty()).then(|| Report::StateChanged { delta: self.kept.clone(), call });
         saved.into_iter().chain(kept).collect()

@@ -129,7 +129,7 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
     /// What all runs together may use.
-    #[serde(default, skip_serializing_if = "Budget::is_open")]
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
     /// Who chooses the mode.
     #[serde(default, skip_serializing_if = "Routing::is_off")]
@@ -209,7 +209,7 @@ pub struct SettingsPatch {
 
 impl Budget {
     /// True if there is no limit.
-    pub fn is_open(&self) -> bool {
+    pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -258,7 +258,7 @@ impl Settings {
     }
 
     /// Goes where a prompt was routed. The next one may go elsewhere.
-    pub fn follow(&mut self, route: &Route) {
+    pub fn apply_route(&mut self, route: &Route) {
         self.agent.clone_from(&route.agent);
         self.mode.clone_from(&route.mode);
     }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A larger content is not told in the log: it is read where it is kept.
-pub const TOLD: usize = 64 << 10;
+/// A larger content is not written to the log: it is read where it is kept.
+pub const MAX_LOGGED_BYTES: usize = 64 << 10;
 
 /// The content of one version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +29,8 @@ impl ArtifactContent {
     }
 
     /// What the log tells of it.
-    pub fn told(&self) -> Option<Self> {
-        (self.size() <= TOLD).then(|| self.clone())
+    pub fn content_for_log(&self) -> Option<Self> {
+        (self.size() <= MAX_LOGGED_BYTES).then(|| self.clone())
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn the_log_tells_no_more_than_its_share() {
         let of = |length| ArtifactContent::Text { text: "x".repeat(length) };
-        assert_eq!(of(TOLD).told(), Some(of(TOLD)));
-        assert_eq!(of(TOLD + 1).told(), None);
+        assert_eq!(of(MAX_LOGGED_BYTES).content_for_log(), Some(of(MAX_LOGGED_BYTES)));
+        assert_eq!(of(MAX_LOGGED_BYTES + 1).content_for_log(), None);
     }
 }

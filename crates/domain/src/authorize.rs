@@ -3,7 +3,7 @@
 //! Operations call these checks; protocols only tell the refusal in their own form. `docs/tokens.md` has the table.
 
 use crate::caller::{Caller, Scope, Transport};
-use crate::{Birth, Command, Policy, SessionView, Settings};
+use crate::{Command, Policy, SessionInit, SessionView, Settings};
 
 /// Why a caller may not do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,24 +27,24 @@ pub enum Denied {
 impl Caller {
     /// Starting, steering, cancelling, naming, archiving, rewinding and deleting.
     pub fn may_prompt(&self) -> Result<(), Denied> {
-        self.needs(Scope::Prompt, "changing a session")
+        self.require_scope(Scope::Prompt, "changing a session")
     }
 
     /// Answering a permission request or an elicitation, with whatever answer.
     ///
     /// "Always" is an answer too: whoever may answer may grant, for the principal's own sessions.
     pub fn may_answer(&self) -> Result<(), Denied> {
-        self.needs(Scope::Approve, "answering a question")
+        self.require_scope(Scope::Approve, "answering a question")
     }
 
     /// Taking a grant back, which changes what future answers will be asked for.
     pub fn may_grant(&self) -> Result<(), Denied> {
-        self.needs(Scope::Approve, "changing grants")
+        self.require_scope(Scope::Approve, "changing grants")
     }
 
     /// Letting more run unasked than before. Tightening is free.
     pub fn may_loosen_policy(&self, from: Policy, to: Policy) -> Result<(), Denied> {
-        if to <= from { Ok(()) } else { self.needs(Scope::Approve, "loosening the permission policy") }
+        if to <= from { Ok(()) } else { self.require_scope(Scope::Approve, "loosening the permission policy") }
     }
 
     /// Letting the settings of a project's folder count.
@@ -54,7 +54,7 @@ impl Caller {
 
     /// Calling a tool without a model, and so without anybody being asked.
     pub fn may_call_tool(&self) -> Result<(), Denied> {
-        self.needs(Scope::Approve, "calling a tool directly")
+        self.require_scope(Scope::Approve, "calling a tool directly")
     }
 
     /// Changing what every session has, or what the server itself does.
@@ -64,7 +64,7 @@ impl Caller {
 
     /// Naming a program that the server then starts.
     pub fn may_name_program(&self, remote_commands: bool) -> Result<(), Denied> {
-        self.needs(Scope::Admin, "naming a program to start")?;
+        self.require_scope(Scope::Admin, "naming a program to start")?;
         match self.transport {
             Transport::Local => Ok(()),
             Transport::Loopback | Transport::Network if remote_commands => Ok(()),
@@ -85,17 +85,17 @@ impl Caller {
     }
 
     fn may_change_server(&self, action: &'static str) -> Result<(), Denied> {
-        self.needs(Scope::Admin, action)?;
+        self.require_scope(Scope::Admin, action)?;
         if self.is_owner() { Ok(()) } else { Err(Denied::OwnerOnly(action)) }
     }
 
-    fn needs(&self, scope: Scope, action: &'static str) -> Result<(), Denied> {
-        if self.has(scope) { Ok(()) } else { Err(Denied::Scope { action, scope }) }
+    fn require_scope(&self, scope: Scope, action: &'static str) -> Result<(), Denied> {
+        if self.has_scope(scope) { Ok(()) } else { Err(Denied::Scope { action, scope }) }
     }
 }
 
 /// What every command needs, whatever session it is for.
-pub fn any_command(caller: &Caller, command: &Command) -> Result<(), Denied> {
+pub fn authorize_any_command(caller: &Caller, command: &Command) -> Result<(), Denied> {
     match command {
         Command::Answer { .. } => caller.may_answer(),
         Command::Prompt { .. }
@@ -111,8 +111,8 @@ pub fn any_command(caller: &Caller, command: &Command) -> Result<(), Denied> {
 /// The same for this session.
 ///
 /// A mode only narrows what the session's policy allows, so choosing one never loosens it.
-pub fn command(caller: &Caller, view: &SessionView, command: &Command) -> Result<(), Denied> {
-    any_command(caller, command)?;
+pub fn authorize_command(caller: &Caller, view: &SessionView, command: &Command) -> Result<(), Denied> {
+    authorize_any_command(caller, command)?;
     match command {
         Command::Configure { patch } => {
             let mut after: Settings = view.settings.clone();
@@ -130,9 +130,9 @@ pub fn command(caller: &Caller, view: &SessionView, command: &Command) -> Result
 }
 
 /// Beginning a session, where sessions have this policy unless somebody loosens it.
-pub fn creation(caller: &Caller, birth: &Birth, default: Policy) -> Result<(), Denied> {
+pub fn authorize_creation(caller: &Caller, init: &SessionInit, default: Policy) -> Result<(), Denied> {
     caller.may_prompt()?;
-    caller.may_loosen_policy(default, birth.settings.policy)
+    caller.may_loosen_policy(default, init.settings.policy)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Between a session and whatever runs its agent: orders go out, reports come back.
 
 use crate::{
-    Answer, ArtifactContent, Delta, Message, MessageId, Native, Notice, Outcome, Part, Plan, Question, QuestionId,
-    Route, RunId, Seq, Settings, State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
+    Answer, ArtifactContent, Delta, Message, MessageId, Notice, Outcome, Part, Plan, ProviderPayload, Question,
+    QuestionId, Route, RunId, Seq, Settings, State, ToolCall, ToolCallId, ToolContent, ToolResult, Usage,
 };
 
 /// What a back-end is told.
@@ -59,7 +59,7 @@ pub enum Report {
         /// Parts that do not grow: tool uses, pictures.
         tail: Vec<Part>,
         /// The provider's own form.
-        native: Option<Native>,
+        native: Option<ProviderPayload>,
         /// Was it cut off?
         interrupted: bool,
     },
@@ -68,7 +68,7 @@ pub enum Report {
         /// The call.
         call: ToolCall,
         /// Whether it may run.
-        gate: Gate,
+        gate: ToolGate,
     },
     /// An asked-for call was allowed by its answer: start it.
     ToolReady {
@@ -138,13 +138,13 @@ pub enum Report {
 
 /// Whether a wanted tool may run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Gate {
+pub enum ToolGate {
     /// Yes, after its start is committed.
     Open,
     /// Ask first.
     Ask(Question),
     /// The back-end's own agent runs it and only tells us.
-    Foreign,
+    External,
     /// No: a policy or its arguments forbid it, and this is its result.
-    Shut(ToolResult),
+    Denied(ToolResult),
 }

@@ -165,13 +165,13 @@ impl Caller {
     }
 
     /// True if the caller's credential has this scope.
-    pub fn has(&self, scope: Scope) -> bool {
+    pub fn has_scope(&self, scope: Scope) -> bool {
         self.scopes.contains(scope)
     }
 
     /// True if the caller runs on the machine that the server runs on.
-    pub fn same_machine(&self) -> bool {
-        self.transport.same_machine()
+    pub fn is_same_machine(&self) -> bool {
+        self.transport.is_same_machine()
     }
 
     /// True if the caller is the one who started the server.
@@ -182,7 +182,7 @@ impl Caller {
 
 impl Transport {
     /// True if it does not leave the machine.
-    pub fn same_machine(self) -> bool {
+    pub fn is_same_machine(self) -> bool {
         match self {
             Self::Local | Self::Loopback => true,
             Self::Network => false,

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::{Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, STATE_LIMIT, Seq, SettingsPatch, State};
+use crate::{
+    MAX_STATE_BYTES, Message, Part, QuestionId, Reply, ResetReason, RunId, RunOrigin, Seq, SettingsPatch, State,
+};
 
 /// An imperative to a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,9 +129,9 @@ pub enum CommandError {
     #[error("prompt has no content")]
     EmptyPrompt,
     /// Values that are kept by name have an end.
-    #[error("values kept in this session would take more than {STATE_LIMIT} bytes: {0}")]
+    #[error("values kept in this session would take more than {MAX_STATE_BYTES} bytes: {0}")]
     StateFull(usize),
     /// The place is not in the log.
     #[error("no such place in the log: {0}")]
-    NoSuchPlace(Seq),
+    NoSuchSeq(Seq),
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, ArtifactContent, Growth, Message, MessageId, Part, Principal, Question, QuestionId, Role, Route, RunId,
-    SessionId, Settings, SettingsPatch, State, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
+    Answer, ArtifactContent, DeltaKind, Message, MessageId, Part, Plan, Principal, Question, QuestionId, Role, Route,
+    RunId, SessionId, Settings, SettingsPatch, State, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult,
 };
 
 /// A place in a session's log. The first entry is 1; 0 is before everything.
@@ -181,7 +181,7 @@ pub enum Event {
         /// Which of its parts, from 0.
         part: u32,
         /// What grows.
-        growth: Growth,
+        growth: DeltaKind,
         /// By how much.
         text: String,
     },
@@ -269,74 +269,6 @@ pub enum Severity {
     Error,
 }
 
-/// A plan, whole each time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
-    /// Its items, in order.
-    pub items: Vec<PlanItem>,
-}
-
-/// One step of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanItem {
-    /// What is to be done.
-    pub text: String,
-    /// How much it matters.
-    pub priority: Priority,
-    /// How far it is.
-    pub status: PlanStatus,
-}
-
-impl Plan {
-    /// A plan as a person sends it back: `items`, or `plan` with `items`; an item is a text or an object with one.
-    pub fn edited(content: &Value) -> Result<Self, String> {
-        let items = content.get("items").or_else(|| content.get("plan")?.get("items"));
-        let items = items.and_then(Value::as_array).ok_or("a plan has items")?;
-        if items.len() > Self::MOST_ITEMS {
-            return Err(format!("a plan has at most {} items: {}", Self::MOST_ITEMS, items.len()));
-        }
-        items.iter().map(item).collect::<Result<_, _>>().map(|items| Self { items })
-    }
-
-    /// More items than this are no plan.
-    pub const MOST_ITEMS: usize = 100;
-}
-
-fn item(value: &Value) -> Result<PlanItem, String> {
-    let text = value.as_str().or_else(|| value.get("text").or_else(|| value.get("content"))?.as_str());
-    let text = text.filter(|text| !text.trim().is_empty()).ok_or("an item of a plan has a text")?.to_owned();
-    let field = |name: &str| value.get(name).cloned().unwrap_or(Value::Null);
-    let priority = Option::deserialize(field("priority")).map_err(|error| format!("priority: {error}"))?;
-    let status = Option::deserialize(field("status")).map_err(|error| format!("status: {error}"))?;
-    Ok(PlanItem { text, priority: priority.unwrap_or_default(), status: status.unwrap_or_default() })
-}
-
-/// How much a step matters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Priority {
-    /// Much.
-    High,
-    /// Some.
-    #[default]
-    Medium,
-    /// Little.
-    Low,
-}
-
-/// How far a step is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanStatus {
-    /// Not begun.
-    #[default]
-    Pending,
-    /// Being done.
-    InProgress,
-    /// Done.
-    Completed,
-}
-
 /// What one model call used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -408,7 +340,7 @@ pub enum StopReason {
 
 impl StopReason {
     /// What a person is told if the run stopped before it was done; `None` if it was not a limit of ours.
-    pub fn limit(self) -> Option<&'static str> {
+    pub fn limit_message(self) -> Option<&'static str> {
         match self {
             Self::MaxTurns => Some("the run stopped at its limit of model calls (max_turns): send a message to go on"),
             Self::EndTurn | Self::MaxTokens | Self::Refusal => None,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// Makes new ids. The server hands out UUID v7, tests count.
-pub trait Ids {
+pub trait IdGenerator {
     /// The next id, never given before.
     fn next_id(&mut self) -> Uuid;
 }
@@ -26,7 +26,7 @@ macro_rules! uuid_newtype {
             }
 
             /// Makes a new one.
-            pub fn make(ids: &mut dyn Ids) -> Self {
+            pub fn make(ids: &mut dyn IdGenerator) -> Self {
                 Self(ids.next_id())
             }
 
@@ -69,7 +69,7 @@ uuid_newtype!(
     QuestionId
 );
 uuid_newtype!(
-    /// One use of a tool. The provider's own id stays in [`crate::Native`].
+    /// One use of a tool. The provider's own id stays in [`crate::ProviderPayload`].
     ToolCallId
 );
 

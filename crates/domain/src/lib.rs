@@ -11,18 +11,20 @@ pub mod backend;
 pub mod caller;
 pub mod catalog;
 pub mod command;
+pub mod content;
 pub mod context;
 pub mod event;
 pub mod id;
+pub mod logged_message;
 pub mod message;
+pub mod plan;
 pub mod question;
 pub mod roster;
 pub mod routing;
+pub mod sanitize;
 pub mod service_error;
 pub mod session;
-pub mod show;
 mod size;
-pub mod spoken;
 pub mod state;
 pub mod tool;
 pub mod view;
@@ -31,22 +33,21 @@ pub use agent::{
     AgentLink, AgentManifest, Budget, Capability, Effort, LinkKind, Mode, Policy, Settings, SettingsPatch,
 };
 pub use artifact::ArtifactContent;
-pub use backend::{Gate, Order, Report};
+pub use backend::{Order, Report, ToolGate};
 pub use catalog::{ModelChoice, SessionCatalog, SlashCommand};
 pub use command::{Accepted, Command, CommandError, IfBusy};
-pub use context::{Asked, Context};
-pub use event::{
-    Entry, Event, Notice, Outcome, Plan, PlanItem, PlanStatus, Priority, ResetReason, RunOrigin, Seq, Severity,
-    StopReason, Usage,
-};
-pub use id::{Ids, MessageId, Principal, QuestionId, RunId, SessionId, Timestamp, ToolCallId};
-pub use message::{Delta, Growth, Message, Native, Part, Role};
-pub use question::{Answer, Ask, Choice, ChoiceKind, Proposal, Question, QuestionOrigin, Reply};
-pub use roster::{Roster, Way};
+pub use content::{DeltaKind, Part, ToolContent, ToolEnd, ToolResult};
+pub use context::{AskedQuestion, Context};
+pub use event::{Entry, Event, Notice, Outcome, ResetReason, RunOrigin, Seq, Severity, StopReason, Usage};
+pub use id::{IdGenerator, MessageId, Principal, QuestionId, RunId, SessionId, Timestamp, ToolCallId};
+pub use logged_message::LoggedMessage;
+pub use message::{Delta, Message, ProviderPayload, Role};
+pub use plan::{Plan, PlanItem, PlanStatus, Priority};
+pub use question::{Answer, Choice, ChoiceKind, PlanProposal, Question, QuestionKind, QuestionOrigin, Reply};
+pub use roster::{AgentMode, Roster};
 pub use routing::{Route, Routing};
 pub use service_error::ServiceError;
-pub use session::{Birth, Effect, Now, Recovery, Session, When};
-pub use spoken::Spoken;
-pub use state::{STATE_LIMIT, State, StateScope};
-pub use tool::{Location, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
+pub use session::{Effect, MachineContext, OrderTiming, Recovery, Session, SessionInit};
+pub use state::{MAX_STATE_BYTES, State, StateScope};
+pub use tool::{Location, ToolCall, ToolKind, ToolSpec};
 pub use view::{Activity, SessionView};

@@ -1,9 +1,9 @@
-//! Messages, their parts, and how the last part of an open message grows.
+//! Messages, and how the last part of an open message grows.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{MessageId, ToolCallId, ToolResult};
+use crate::{DeltaKind, MessageId, Part};
 
 /// A whole message. What the log holds in one piece is authoritative over its deltas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Message {
     pub interrupted: bool,
     /// The provider's own form, for exact replay to the same provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub native: Option<Native>,
+    pub native: Option<ProviderPayload>,
 }
 
 /// Who speaks in a message.
@@ -34,112 +34,23 @@ pub enum Role {
     Tool,
 }
 
-/// One piece of a message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Part {
-    /// Words.
-    Text {
-        /// The words.
-        text: String,
-    },
-    /// What the model thought before it spoke.
-    Thought {
-        /// The words, possibly a summary by the provider.
-        text: String,
-    },
-    /// A picture.
-    Image {
-        /// Such as `image/png`.
-        mime: String,
-        /// Base64.
-        data: String,
-        /// Where it came from.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        uri: Option<String>,
-    },
-    /// A sound.
-    Audio {
-        /// Such as `audio/wav`.
-        mime: String,
-        /// Base64.
-        data: String,
-    },
-    /// A pointer to something that the agent may read.
-    Link {
-        /// Where.
-        uri: String,
-        /// A label.
-        name: String,
-        /// Its type, if known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        mime: Option<String>,
-        /// Everything else the sender said about it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        more: Option<Value>,
-    },
-    /// Something whole that was sent along.
-    Resource {
-        /// Its name.
-        uri: String,
-        /// Its type, if known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        mime: Option<String>,
-        /// Its text, if it is text.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        text: Option<String>,
-        /// Base64, if it is not.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        blob: Option<String>,
-    },
-    /// The agent wants a tool. What became of it is told by the tool events.
-    ToolUse {
-        /// Its id.
-        call: ToolCallId,
-        /// The tool's name.
-        name: String,
-        /// Its arguments, as the model gave them.
-        arguments: Value,
-    },
-    /// What a tool gave back (role [`Role::Tool`] only).
-    ToolResult {
-        /// Which call.
-        call: ToolCallId,
-        /// What came of it.
-        result: ToolResult,
-    },
-    /// Content of a kind this version does not know: kept as it came.
-    #[serde(untagged)]
-    Unknown(Value),
-}
-
 /// A provider's own form of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Native {
+pub struct ProviderPayload {
     /// Which wire understands it, such as `anthropic` or `openai_responses`.
     pub wire: String,
     /// The items, opaque.
     pub items: Value,
 }
 
-impl Native {
+impl ProviderPayload {
     /// What no wire is called.
-    const UNASKED: &'static str = "unasked";
+    const SYNTHETIC_WIRE: &'static str = "unasked";
 
     /// The mark of a message that an agent's loop made by itself: no model wrote it.
-    pub fn unasked() -> Self {
-        Self { wire: Self::UNASKED.to_owned(), items: Value::Null }
+    pub fn synthetic() -> Self {
+        Self { wire: Self::SYNTHETIC_WIRE.to_owned(), items: Value::Null }
     }
-}
-
-/// A part that grows by deltas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Growth {
-    /// Grows a [`Part::Text`].
-    Text,
-    /// Grows a [`Part::Thought`].
-    Thought,
 }
 
 /// A piece added to the last part of the open message.
@@ -148,7 +59,7 @@ pub enum Growth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     /// What grows.
-    pub growth: Growth,
+    pub growth: DeltaKind,
     /// By how much.
     pub text: String,
 }
@@ -160,16 +71,16 @@ impl Delta {
 
     /// A text of so many bytes is never longer than [`Delta::MAX_ENCODED_BYTES`] as JSON, whatever it says: deltas that
     /// are joined stay within it, so that nobody has to look at their letters.
-    pub const MAX_JOINED_BYTES: usize = Self::MAX_ENCODED_BYTES / WORST_ESCAPE;
+    pub const MAX_JOINED_BYTES: usize = Self::MAX_ENCODED_BYTES / MAX_ESCAPE_BYTES;
 
     /// A text in pieces of at most [`Delta::MAX_ENCODED_BYTES`], cut between characters.
-    pub(crate) fn pieces(text: String) -> Vec<String> {
+    pub(crate) fn split_text(text: String) -> Vec<String> {
         if text.len() <= Self::MAX_JOINED_BYTES {
             return vec![text];
         }
         let (mut pieces, mut piece, mut used) = (Vec::new(), String::new(), 0);
         for letter in text.chars() {
-            let bytes = encoded_bytes(letter);
+            let bytes = json_encoded_len(letter);
             if used + bytes > Self::MAX_ENCODED_BYTES {
                 pieces.push(std::mem::take(&mut piece));
                 used = 0;
@@ -183,35 +94,20 @@ impl Delta {
 }
 
 /// The longest escape of one byte.
-const WORST_ESCAPE: usize = 6;
+const MAX_ESCAPE_BYTES: usize = 6;
 
-fn encoded_bytes(letter: char) -> usize {
+fn json_encoded_len(letter: char) -> usize {
     match letter {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,
-        '\0'..='\x1f' => WORST_ESCAPE,
+        '\0'..='\x1f' => MAX_ESCAPE_BYTES,
         _ => letter.len_utf8(),
-    }
-}
-
-impl Part {
-    /// Words.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into() }
-    }
-
-    /// An empty part that deltas of this kind grow.
-    pub fn growing(growth: Growth) -> Self {
-        match growth {
-            Growth::Text => Self::Text { text: String::new() },
-            Growth::Thought => Self::Thought { text: String::new() },
-        }
     }
 }
 
 impl Message {
     /// True if an agent's loop made it by itself: it is no turn of a model's.
-    pub fn is_unasked(&self) -> bool {
-        self.native.as_ref().is_some_and(|native| native.wire == Native::UNASKED)
+    pub fn is_synthetic(&self) -> bool {
+        self.native.as_ref().is_some_and(|native| native.wire == ProviderPayload::SYNTHETIC_WIRE)
     }
 
     /// A message of one text part.
@@ -240,10 +136,10 @@ mod tests {
 
     #[test]
     fn long_deltas_come_apart_between_characters_and_lose_nothing() {
-        assert_eq!(Delta::pieces("short".to_owned()), ["short"]);
+        assert_eq!(Delta::split_text("short".to_owned()), ["short"]);
         for (text, least) in [("\u{1}\"ä😀x".repeat(20_000), 6), ("y".repeat(2 << 20), 37), ("\u{2}".repeat(10_200), 2)]
         {
-            let pieces = Delta::pieces(text.clone());
+            let pieces = Delta::split_text(text.clone());
             assert!(pieces.len() >= least, "{}", pieces.len());
             for piece in &pieces {
                 let line = serde_json::to_string(piece).expect("a text is JSON");

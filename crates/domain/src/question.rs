@@ -16,7 +16,7 @@ pub struct Question {
     /// One line for people.
     pub title: String,
     /// What is asked.
-    pub ask: Ask,
+    pub ask: QuestionKind,
     /// Who waits for the answer.
     pub origin: QuestionOrigin,
     /// Binds an approval to the tool and the arguments that were shown.
@@ -24,12 +24,12 @@ pub struct Question {
     pub fingerprint: Option<String>,
     /// The plan that is to be approved: it can be answered with a changed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Box<Proposal>>,
+    pub plan: Option<Box<PlanProposal>>,
 }
 
 /// A plan that a person is to approve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proposal {
+pub struct PlanProposal {
     /// The plan.
     pub plan: Plan,
     /// The mode that carries it out; absent: the one that proposed it.
@@ -40,7 +40,7 @@ pub struct Proposal {
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Ask {
+pub enum QuestionKind {
     /// Choose one.
     Choose {
         /// The choices, in order of display.
@@ -92,7 +92,8 @@ pub enum QuestionOrigin {
     /// A live child waits: closed as interrupted when that child dies.
     Held,
     /// A live child asks, and the run goes on without the answer: closed like one that is held.
-    Aside,
+    #[serde(rename = "aside")]
+    NonBlocking,
 }
 
 /// The one answer to a question.
@@ -133,15 +134,15 @@ pub enum Reply {
 
 impl Question {
     /// True if the run goes on without its answer.
-    pub fn is_aside(&self) -> bool {
-        self.origin == QuestionOrigin::Aside
+    pub fn is_non_blocking(&self) -> bool {
+        self.origin == QuestionOrigin::NonBlocking
     }
 
     /// The plan that an answer approves: the proposed one, or what the person made of it.
-    pub fn approved(&self, reply: &Reply) -> Option<Plan> {
+    pub fn approved_plan(&self, reply: &Reply) -> Option<Plan> {
         let proposal = self.plan.as_ref().filter(|_| reply.allows())?;
         match reply {
-            Reply::Filled { content } => Plan::edited(content).ok(),
+            Reply::Filled { content } => Plan::parse_edited(content).ok(),
             Reply::Chosen { .. } | Reply::Declined | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
                 Some(proposal.plan.clone())
             }
@@ -149,10 +150,10 @@ impl Question {
     }
 
     /// The choice with this id, if it has one.
-    pub fn choice(&self, id: &str) -> Option<&Choice> {
+    pub fn find_choice(&self, id: &str) -> Option<&Choice> {
         match &self.ask {
-            Ask::Choose { choices } => choices.iter().find(|choice| choice.id == id),
-            Ask::Form { .. } | Ask::Visit { .. } => None,
+            QuestionKind::Choose { choices } => choices.iter().find(|choice| choice.id == id),
+            QuestionKind::Form { .. } | QuestionKind::Visit { .. } => None,
         }
     }
 }

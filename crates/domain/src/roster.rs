@@ -11,12 +11,12 @@ pub const AUTO: &str = "auto";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roster {
     agents: Vec<Arc<AgentManifest>>,
-    ways: Vec<Way>,
+    ways: Vec<AgentMode>,
 }
 
 /// One agent in one of its modes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Way {
+pub struct AgentMode {
     /// Means this agent in this mode and nothing else.
     pub name: String,
     /// The agent.
@@ -25,9 +25,9 @@ pub struct Way {
     pub mode: Mode,
 }
 
-impl Way {
+impl AgentMode {
     /// What changes in a session with these settings that is set to this. An agent is named only where it is another.
-    pub fn chosen(&self, settings: &Settings) -> SettingsPatch {
+    pub fn settings_patch(&self, settings: &Settings) -> SettingsPatch {
         let agent = (self.agent.name != settings.agent).then(|| self.agent.name.clone());
         let mode = (agent.is_some() || self.mode.id != settings.mode).then(|| self.mode.id.clone());
         SettingsPatch { agent, mode, ..SettingsPatch::default() }
@@ -51,11 +51,11 @@ impl Roster {
     /// These agents. A mode is called by its id, unless an agent or an earlier mode is called so: then the name of
     /// its agent stands before it. The only mode of an agent is called as the agent.
     pub fn new(agents: Vec<Arc<AgentManifest>>) -> Self {
-        let mut ways: Vec<Way> = Vec::new();
+        let mut ways: Vec<AgentMode> = Vec::new();
         for agent in &agents {
             for mode in &agent.modes {
-                let name = name(&agents, &ways, agent, mode);
-                ways.push(Way { name, agent: Arc::clone(agent), mode: mode.clone() });
+                let name = mode_name(&agents, &ways, agent, mode);
+                ways.push(AgentMode { name, agent: Arc::clone(agent), mode: mode.clone() });
             }
         }
         Self { agents, ways }
@@ -67,60 +67,60 @@ impl Roster {
     }
 
     /// The agent of this name, in either spelling.
-    pub fn agent(&self, name: &str) -> Option<&Arc<AgentManifest>> {
-        let by_name = self.agents.iter().find(|agent| is_same(&agent.name, name));
-        by_name.or_else(|| self.agents.iter().find(|agent| agent.aliases.iter().any(|alias| is_same(alias, name))))
+    pub fn find_agent(&self, name: &str) -> Option<&Arc<AgentManifest>> {
+        let by_name = self.agents.iter().find(|agent| is_same_name(&agent.name, name));
+        by_name.or_else(|| self.agents.iter().find(|agent| agent.aliases.iter().any(|alias| is_same_name(alias, name))))
     }
 
     /// Every way in which one of them works, agent by agent.
-    pub fn ways(&self) -> &[Way] {
+    pub fn agent_modes(&self) -> &[AgentMode] {
         &self.ways
     }
 
     /// What this name means, in either spelling: an agent in its default mode, or one of its modes.
-    pub fn find(&self, name: &str) -> Option<&Way> {
+    pub fn find_mode(&self, name: &str) -> Option<&AgentMode> {
         let default = |agent: &Arc<AgentManifest>| self.ways.iter().find(|way| Arc::ptr_eq(&way.agent, agent));
-        let named = || self.ways.iter().find(|way| is_same(&way.name, name));
-        self.agent(name).and_then(default).or_else(named)
+        let named = || self.ways.iter().find(|way| is_same_name(&way.name, name));
+        self.find_agent(name).and_then(default).or_else(named)
     }
 
     /// Every name with what it means: each agent, then each of its modes that has a name of its own.
-    pub fn flat(&self) -> Vec<Arc<AgentManifest>> {
-        let own = |way: &&Way| !self.agents.iter().any(|agent| agent.name == way.name);
+    pub fn all_manifests(&self) -> Vec<Arc<AgentManifest>> {
+        let own = |way: &&AgentMode| !self.agents.iter().any(|agent| agent.name == way.name);
         let modes = self.ways.iter().filter(own).map(|way| Arc::new(way.manifest()));
-        self.agents.iter().cloned().chain(modes).chain(self.auto().map(Arc::new)).collect()
+        self.agents.iter().cloned().chain(modes).chain(self.auto_manifest().map(Arc::new)).collect()
     }
 
-    /// What this name means, as an agent: see [`Roster::flat`].
-    pub fn named(&self, name: &str) -> Option<Arc<AgentManifest>> {
-        let mode = || self.find(name).map(Way::manifest);
-        let auto = || self.auto().filter(|auto| auto.name == name);
-        self.agent(name).cloned().or_else(|| mode().or_else(auto).map(Arc::new))
+    /// What this name means, as an agent: see [`Roster::all_manifests`].
+    pub fn find_manifest(&self, name: &str) -> Option<Arc<AgentManifest>> {
+        let mode = || self.find_mode(name).map(AgentMode::manifest);
+        let auto = || self.auto_manifest().filter(|auto| auto.name == name);
+        self.find_agent(name).cloned().or_else(|| mode().or_else(auto).map(Arc::new))
     }
 
     /// What this name changes in a session with these settings. The name of its own agent leaves it in its mode.
-    pub fn choose(&self, name: &str, settings: &Settings) -> Option<SettingsPatch> {
-        if self.agent(name).is_some_and(|agent| agent.name == settings.agent) {
+    pub fn patch_for_name(&self, name: &str, settings: &Settings) -> Option<SettingsPatch> {
+        if self.find_agent(name).is_some_and(|agent| agent.name == settings.agent) {
             return Some(SettingsPatch::default());
         }
-        let is_auto = name == AUTO && self.auto().is_some();
+        let is_auto = name == AUTO && self.auto_manifest().is_some();
         let routing = (is_auto && settings.routing.is_off()).then_some(Routing::Rules);
         let auto = is_auto.then(|| SettingsPatch { routing, ..SettingsPatch::default() });
-        self.find(name).map(|way| way.chosen(settings)).or(auto)
+        self.find_mode(name).map(|way| way.settings_patch(settings)).or(auto)
     }
 
     /// These settings, for what this name means.
-    pub fn settings(&self, name: &str, base: &Settings) -> Option<Settings> {
+    pub fn settings_for_name(&self, name: &str, base: &Settings) -> Option<Settings> {
         let mut settings = base.clone();
-        match self.find(name) {
+        match self.find_mode(name) {
             Some(way) => (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone()),
-            None => settings.apply(&self.choose(name, base)?),
+            None => settings.apply(&self.patch_for_name(name, base)?),
         }
         Some(settings)
     }
 
     /// The agents of one family, as one that picks the mode by the prompt.
-    fn auto(&self) -> Option<AgentManifest> {
+    fn auto_manifest(&self) -> Option<AgentManifest> {
         let first = self.agents.first().filter(|agent| agent.family.is_some())?;
         let (title, description) = ("Auto", "Picks the agent and the mode that fit each prompt");
         let mode = Mode { id: AUTO.to_owned(), name: title.to_owned(), description: description.to_owned() };
@@ -135,13 +135,13 @@ impl Roster {
     }
 
     /// The way that these settings mean.
-    pub fn way_of(&self, settings: &Settings) -> Option<&Way> {
+    pub fn current_mode(&self, settings: &Settings) -> Option<&AgentMode> {
         self.ways.iter().find(|way| way.agent.name == settings.agent && way.mode.id == settings.mode)
     }
 
     /// What a session with these settings may be set to without leaving the family of its agent.
-    pub fn open_to<'a>(&'a self, settings: &'a Settings) -> impl Iterator<Item = &'a Way> {
-        let family = self.agent(&settings.agent).and_then(|agent| agent.family.as_ref());
+    pub fn available_modes<'a>(&'a self, settings: &'a Settings) -> impl Iterator<Item = &'a AgentMode> {
+        let family = self.find_agent(&settings.agent).and_then(|agent| agent.family.as_ref());
         self.ways.iter().filter(move |way| {
             way.agent.name == settings.agent || (family.is_some() && way.agent.family.as_ref() == family)
         })
@@ -149,40 +149,41 @@ impl Roster {
 }
 
 /// True for two spellings of one name: `recipe_maker` and `recipe-maker`.
-pub fn is_same(one: &str, other: &str) -> bool {
-    one.len() == other.len() && one.bytes().zip(other.bytes()).all(|(one, other)| plain(one) == plain(other))
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    one.len() == other.len()
+        && one.bytes().zip(other.bytes()).all(|(one, other)| normalize_separator(one) == normalize_separator(other))
 }
 
 /// The name as a label of RFC 1123 spells it.
-pub fn label(name: &str) -> String {
+pub fn dns_label(name: &str) -> String {
     name.replace('_', "-")
 }
 
 /// The name as somebody spells it who asked for it; as a label if they asked by another name.
-pub fn spelled(name: &str, asked: &str) -> String {
-    if is_same(name, asked) { asked.to_owned() } else { label(name) }
+pub fn spell_as_requested(name: &str, asked: &str) -> String {
+    if is_same_name(name, asked) { asked.to_owned() } else { dns_label(name) }
 }
 
 /// True for a name that every door can spell.
-pub fn is_name(name: &str) -> bool {
+pub fn is_valid_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = name.as_bytes();
     bytes.len() <= 63 && name.bytes().all(fits) && edge(bytes.first()) && edge(bytes.last())
 }
 
-fn plain(byte: u8) -> u8 {
+fn normalize_separator(byte: u8) -> u8 {
     if byte == b'_' { b'-' } else { byte }
 }
 
-fn name(agents: &[Arc<AgentManifest>], ways: &[Way], agent: &AgentManifest, mode: &Mode) -> String {
+fn mode_name(agents: &[Arc<AgentManifest>], ways: &[AgentMode], agent: &AgentManifest, mode: &Mode) -> String {
     if agent.modes.len() == 1 {
         return agent.name.clone();
     }
     let called = |agent: &AgentManifest| {
-        is_same(&agent.name, &mode.id) || agent.aliases.iter().any(|alias| is_same(alias, &mode.id))
+        is_same_name(&agent.name, &mode.id) || agent.aliases.iter().any(|alias| is_same_name(alias, &mode.id))
     };
-    let is_taken = agents.iter().any(|agent| called(agent)) || ways.iter().any(|way| is_same(&way.name, &mode.id));
+    let is_taken = agents.iter().any(|agent| called(agent)) || ways.iter().any(|way| is_same_name(&way.name, &mode.id));
     if is_taken { format!("{}-{}", agent.name, mode.id) } else { mode.id.clone() }
 }
 
@@ -206,37 +207,41 @@ mod tests {
         let others =
             [agent("coding", &["backend", "assistant", "coding"], Some("native")), agent("echo", &["x"], None)];
         let roster = Roster::new(std::iter::once(Arc::new(first)).chain(others).collect());
-        let names: Vec<&str> = roster.ways().iter().map(|way| way.name.as_str()).collect();
+        let names: Vec<&str> = roster.agent_modes().iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["assistant", "app_maker", "backend", "coding-assistant", "coding-coding", "echo"]);
-        let found = |name: &str| roster.find(name).map(|way| (way.agent.name.as_str(), way.mode.id.as_str()));
+        let found = |name: &str| roster.find_mode(name).map(|way| (way.agent.name.as_str(), way.mode.id.as_str()));
         assert_eq!(found("goose"), Some(("gander", "assistant")));
         assert_eq!(found("app-maker"), Some(("gander", "app_maker")));
         assert_eq!(found("coding"), Some(("coding", "backend")));
         assert_eq!(found("coding_assistant"), Some(("coding", "assistant")));
         assert_eq!((found("echo"), found("App-Maker"), found("")), (Some(("echo", "x")), None, None));
         let settings = |agent: &str| Settings::new(agent, "");
-        assert_eq!(roster.choose("goose", &settings("gander")), Some(SettingsPatch::default()), "it stays in its mode");
+        assert_eq!(
+            roster.patch_for_name("goose", &settings("gander")),
+            Some(SettingsPatch::default()),
+            "it stays in its mode"
+        );
         let (agent, mode) = (Some("gander".to_owned()), Some("app_maker".to_owned()));
         let changed = SettingsPatch { agent, mode, ..SettingsPatch::default() };
-        assert_eq!(roster.choose("app-maker", &settings("coding")), Some(changed));
-        let flat: Vec<String> = roster.flat().iter().map(|agent| agent.name.clone()).collect();
+        assert_eq!(roster.patch_for_name("app-maker", &settings("coding")), Some(changed));
+        let flat: Vec<String> = roster.all_manifests().iter().map(|agent| agent.name.clone()).collect();
         let modes = ["assistant", "app_maker", "backend", "coding-assistant", "coding-coding"];
         assert_eq!(flat, [&["gander", "coding", "echo"][..], &modes, &["auto"]].concat());
-        let auto = roster.settings("auto", &settings("gander")).map(|settings| settings.routing);
+        let auto = roster.settings_for_name("auto", &settings("gander")).map(|settings| settings.routing);
         assert_eq!((auto, found("auto")), (Some(Routing::Rules), None));
-        assert_eq!(roster.open_to(&settings("coding")).count(), 5);
-        assert_eq!(roster.open_to(&settings("echo")).count(), 1);
+        assert_eq!(roster.available_modes(&settings("coding")).count(), 5);
+        assert_eq!(roster.available_modes(&settings("echo")).count(), 1);
     }
 
     #[test]
     fn whoever_asks_is_answered_in_their_own_spelling() {
-        let spell = |asked| spelled("app_maker", asked);
+        let spell = |asked| spell_as_requested("app_maker", asked);
         assert_eq!([spell("app_maker"), spell("app-maker"), spell("apps")], ["app_maker", "app-maker", "app-maker"]);
     }
 
     #[test]
     fn every_name_can_be_spelled_as_a_label() {
-        assert!(["a", "app_maker", "app-maker2", "7"].iter().all(|name| is_name(name)));
-        assert!(!["", "-a", "a_", "A", "a.b", "a/b", "é", &"a".repeat(64)].iter().any(|name| is_name(name)));
+        assert!(["a", "app_maker", "app-maker2", "7"].iter().all(|name| is_valid_name(name)));
+        assert!(!["", "-a", "a_", "A", "a.b", "a/b", "é", &"a".repeat(64)].iter().any(|name| is_valid_name(name)));
     }
 }

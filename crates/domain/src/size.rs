@@ -6,15 +6,19 @@ use crate::{Event, Message, Part, SessionView, ToolCall, ToolContent, ToolResult
 
 impl Event {
     /// Its size in bytes, about: of what may be large; the rest counts as much as it is at most.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_bytes(&self) -> usize {
         match self {
             Self::PartDelta { text, .. } => text.len(),
-            Self::MessageDone { message } => SMALL + message.bytes(),
-            Self::ToolCalled { call } => SMALL + call.bytes(),
-            Self::ToolDone { result, .. } => SMALL + result.bytes(),
-            Self::ToolUpdated { content, .. } => SMALL + content_bytes(content),
-            Self::RunQueued { parts, .. } => SMALL + parts.iter().map(Part::bytes).sum::<usize>(),
-            Self::HistoryReset { replacement, .. } => SMALL + replacement.iter().map(Message::bytes).sum::<usize>(),
+            Self::MessageDone { message } => SMALL_EVENT_BYTES + message.approximate_bytes(),
+            Self::ToolCalled { call } => SMALL_EVENT_BYTES + call.approximate_bytes(),
+            Self::ToolDone { result, .. } => SMALL_EVENT_BYTES + result.approximate_bytes(),
+            Self::ToolUpdated { content, .. } => SMALL_EVENT_BYTES + content_bytes(content),
+            Self::RunQueued { parts, .. } => {
+                SMALL_EVENT_BYTES + parts.iter().map(Part::approximate_bytes).sum::<usize>()
+            }
+            Self::HistoryReset { replacement, .. } => {
+                SMALL_EVENT_BYTES + replacement.iter().map(Message::approximate_bytes).sum::<usize>()
+            }
             Self::SessionCreated { .. }
             | Self::TitleSet { .. }
             | Self::ArchiveSet { .. }
@@ -33,35 +37,37 @@ impl Event {
             | Self::ToolStarted { .. }
             | Self::QuestionAsked { .. }
             | Self::QuestionAnswered { .. }
-            | Self::Unknown(_) => SMALL,
+            | Self::Unknown(_) => SMALL_EVENT_BYTES,
         }
     }
 }
 
 /// What an event of a bounded kind takes.
-const SMALL: usize = 512;
+const SMALL_EVENT_BYTES: usize = 512;
 
 impl Message {
     /// Its size in bytes, about.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_bytes(&self) -> usize {
         let native = self.native.as_ref().map_or(0, |native| native.wire.len() + json_bytes(&native.items));
-        size_of::<Self>() + self.parts.iter().map(Part::bytes).sum::<usize>() + native
+        size_of::<Self>() + self.parts.iter().map(Part::approximate_bytes).sum::<usize>() + native
     }
 }
 
 impl Part {
     /// Its size in bytes, about.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_bytes(&self) -> usize {
         let heap = match self {
             Self::Text { text } | Self::Thought { text } => text.len(),
-            Self::Image { mime, data, uri } => mime.len() + data.len() + length(uri),
+            Self::Image { mime, data, uri } => mime.len() + data.len() + optional_len(uri),
             Self::Audio { mime, data } => mime.len() + data.len(),
             Self::Link { uri, name, mime, more } => {
-                uri.len() + name.len() + length(mime) + more.as_ref().map_or(0, json_bytes)
+                uri.len() + name.len() + optional_len(mime) + more.as_ref().map_or(0, json_bytes)
             }
-            Self::Resource { uri, mime, text, blob } => uri.len() + length(mime) + length(text) + length(blob),
+            Self::Resource { uri, mime, text, blob } => {
+                uri.len() + optional_len(mime) + optional_len(text) + optional_len(blob)
+            }
             Self::ToolUse { name, arguments, .. } => name.len() + json_bytes(arguments),
-            Self::ToolResult { result, .. } => result.bytes(),
+            Self::ToolResult { result, .. } => result.approximate_bytes(),
             Self::Unknown(value) => json_bytes(value),
         };
         size_of::<Self>() + heap
@@ -70,14 +76,14 @@ impl Part {
 
 impl ToolResult {
     /// Its size in bytes, about.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_bytes(&self) -> usize {
         size_of::<Self>() + content_bytes(&self.content) + self.raw.as_ref().map_or(0, json_bytes)
     }
 }
 
 impl ToolCall {
     /// Its size in bytes, about.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_bytes(&self) -> usize {
         let locations = self.locations.iter().map(|location| size_of_val(location) + location.path.len());
         size_of::<Self>() + self.name.len() + self.title.len() + json_bytes(&self.arguments) + locations.sum::<usize>()
     }
@@ -85,17 +91,17 @@ impl ToolCall {
 
 impl SessionView {
     /// Its size in bytes, about: of what may be large, which is what is open and what waits.
-    pub fn bytes(&self) -> usize {
+    pub fn approximate_bytes(&self) -> usize {
         let open = self.run.as_ref().map_or(0, |run| {
-            let tools = run.tools.iter().map(|tool| tool.call.bytes());
+            let tools = run.tools.iter().map(|tool| tool.call.approximate_bytes());
             let questions = run.questions.iter().map(|question| size_of_val(question) + question.title.len());
-            run.open.as_ref().map_or(0, Message::bytes)
+            run.open.as_ref().map_or(0, Message::approximate_bytes)
                 + tools.sum::<usize>()
                 + questions.sum::<usize>()
                 + run.meta.as_ref().map_or(0, json_bytes)
         });
         let queued = self.queue.iter().map(|queued| {
-            let parts = queued.parts.iter().map(Part::bytes).sum::<usize>();
+            let parts = queued.parts.iter().map(Part::approximate_bytes).sum::<usize>();
             size_of_val(queued) + parts + queued.meta.as_ref().map_or(0, json_bytes)
         });
         let state = self.state.iter().map(|(name, value)| name.len() + json_bytes(value));
@@ -106,14 +112,14 @@ impl SessionView {
 
 fn content_bytes(content: &[ToolContent]) -> usize {
     let bytes = content.iter().map(|content| match content {
-        ToolContent::Part { part } => part.bytes(),
-        ToolContent::Diff { path, old, new } => path.len() + length(old) + new.len(),
+        ToolContent::Part { part } => part.approximate_bytes(),
+        ToolContent::Diff { path, old, new } => path.len() + optional_len(old) + new.len(),
         ToolContent::Terminal { id } => id.len(),
     });
     bytes.sum()
 }
 
-fn length(text: &Option<String>) -> usize {
+fn optional_len(text: &Option<String>) -> usize {
     text.as_ref().map_or(0, String::len)
 }
 
@@ -149,7 +155,7 @@ mod tests {
             (Part::ToolResult { call: crate::ToolCallId::new(uuid::Uuid::nil()), result }, 2),
         ];
         for (part, times) in parts {
-            let bytes = part.bytes();
+            let bytes = part.approximate_bytes();
             assert!((times * 10_000..times * 10_000 + 1_000).contains(&bytes), "{bytes}");
         }
     }

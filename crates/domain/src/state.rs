@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// All values of one session together, as JSON: more is refused.
-pub const STATE_LIMIT: usize = 256 * 1024;
+pub const MAX_STATE_BYTES: usize = 256 * 1024;
 
 /// Values by name.
 pub type State = Map<String, Value>;
@@ -23,7 +23,7 @@ pub enum StateScope {
 
 impl StateScope {
     /// Where this name lives.
-    pub fn of(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name.split_once(':') {
             Some(("user", _)) => Self::User,
             Some(("app", _)) => Self::App,
@@ -34,18 +34,18 @@ impl StateScope {
 }
 
 /// A change without what is never stored.
-pub fn lasting(mut delta: State) -> State {
-    delta.retain(|name, _| StateScope::of(name) != StateScope::Temporary);
+pub fn without_temporary(mut delta: State) -> State {
+    delta.retain(|name, _| StateScope::from_name(name) != StateScope::Temporary);
     delta
 }
 
 /// Only what lives there.
-pub fn within(delta: &State, scope: StateScope) -> State {
-    let kept = delta.iter().filter(|(name, _)| StateScope::of(name) == scope);
+pub fn filter_by_scope(delta: &State, scope: StateScope) -> State {
+    let kept = delta.iter().filter(|(name, _)| StateScope::from_name(name) == scope);
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// How much room values take, as JSON.
-pub fn size(state: &State) -> usize {
+pub fn encoded_size(state: &State) -> usize {
     state.iter().map(|(name, value)| name.len() + value.to_string().len() + 6).sum()
 }

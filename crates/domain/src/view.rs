@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::state::within;
+use crate::state::filter_by_scope;
 use crate::{
-    Answer, Entry, Event, Growth, Message, MessageId, Outcome, Part, Plan, Principal, Question, QuestionId,
+    Answer, DeltaKind, Entry, Event, Message, MessageId, Outcome, Part, Plan, Principal, Question, QuestionId,
     QuestionOrigin, ResetReason, Role, RunId, RunOrigin, Seq, SessionId, Settings, State, StateScope, Timestamp,
     ToolCall, ToolCallId, Usage,
 };
 
 /// How many ended runs a view remembers, so that a retried prompt is recognised.
-const REMEMBERED_RUNS: usize = 64;
+const MAX_ENDED_RUNS: usize = 64;
 
 /// What a session is now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct SessionView {
     /// Values that are kept by name in this session.
     pub state: State,
     /// All model calls together.
-    pub spent: Spent,
+    pub spent: UsageTotals,
     /// The last model call.
     pub last_usage: Option<Usage>,
     /// Whole messages since the beginning of people's view.
@@ -127,7 +127,7 @@ pub struct QueuedRun {
 
 /// All model calls together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct UsageTotals {
     /// Tokens read.
     pub input: u64,
     /// Tokens written.
@@ -140,7 +140,7 @@ pub struct Spent {
     pub cost: u64,
 }
 
-impl Spent {
+impl UsageTotals {
     /// One more model call.
     pub fn add(&mut self, usage: &Usage) {
         self.input += usage.input;
@@ -168,7 +168,7 @@ impl SessionView {
     pub const VERSION: u32 = 2;
 
     /// The view after a session's first entry, or `None` if that is no `SessionCreated`.
-    pub fn born(entry: &Entry) -> Option<Self> {
+    pub fn from_created(entry: &Entry) -> Option<Self> {
         let Event::SessionCreated { session, owner, workspace, folders, settings, parent } = &entry.event else {
             return None;
         };
@@ -191,7 +191,7 @@ impl SessionView {
             ended: Vec::new(),
             plan: Plan::default(),
             state: State::new(),
-            spent: Spent::default(),
+            spent: UsageTotals::default(),
             last_usage: None,
             messages: 0,
         })
@@ -200,7 +200,7 @@ impl SessionView {
     /// The view after all these entries, the first of which began the session.
     pub fn replay<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
         let mut entries = entries.into_iter();
-        let mut view = Self::born(entries.next()?)?;
+        let mut view = Self::from_created(entries.next()?)?;
         entries.for_each(|entry| view.apply(entry));
         Some(view)
     }
@@ -220,20 +220,20 @@ impl SessionView {
             | Event::Unknown(_) => {}
             Event::TitleSet { title } => self.title = Some(title.clone()),
             Event::SettingsChanged { patch } => self.settings.apply(patch),
-            Event::Routed { route } => self.settings.follow(route),
+            Event::Routed { route } => self.settings.apply_route(route),
             Event::ArchiveSet { archived } => self.archived = *archived,
             Event::HistoryReset { keep_to, replacement, reason } => {
                 if *keep_to == Seq::ZERO {
                     self.context_from = entry.seq;
                 }
-                self.reset(entry.seq, replacement.len(), *reason);
+                self.apply_reset(entry.seq, replacement.len(), *reason);
             }
             Event::PlanSet { plan } => self.plan = plan.clone(),
-            Event::StateChanged { delta, .. } => self.state.extend(within(delta, StateScope::Session)),
-            Event::UsageAdded { usage } => self.spend(usage),
+            Event::StateChanged { delta, .. } => self.state.extend(filter_by_scope(delta, StateScope::Session)),
+            Event::UsageAdded { usage } => self.add_usage(usage),
             Event::RunQueued { origin, parts } => self.enqueue(entry, origin, parts),
-            Event::RunStarted { origin } => self.start(entry, origin),
-            Event::RunEnded { outcome } => self.end(entry.run, outcome),
+            Event::RunStarted { origin } => self.start_run(entry, origin),
+            Event::RunEnded { outcome } => self.end_run(entry.run, outcome),
             Event::MessageDone { message } => self.message_done(message),
             Event::RunRecovered { .. }
             | Event::CancelRequested { .. }
@@ -248,7 +248,7 @@ impl SessionView {
     }
 
     /// Forgets the text of the message that is growing: a reader that has told it need not keep it.
-    pub fn forget_text(&mut self) {
+    pub fn clear_open_text(&mut self) {
         let open = self.run.as_mut().and_then(|run| run.open.as_mut());
         for part in open.into_iter().flat_map(|open| &mut open.parts) {
             if let Part::Text { text } | Part::Thought { text } = part {
@@ -272,29 +272,29 @@ impl SessionView {
     }
 
     /// True if this run was accepted before, as far as this view remembers.
-    pub fn knows(&self, run: RunId) -> bool {
-        self.is_open(run) || self.outcome(run).is_some()
+    pub fn has_seen_run(&self, run: RunId) -> bool {
+        self.is_run_open(run) || self.outcome(run).is_some()
     }
 
     /// True if this run is under way or waits for its turn.
-    pub fn is_open(&self, run: RunId) -> bool {
+    pub fn is_run_open(&self, run: RunId) -> bool {
         self.run.as_ref().is_some_and(|active| active.id == run) || self.queue.iter().any(|queued| queued.id == run)
     }
 
-    fn reset(&mut self, seq: Seq, replaced: usize, reason: ResetReason) {
+    fn apply_reset(&mut self, seq: Seq, replaced: usize, reason: ResetReason) {
         match reason {
             ResetReason::Compacted => {}
             ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
                 self.history_from = seq;
                 self.plan = Plan::default();
                 self.messages = replaced as u64;
-                self.spent = Spent::default();
+                self.spent = UsageTotals::default();
                 self.last_usage = None;
             }
         }
     }
 
-    fn spend(&mut self, usage: &Usage) {
+    fn add_usage(&mut self, usage: &Usage) {
         self.spent.add(usage);
         // How full the window is says only a call of its own.
         if usage.child.is_none() {
@@ -308,7 +308,7 @@ impl SessionView {
         self.queue.push(QueuedRun { id, origin: origin.clone(), parts: parts.to_vec(), meta });
     }
 
-    fn start(&mut self, entry: &Entry, origin: &RunOrigin) {
+    fn start_run(&mut self, entry: &Entry, origin: &RunOrigin) {
         let Some(id) = entry.run else { return };
         self.queue.retain(|queued| queued.id != id);
         self.run = Some(ActiveRun {
@@ -328,13 +328,13 @@ impl SessionView {
     }
 
     /// A queued run that is cancelled ends without ever having started.
-    fn end(&mut self, run: Option<RunId>, outcome: &Outcome) {
+    fn end_run(&mut self, run: Option<RunId>, outcome: &Outcome) {
         let Some(id) = run else { return };
         self.queue.retain(|queued| queued.id != id);
         if self.run.as_ref().is_some_and(|active| active.id == id) {
             self.run = None;
         }
-        if self.ended.len() == REMEMBERED_RUNS {
+        if self.ended.len() == MAX_ENDED_RUNS {
             self.ended.remove(0);
         }
         self.ended.push((id, outcome.clone()));
@@ -356,15 +356,15 @@ impl SessionView {
             Event::RunRecovered { attempt } => run.recovered = *attempt,
             Event::CancelRequested { .. } => run.cancelling = true,
             Event::MessageStarted { message, role } => {
-                run.open = Some(empty(*message, *role));
+                run.open = Some(empty_message(*message, *role));
                 run.grown.clear();
             }
-            Event::PartDelta { part, growth, text, .. } => run.grow(*part, *growth, text),
+            Event::PartDelta { part, growth, text, .. } => run.append_delta(*part, *growth, text),
             Event::ToolCalled { call } => run.tools.push(OpenTool { call: call.clone(), stage: ToolStage::Allowed }),
             Event::ToolStarted { call } => run.set_stage(*call, ToolStage::Started),
             Event::ToolDone { call, .. } => run.tools.retain(|tool| tool.call.id != *call),
-            Event::QuestionAsked { question } => run.asked(question),
-            Event::QuestionAnswered { question, answer } => run.answered(*question, answer),
+            Event::QuestionAsked { question } => run.add_question(question),
+            Event::QuestionAnswered { question, answer } => run.record_answer(*question, answer),
             Event::SessionCreated { .. }
             | Event::TitleSet { .. }
             | Event::SettingsChanged { .. }
@@ -397,8 +397,8 @@ impl ActiveRun {
     }
 
     /// The oldest open question that holds it up.
-    pub fn holding(&self) -> Option<&Question> {
-        self.questions.iter().find(|question| !question.is_aside())
+    pub fn blocking_question(&self) -> Option<&Question> {
+        self.questions.iter().find(|question| !question.is_non_blocking())
     }
 
     /// The open call with this id.
@@ -415,14 +415,14 @@ impl ActiveRun {
         self.tools.iter_mut().filter(|tool| tool.call.id == call).for_each(|tool| tool.stage = stage);
     }
 
-    fn asked(&mut self, question: &Question) {
+    fn add_question(&mut self, question: &Question) {
         if let Some(call) = question.call {
             self.set_stage(call, ToolStage::Asked);
         }
         self.questions.push(question.clone());
     }
 
-    fn answered(&mut self, id: QuestionId, answer: &Answer) {
+    fn record_answer(&mut self, id: QuestionId, answer: &Answer) {
         let call = self.question(id).and_then(|question| question.call);
         if !cfg!(bug = "two_answers") {
             self.questions.retain(|open| open.id != id);
@@ -432,10 +432,10 @@ impl ActiveRun {
         }
     }
 
-    fn grow(&mut self, part: u32, growth: Growth, text: &str) {
+    fn append_delta(&mut self, part: u32, growth: DeltaKind, text: &str) {
         let Some(open) = &mut self.open else { return };
         if open.parts.len() <= part as usize {
-            open.parts.push(Part::growing(growth));
+            open.parts.push(Part::empty(growth));
             self.grown.push(0);
         }
         if let Some(grown) = self.grown.last_mut() {
@@ -447,6 +447,6 @@ impl ActiveRun {
     }
 }
 
-fn empty(id: MessageId, role: Role) -> Message {
+fn empty_message(id: MessageId, role: Role) -> Message {
     Message { id, role, parts: Vec::new(), interrupted: false, native: None }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::spoken::Hidden;
+use gander_domain::logged_message::HiddenEntries;
 use gander_domain::{Entry, Seq, SessionId};
 use gander_store::{Form, Limit, Store, StoreError};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub struct LogList<R> {
     store: Arc<dyn Store>,
     session: SessionId,
     recount: R,
-    hidden: Hidden,
+    hidden: HiddenEntries,
     place: Seq,
     end: Seq,
     over: bool,
@@ -35,12 +35,12 @@ pub struct LogList<R> {
 impl<R: ListProjection> LogList<R> {
     /// Looks through the log once for what was taken back: that is not said.
     pub async fn open(store: &Arc<dyn Store>, session: SessionId, recount: R) -> Result<Self, StoreError> {
-        let (mut hidden, mut end) = (Hidden::default(), Seq::ZERO);
+        let (mut hidden, mut end) = (HiddenEntries::default(), Seq::ZERO);
         loop {
             let page = store.read(session, end, READ_LIMIT, Form::Joined).await?;
             let Some(last) = page.last() else { break };
             end = last.seq;
-            page.iter().for_each(|entry| hidden.note(entry));
+            page.iter().for_each(|entry| hidden.apply(entry));
         }
         Ok(Self { store: Arc::clone(store), session, recount, hidden, place: Seq::ZERO, end, over: false })
     }
@@ -62,7 +62,7 @@ impl<R: ListProjection> LogList<R> {
         let mut items = Vec::new();
         for entry in page.iter().take_while(|entry| entry.seq <= self.end) {
             let told = self.recount.project_entry(entry);
-            if !self.hidden.hides(entry.seq) {
+            if !self.hidden.is_hidden(entry.seq) {
                 items.extend(told);
             }
         }

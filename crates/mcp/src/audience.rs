@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gander_domain::{Ask, Notice, QuestionOrigin, Reply, Severity, Usage};
+use gander_domain::sanitize;
+use gander_domain::{Notice, QuestionKind, QuestionOrigin, Reply, Severity, Usage};
 use gander_models::Model;
-use gander_tools::permission::show;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ pub enum News {
         /// One line for people.
         title: String,
         /// What is asked.
-        ask: Ask,
+        ask: QuestionKind,
         /// Who waits for it: a call that is under way, or nobody in the run.
         origin: QuestionOrigin,
         /// Where the answer goes.
@@ -110,7 +110,7 @@ impl Seat {
     }
 
     /// Asks a person; with nobody there the answer is `Cancelled`.
-    pub(super) async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply {
+    pub(super) async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
         let Some(audience) = self.audience() else { return Reply::Cancelled };
         let (reply, answer) = oneshot::channel();
         if audience.news.send(News::Asked { title: line(title), ask, origin, reply }).await.is_err() {
@@ -135,7 +135,7 @@ impl Drop for Attendance {
 
 /// A server's words in one line in which nothing hides.
 pub(super) fn line(text: &str) -> String {
-    let shown = show::line(text);
+    let shown = sanitize::visible_line(text);
     match shown.char_indices().nth(LINE) {
         Some((end, _)) => format!("{}…", &shown[..end]),
         None => shown,

@@ -165,7 +165,7 @@ impl Calls {
     /// Who waits when the server asks something now: a call of one of its tools, or nobody in the run.
     pub(super) fn asker(&self) -> QuestionOrigin {
         match self.under_way.load(Ordering::SeqCst) {
-            0 => QuestionOrigin::Aside,
+            0 => QuestionOrigin::NonBlocking,
             _ => QuestionOrigin::Held,
         }
     }

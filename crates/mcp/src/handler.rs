@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use gander_domain::{Ask, Reply, Severity};
+use gander_domain::{QuestionKind, Reply, Severity};
 use gander_tools::Redactor;
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -74,10 +74,10 @@ impl Handler {
         let Some(seat) = seat else { return ElicitResult::new(ElicitationAction::Cancel) };
         let (message, ask) = match params {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-                (message, Ask::Form { schema: json!(requested_schema) })
+                (message, QuestionKind::Form { schema: json!(requested_schema) })
             }
             ElicitRequestParams::UrlElicitationParams { message, url, .. } if is_web(&url) => {
-                (message, Ask::Visit { url })
+                (message, QuestionKind::Visit { url })
             }
             ElicitRequestParams::UrlElicitationParams { .. } | _ => {
                 return ElicitResult::new(ElicitationAction::Decline);

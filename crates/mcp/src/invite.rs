@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gander_domain::{Ask, QuestionOrigin, Reply, Severity};
+use gander_domain::{QuestionKind, QuestionOrigin, Reply, Severity};
 use tokio::sync::watch;
 
 use super::link::Ground;
@@ -35,8 +35,8 @@ pub(super) async fn invite(ground: Ground, server: Arc<Server>) {
 /// None if the person does not want to.
 async fn asked(ground: &Ground, server: &Server, mut pending: Pending) -> Option<Result<(), String>> {
     let title = format!("{} needs authorization: open {}", server.name, pending.url);
-    let visit = Ask::Visit { url: pending.url.clone() };
-    let ask = ground.seat.ask(&title, visit, QuestionOrigin::Aside);
+    let visit = QuestionKind::Visit { url: pending.url.clone() };
+    let ask = ground.seat.ask(&title, visit, QuestionOrigin::NonBlocking);
     tokio::select! {
         end = ended(&mut pending) => return Some(end),
         reply = ask => match reply {

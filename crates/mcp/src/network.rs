@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gander_domain::{Ask, Choice, ChoiceKind, QuestionOrigin};
+use gander_domain::{Choice, ChoiceKind, QuestionKind, QuestionOrigin};
 
 use super::link::Ground;
 use super::server::Server;
@@ -35,7 +35,7 @@ impl NetworkBook for Networks {
 /// Asks a person about a server that does not start without it. With nobody there it stays as it is.
 pub(super) async fn offer(ground: Ground, server: Arc<Server>) {
     let title = format!("{} does not start without the network. May its program use it?", shown(&server.spec));
-    if ground.seat.ask(&title, question(), QuestionOrigin::Aside).await.allows() {
+    if ground.seat.ask(&title, question(), QuestionOrigin::NonBlocking).await.allows() {
         grant(&ground, &server.spec);
         server.want();
     }
@@ -47,10 +47,10 @@ pub(super) fn title(spec: &Spec) -> String {
 }
 
 /// The answers there are. A yes is remembered.
-pub(super) fn question() -> Ask {
+pub(super) fn question() -> QuestionKind {
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     let yes = choice("allow_always", "Let it use the network from now on", ChoiceKind::AllowAlways);
-    Ask::Choose { choices: vec![yes, choice("reject_once", "No", ChoiceKind::RejectOnce)] }
+    QuestionKind::Choose { choices: vec![yes, choice("reject_once", "No", ChoiceKind::RejectOnce)] }
 }
 
 /// From now on its program finds the network.

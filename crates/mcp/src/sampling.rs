@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Ask, Choice, ChoiceKind, Delta, Growth, Message, MessageId, Part, QuestionOrigin, Role};
+use gander_domain::{
+    Choice, ChoiceKind, Delta, DeltaKind, Message, MessageId, Part, QuestionKind, QuestionOrigin, Role,
+};
 use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Request};
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ErrorData, Role as McpRole, SamplingMessage,
@@ -25,7 +27,7 @@ pub(super) async fn sample(
     let Some(audience) = seat.audience() else { return Err(refused("no run is under way")) };
     let request = request(params)?;
     let title = format!("{server} wants to ask the model: {}", gist(&request));
-    if !seat.ask(&title, Ask::Choose { choices: choices() }, origin).await.allows() {
+    if !seat.ask(&title, QuestionKind::Choose { choices: choices() }, origin).await.allows() {
         return Err(refused("the user said no"));
     }
     answer(&audience, request).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -37,9 +39,9 @@ async fn answer(audience: &Audience, request: Request) -> Result<CreateMessageRe
     while let Some(events) = stream.next().await {
         for event in events? {
             match event {
-                ModelEvent::Delta(Delta { growth: Growth::Text, text: more }) => text.push_str(&more),
+                ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: more }) => text.push_str(&more),
                 ModelEvent::Done(finish) => return Ok(result(audience, text, &finish).await),
-                ModelEvent::Delta(Delta { growth: Growth::Thought, .. })
+                ModelEvent::Delta(Delta { growth: DeltaKind::Thought, .. })
                 | ModelEvent::ToolStarted { .. }
                 | ModelEvent::ToolArguments { .. }
                 | ModelEvent::Part(_) => {} // only words were asked for

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gander_domain::sanitize;
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Part, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind,
-    ToolResult, ToolSpec,
+    Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolContent, ToolEnd,
+    ToolKind, ToolResult, ToolSpec,
 };
-use gander_tools::permission::show;
 use gander_tools::sandbox::{Network, Sandbox};
 use gander_tools::{BuiltIns, Environment, Limits, Redactor, Signal};
 use serde_json::{Map, Value};
@@ -237,7 +237,7 @@ impl Servers {
     }
 
     /// Asks the people behind the run that listens; with nobody there the answer is `Cancelled`.
-    pub async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply {
+    pub async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
         self.ground.seat.ask(title, ask, origin).await
     }
 
@@ -437,7 +437,7 @@ async fn approve(seat: Seat, pins: Arc<dyn PinBook>, server: Arc<Server>, offere
         choice("allow_always", "Use the changed tool", ChoiceKind::AllowAlways),
         choice("reject_once", "Leave it off", ChoiceKind::RejectOnce),
     ];
-    if seat.ask(&title, Ask::Choose { choices }, QuestionOrigin::Aside).await.allows() {
+    if seat.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::NonBlocking).await.allows() {
         pins.pin(&server.spec.identity(), &offered.tool, &offered.definition);
         seat.tell(News::Tools);
     }
@@ -460,7 +460,7 @@ fn title(server: &str, offered: &Offered, arguments: &Map<String, Value>) -> Str
     let what = line(&format!("{server}: {}{given}", offered.tool));
     match offered.title == offered.tool {
         true => what,
-        false => format!("{what} ({})", show::clipped(&show::line(&offered.title), 120)),
+        false => format!("{what} ({})", sanitize::truncate_chars(&sanitize::visible_line(&offered.title), 120)),
     }
 }
 

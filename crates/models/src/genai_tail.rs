@@ -4,7 +4,7 @@
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use gander_domain::{Delta, Effort, Growth};
+use gander_domain::{Delta, DeltaKind, Effort};
 use genai::Client;
 use genai::chat::{
     ChatMessage, ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, ContentPart, MessageContent, ReasoningEffort,
@@ -120,9 +120,11 @@ impl Reading {
     fn event(&mut self, event: ChatStreamEvent, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let delta = |growth, text| ModelEvent::Delta(Delta { growth, text });
         match event {
-            ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => out.push(delta(Growth::Text, chunk.content)),
+            ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
+                out.push(delta(DeltaKind::Text, chunk.content))
+            }
             ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
-                out.push(delta(Growth::Thought, chunk.content));
+                out.push(delta(DeltaKind::Thought, chunk.content));
             }
             ChatStreamEvent::ToolCallChunk(chunk) => grow(&mut self.calls, chunk.tool_call, out),
             ChatStreamEvent::End(end) => return self.end(end, out),

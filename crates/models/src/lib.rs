@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Delta, Effort, Message, Native, Part, ToolSpec};
+use gander_domain::{Delta, Effort, Message, Part, ProviderPayload, ToolSpec};
 
 mod anthropic;
 mod catalogue;
@@ -103,7 +103,7 @@ pub struct Finish {
     /// What it used.
     pub usage: Tokens,
     /// The provider's own form, to be kept in the message.
-    pub native: Option<Native>,
+    pub native: Option<ProviderPayload>,
 }
 
 /// Why a model stopped.

@@ -1,6 +1,6 @@
 //! The wires we speak, what varies inside one, and the sans-IO decoder over all of them.
 
-use gander_domain::Native;
+use gander_domain::ProviderPayload;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -165,8 +165,11 @@ impl Decoder {
 }
 
 /// The native form of an answer, marked with who alone understands it.
-pub(super) fn native(wire: &str, info: &ModelInfo, items: Vec<Value>) -> Native {
-    Native { wire: wire.into(), items: json!({ "provider": info.provider, "model": info.model, "items": items }) }
+pub(super) fn native(wire: &str, info: &ModelInfo, items: Vec<Value>) -> ProviderPayload {
+    ProviderPayload {
+        wire: wire.into(),
+        items: json!({ "provider": info.provider, "model": info.model, "items": items }),
+    }
 }
 
 /// The stream ended in the middle.

@@ -45,7 +45,7 @@ impl Written {
         let fresh = &messages[kept.messages.len()..seam];
         let before = kept.text.len();
         add(&mut kept.text, fresh, &write);
-        kept.bytes += kept.text.len() - before + fresh.iter().map(|message| message.bytes()).sum::<usize>();
+        kept.bytes += kept.text.len() - before + fresh.iter().map(|message| message.approximate_bytes()).sum::<usize>();
         kept.messages.extend_from_slice(fresh);
         list.reserve(kept.text.len() + 4_096);
         add(list, &[], &|_, list| list.extend_from_slice(&kept.text));

@@ -113,7 +113,7 @@ impl Backend for Native {
         if beginning == Beginning::Fresh
             && let Some(course) = self.course(&context, &view, &lent).await
         {
-            context.settings.follow(&course.route);
+            context.settings.apply_route(&course.route);
             drop(reports.send(Report::Routed(course.route)).await);
             for usage in course.used {
                 view.spent.add(&usage);

@@ -14,7 +14,7 @@ pub(super) async fn split(
     judge: Option<&mut Adviser<'_>>,
 ) -> Option<split::Split> {
     // Sub-agents see nothing of what was said before.
-    if context.run_from() > 0 {
+    if context.run_start_index() > 0 {
         return None;
     }
     // They are told in words: a picture or a file would not reach them.
@@ -37,5 +37,5 @@ pub(super) async fn route(library: &Library, context: &Context, judge: Option<&m
 }
 
 fn asked(context: &Context) -> Option<&Arc<Message>> {
-    context.messages[context.run_from()..].iter().find(|message| message.role == Role::User)
+    context.messages[context.run_start_index()..].iter().find(|message| message.role == Role::User)
 }

@@ -10,10 +10,11 @@ use gander_agent::delegate::{Office, Parent, SubEnd, SubResult, SubTask};
 use gander_agent::modes::Shelf;
 use gander_agent::turn::OUTPUT;
 use gander_domain::caller::Caller;
+use gander_domain::sanitize;
 use gander_domain::{
-    Ask, Birth, Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId,
-    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionView, Settings, ToolCallId,
-    ToolEnd, ToolResult, Usage,
+    Budget, Choice, ChoiceKind, Command, Event, IfBusy, Outcome, Part, Question, QuestionId, QuestionKind,
+    QuestionOrigin, Reply, Role, Roster, Routing, RunId, RunOrigin, Seq, SessionId, SessionInit, SessionView, Settings,
+    ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use gander_mcp::{Reach, Spec};
 use gander_runtime::backend::Lent;
@@ -21,7 +22,6 @@ use gander_runtime::hub::{Ack, Follower, Hub, HubError, WeakHub};
 use gander_services::extensions::{Entry, Extensions, Range, Rights};
 use gander_services::recipes::{Followed, Recipes, resolve_recipe_extensions};
 use gander_store::{Form, Limit, StoreError};
-use gander_tools::permission::show;
 use gander_tools::{Guard, Signal};
 use sha2::{Digest as _, Sha256};
 
@@ -120,9 +120,9 @@ impl Desk {
     async fn agreed(&self, sub: &Sub<'_>, recipe: &str, program: &Spec) -> Result<(), String> {
         let title = format!(
             "The recipe {} starts a program, {}: {}",
-            show::line(recipe),
-            show::line(&program.name),
-            show::line(&program.place())
+            sanitize::visible_line(recipe),
+            sanitize::visible_line(&program.name),
+            sanitize::visible_line(&program.place())
         );
         let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
         let choices = vec![
@@ -132,7 +132,7 @@ impl Desk {
         let reply = tokio::select! {
             biased;
             () = sub.parent.cancel.cancelled() => Reply::Cancelled,
-            reply = sub.parent.people.ask(&title, Ask::Choose { choices }, QuestionOrigin::Held) => reply,
+            reply = sub.parent.people.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
         };
         match reply.allows() {
             true => Ok(()),
@@ -157,7 +157,7 @@ impl Desk {
         }
         let SessionView { session: parent, owner, workspace, folders, .. } = self.parent.clone();
         let birth =
-            Birth { session: sub.session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
+            SessionInit { session: sub.session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
         let (run, origin, parts) = (sub.run, sub.origin.clone(), vec![Part::text(task.prompt.clone())]);
         let prompt = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
         let lent = self.lent.clone();
@@ -184,7 +184,7 @@ impl Desk {
         let parent = &self.parent.settings;
         let library = self.shelf.library_in(Path::new(&self.parent.workspace));
         let roster = Roster::new(library.manifests().map(Arc::new).collect());
-        let way = roster.find(mode(task))?;
+        let way = roster.find_mode(mode(task))?;
         let mut settings = Settings { routing: Routing::Off, ..parent.clone() };
         (settings.agent, settings.mode) = (way.agent.name.clone(), way.mode.id.clone());
         settings.model = task.model.clone().or(settings.model);
@@ -214,7 +214,7 @@ impl Sub<'_> {
         loop {
             // Whoever is asked stays asked as long as the question is open: dropping it withdraws it.
             // One at a time: what holds the sub-agent up goes before what does not.
-            let next = open.iter().min_by_key(|question| question.is_aside());
+            let next = open.iter().min_by_key(|question| question.is_non_blocking());
             asking = asking.filter(|asking| next.is_some_and(|question| question.id == asking.question));
             asking = asking.or_else(|| next.map(|question| self.ask(question.clone())));
             let asked = async {
@@ -266,7 +266,7 @@ impl Sub<'_> {
 
     /// Asks its parent's people.
     fn ask(&self, question: Question) -> Asking<'_> {
-        let origin = if question.is_aside() { QuestionOrigin::Aside } else { QuestionOrigin::Held };
+        let origin = if question.is_non_blocking() { QuestionOrigin::NonBlocking } else { QuestionOrigin::Held };
         let Question { id, title, ask, .. } = question;
         Asking { question: id, reply: Box::pin(async move { self.parent.people.ask(&title, ask, origin).await }) }
     }
@@ -312,7 +312,7 @@ impl Sub<'_> {
 
     fn ended(&self, outcome: &Outcome, said: String) -> SubResult {
         match outcome {
-            Outcome::Completed { stop } => match stop.limit() {
+            Outcome::Completed { stop } => match stop.limit_message() {
                 Some(limit) => self.result(SubEnd::Failed, format!("{said}\n[{limit}]").trim_start().to_owned()),
                 None => self.result(SubEnd::Completed, said),
             },

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use gander_domain::caller::Caller;
 use gander_domain::{
-    Accepted, ChoiceKind, Command, CommandError, Delta, Event, Gate, Growth, IfBusy, Order, Outcome, Part, Question,
-    QuestionOrigin, Recovery, Reply, Report, RunId, Seq, SessionId, StopReason, ToolEnd, ToolResult,
+    Accepted, ChoiceKind, Command, CommandError, Delta, DeltaKind, Event, IfBusy, Order, Outcome, Part, Question,
+    QuestionOrigin, Recovery, Reply, Report, RunId, Seq, SessionId, StopReason, ToolEnd, ToolGate, ToolResult,
 };
 use gander_runtime::backend::{Backend, Lent, Stay};
 use gander_runtime::hub::{Ack, Begun, Hub, HubError};
@@ -52,7 +52,7 @@ fn prompt(n: u128) -> Command {
 }
 
 fn text(text: &str) -> Report {
-    Report::Deltas(vec![Delta { growth: Growth::Text, text: text.to_owned() }])
+    Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: text.to_owned() }])
 }
 
 /// Follows the log until the run ends.
@@ -110,7 +110,7 @@ async fn an_awaiting_session_owns_no_task_and_its_answer_resumes_it() {
         async move {
             let call = build::shell(build::call_id(1));
             if stay.context.pending.is_empty() && stay.view.run.as_ref().unwrap().tools.is_empty() {
-                let gate = Gate::Ask(build::permission(build::question_id(1), call.id));
+                let gate = ToolGate::Ask(build::permission(build::question_id(1), call.id));
                 stay.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
                 return stay.reports.send(Report::Parked).await.unwrap();
             }
@@ -152,7 +152,7 @@ async fn a_parked_back_end_may_leave_while_its_answer_is_being_written() {
         Box::pin(async move {
             if stay.view.run.as_ref().unwrap().tools.is_empty() {
                 let call = build::shell(build::call_id(1));
-                let gate = Gate::Ask(build::permission(build::question_id(1), call.id));
+                let gate = ToolGate::Ask(build::permission(build::question_id(1), call.id));
                 stay.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
                 tokio::time::sleep(pause).await;
                 return stay.reports.send(Report::Parked).await.unwrap();
@@ -181,7 +181,7 @@ async fn a_parked_back_end_may_leave_while_its_answer_is_being_written() {
 async fn asks_twice(mut stay: Stay) {
     let asked = |n| {
         let call = build::shell(build::call_id(n));
-        let gate = Gate::Ask(build::permission(build::question_id(n), call.id));
+        let gate = ToolGate::Ask(build::permission(build::question_id(n), call.id));
         Report::ToolWanted { call, gate }
     };
     if stay.view.run.as_ref().unwrap().tools.is_empty() {

@@ -183,7 +183,7 @@ impl Agents {
     /// What this name means, be it an agent or one of its modes.
     pub fn manifest(&self, name: &str) -> Option<Arc<AgentManifest>> {
         let any = || self.any_name.then(|| self.default_manifest());
-        self.roster().named(name).or_else(any)
+        self.roster().find_manifest(name).or_else(any)
     }
 
     /// What all of them are, the default first.
@@ -194,8 +194,8 @@ impl Agents {
     /// These settings, for what this name means: an agent in its default mode, or one of its modes.
     pub fn settings(&self, name: &str, base: &Settings) -> Option<Settings> {
         let roster = self.roster();
-        let any = || roster.settings(&roster.agents().first().filter(|_| self.any_name)?.name, base);
-        roster.settings(name, base).or_else(any)
+        let any = || roster.settings_for_name(&roster.agents().first().filter(|_| self.any_name)?.name, base);
+        roster.settings_for_name(name, base).or_else(any)
     }
 
     fn backend(&self, view: &SessionView) -> Option<Arc<dyn Backend>> {

@@ -2,14 +2,14 @@
 //!
 //! A document brings what was said and done. What it may do here it does not say: policy and folders are the importer's.
 
+use gander_domain::sanitize;
 use gander_domain::{
-    Command, Effect, Entry, Event, Notice, Now, Policy, Principal, RunOrigin, Seq, Session, SessionId, SessionView,
-    Severity, Timestamp,
+    Command, Effect, Entry, Event, MachineContext, Notice, Policy, Principal, RunOrigin, Seq, Session, SessionId,
+    SessionView, Severity, Timestamp,
 };
 use gander_runtime::hub::Hub;
 use gander_store::clock::{self, SystemIds};
 use gander_store::{Append, Durability, Epoch, Form, Store, StoreError, read_all};
-use gander_tools::permission::show;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -108,9 +108,9 @@ fn adopt(entries: &mut [Entry], target: &ImportTarget) -> Result<Vec<String>, Im
         reset.push(format!("policy {}", name(claimed)));
     }
     if *workspace != target.workspace {
-        reset.push(format!("workspace {}", show::line(workspace)));
+        reset.push(format!("workspace {}", sanitize::visible_line(workspace)));
     }
-    reset.extend(folders.drain(..).map(|folder| format!("folder {}", show::line(&folder))));
+    reset.extend(folders.drain(..).map(|folder| format!("folder {}", sanitize::visible_line(&folder))));
     *parent = Some(*session);
     *session = target.session;
     owner.clone_from(&target.owner);
@@ -135,12 +135,12 @@ fn close(entries: &[Entry], by: &Principal) -> Result<Vec<Entry>, ImportError> {
     let origin = RunOrigin { by: by.clone(), door: "import".to_owned() };
     while let Some(run) = open_run(&session) {
         let cancel = Command::Cancel { run: Some(run), origin: origin.clone() };
-        let mut now = Now { at: clock::now(), ids: &mut SystemIds };
-        session.command(&mut now, cancel).map_err(|error| refused(error.to_string()))?;
-        session.backend_died(&mut now, run, "imported");
+        let mut now = MachineContext { at: clock::now(), ids: &mut SystemIds };
+        session.handle_command(&mut now, cancel).map_err(|error| refused(error.to_string()))?;
+        session.handle_backend_exit(&mut now, run, "imported");
     }
     let mut closing = Vec::new();
-    while let Some(effect) = session.poll() {
+    while let Some(effect) = session.poll_effect() {
         if let Effect::Append(entry) = effect {
             closing.push(entry);
         }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use gander_agent::recipe::from_value;
 use gander_domain::caller::Caller;
-use gander_domain::{Birth, Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, Timestamp};
+use gander_domain::{
+    Command, IfBusy, Part, Principal, RunId, RunOrigin, ServiceError, SessionId, SessionInit, Timestamp,
+};
 use gander_runtime::hub::Ack;
 use gander_store::clock::{SystemIds, now};
 use serde_json::json;
@@ -73,7 +75,7 @@ async fn begin_session(services: &Services, job: &Schedule, session: SessionId) 
         Some(folder) => services.workspaces.check(&job.owner, folder).map(|()| folder.clone()),
         None => services.workspaces.private(session),
     };
-    let birth = Birth {
+    let birth = SessionInit {
         session,
         owner: job.owner.clone(),
         workspace: folder.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?,

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gander_domain::state::{size, within};
-use gander_domain::{Principal, STATE_LIMIT, SessionView, State, StateScope};
+use gander_domain::state::{encoded_size, filter_by_scope};
+use gander_domain::{MAX_STATE_BYTES, Principal, SessionView, State, StateScope};
 use gander_store::{Durability, Place, Saying, ScopeAppend, Store, StoreError, clock, read_on, shorten};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub struct Room {
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Too much.
-    #[error("values kept under `user:` or `app:` would take more than {STATE_LIMIT} bytes: {0}")]
+    #[error("values kept under `user:` or `app:` would take more than {MAX_STATE_BYTES} bytes: {0}")]
     Full(usize),
     /// The store says no.
     #[error(transparent)]
@@ -90,13 +90,13 @@ impl Shared {
     /// Keeps what of a change belongs to a room. It would survive a power cut when this returns.
     pub async fn set(&self, room: &Room, delta: &State) -> Result<(), StateError> {
         for (kind, scope) in room.scopes() {
-            let own = within(delta, kind);
+            let own = filter_by_scope(delta, kind);
             if own.is_empty() {
                 continue;
             }
             let folded = self.fold(&scope).await?;
-            let total = size(&folded.state) + size(&own);
-            if total > STATE_LIMIT {
+            let total = encoded_size(&folded.state) + encoded_size(&own);
+            if total > MAX_STATE_BYTES {
                 return Err(StateError::Full(total));
             }
             self.tidy(&scope, folded).await?;
@@ -121,7 +121,7 @@ impl Shared {
         })
         .await?;
         if folded.place != before {
-            folded.bytes = size(&folded.state);
+            folded.bytes = encoded_size(&folded.state);
             self.remember(scope, folded.clone());
         }
         Ok(folded)

@@ -171,7 +171,7 @@ impl Workspaces {
 
 /// The owner's own schedules and sub-agents go on where the owner began them.
 fn choice_of(caller: &Caller) -> Choice {
-    let at_home = caller.same_machine() || caller.protocol == Protocol::Internal;
+    let at_home = caller.is_same_machine() || caller.protocol == Protocol::Internal;
     if caller.is_owner() && at_home { Choice::Anywhere } else { Choice::BelowRoots }
 }
 

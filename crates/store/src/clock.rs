@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use gander_domain::{Ids, Timestamp};
+use gander_domain::{IdGenerator, Timestamp};
 use uuid::Uuid;
 
 /// The time.
@@ -15,7 +15,7 @@ pub fn now() -> Timestamp {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemIds;
 
-impl Ids for SystemIds {
+impl IdGenerator for SystemIds {
     fn next_id(&mut self) -> Uuid {
         Uuid::now_v7()
     }

@@ -13,7 +13,7 @@ pub(super) struct Changes {
 /// What changes in a session's summary; `None` stays. Its state follows from its runs and questions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CardChange {
-    pub(super) birth: Option<Birth>,
+    pub(super) birth: Option<CreatedSession>,
     pub(super) title: Option<String>,
     pub(super) agent: Option<String>,
     pub(super) archived: Option<bool>,
@@ -23,7 +23,7 @@ pub(super) struct CardChange {
 
 /// What never changes in a session.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Birth {
+pub(super) struct CreatedSession {
     pub(super) owner: Principal,
     pub(super) workspace: String,
     pub(super) parent: Option<SessionId>,
@@ -75,7 +75,7 @@ impl Changes {
         match &entry.event {
             Event::SessionCreated { owner, workspace, settings, parent, .. } => {
                 let (owner, workspace) = (owner.clone(), workspace.clone());
-                card.birth = Some(Birth { owner, workspace, parent: *parent, at: entry.at });
+                card.birth = Some(CreatedSession { owner, workspace, parent: *parent, at: entry.at });
                 card.agent = Some(settings.agent.clone());
             }
             Event::TitleSet { title } => card.title = Some(title.clone()),
@@ -88,7 +88,7 @@ impl Changes {
             Event::MessageDone { .. } => card.messages += 1,
             Event::QuestionAsked { question } => {
                 // No run waits for what is asked aside.
-                let run = entry.run.filter(|_| !question.is_aside());
+                let run = entry.run.filter(|_| !question.is_non_blocking());
                 let held = question.origin == QuestionOrigin::Held;
                 let (question, asked) = (question.id, Some(entry.seq));
                 self.questions.push(QuestionChange { question, run, asked, answered: None, held });

@@ -1,8 +1,8 @@
 //! Small values with sensible content, for tests.
 
 use gander_domain::{
-    Ask, Birth, Choice, ChoiceKind, Principal, Question, QuestionId, QuestionOrigin, RunId, RunOrigin, SessionId,
-    Settings, ToolCall, ToolCallId, ToolKind,
+    Choice, ChoiceKind, Principal, Question, QuestionId, QuestionKind, QuestionOrigin, RunId, RunOrigin, SessionId,
+    SessionInit, Settings, ToolCall, ToolCallId, ToolKind,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -38,8 +38,8 @@ pub fn settings() -> Settings {
 }
 
 /// A new session.
-pub fn birth(session: SessionId) -> Birth {
-    Birth {
+pub fn birth(session: SessionId) -> SessionInit {
+    SessionInit {
         session,
         owner: Principal::owner(),
         workspace: "/workspace".to_owned(),
@@ -82,7 +82,7 @@ pub fn permission(id: QuestionId, call: ToolCallId) -> Question {
         id,
         call: Some(call),
         title: "Run echo hi?".to_owned(),
-        ask: Ask::Choose {
+        ask: QuestionKind::Choose {
             choices: vec![choice("allow", ChoiceKind::AllowOnce), choice("reject", ChoiceKind::RejectOnce)],
         },
         origin: QuestionOrigin::Parked,

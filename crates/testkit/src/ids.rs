@@ -1,6 +1,6 @@
 //! Ids that count, so that a test can name them.
 
-use gander_domain::Ids;
+use gander_domain::IdGenerator;
 use uuid::Uuid;
 
 /// Hands out 1, 2, 3 … as UUIDs.
@@ -14,7 +14,7 @@ impl CountingIds {
     }
 }
 
-impl Ids for CountingIds {
+impl IdGenerator for CountingIds {
     fn next_id(&mut self) -> Uuid {
         self.0 += 1;
         Uuid::from_u128(self.0)

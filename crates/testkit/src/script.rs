@@ -1,8 +1,8 @@
 //! A session machine on a string: feed it, then compare what it appended and ordered.
 
 use gander_domain::{
-    Accepted, Command, CommandError, Effect, Entry, Event, IfBusy, Now, Order, Part, Recovery, Report, RunId, Session,
-    SessionView, Timestamp, When,
+    Accepted, Command, CommandError, Effect, Entry, Event, IfBusy, MachineContext, Order, OrderTiming, Part, Recovery,
+    Report, RunId, Session, SessionView, Timestamp,
 };
 
 use crate::build;
@@ -16,7 +16,7 @@ pub struct SessionScript {
     /// What it appended so far.
     pub log: Vec<Entry>,
     /// What it ordered so far, with when and with the log's length at that moment.
-    pub orders: Vec<(When, Order, usize)>,
+    pub orders: Vec<(OrderTiming, Order, usize)>,
     /// The time, in microseconds.
     pub clock: i64,
     ids: CountingIds,
@@ -34,7 +34,7 @@ impl SessionScript {
 
     /// A command.
     pub fn command(&mut self, command: Command) -> Result<Accepted, CommandError> {
-        let result = self.session.command(&mut now(self.clock, &mut self.ids), command);
+        let result = self.session.handle_command(&mut now(self.clock, &mut self.ids), command);
         self.drain();
         result
     }
@@ -47,13 +47,13 @@ impl SessionScript {
 
     /// A report of the back-end.
     pub fn report(&mut self, run: RunId, report: Report) {
-        self.session.report(&mut now(self.clock, &mut self.ids), run, report);
+        self.session.handle_report(&mut now(self.clock, &mut self.ids), run, report);
         self.drain();
     }
 
     /// The back-end is gone.
     pub fn backend_dies(&mut self, run: RunId) {
-        self.session.backend_died(&mut now(self.clock, &mut self.ids), run, "gone");
+        self.session.handle_backend_exit(&mut now(self.clock, &mut self.ids), run, "gone");
         self.drain();
     }
 
@@ -71,7 +71,7 @@ impl SessionScript {
     }
 
     fn drain(&mut self) {
-        while let Some(effect) = self.session.poll() {
+        while let Some(effect) = self.session.poll_effect() {
             match effect {
                 Effect::Append(entry) => self.log.push(entry),
                 Effect::Order { when, order } => self.orders.push((when, order, self.log.len())),
@@ -80,8 +80,8 @@ impl SessionScript {
     }
 }
 
-fn now(clock: i64, ids: &mut CountingIds) -> Now<'_> {
-    Now { at: Timestamp::from_micros(clock), ids }
+fn now(clock: i64, ids: &mut CountingIds) -> MachineContext<'_> {
+    MachineContext { at: Timestamp::from_micros(clock), ids }
 }
 
 /// The event as compact JSON, its kind first.

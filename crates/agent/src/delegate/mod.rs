@@ -6,7 +6,7 @@ mod work;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{Ask, Plan, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
+use gander_domain::{Plan, QuestionKind, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
 use gander_tools::Signal;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -46,7 +46,7 @@ pub struct Parent<'a> {
 #[async_trait]
 pub trait People: Send + Sync {
     /// Asks them; with nobody there the answer is `Cancelled`.
-    async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply;
+    async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply;
 }
 
 /// How a sub-task ended.
@@ -135,7 +135,7 @@ pub(crate) fn describe(office: &dyn Office, id: ToolCallId, arguments: &Value) -
     let tasks = tasks::read(arguments).map_err(wrong)?;
     tasks.iter().try_for_each(|task| office.check(task)).map_err(wrong)?;
     let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-    let title = gander_tools::permission::show::line(&format!("Delegate: {}", names.join(", ")));
+    let title = gander_domain::sanitize::visible_line(&format!("Delegate: {}", names.join(", ")));
     Ok(plain_call(id, NAME, title, arguments))
 }
 

@@ -70,7 +70,7 @@ async fn tell(line: &Line<'_>, tasks: &[SubTask], stages: &[Stage]) {
         let text = format!("{} ({})", task.name, task.mode.as_deref().unwrap_or("specialist"));
         PlanItem { text, priority: Priority::Medium, status: status(stage) }
     });
-    let plan = Plan { items: line.plan.items.iter().cloned().chain(steps).take(Plan::MOST_ITEMS).collect() };
+    let plan = Plan { items: line.plan.items.iter().cloned().chain(steps).take(Plan::MAX_ITEMS).collect() };
     let shown = vec![ToolContent::Part { part: Part::text(report(tasks, stages, |_| String::new())) }];
     for signal in [Signal::Plan(plan), Signal::Shown(shown)] {
         if line.signals.send(signal).await.is_err() {

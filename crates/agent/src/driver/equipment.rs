@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use gander_domain::view::Spent;
-use gander_domain::{Context, Ids, Plan, Settings, ToolSpec};
+use gander_domain::view::UsageTotals;
+use gander_domain::{Context, IdGenerator, Plan, Settings, ToolSpec};
 use gander_mcp::Servers;
 use gander_models::Model;
 use gander_tools::permission::Rule;
@@ -36,9 +36,9 @@ pub struct Equipment {
     /// The sub-tasks that a fresh run hands out first.
     pub parts: Option<Value>,
     /// What the session used up before.
-    pub spent: Spent,
+    pub spent: UsageTotals,
     /// Where ids come from.
-    pub ids: Box<dyn Ids + Send>,
+    pub ids: Box<dyn IdGenerator + Send>,
     /// Changes prompt and tools when the session's mode changes under way; absent: they stay.
     pub refit: Option<Refit>,
 }
@@ -59,7 +59,7 @@ pub struct Surroundings {
     /// The agents and their modes, as they are in the session's folder.
     pub shelf: Section,
     /// What the session used up before.
-    pub spent: Spent,
+    pub spent: UsageTotals,
     /// The plan so far.
     pub plan: Plan,
     /// Who starts sub-agents, if anybody does.
@@ -104,7 +104,7 @@ impl Equipment {
         model: Arc<dyn Model>,
         surroundings: Surroundings,
         context: &Context,
-        ids: Box<dyn Ids + Send>,
+        ids: Box<dyn IdGenerator + Send>,
     ) -> Self {
         let Surroundings { shelf, spent, plan, office, toolbox, servers, .. } = surroundings;
         let Surroundings { workspace, host, rules, grants, today, notes, task, .. } = surroundings;

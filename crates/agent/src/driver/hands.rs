@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use gander_domain::{
-    Answer, Ask, ChoiceKind, Ids, Plan, Policy, Question, QuestionId, QuestionOrigin, Reply, ToolCall, ToolCallId,
-    ToolEnd, ToolResult, ToolSpec,
+    Answer, ChoiceKind, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, ToolCall,
+    ToolCallId, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_mcp::Servers;
 use gander_tools::permission::{self, Grant, Place, Rule, Verdict};
@@ -116,7 +116,7 @@ impl Hands for Workbench {
             // Its start is in the log, so it was approved, and then the process died: the session has set the plan.
             return propose::approved(&self.plan.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        if let ("plan", Ok(plan)) = (call.name.as_str(), Plan::edited(&call.arguments)) {
+        if let ("plan", Ok(plan)) = (call.name.as_str(), Plan::parse_edited(&call.arguments)) {
             *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
         }
         let (workspace, host) = (self.workspace.clone(), self.host.clone());
@@ -135,13 +135,20 @@ impl Hands for Workbench {
 /// A sub-agent asks as a server does: by the run that is under way.
 #[async_trait]
 impl People for Servers {
-    async fn ask(&self, title: &str, ask: Ask, origin: QuestionOrigin) -> Reply {
+    async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
         Servers::ask(self, title, ask, origin).await
     }
 }
 
 impl Judge for Workbench {
-    fn judge(&self, policy: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn Ids) -> Judgement {
+    fn judge(
+        &self,
+        policy: Policy,
+        id: ToolCallId,
+        name: &str,
+        arguments: &Value,
+        ids: &mut dyn IdGenerator,
+    ) -> Judgement {
         *self.policy.lock().unwrap_or_else(PoisonError::into_inner) = policy;
         let offered = self.tools();
         if !offered.iter().any(|tool| tool.name == name) {
@@ -204,7 +211,7 @@ impl Workbench {
     }
 
     /// A plan is always put to a person.
-    fn propose(&self, call: ToolCall, ids: &mut dyn Ids) -> Judgement {
+    fn propose(&self, call: ToolCall, ids: &mut dyn IdGenerator) -> Judgement {
         match propose::question(QuestionId::make(ids), &call, self.mode().then.clone()) {
             Some(question) => Judgement::Ask(call, question),
             None => Judgement::Bad(ToolResult::text(ToolEnd::Failed, "the plan cannot be read")),

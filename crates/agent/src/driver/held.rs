@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply};
+use gander_domain::{Answer, Question, QuestionId, QuestionKind, QuestionOrigin, Reply};
 use tokio::sync::oneshot;
 
 /// Questions of live children that are open.
@@ -13,7 +13,7 @@ pub(super) struct Held(Vec<(QuestionId, oneshot::Sender<Reply>)>);
 pub(super) struct Loose {
     pub(super) id: QuestionId,
     pub(super) title: String,
-    pub(super) ask: Ask,
+    pub(super) ask: QuestionKind,
     pub(super) origin: QuestionOrigin,
 }
 

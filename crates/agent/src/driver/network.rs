@@ -1,7 +1,7 @@
 //! A command that failed for want of the network, and a person who may let it run again with it.
 
-use gander_domain::{Ask, Choice, ChoiceKind, QuestionOrigin, ToolCall, ToolResult};
-use gander_tools::permission::show;
+use gander_domain::sanitize;
+use gander_domain::{Choice, ChoiceKind, QuestionKind, QuestionOrigin, ToolCall, ToolResult};
 use gander_tools::sandbox::offline;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ pub(super) fn again(call: &ToolCall, result: &ToolResult) -> Option<ToolCall> {
 
 /// True if somebody says yes to exactly this line. With nobody there it is a no.
 pub(super) async fn is_granted(people: &dyn People, again: &ToolCall, cancel: &CancellationToken) -> bool {
-    let line = again.arguments["command"].as_str().map(show::line).unwrap_or_default();
+    let line = again.arguments["command"].as_str().map(sanitize::visible_line).unwrap_or_default();
     if line.is_empty() || line.chars().count() > LONGEST {
         return false;
     }
@@ -34,6 +34,6 @@ pub(super) async fn is_granted(people: &dyn People, again: &ToolCall, cancel: &C
     tokio::select! {
         biased;
         () = cancel.cancelled() => false,
-        reply = people.ask(&title, Ask::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
+        reply = people.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
     }
 }

@@ -1,6 +1,8 @@
 //! A command that changed files which make something run, and a person who may let it.
 
-use gander_domain::{Ask, Choice, ChoiceKind, Part, QuestionOrigin, ToolCall, ToolContent, ToolEnd, ToolResult};
+use gander_domain::{
+    Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, ToolCall, ToolContent, ToolEnd, ToolResult,
+};
 use gander_tools::protected::{Aside, Manner};
 use gander_tools::{Signal, ToolContext};
 
@@ -89,7 +91,7 @@ async fn decide(bench: &Workbench, aside: Aside, context: &ToolContext, how: &st
     let allowed = tokio::select! {
         biased;
         () = context.cancel.cancelled() => false,
-        reply = bench.servers.ask(&title, Ask::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
+        reply = bench.servers.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
     };
     match allowed {
         false => format!("what it did to these files was undone, for they make other programs run something: {names}"),

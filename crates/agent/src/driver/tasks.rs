@@ -123,7 +123,7 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use gander_domain::{Answer, Ids, Policy, Question, ToolKind};
+    use gander_domain::{Answer, IdGenerator, Policy, Question, ToolKind};
     use serde_json::{Value, json};
     use uuid::Uuid;
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     impl Judge for Talker {
-        fn judge(&self, _: Policy, _: ToolCallId, _: &str, _: &Value, _: &mut dyn Ids) -> Judgement {
+        fn judge(&self, _: Policy, _: ToolCallId, _: &str, _: &Value, _: &mut dyn IdGenerator) -> Judgement {
             Judgement::Bad(ToolResult::text(ToolEnd::Failed, "nobody asks"))
         }
 

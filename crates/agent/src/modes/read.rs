@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::Policy;
-use gander_domain::roster::is_name;
+use gander_domain::roster::is_valid_name;
 use gander_tools::Group;
 
 use super::front::{Front, Value, split};
@@ -76,7 +76,7 @@ fn describe(page: &Page) -> Result<Described, String> {
 fn name(name: &str) -> Result<&str, String> {
     let is_free = name != "auto";
     let wrong = || format!("a name has lower-case letters, digits, - and _, and is not auto: {name}");
-    (is_name(name) && is_free).then_some(name).ok_or_else(wrong)
+    (is_valid_name(name) && is_free).then_some(name).ok_or_else(wrong)
 }
 
 fn agent_spec(name: &str, front: Front<'_>) -> Result<AgentSpec, String> {

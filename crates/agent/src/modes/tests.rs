@@ -30,7 +30,7 @@ fn there_are_two_agents_of_seven_and_eight_modes() {
     assert_eq!((ids(0), ids(1)), (SEVEN.to_vec(), EIGHT.to_vec()));
     assert_eq!((manifests[0].default_mode(), manifests[1].default_mode()), ("assistant", "backend"));
     let roster = Roster::new(manifests.into_iter().map(Arc::new).collect());
-    let names: Vec<&str> = roster.ways().iter().map(|way| way.name.as_str()).collect();
+    let names: Vec<&str> = roster.agent_modes().iter().map(|way| way.name.as_str()).collect();
     assert_eq!(names, [&SEVEN[..], &EIGHT[..]].concat(), "each mode is called by its id");
 }
 
@@ -103,8 +103,8 @@ fn files_take_the_place_of_others_and_add_new_ones() {
     assert_eq!((manifests[0].modes[0].name.as_str(), manifests[0].modes.len()), ("Mine", 8));
     assert_eq!(manifests[3].modes[0].name, "Critic");
     let roster = Roster::new(manifests.into_iter().map(Arc::new).collect());
-    assert_eq!(roster.find("critic").map(|way| way.mode.id.as_str()), Some("default"));
-    assert_eq!(roster.find("poet").map(|way| way.agent.name.as_str()), Some("gander"));
+    assert_eq!(roster.find_mode("critic").map(|way| way.mode.id.as_str()), Some("default"));
+    assert_eq!(roster.find_mode("poet").map(|way| way.agent.name.as_str()), Some("gander"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use gander_tools::permission::show;
+use gander_domain::sanitize;
 use gander_tools::{FileAccess, PathError, Workspace};
 
 /// Bytes of one file.
@@ -57,10 +57,10 @@ impl<'a> Reader<'a> {
             return self.left_out(name, &format!("all context files together are larger than {TOTAL} bytes"));
         }
         self.left -= text.len();
-        if show::hides(&text) {
+        if sanitize::has_hidden_chars(&text) {
             self.warnings.push(format!("hidden characters were taken out of a context file: {name}"));
         }
-        Some(self.included(room, &show::bare(&text), depth))
+        Some(self.included(room, &sanitize::strip_hidden_chars(&text), depth))
     }
 
     /// `@path` on its own stands for that file, if there is such a file.
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
     }
 
     fn left_out<T>(&mut self, name: &str, why: &str) -> Option<T> {
-        self.warnings.push(format!("a context file was left out, {why}: {}", show::line(name)));
+        self.warnings.push(format!("a context file was left out, {why}: {}", sanitize::visible_line(name)));
         None
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use gander_domain::sanitize;
 use gander_tools::FileAccess;
-use gander_tools::permission::show;
 use serde::Deserialize;
 
 use super::front;
@@ -53,9 +53,8 @@ pub fn find(access: &FileAccess, own: &[PathBuf], workspace: &Path) -> (Vec<Skil
                 break;
             }
             Ok(skill) => skills.push(skill),
-            Err(why) => {
-                warnings.push(format!("a skill was left out, {why}: {}", show::line(&folder.to_string_lossy())))
-            }
+            Err(why) => warnings
+                .push(format!("a skill was left out, {why}: {}", sanitize::visible_line(&folder.to_string_lossy()))),
         }
     }
     (skills, warnings)
@@ -115,7 +114,7 @@ fn read(access: &FileAccess, folder: &Path) -> Result<(Skill, String), String> {
 fn text(access: &FileAccess, folder: &Path, name: &str) -> Result<String, String> {
     let room = access.open(folder, &[]).map_err(|error| error.to_string())?;
     let (_, text) = room.read_redacted(name, LARGEST).map_err(|error| error.to_string())?;
-    Ok(show::bare(&text))
+    Ok(sanitize::strip_hidden_chars(&text))
 }
 
 /// The other files of a skill, by their names below its folder. Two levels are enough to find one's way.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use gander_domain::sanitize;
 use gander_domain::{ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
-use gander_tools::permission::show;
 use gander_tools::{Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ impl Tool for LoadSkill {
     fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
         let Arguments { name, file } = arguments::parse(arguments)?;
         self.named(&name, workspace)?;
-        let of = file.map(|file| format!(", file {}", show::line(&file))).unwrap_or_default();
-        let title = format!("Skill {}{of}", show::line(&name));
+        let of = file.map(|file| format!(", file {}", sanitize::visible_line(&file))).unwrap_or_default();
+        let title = format!("Skill {}{of}", sanitize::visible_line(&name));
         Ok(Sketch { title, kind: ToolKind::Read, locations: vec![], idempotent: true })
     }
 

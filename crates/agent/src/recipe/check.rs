@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use gander_tools::permission::show;
+use gander_domain::sanitize;
 use serde_json::Value;
 
 use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
@@ -19,13 +19,17 @@ pub(super) fn plain(value: &Value) -> Result<(), Flaw> {
 pub fn hidden(value: &Value) -> Option<String> {
     fn walk(value: &Value, path: &str) -> Option<String> {
         match value {
-            Value::String(text) => show::hides(text).then(|| path.to_owned()),
+            Value::String(text) => sanitize::has_hidden_chars(text).then(|| path.to_owned()),
             Value::Array(items) => {
                 items.iter().enumerate().find_map(|(place, item)| walk(item, &format!("{path}[{place}]")))
             }
             Value::Object(fields) => fields.iter().find_map(|(name, value)| {
-                let path = if path.is_empty() { show::line(name) } else { format!("{path}.{}", show::line(name)) };
-                if show::hides(name) { Some(path) } else { walk(value, &path) }
+                let path = if path.is_empty() {
+                    sanitize::visible_line(name)
+                } else {
+                    format!("{path}.{}", sanitize::visible_line(name))
+                };
+                if sanitize::has_hidden_chars(name) { Some(path) } else { walk(value, &path) }
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) => None,
         }
@@ -139,7 +143,7 @@ fn sub_recipes(recipe: &Recipe) -> Result<(), Flaw> {
         if path.is_empty() || !inside || path.contains("{{") || path.contains("{%") {
             return Err(Flaw::new(
                 field("path"),
-                format!("it leads out of the recipe's folder: {}", show::line(&sub.path)),
+                format!("it leads out of the recipe's folder: {}", sanitize::visible_line(&sub.path)),
             ));
         }
     }

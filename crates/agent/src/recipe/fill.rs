@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gander_tools::permission::show;
+use gander_domain::sanitize;
 use serde_json::Value;
 
 use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
@@ -26,7 +26,7 @@ pub fn fill(recipe: &Recipe, given: &Values, ways: &Ways<'_>) -> Result<Recipe, 
     if let Some(unknown) = given.keys().find(|key| recipe.parameters.iter().all(|known| known.key != **key)) {
         let known: Vec<&str> = recipe.parameters.iter().map(|known| known.key.as_str()).collect();
         let reason = format!("the recipe has no such parameter (it has: {})", known.join(", "));
-        return Err(Flaw::new(show::line(unknown), reason));
+        return Err(Flaw::new(sanitize::visible_line(unknown), reason));
     }
     let mut values = BTreeMap::new();
     let mut raw = Values::new();
@@ -55,7 +55,7 @@ fn value(parameter: &Parameter, text: &str, ways: &Ways<'_>) -> Result<minijinja
     if text.len() > LARGEST {
         return Err(wrong(format!("its value is larger than {LARGEST} bytes: {}", text.len())));
     }
-    if show::hides(text) {
+    if sanitize::has_hidden_chars(text) {
         return Err(wrong("its value holds characters that no reader sees".to_owned()));
     }
     match parameter.input_type {
@@ -63,22 +63,22 @@ fn value(parameter: &Parameter, text: &str, ways: &Ways<'_>) -> Result<minijinja
         InputType::Number => match text.trim().parse::<f64>() {
             // As it was written: 7 stays 7.
             Ok(number) if number.is_finite() => Ok(minijinja::Value::from(text.trim())),
-            Ok(_) | Err(_) => Err(wrong(format!("it must be a number: {}", show::line(text)))),
+            Ok(_) | Err(_) => Err(wrong(format!("it must be a number: {}", sanitize::visible_line(text)))),
         },
         InputType::Boolean => match text.trim() {
             "true" => Ok(minijinja::Value::from(true)),
             "false" => Ok(minijinja::Value::from(false)),
-            other => Err(wrong(format!("it must be true or false: {}", show::line(other)))),
+            other => Err(wrong(format!("it must be true or false: {}", sanitize::visible_line(other)))),
         },
         InputType::Date => match text.trim().parse::<jiff::civil::Date>() {
             Ok(date) => Ok(minijinja::Value::from(date.to_string())),
-            Err(_) => Err(wrong(format!("it must be a day such as 2026-01-31: {}", show::line(text)))),
+            Err(_) => Err(wrong(format!("it must be a day such as 2026-01-31: {}", sanitize::visible_line(text)))),
         },
         InputType::Select => match parameter.options.iter().flatten().any(|option| option == text) {
             true => Ok(minijinja::Value::from(text)),
             false => {
                 let options = parameter.options.as_deref().unwrap_or_default().join(", ");
-                Err(wrong(format!("it must be one of {options}: {}", show::line(text))))
+                Err(wrong(format!("it must be one of {options}: {}", sanitize::visible_line(text))))
             }
         },
         InputType::File => (ways.read)(text).map(minijinja::Value::from).map_err(wrong),
@@ -129,7 +129,7 @@ fn command_line(
     for name in template::names(command) {
         let Some(value) = raw.get(&name) else { continue };
         if value.starts_with('-') || !value.chars().all(plain) || value.contains("..") {
-            let reason = format!("the value of {name} cannot stand in a command: {}", show::line(value));
+            let reason = format!("the value of {name} cannot stand in a command: {}", sanitize::visible_line(value));
             return Err(Flaw::new(field, reason));
         }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use gander_domain::sanitize;
 use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
 use gander_tools::Signal;
-use gander_tools::permission::show;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -93,7 +93,7 @@ impl Guest for SubRecipes {
             return Some(Err(ToolResult::text(ToolEnd::Failed, wrong)));
         }
         // The same call again finds the sub-agent that it began.
-        Some(Ok(plain_call(id, name, format!("Recipe {}", show::line(&sub.recipe.title)), arguments)))
+        Some(Ok(plain_call(id, name, format!("Recipe {}", sanitize::visible_line(&sub.recipe.title)), arguments)))
     }
 
     async fn run(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Delta, Growth, Message, MessageId, Role, Usage};
+use gander_domain::{Delta, DeltaKind, Message, MessageId, Role, Usage};
 use gander_models::{Finish, Model, ModelEvent, Request, Tokens};
 use serde::de::DeserializeOwned;
 
@@ -52,7 +52,7 @@ pub(crate) async fn asked<T: DeserializeOwned>(adviser: &mut Adviser<'_>, asked:
     let mut text = String::new();
     while let Some(events) = stream.next().await {
         for event in events.map_err(|error| error.to_string())? {
-            if let ModelEvent::Delta(Delta { growth: Growth::Text, text: more }) = &event {
+            if let ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: more }) = &event {
                 text.push_str(more);
             } else if let ModelEvent::Done(finish) = &event {
                 adviser.note(finish);

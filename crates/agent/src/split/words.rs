@@ -125,7 +125,7 @@ fn names(parts: &[Part]) -> Vec<String> {
 fn name(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let words: Vec<&str> = line.split_whitespace().take(NAMED).collect();
-    gander_tools::permission::show::line(words.join(" ").trim_end_matches([',', ':', '.']))
+    gander_domain::sanitize::visible_line(words.join(" ").trim_end_matches([',', ':', '.']))
 }
 
 #[cfg(test)]

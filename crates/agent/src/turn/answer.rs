@@ -1,6 +1,6 @@
 //! What the model has said so far in one call.
 
-use gander_domain::{Delta, Growth, Ids, Message, MessageId, Part, Role, ToolCallId};
+use gander_domain::{Delta, DeltaKind, IdGenerator, Message, MessageId, Part, Role, ToolCallId};
 use gander_models::{ModelEvent, ModelStop};
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ impl Draft {
     }
 
     /// The answer, with an id for each tool call. A refusal calls no tools.
-    pub(super) fn finish(self, stop: ModelStop, ids: &mut dyn Ids) -> Said {
+    pub(super) fn finish(self, stop: ModelStop, ids: &mut dyn IdGenerator) -> Said {
         let Self { grown, mut whole, tools, .. } = self;
         let mut half = None;
         whole.retain(|part| !matches!(part, Part::ToolUse { .. } | Part::ToolResult { .. }));
@@ -102,10 +102,10 @@ pub(super) fn agent(id: MessageId, parts: Vec<Part>) -> Message {
 /// The session joins deltas in the same way: a change of kind opens the next part.
 fn grow(parts: &mut Vec<Part>, delta: &Delta) {
     match (parts.last_mut(), delta.growth) {
-        (Some(Part::Text { text }), Growth::Text) | (Some(Part::Thought { text }), Growth::Thought) => {
+        (Some(Part::Text { text }), DeltaKind::Text) | (Some(Part::Thought { text }), DeltaKind::Thought) => {
             text.push_str(&delta.text);
         }
-        (_, Growth::Text) => parts.push(Part::Text { text: delta.text.clone() }),
-        (_, Growth::Thought) => parts.push(Part::Thought { text: delta.text.clone() }),
+        (_, DeltaKind::Text) => parts.push(Part::Text { text: delta.text.clone() }),
+        (_, DeltaKind::Thought) => parts.push(Part::Thought { text: delta.text.clone() }),
     }
 }

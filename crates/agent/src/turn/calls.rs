@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use gander_domain::context::{PendingCall, Stage};
+use gander_domain::context::{CallStage, PendingCall};
 use gander_domain::{
-    Answer, Event, Gate, Ids, Message, MessageId, Native, Part, Plan, Question, QuestionId, Report, Role, ToolCall,
-    ToolCallId, ToolEnd, ToolKind, ToolResult,
+    Answer, Event, IdGenerator, Message, MessageId, Part, Plan, ProviderPayload, Question, QuestionId, Report, Role,
+    ToolCall, ToolCallId, ToolEnd, ToolGate, ToolKind, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -24,47 +24,53 @@ pub(super) fn bad_calls(messages: &[Arc<Message>]) -> u32 {
 
 impl Turn {
     /// Brings every call without a result as far as it can go by itself.
-    pub(super) fn pick_up_calls(&mut self, ids: &mut dyn Ids) {
+    pub(super) fn pick_up_calls(&mut self, ids: &mut dyn IdGenerator) {
         for pending in self.context.pending.clone() {
             match &pending.stage {
-                Stage::Wanted => self.decide(&pending, ids),
-                Stage::Asked(_) => {}
-                Stage::Answered(question, answer) => self.follow(&pending, question, answer, ids),
-                Stage::Started => self.run_again(&pending),
+                CallStage::Requested => self.decide(&pending, ids),
+                CallStage::Asked(_) => {}
+                CallStage::Answered(question, answer) => self.follow(&pending, question, answer, ids),
+                CallStage::Started => self.run_again(&pending),
             }
         }
     }
 
     /// Starts calls that waited for others to end, in their order. They are judged anew: the policy may have changed.
-    fn start_queued(&mut self, ids: &mut dyn Ids) {
+    fn start_queued(&mut self, ids: &mut dyn IdGenerator) {
         while self.has_slot() {
             let Some(id) = self.queued.pop_front() else { return };
             let Some(pending) = self.pending(id).cloned() else { continue };
             match &pending.stage {
-                Stage::Wanted => self.decide(&pending, ids),
-                Stage::Answered(question, answer) => self.follow(&pending, question, answer, ids),
-                Stage::Asked(_) | Stage::Started => {}
+                CallStage::Requested => self.decide(&pending, ids),
+                CallStage::Answered(question, answer) => self.follow(&pending, question, answer, ids),
+                CallStage::Asked(_) | CallStage::Started => {}
             }
         }
     }
 
     /// A call that was cleared counts from then on: its start is on its way.
     fn has_slot(&self) -> bool {
-        let started = self.context.pending.iter().filter(|pending| pending.stage == Stage::Started).count();
+        let started = self.context.pending.iter().filter(|pending| pending.stage == CallStage::Started).count();
         started + self.cleared.len() < self.setup.settings.parallel_tool_calls.max(1)
     }
 
     /// Makes a call as if the model had made it: it is written down, asked about and answered like any other.
-    pub(super) fn call_itself(&mut self, name: &str, arguments: Value, ids: &mut dyn Ids) {
-        self.call_marked(None, name, arguments, ids);
+    pub(super) fn call_itself(&mut self, name: &str, arguments: Value, ids: &mut dyn IdGenerator) {
+        self.call_with_payload(None, name, arguments, ids);
     }
 
     /// The same before the model was asked at all: it is no turn of its, also not after a crash.
-    pub(super) fn call_unasked(&mut self, name: &str, arguments: Value, ids: &mut dyn Ids) {
-        self.call_marked(Some(Native::unasked()), name, arguments, ids);
+    pub(super) fn call_without_model(&mut self, name: &str, arguments: Value, ids: &mut dyn IdGenerator) {
+        self.call_with_payload(Some(ProviderPayload::synthetic()), name, arguments, ids);
     }
 
-    fn call_marked(&mut self, native: Option<Native>, name: &str, arguments: Value, ids: &mut dyn Ids) {
+    fn call_with_payload(
+        &mut self,
+        native: Option<ProviderPayload>,
+        name: &str,
+        arguments: Value,
+        ids: &mut dyn IdGenerator,
+    ) {
         let message = MessageId::make(ids);
         let part = Part::ToolUse { call: ToolCallId::make(ids), name: name.to_owned(), arguments };
         self.report(Report::MessageStarted { message });
@@ -76,15 +82,15 @@ impl Turn {
     }
 
     pub(super) fn only_people_can_go_on(&self) -> bool {
-        self.context.pending.iter().all(|pending| matches!(pending.stage, Stage::Asked(_)))
+        self.context.pending.iter().all(|pending| matches!(pending.stage, CallStage::Asked(_)))
     }
 
     pub(super) fn runs_tools(&self) -> bool {
-        self.context.pending.iter().any(|pending| pending.stage == Stage::Started)
+        self.context.pending.iter().any(|pending| pending.stage == CallStage::Started)
     }
 
     /// May it run? The call may have been decided before, if the run was cut off right then.
-    fn decide(&mut self, pending: &PendingCall, ids: &mut dyn Ids) {
+    fn decide(&mut self, pending: &PendingCall, ids: &mut dyn IdGenerator) {
         let policy = self.context.settings.policy;
         match self.setup.judge.judge(policy, pending.id, &pending.name, &pending.arguments, ids) {
             Judgement::Run(call) => self.clear(pending, call, ids),
@@ -98,19 +104,19 @@ impl Turn {
     }
 
     /// It may run: now, or once others have ended. Until then nothing of it is in the log, so a crash loses nothing.
-    fn clear(&mut self, pending: &PendingCall, call: ToolCall, ids: &mut dyn Ids) {
+    fn clear(&mut self, pending: &PendingCall, call: ToolCall, ids: &mut dyn IdGenerator) {
         match self.has_slot() {
             true => self.start(pending, call, ids),
             false => self.queued.push_back(pending.id),
         }
     }
 
-    fn start(&mut self, pending: &PendingCall, call: ToolCall, ids: &mut dyn Ids) {
+    fn start(&mut self, pending: &PendingCall, call: ToolCall, ids: &mut dyn IdGenerator) {
         let id = call.id;
         self.cleared.push(id);
         match &pending.call {
             Some(_) => self.report(Report::ToolReady { call: id }),
-            None => self.want(call, Gate::Open),
+            None => self.want(call, ToolGate::Open),
         }
         if cfg!(bug = "tool_before_commit") {
             self.run_tool(id, ids);
@@ -124,7 +130,7 @@ impl Turn {
         }
         match &pending.call {
             Some(_) => self.report(Report::Asked(question.clone())),
-            None => self.want(call, Gate::Ask(question.clone())),
+            None => self.want(call, ToolGate::Ask(question.clone())),
         }
         self.fold(Event::QuestionAsked { question });
     }
@@ -133,26 +139,26 @@ impl Turn {
         let id = call.id;
         match &pending.call {
             Some(_) => self.report(Report::ToolDone { call: id, result: result.clone() }),
-            None => self.want(call, Gate::Shut(result.clone())),
+            None => self.want(call, ToolGate::Denied(result.clone())),
         }
         self.fold(Event::ToolDone { call: id, result });
     }
 
-    fn want(&mut self, call: ToolCall, gate: Gate) {
+    fn want(&mut self, call: ToolCall, gate: ToolGate) {
         self.fold(Event::ToolCalled { call: call.clone() });
         self.report(Report::ToolWanted { call, gate });
     }
 
     /// An approval counts for what was shown. If the call is no longer that, it is asked about again;
     /// a rule that forbids it by now wins.
-    fn follow(&mut self, pending: &PendingCall, question: &Question, answer: &Answer, ids: &mut dyn Ids) {
+    fn follow(&mut self, pending: &PendingCall, question: &Question, answer: &Answer, ids: &mut dyn IdGenerator) {
         if let Some(call) = &pending.call {
             self.setup.judge.learn(call, question, answer);
         }
         if !answer.reply.allows() {
             return self.refused(pending.id);
         }
-        if let Some(plan) = question.approved(&answer.reply) {
+        if let Some(plan) = question.approved_plan(&answer.reply) {
             return self.approve(pending, plan, ids);
         }
         let policy = self.context.settings.policy;
@@ -172,7 +178,7 @@ impl Turn {
     }
 
     /// The session has set the plan and the mode that carries it out. The call starts as any other that was allowed.
-    fn approve(&mut self, pending: &PendingCall, plan: Plan, ids: &mut dyn Ids) {
+    fn approve(&mut self, pending: &PendingCall, plan: Plan, ids: &mut dyn IdGenerator) {
         if let Some(call) = &pending.call {
             self.approved.push((call.id, plan));
             self.start(pending, call.clone(), ids);
@@ -198,7 +204,7 @@ impl Turn {
         }
     }
 
-    pub(super) fn run_tool(&mut self, id: ToolCallId, ids: &mut dyn Ids) {
+    pub(super) fn run_tool(&mut self, id: ToolCallId, ids: &mut dyn IdGenerator) {
         let Some(place) = self.cleared.iter().position(|cleared| *cleared == id) else { return };
         self.cleared.swap_remove(place);
         let Some(call) = self.pending(id).and_then(|pending| pending.call.clone()) else { return };
@@ -218,7 +224,7 @@ impl Turn {
         }
     }
 
-    pub(super) fn tool_done(&mut self, call: ToolCallId, result: ToolResult, ids: &mut dyn Ids) {
+    pub(super) fn tool_done(&mut self, call: ToolCallId, result: ToolResult, ids: &mut dyn IdGenerator) {
         if !self.is_running(call) {
             return;
         }
@@ -228,11 +234,11 @@ impl Turn {
         self.settle(ids);
     }
 
-    pub(super) fn answered(&mut self, id: QuestionId, answer: Answer, ids: &mut dyn Ids) {
+    pub(super) fn answered(&mut self, id: QuestionId, answer: Answer, ids: &mut dyn IdGenerator) {
         self.held.retain(|held| *held != id);
         let asked = self.context.pending.iter().find_map(|pending| match &pending.stage {
-            Stage::Asked(question) if question.id == id => Some((pending.clone(), question.clone())),
-            Stage::Wanted | Stage::Asked(_) | Stage::Answered(..) | Stage::Started => None,
+            CallStage::Asked(question) if question.id == id => Some((pending.clone(), question.clone())),
+            CallStage::Requested | CallStage::Asked(_) | CallStage::Answered(..) | CallStage::Started => None,
         });
         let Some((pending, question)) = asked else { return };
         self.fold(Event::QuestionAnswered { question: id, answer: answer.clone() });
@@ -241,7 +247,7 @@ impl Turn {
     }
 
     fn is_running(&self, call: ToolCallId) -> bool {
-        matches!(self.phase, Phase::Tools) && self.pending(call).is_some_and(|call| call.stage == Stage::Started)
+        matches!(self.phase, Phase::Tools) && self.pending(call).is_some_and(|call| call.stage == CallStage::Started)
     }
 
     fn pending(&self, call: ToolCallId) -> Option<&PendingCall> {

@@ -1,12 +1,19 @@
 //! What a turn asks about a call that the model made.
 
-use gander_domain::{Answer, Ids, Policy, Question, ToolCall, ToolCallId, ToolResult};
+use gander_domain::{Answer, IdGenerator, Policy, Question, ToolCall, ToolCallId, ToolResult};
 use serde_json::Value;
 
 /// Describes calls and knows what may run. Answers at once and without side effects, but for what it learns.
 pub trait Judge: Send + Sync {
     /// What is this call, and may it run?
-    fn judge(&self, policy: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn Ids) -> Judgement;
+    fn judge(
+        &self,
+        policy: Policy,
+        id: ToolCallId,
+        name: &str,
+        arguments: &Value,
+        ids: &mut dyn IdGenerator,
+    ) -> Judgement;
 
     /// What binds an approval to a call.
     fn fingerprint(&self, call: &ToolCall) -> String;

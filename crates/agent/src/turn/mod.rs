@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::view::Spent;
+use gander_domain::view::UsageTotals;
 use gander_domain::{
-    Answer, ArtifactContent, Context, Entry, Event, Ids, Message, Notice, Outcome, Plan, Question, QuestionId, Report,
-    Role, Settings, Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, ToolSpec, Usage,
+    Answer, ArtifactContent, Context, Entry, Event, IdGenerator, Message, Notice, Outcome, Plan, Question, QuestionId,
+    Report, Role, Settings, Severity, StopReason, Timestamp, ToolCall, ToolCallId, ToolContent, ToolResult, ToolSpec,
+    Usage,
 };
 use gander_models::{ModelError, ModelEvent, ModelInfo, Request};
 use serde_json::Value;
@@ -80,7 +81,7 @@ pub struct Setup {
     /// The sub-tasks that a fresh run hands out before the model is asked: arguments of `delegate`.
     pub parts: Option<Value>,
     /// What the session used up before.
-    pub spent: Spent,
+    pub spent: UsageTotals,
 }
 
 /// Something that happened.
@@ -204,7 +205,7 @@ impl Turn {
     }
 
     /// Feeds one thing that happened. Call [`Turn::poll`] until it returns `None` before the next input.
-    pub fn handle(&mut self, now: Timestamp, input: Input, ids: &mut dyn Ids) {
+    pub fn handle(&mut self, now: Timestamp, input: Input, ids: &mut dyn IdGenerator) {
         if matches!(self.phase, Phase::Over) {
             return;
         }
@@ -246,11 +247,11 @@ impl Turn {
         &self.context
     }
 
-    fn begin(&mut self, ids: &mut dyn Ids) {
+    fn begin(&mut self, ids: &mut dyn IdGenerator) {
         if !matches!(self.phase, Phase::New) {
             return;
         }
-        if !self.context.titled {
+        if !self.context.has_title {
             self.report(Report::Titled(crate::title::title(&first_words(&self.context.messages))));
         }
         self.phase = Phase::Tools;
@@ -269,20 +270,20 @@ impl Turn {
 
     /// Nothing but the request is there.
     fn is_fresh(&self) -> bool {
-        let run = &self.context.messages[self.context.run_from()..];
+        let run = &self.context.messages[self.context.run_start_index()..];
         !run.is_empty() && run.iter().all(|message| message.role == Role::User)
     }
 
     /// The request is several: sub-agents come first, then the model joins what they give.
-    fn hand_out(&mut self, parts: Value, ids: &mut dyn Ids) {
+    fn hand_out(&mut self, parts: Value, ids: &mut dyn IdGenerator) {
         match self.limit() {
             Some(outcome) => self.end(outcome),
-            None => self.call_unasked(crate::delegate::NAME, parts, ids),
+            None => self.call_without_model(crate::delegate::NAME, parts, ids),
         }
     }
 
     /// Goes on when no call is without a result; parks when only people can go on.
-    fn settle(&mut self, ids: &mut dyn Ids) {
+    fn settle(&mut self, ids: &mut dyn IdGenerator) {
         if !matches!(self.phase, Phase::Tools) {
             return;
         }
@@ -294,9 +295,9 @@ impl Turn {
     }
 
     /// The next step towards the goal; without one it is the model's turn.
-    fn go_on(&mut self, ids: &mut dyn Ids) {
+    fn go_on(&mut self, ids: &mut dyn IdGenerator) {
         let Some(goal) = &self.setup.goal else { return self.advance() };
-        match goal.step(&self.context.messages[self.context.run_from()..]) {
+        match goal.step(&self.context.messages[self.context.run_start_index()..]) {
             Step::Model => self.advance(),
             Step::Call(name, arguments) => self.call_itself(name, arguments, ids),
             Step::End => self.end(Outcome::Completed { stop: StopReason::EndTurn }),
@@ -337,7 +338,7 @@ impl Turn {
 
     fn limit(&self) -> Option<Outcome> {
         let settings = &self.setup.settings;
-        let run = &self.context.messages[self.context.run_from()..];
+        let run = &self.context.messages[self.context.run_start_index()..];
         if calls::bad_calls(run) >= settings.max_bad_calls {
             let message = format!("the model called tools wrongly {} times in a row", settings.max_bad_calls);
             return Some(Outcome::failed("tool_calls", message));
@@ -435,7 +436,7 @@ fn first_words(messages: &[Arc<Message>]) -> String {
 /// The answer is in the log and only the run's end is missing.
 fn is_answered(context: &Context) -> bool {
     // A run without a message of its own was to make room, and has made it.
-    let nothing_left = context.run_from() == context.messages.len() && !context.messages.is_empty();
+    let nothing_left = context.run_start_index() == context.messages.len() && !context.messages.is_empty();
     let answered = context.messages.last().is_some_and(|last| last.role == Role::Agent);
     context.pending.is_empty() && (answered || nothing_left)
 }

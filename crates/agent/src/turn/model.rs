@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gander_domain::{Event, Ids, MessageId, Outcome, Report, Severity, StopReason, Timestamp};
+use gander_domain::{Event, IdGenerator, MessageId, Outcome, Report, Severity, StopReason, Timestamp};
 use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 
 use super::answer::{Draft, agent};
@@ -12,7 +12,7 @@ use super::{Again, Effect, Phase, Turn};
 const LONG_WAIT: Duration = Duration::from_secs(5);
 
 impl Turn {
-    pub(super) fn heard(&mut self, events: Vec<ModelEvent>, ids: &mut dyn Ids) {
+    pub(super) fn heard(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
         match &mut self.phase {
             Phase::Calling(_) => self.answer(events, ids),
             Phase::Summarising(_) => self.summary(events, ids),
@@ -21,7 +21,7 @@ impl Turn {
     }
 
     /// One batch of the network is one report.
-    fn answer(&mut self, events: Vec<ModelEvent>, ids: &mut dyn Ids) {
+    fn answer(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
         let Phase::Calling(draft) = &mut self.phase else { return };
         let mut deltas = Vec::with_capacity(events.len());
         let mut end = None;
@@ -46,7 +46,7 @@ impl Turn {
         }
     }
 
-    fn open_message(&mut self, ids: &mut dyn Ids) {
+    fn open_message(&mut self, ids: &mut dyn IdGenerator) {
         let Phase::Calling(draft) = &mut self.phase else { return };
         if draft.message.is_none() {
             let message = MessageId::make(ids);
@@ -56,7 +56,7 @@ impl Turn {
     }
 
     /// The answer is whole: it is written down, then what it asks for is done.
-    fn close(&mut self, finish: Finish, ids: &mut dyn Ids) {
+    fn close(&mut self, finish: Finish, ids: &mut dyn IdGenerator) {
         let Phase::Calling(draft) = std::mem::replace(&mut self.phase, Phase::Tools) else { return };
         let Finish { stop, usage, native } = finish;
         let open = draft.message;
@@ -79,13 +79,13 @@ impl Turn {
         self.after(stop, empty, ids);
     }
 
-    fn started(&mut self, ids: &mut dyn Ids) -> MessageId {
+    fn started(&mut self, ids: &mut dyn IdGenerator) -> MessageId {
         let message = MessageId::make(ids);
         self.report(Report::MessageStarted { message });
         message
     }
 
-    fn after(&mut self, stop: ModelStop, empty: bool, ids: &mut dyn Ids) {
+    fn after(&mut self, stop: ModelStop, empty: bool, ids: &mut dyn IdGenerator) {
         if !self.context.pending.is_empty() {
             self.pick_up_calls(ids);
             return self.settle(ids);

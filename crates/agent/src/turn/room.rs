@@ -1,8 +1,8 @@
 //! How a turn makes room when the model's window fills up.
 
 use gander_domain::{
-    Delta, Event, Growth, Ids, Message, MessageId, Outcome, Report, ResetReason, Role, Seq, Severity, StopReason,
-    Timestamp,
+    Delta, DeltaKind, Event, IdGenerator, Message, MessageId, Outcome, Report, ResetReason, Role, Seq, Severity,
+    StopReason, Timestamp,
 };
 use gander_models::{Finish, ModelError, ModelEvent};
 
@@ -36,13 +36,13 @@ enum Why {
 impl Turn {
     /// True if the run is nothing but the command to make room.
     pub(super) fn is_asked_for_room(&self) -> bool {
-        let run = &self.context.messages[self.context.run_from()..];
+        let run = &self.context.messages[self.context.run_start_index()..];
         matches!(run, [only] if only.role == Role::User && only.plain_text().trim() == COMMAND)
     }
 
     /// Summarises everything that was said before.
     pub(super) fn make_room_as_asked(&mut self) {
-        let older = self.context.messages[..self.context.run_from()].to_vec();
+        let older = self.context.messages[..self.context.run_start_index()].to_vec();
         if older.is_empty() {
             self.notice(Severity::Info, "there is nothing to summarise yet", None);
             return self.end(Outcome::Completed { stop: StopReason::EndTurn });
@@ -59,7 +59,7 @@ impl Turn {
     pub(super) fn make_room(&mut self) {
         let budget = self.setup.settings.room(self.setup.model.window) / 2;
         self.squeezed = true;
-        match compact::split(&self.context.messages, self.context.run_from(), budget) {
+        match compact::split(&self.context.messages, self.context.run_start_index(), budget) {
             Some(split) => self.summarise(split, Why::Full),
             None => self.call(),
         }
@@ -70,7 +70,7 @@ impl Turn {
         let room = self.setup.settings.room(self.setup.model.window);
         let budget = room.min(compact::estimate(&self.context.messages)) / 2;
         self.squeezed = true;
-        match compact::split(&self.context.messages, self.context.run_from(), budget) {
+        match compact::split(&self.context.messages, self.context.run_start_index(), budget) {
             Some(split) => self.summarise(split, Why::Refused(error.to_string())),
             None => self.end(Outcome::failed("model", error.to_string())),
         }
@@ -95,13 +95,13 @@ impl Turn {
         self.effects.push_back(Effect::CallModel(request));
     }
 
-    pub(super) fn summary(&mut self, events: Vec<ModelEvent>, ids: &mut dyn Ids) {
+    pub(super) fn summary(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
         let Phase::Summarising(summary) = &mut self.phase else { return };
         for event in events {
             match event {
-                ModelEvent::Delta(Delta { growth: Growth::Text, text }) => summary.text.push_str(&text),
+                ModelEvent::Delta(Delta { growth: DeltaKind::Text, text }) => summary.text.push_str(&text),
                 ModelEvent::Done(finish) => return self.summarised(&finish, ids),
-                ModelEvent::Delta(Delta { growth: Growth::Thought, .. })
+                ModelEvent::Delta(Delta { growth: DeltaKind::Thought, .. })
                 | ModelEvent::ToolStarted { .. }
                 | ModelEvent::ToolArguments { .. }
                 | ModelEvent::Part(_) => {} // nobody asked for it
@@ -109,7 +109,7 @@ impl Turn {
         }
     }
 
-    fn summarised(&mut self, finish: &Finish, ids: &mut dyn Ids) {
+    fn summarised(&mut self, finish: &Finish, ids: &mut dyn IdGenerator) {
         let Phase::Summarising(summary) = std::mem::replace(&mut self.phase, Phase::Tools) else { return };
         self.spend(&finish.usage);
         if summary.text.trim().is_empty() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use gander_agent::driver::{Grants, Hands as _, Workbench};
 use gander_agent::modes::Library;
 use gander_agent::turn::{Judge as _, Judgement};
-use gander_domain::{Ids, Policy, ToolCall, ToolCallId, ToolContent, ToolResult};
+use gander_domain::{IdGenerator, Policy, ToolCall, ToolCallId, ToolContent, ToolResult};
 use gander_tools::sandbox::{Bounds, Bubblewrap, Sandbox};
 use gander_tools::{Environment, FileAccess, Limits, LocalHost, Surroundings, Toolbox};
 use serde_json::json;
@@ -24,7 +24,7 @@ pub struct Bench {
 
 struct Count(u128);
 
-impl Ids for Count {
+impl IdGenerator for Count {
     fn next_id(&mut self) -> Uuid {
         self.0 += 1;
         Uuid::from_u128(self.0)

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
-use gander_domain::show;
+use gander_domain::sanitize;
 use gander_wire::acp::schema::{PermissionOption, PermissionOptionKind, ToolCallUpdate};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -49,7 +49,7 @@ impl Person {
 /// Exactly what would be done, as far as it fits on a screen; what does not fit is counted.
 pub(super) fn detail(tool: &ToolCallUpdate) -> String {
     let Some(Value::Object(arguments)) = &tool.fields.raw_input else { return String::new() };
-    let texts = arguments.iter().map(|(name, value)| match (show::line(name), value) {
+    let texts = arguments.iter().map(|(name, value)| match (sanitize::visible_line(name), value) {
         // Behind a bar: a line of a text is not taken for another argument.
         (name, Value::String(text)) if text.contains('\n') => format!("{name}:\n  | {}", text.replace('\n', "\n  | ")),
         (name, Value::String(text)) => format!("{name}: {text}"),

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use gander_domain::caller::Caller;
 use gander_domain::{
-    AgentManifest, Ask, Birth, Command, Entry, Event, IfBusy, Message, Outcome, Part, Question, QuestionOrigin,
-    Recovery, Reply, Role, Seq, SessionId, StopReason,
+    AgentManifest, Command, Entry, Event, IfBusy, Message, Outcome, Part, Question, QuestionKind, QuestionOrigin,
+    Recovery, Reply, Role, Seq, SessionId, SessionInit, StopReason,
 };
 use gander_gateway::sse::{Projection, SseStream, SseWriter, StreamPosition};
 use gander_runtime::backend::handler::{Handled, Handler, Stop, Turn};
@@ -38,7 +38,7 @@ struct Asking;
 impl Handler for Asking {
     async fn handle(&self, turn: &mut Turn) -> Result<(), Stop> {
         turn.send(vec![Part::text("one moment")]).await?;
-        let ask = Ask::Form { schema: json!({ "type": "object" }) };
+        let ask = QuestionKind::Form { schema: json!({ "type": "object" }) };
         let (id, title, origin) = (build::question_id(99), "which?".to_owned(), QuestionOrigin::Parked);
         let reply = turn.ask(Question { id, call: None, title, ask, origin, fingerprint: None, plan: None }).await?;
         let Reply::Filled { content } = reply else { return Err(Stop::Failed("reply".into(), "no content".into())) };
@@ -58,7 +58,7 @@ fn agents() -> Agents {
 }
 
 async fn session(hub: &Hub, agent: &str) -> SessionId {
-    let mut birth: Birth = build::birth(build::session(1));
+    let mut birth: SessionInit = build::birth(build::session(1));
     birth.settings.agent = agent.to_owned();
     hub.create(&Caller::local_owner(), birth, Vec::new()).await.unwrap().session
 }

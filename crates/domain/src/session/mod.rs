@@ -1,7 +1,7 @@
 //! The session machine: the only writer of a session's log.
 
+mod closing;
 mod commands;
-mod ends;
 mod recovery;
 mod reports;
 
@@ -12,15 +12,15 @@ use serde_json::Value;
 pub use recovery::Recovery;
 
 use crate::{
-    Entry, Event, Ids, Message, MessageId, Order, Part, Principal, Role, RunId, RunOrigin, Seq, SessionId, SessionView,
-    Settings, Timestamp,
+    Entry, Event, IdGenerator, Message, MessageId, Order, Part, Principal, Role, RunId, RunOrigin, Seq, SessionId,
+    SessionView, Settings, Timestamp,
 };
 
 /// Room for effects that a session keeps while there are none.
-const ROOM: usize = 64;
+const IDLE_EFFECTS_CAPACITY: usize = 64;
 
-/// The session machine. Feed it commands and reports, then take its effects with [`Session::poll`] until there
-/// are none; append the entries in order and send the orders when their [`When`] has come.
+/// The session machine. Feed it commands and reports, then take its effects with [`Session::poll_effect`] until there
+/// are none; append the entries in order and send the orders when their [`OrderTiming`] has come.
 ///
 /// # The laws
 /// 1. At most one run is active. The same run id twice is one run.
@@ -34,18 +34,18 @@ const ROOM: usize = 64;
 /// 7. Replay = live: the view folded from the stored entries is the view the machine has, and a whole message
 ///    equals its joined deltas. There is one open message, only its last part grows, and a durable entry first
 ///    closes it.
-/// 8. Commit, then publish: an order to run a tool carries [`When::Committed`] or [`When::Synced`]. (That nobody
+/// 8. Commit, then publish: an order to run a tool carries [`OrderTiming::AfterCommit`] or [`OrderTiming::AfterSync`]. (That nobody
 ///    sees an uncommitted entry is the store's half of this law.)
 /// 9. A turn belongs to the session: no command tells the machine that a client came or went.
 #[derive(Clone, Debug)]
 pub struct Session {
     view: SessionView,
     /// Is there a back-end that hears orders? Not a fact of the log: after a restart there is none.
-    attached: bool,
+    has_backend: bool,
     /// Was the back-end sent an answer that it may have missed, because it was about to park?
-    crossed: bool,
+    answer_may_be_missed: bool,
     /// What people said into the turn since the agent last did something: it may not have heard of it.
-    spoken: Vec<Message>,
+    unconfirmed_steering: Vec<Message>,
     effects: VecDeque<Effect>,
 }
 
@@ -57,7 +57,7 @@ pub enum Effect {
     /// Tell the back-end.
     Order {
         /// Not before this.
-        when: When,
+        when: OrderTiming,
         /// What.
         order: Order,
     },
@@ -65,26 +65,26 @@ pub enum Effect {
 
 /// When an order may go out, seen from the entries appended before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum When {
+pub enum OrderTiming {
     /// At once.
-    Now,
+    Immediately,
     /// After they are committed.
-    Committed,
+    AfterCommit,
     /// After they would survive a power cut.
-    Synced,
+    AfterSync,
 }
 
 /// What the machine may not get by itself: the time and new ids.
-pub struct Now<'a> {
+pub struct MachineContext<'a> {
     /// The time.
     pub at: Timestamp,
     /// Where ids come from.
-    pub ids: &'a mut dyn Ids,
+    pub ids: &'a mut dyn IdGenerator,
 }
 
 /// How a session begins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Birth {
+pub struct SessionInit {
     /// Its id.
     pub session: SessionId,
     /// Whose it is.
@@ -103,8 +103,8 @@ pub struct Birth {
 
 impl Session {
     /// A new session, with its first entry among the effects.
-    pub fn create(at: Timestamp, birth: Birth) -> Self {
-        let Birth { session, owner, workspace, folders, settings, parent, meta } = birth;
+    pub fn create(at: Timestamp, init: SessionInit) -> Self {
+        let SessionInit { session, owner, workspace, folders, settings, parent, meta } = init;
         let event = Event::SessionCreated {
             session,
             owner: owner.clone(),
@@ -114,13 +114,19 @@ impl Session {
             parent,
         };
         let entry = Entry { seq: Seq::ZERO.next(), at, run: None, event, meta: meta.map(Box::new) };
-        let view = SessionView::born(&entry).expect("the entry is a SessionCreated");
+        let view = SessionView::from_created(&entry).expect("the entry is a SessionCreated");
         Self { effects: VecDeque::from([Effect::Append(entry)]), ..Self::restore(view) }
     }
 
     /// A session as its log says it is, with no back-end.
     pub fn restore(view: SessionView) -> Self {
-        Self { view, attached: false, crossed: false, spoken: Vec::new(), effects: VecDeque::new() }
+        Self {
+            view,
+            has_backend: false,
+            answer_may_be_missed: false,
+            unconfirmed_steering: Vec::new(),
+            effects: VecDeque::new(),
+        }
     }
 
     /// What the session is now, effects included that were not taken yet.
@@ -129,47 +135,54 @@ impl Session {
     }
 
     /// True if a back-end was ordered to work and did not park, end or die.
-    pub fn attached(&self) -> bool {
-        self.attached
+    pub fn has_backend(&self) -> bool {
+        self.has_backend
     }
 
     /// The next effect.
-    pub fn poll(&mut self) -> Option<Effect> {
+    pub fn poll_effect(&mut self) -> Option<Effect> {
         let effect = self.effects.pop_front();
-        if effect.is_none() && self.effects.capacity() > ROOM {
+        if effect.is_none() && self.effects.capacity() > IDLE_EFFECTS_CAPACITY {
             self.effects = VecDeque::new(); // a burst is over, hundreds of sessions may have had one
         }
         effect
     }
 
     fn append(&mut self, at: Timestamp, run: Option<RunId>, event: Event) {
-        self.append_with(at, run, event, None);
+        self.append_with_meta(at, run, event, None);
     }
 
-    fn append_with(&mut self, at: Timestamp, run: Option<RunId>, event: Event, meta: Option<Value>) {
+    fn append_with_meta(&mut self, at: Timestamp, run: Option<RunId>, event: Event, meta: Option<Value>) {
         let entry = Entry { seq: self.view.head.next(), at, run, event, meta: meta.map(Box::new) };
         self.view.apply(&entry);
         let spoke = matches!(&entry.event, Event::MessageDone { message } if message.role != Role::User);
         if spoke || matches!(entry.event, Event::ToolDone { .. } | Event::RunEnded { .. }) {
-            self.spoken.clear();
+            self.unconfirmed_steering.clear();
         }
         self.effects.push_back(Effect::Append(entry));
     }
 
-    fn order(&mut self, when: When, order: Order) {
+    fn push_order(&mut self, when: OrderTiming, order: Order) {
         self.effects.push_back(Effect::Order { when, order });
     }
 
     /// The model call need not wait for the prompt's commit: only the acknowledgement does.
-    fn start_run(&mut self, now: &mut Now<'_>, run: RunId, origin: RunOrigin, parts: Vec<Part>, meta: Option<Value>) {
-        self.append_with(now.at, Some(run), Event::RunStarted { origin }, meta);
-        let message = user_message(now, parts);
-        self.append(now.at, Some(run), Event::MessageDone { message });
-        self.attached = true;
-        self.order(When::Now, Order::Begin { run });
+    fn start_run(
+        &mut self,
+        context: &mut MachineContext<'_>,
+        run: RunId,
+        origin: RunOrigin,
+        parts: Vec<Part>,
+        meta: Option<Value>,
+    ) {
+        self.append_with_meta(context.at, Some(run), Event::RunStarted { origin }, meta);
+        let message = user_message(context, parts);
+        self.append(context.at, Some(run), Event::MessageDone { message });
+        self.has_backend = true;
+        self.push_order(OrderTiming::Immediately, Order::Begin { run });
     }
 }
 
-fn user_message(now: &mut Now<'_>, parts: Vec<Part>) -> Message {
-    Message { id: MessageId::make(now.ids), role: Role::User, parts, interrupted: false, native: None }
+fn user_message(context: &mut MachineContext<'_>, parts: Vec<Part>) -> Message {
+    Message { id: MessageId::make(context.ids), role: Role::User, parts, interrupted: false, native: None }
 }

@@ -1,7 +1,7 @@
 //! Picking up a run whose process died.
 
-use super::ends::unknown_outcome;
-use super::{Now, Session, When};
+use super::closing::unknown_outcome_result;
+use super::{MachineContext, OrderTiming, Session};
 use crate::view::{ActiveRun, ToolStage};
 use crate::{Answer, Event, Order, Outcome, QuestionId, QuestionOrigin, Reply, RunId, ToolCallId};
 
@@ -24,39 +24,39 @@ impl Default for Recovery {
 
 impl Session {
     /// Settles the run that was open when the last process died. A run that awaits people goes on waiting.
-    pub fn recover(&mut self, now: &mut Now<'_>, recovery: &Recovery) {
-        self.attached = false;
+    pub fn recover(&mut self, context: &mut MachineContext<'_>, recovery: &Recovery) {
+        self.has_backend = false;
         let Some(run) = &self.view.run else {
-            return self.start_stranded(now);
+            return self.start_stranded(context);
         };
-        let (id, times, age) = (run.id, run.recovered, now.at.micros() - run.last_at.micros());
+        let (id, times, age) = (run.id, run.recovered, context.at.micros() - run.last_at.micros());
         if run.cancelling {
-            return self.end_run(now, Outcome::Cancelled);
+            return self.end_run(context, Outcome::Cancelled);
         }
-        self.close_message(now, true);
-        self.close_held(now, id);
+        self.close_message(context, true);
+        self.close_live_questions(context, id);
         if self.view.run.as_ref().is_some_and(ActiveRun::is_awaiting) {
             return;
         }
         if !recovery.resume || age > recovery.max_age || times >= recovery.max_times {
             return self
-                .end_run(now, Outcome::failed("interrupted", "the server stopped while this run was under way"));
+                .end_run(context, Outcome::failed("interrupted", "the server stopped while this run was under way"));
         }
-        self.close_unknown_tools(now, id);
-        self.append(now.at, Some(id), Event::RunRecovered { attempt: times + 1 });
-        self.attached = true;
-        self.order(When::Committed, Order::Resume { run: id });
+        self.close_unknown_tools(context, id);
+        self.append(context.at, Some(id), Event::RunRecovered { attempt: times + 1 });
+        self.has_backend = true;
+        self.push_order(OrderTiming::AfterCommit, Order::Resume { run: id });
     }
 
     /// A prompt that waited behind a run whose end was written, but whose own start was not.
-    fn start_stranded(&mut self, now: &mut Now<'_>) {
+    fn start_stranded(&mut self, context: &mut MachineContext<'_>) {
         if let Some(next) = self.view.queue.first().cloned() {
-            self.start_run(now, next.id, next.origin, next.parts, next.meta);
+            self.start_run(context, next.id, next.origin, next.parts, next.meta);
         }
     }
 
     /// The child that asked died with the server.
-    fn close_held(&mut self, now: &mut Now<'_>, run: RunId) {
+    fn close_live_questions(&mut self, context: &mut MachineContext<'_>, run: RunId) {
         let Some(active) = &self.view.run else { return };
         let held: Vec<QuestionId> = active
             .questions
@@ -66,13 +66,13 @@ impl Session {
             .collect();
         for question in held {
             let answer = Answer { by: None, reply: Reply::Interrupted };
-            self.append(now.at, Some(run), Event::QuestionAnswered { question, answer });
+            self.append(context.at, Some(run), Event::QuestionAnswered { question, answer });
         }
     }
 
     /// Of a tool that must not run twice the model is told that nobody knows. Any other is run again by the
     /// back-end that resumes.
-    fn close_unknown_tools(&mut self, now: &mut Now<'_>, run: RunId) {
+    fn close_unknown_tools(&mut self, context: &mut MachineContext<'_>, run: RunId) {
         let Some(active) = &self.view.run else { return };
         let unknown: Vec<ToolCallId> = active
             .tools
@@ -81,7 +81,7 @@ impl Session {
             .map(|tool| tool.call.id)
             .collect();
         for call in unknown {
-            self.append(now.at, Some(run), Event::ToolDone { call, result: unknown_outcome() });
+            self.append(context.at, Some(run), Event::ToolDone { call, result: unknown_outcome_result() });
         }
     }
 }

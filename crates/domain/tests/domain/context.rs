@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use gander_domain::context::Stage;
+use gander_domain::context::CallStage;
 use gander_domain::{
-    Command, Context, Delta, Gate, Growth, IfBusy, Message, MessageId, Outcome, Part, Report, ResetReason, Role, Seq,
-    StopReason, ToolEnd, ToolResult,
+    Command, Context, Delta, DeltaKind, IfBusy, Message, MessageId, Outcome, Part, Report, ResetReason, Role, Seq,
+    StopReason, ToolEnd, ToolGate, ToolResult,
 };
 use gander_testkit::{SessionScript, build};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ fn context(script: &SessionScript) -> Context {
 }
 
 fn says(script: &mut SessionScript, text: &str, tail: Vec<Part>) {
-    script.report(build::run(RUN), Report::Deltas(vec![Delta { growth: Growth::Text, text: text.to_owned() }]));
+    script.report(build::run(RUN), Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: text.to_owned() }]));
     script.report(build::run(RUN), Report::MessageDone { tail, native: None, interrupted: false });
 }
 
@@ -34,7 +34,7 @@ fn wants(n: u128) -> Part {
 
 fn runs(script: &mut SessionScript, n: u128) {
     let call = build::shell(build::call_id(n));
-    script.report(build::run(RUN), Report::ToolWanted { call, gate: Gate::Open });
+    script.report(build::run(RUN), Report::ToolWanted { call, gate: ToolGate::Open });
     let result = ToolResult::text(ToolEnd::Completed, format!("result {n}"));
     script.report(build::run(RUN), Report::ToolDone { call: build::call_id(n), result });
 }
@@ -72,7 +72,7 @@ fn results_stand_behind_the_message_that_asked_also_when_a_person_spoke_in_betwe
 #[test]
 fn what_was_interrupted_is_not_shown_again() {
     let mut script = running();
-    script.report(build::run(RUN), Report::Deltas(vec![Delta { growth: Growth::Text, text: "half".to_owned() }]));
+    script.report(build::run(RUN), Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: "half".to_owned() }]));
     script.crash(&gander_domain::Recovery::default());
     says(&mut script, "whole", Vec::new());
     assert_eq!(lines(&context(&script)), ["User: hello", "Agent: whole"]);
@@ -82,11 +82,11 @@ fn what_was_interrupted_is_not_shown_again() {
 fn a_pending_call_knows_how_far_it_is() {
     let mut script = running();
     says(&mut script, "", vec![wants(1), wants(2), wants(3)]);
-    let ask = Gate::Ask(build::permission(build::question_id(1), build::call_id(1)));
+    let ask = ToolGate::Ask(build::permission(build::question_id(1), build::call_id(1)));
     script.report(build::run(RUN), Report::ToolWanted { call: build::shell(build::call_id(1)), gate: ask });
-    script.report(build::run(RUN), Report::ToolWanted { call: build::shell(build::call_id(2)), gate: Gate::Open });
+    script.report(build::run(RUN), Report::ToolWanted { call: build::shell(build::call_id(2)), gate: ToolGate::Open });
     let stages: Vec<_> = context(&script).pending.into_iter().map(|pending| pending.stage).collect();
-    assert!(matches!(stages[..], [Stage::Asked(_), Stage::Started, Stage::Wanted]), "{stages:?}");
+    assert!(matches!(stages[..], [CallStage::Asked(_), CallStage::Started, CallStage::Requested]), "{stages:?}");
 }
 
 #[test]
@@ -121,13 +121,14 @@ fn a_compaction_in_the_middle_of_a_run_keeps_the_runs_own_messages_known() {
     says(&mut script, "look", vec![wants(1)]);
     runs(&mut script, 1);
     let before = context(&script);
-    let own: Vec<Message> = before.messages[before.run_from()..].iter().map(|message| (**message).clone()).collect();
+    let own: Vec<Message> =
+        before.messages[before.run_start_index()..].iter().map(|message| (**message).clone()).collect();
     let summary = Message::text(MessageId::new(Uuid::from_u128(77)), Role::User, "summary");
     let replacement = [vec![summary], own].concat();
     script.report(build::run(RUN), Report::Compacted { keep_to: Seq::ZERO, replacement });
     let after = context(&script);
     assert_eq!(lines(&after), ["User: summary", "User: hello", "Agent: look, use 1", "Tool: result 1"]);
-    assert_eq!(after.run_from(), 1);
+    assert_eq!(after.run_start_index(), 1);
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn reading_from_the_last_reset_gives_the_same_as_reading_everything() {
     script.command(reset).unwrap();
     script.prompt(build::run(3), IfBusy::Refuse).unwrap();
     let view = script.session.view();
-    let mut short = Context::begin(view.settings.clone(), view.workspace.clone(), view.folders.clone());
+    let mut short = Context::empty(view.settings.clone(), view.workspace.clone(), view.folders.clone());
     let from = view.context_from;
     script.log.iter().filter(|entry| entry.seq >= from).for_each(|entry| short.apply(entry));
     assert_eq!(short, context(&script));

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use gander_domain::{
-    Accepted, ChoiceKind, Command, CommandError, Gate, IfBusy, Order, Plan, Proposal, Question, Reply, Report, Route,
-    Routing, SettingsPatch,
+    Accepted, ChoiceKind, Command, CommandError, IfBusy, Order, Plan, PlanProposal, Question, Reply, Report, Route,
+    Routing, SettingsPatch, ToolGate,
 };
 use gander_testkit::{SessionScript, build};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn running() -> SessionScript {
 }
 
 fn plan(steps: &[&str]) -> Plan {
-    Plan::edited(&json!({ "items": steps })).unwrap()
+    Plan::parse_edited(&json!({ "items": steps })).unwrap()
 }
 
 /// Set to a mode that only plans, with a proposal on the table.
@@ -24,10 +24,10 @@ fn proposed() -> SessionScript {
     let mut script = running();
     script.command(configured("planner")).unwrap();
     let call = build::shell(build::call_id(1));
-    let proposal = Proposal { plan: plan(&["one", "two"]), then: Some("assistant".to_owned()) };
+    let proposal = PlanProposal { plan: plan(&["one", "two"]), then: Some("assistant".to_owned()) };
     let question = build::permission(build::question_id(1), call.id);
     let question = Question { plan: Some(Box::new(proposal)), ..question };
-    script.report(build::run(1), Report::ToolWanted { call, gate: Gate::Ask(question) });
+    script.report(build::run(1), Report::ToolWanted { call, gate: ToolGate::Ask(question) });
     script
 }
 
@@ -65,7 +65,7 @@ fn a_plan_can_be_answered_with_a_changed_one_and_with_nothing_else() {
     assert!(script.command(answer(Reply::Filled { content: many })).is_err());
     let changed = json!({ "plan": { "items": ["three", { "text": "four", "priority": "high" }] } });
     script.command(answer(Reply::Filled { content: changed.clone() })).unwrap();
-    assert_eq!(script.session.view().plan, Plan::edited(&changed).unwrap());
+    assert_eq!(script.session.view().plan, Plan::parse_edited(&changed).unwrap());
     assert_eq!(script.session.view().settings.mode, "assistant");
 }
 

@@ -4,8 +4,8 @@
 
 use expect_test::{Expect, expect};
 use gander_domain::{
-    Accepted, ChoiceKind, Command, CommandError, Delta, Gate, Growth, IfBusy, Order, Outcome, Part, Question,
-    QuestionOrigin, Recovery, Reply, Report, StopReason, ToolEnd, ToolResult, When,
+    Accepted, ChoiceKind, Command, CommandError, Delta, DeltaKind, IfBusy, Order, OrderTiming, Outcome, Part, Question,
+    QuestionOrigin, Recovery, Reply, Report, StopReason, ToolEnd, ToolGate, ToolResult,
 };
 use gander_testkit::{SessionScript, build};
 
@@ -33,7 +33,7 @@ fn running() -> SessionScript {
 fn asking() -> SessionScript {
     let mut script = running();
     let call = build::shell(build::call_id(1));
-    let gate = Gate::Ask(build::permission(build::question_id(1), call.id));
+    let gate = ToolGate::Ask(build::permission(build::question_id(1), call.id));
     script.report(build::run(1), Report::ToolWanted { call, gate });
     script
 }
@@ -43,7 +43,7 @@ fn answer(choice: &str) -> Command {
     Command::Answer { question: build::question_id(1), reply, origin: build::origin(), meta: None }
 }
 
-fn last_order(script: &SessionScript) -> (When, Order) {
+fn last_order(script: &SessionScript) -> (OrderTiming, Order) {
     let (when, order, _) = script.orders.last().unwrap();
     (*when, order.clone())
 }
@@ -52,7 +52,7 @@ fn last_order(script: &SessionScript) -> (When, Order) {
 fn a_streamed_turn() {
     let mut script = running();
     let delta = |growth, text: &str| Delta { growth, text: text.to_owned() };
-    let deltas = vec![delta(Growth::Thought, "hm"), delta(Growth::Text, "Hel"), delta(Growth::Text, "lo")];
+    let deltas = vec![delta(DeltaKind::Thought, "hm"), delta(DeltaKind::Text, "Hel"), delta(DeltaKind::Text, "lo")];
     script.report(build::run(1), Report::Deltas(deltas));
     script.report(build::run(1), Report::MessageDone { tail: Vec::new(), native: None, interrupted: false });
     script.report(build::run(1), END);
@@ -102,7 +102,7 @@ fn values_are_kept_by_name_within_a_limit() {
     script.command(set(delta(r#"{"a":1,"user:b":2,"temp:c":3}"#))).unwrap();
     script.command(set(delta(r#"{"a":{"x":null}}"#))).unwrap();
     assert_eq!(script.session.view().state, delta(r#"{"a":{"x":null}}"#));
-    let huge = "x".repeat(gander_domain::STATE_LIMIT);
+    let huge = "x".repeat(gander_domain::MAX_STATE_BYTES);
     let refused = script.command(set(delta(&format!(r#"{{"b":"{huge}"}}"#))));
     assert!(matches!(refused, Err(CommandError::StateFull(_))), "{refused:?}");
     assert_eq!(script.session.view().state, delta(r#"{"a":{"x":null}}"#));
@@ -121,19 +121,19 @@ fn the_first_answer_wins_and_the_second_is_told() {
 fn a_parked_run_owns_nothing_and_resumes_on_its_answer() {
     let mut script = asking();
     script.report(build::run(1), Report::Parked);
-    assert!(!script.session.attached());
+    assert!(!script.session.has_backend());
     script.crash(&Recovery::default());
-    assert!(!script.session.attached(), "it goes on waiting after a crash");
+    assert!(!script.session.has_backend(), "it goes on waiting after a crash");
     script.command(answer("allow")).unwrap();
-    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+    assert_eq!(last_order(&script), (OrderTiming::AfterCommit, Order::Resume { run: build::run(1) }));
     script.report(build::run(1), Report::ToolReady { call: build::call_id(1) });
-    assert_eq!(last_order(&script), (When::Synced, Order::RunTool { call: build::call_id(1) }));
+    assert_eq!(last_order(&script), (OrderTiming::AfterSync, Order::RunTool { call: build::call_id(1) }));
 }
 
 #[test]
 fn a_tool_whose_end_nobody_saw_is_told_and_never_run_again() {
     let mut script = running();
-    script.report(build::run(1), Report::ToolWanted { call: build::shell(build::call_id(1)), gate: Gate::Open });
+    script.report(build::run(1), Report::ToolWanted { call: build::shell(build::call_id(1)), gate: ToolGate::Open });
     script.crash(&Recovery::default());
     check(
         &script,
@@ -147,15 +147,15 @@ fn a_tool_whose_end_nobody_saw_is_told_and_never_run_again() {
         run_recovered
     "#]],
     );
-    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+    assert_eq!(last_order(&script), (OrderTiming::AfterCommit, Order::Resume { run: build::run(1) }));
 }
 
 #[test]
 fn an_idempotent_tool_stays_open_for_the_back_end_that_resumes() {
     let mut script = running();
-    script.report(build::run(1), Report::ToolWanted { call: build::read(build::call_id(1)), gate: Gate::Open });
+    script.report(build::run(1), Report::ToolWanted { call: build::read(build::call_id(1)), gate: ToolGate::Open });
     script.crash(&Recovery::default());
-    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+    assert_eq!(last_order(&script), (OrderTiming::AfterCommit, Order::Resume { run: build::run(1) }));
     assert!(script.session.view().run.as_ref().unwrap().tool(build::call_id(1)).is_some());
 }
 
@@ -164,8 +164,8 @@ fn an_answer_that_crosses_a_parking_back_end_is_not_lost() {
     let mut script = asking();
     script.command(answer("allow")).unwrap(); // on its way while the back-end says:
     script.report(build::run(1), Report::Parked);
-    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
-    assert!(script.session.attached());
+    assert_eq!(last_order(&script), (OrderTiming::AfterCommit, Order::Resume { run: build::run(1) }));
+    assert!(script.session.has_backend());
 }
 
 #[test]
@@ -175,10 +175,10 @@ fn an_answer_that_a_back_end_heard_is_no_crossing_one() {
     script.report(build::run(1), Report::Asked(Question { call: None, origin: QuestionOrigin::Held, ..child }));
     script.command(answer("allow")).unwrap(); // the child's question, heard by whoever holds the child
     let call = build::shell(build::call_id(2));
-    let gate = Gate::Ask(build::permission(build::question_id(2), call.id));
+    let gate = ToolGate::Ask(build::permission(build::question_id(2), call.id));
     script.report(build::run(1), Report::ToolWanted { call, gate });
     script.report(build::run(1), Report::Parked);
-    assert!(!script.session.attached(), "it waits, and nobody is started for nothing");
+    assert!(!script.session.has_backend(), "it waits, and nobody is started for nothing");
     script.report(build::run(1), END);
 
     let mut script = asking();
@@ -186,10 +186,10 @@ fn an_answer_that_a_back_end_heard_is_no_crossing_one() {
     script.report(build::run(1), END); // it was heard: the run came to its end
     script.prompt(build::run(2), IfBusy::Refuse).unwrap();
     let call = build::shell(build::call_id(2));
-    let gate = Gate::Ask(build::permission(build::question_id(2), call.id));
+    let gate = ToolGate::Ask(build::permission(build::question_id(2), call.id));
     script.report(build::run(2), Report::ToolWanted { call, gate });
     script.report(build::run(2), Report::Parked);
-    assert!(!script.session.attached(), "what another run was told is not this one's");
+    assert!(!script.session.has_backend(), "what another run was told is not this one's");
 }
 
 /// What is asked aside holds nothing up, and is gone with whoever asked it.
@@ -197,13 +197,13 @@ fn an_answer_that_a_back_end_heard_is_no_crossing_one() {
 fn a_run_goes_on_without_the_answer_to_what_is_asked_aside() {
     let mut script = running();
     let child = build::permission(build::question_id(1), build::call_id(1));
-    script.report(build::run(1), Report::Asked(Question { call: None, origin: QuestionOrigin::Aside, ..child }));
+    script.report(build::run(1), Report::Asked(Question { call: None, origin: QuestionOrigin::NonBlocking, ..child }));
     let run = script.session.view().run.as_ref().unwrap();
-    assert_eq!((run.questions.len(), run.holding(), run.is_awaiting()), (1, None, false));
+    assert_eq!((run.questions.len(), run.blocking_question(), run.is_awaiting()), (1, None, false));
     script.crash(&Recovery::default());
     let run = script.session.view().run.as_ref().unwrap();
     assert_eq!((run.questions.len(), run.recovered), (0, 1), "the child that asked is gone, the run is picked up");
-    assert_eq!(last_order(&script), (When::Committed, Order::Resume { run: build::run(1) }));
+    assert_eq!(last_order(&script), (OrderTiming::AfterCommit, Order::Resume { run: build::run(1) }));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_queued_prompt_starts_when_its_turn_comes() {
     assert_eq!(script.prompt(build::run(2), IfBusy::Queue), Ok(Accepted::Queued(build::run(2))));
     assert_eq!(script.prompt(build::run(2), IfBusy::Queue), Ok(Accepted::Repeated(build::run(2))));
     script.report(build::run(1), END);
-    assert_eq!(last_order(&script), (When::Now, Order::Begin { run: build::run(2) }));
+    assert_eq!(last_order(&script), (OrderTiming::Immediately, Order::Begin { run: build::run(2) }));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_prompt_may_supersede_a_run_that_waits() {
 fn a_message_into_a_running_turn_belongs_to_it() {
     let mut script = running();
     assert_eq!(script.prompt(build::run(2), IfBusy::Steer), Ok(Accepted::Steered(build::run(1))));
-    assert!(matches!(last_order(&script), (When::Committed, Order::Steer { .. })));
+    assert!(matches!(last_order(&script), (OrderTiming::AfterCommit, Order::Steer { .. })));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use gander_domain::show;
+use gander_domain::sanitize;
 use http::{HeaderValue, StatusCode, Uri, header};
 use serde_json::json;
 use uuid::Uuid;
@@ -35,7 +35,7 @@ impl Problem {
 
 /// An error: a word for programs and a sentence for people. The guard puts it into the words of its protocol.
 pub fn problem(status: StatusCode, code: &str, message: &str) -> Response {
-    let message = show::visible(message);
+    let message = sanitize::visible_text(message);
     let mut response = (status, Json(json!({ "error": { "code": code, "message": message } }))).into_response();
     let (code, message) = (Cow::Owned(code.to_owned()), Cow::Owned(message));
     response.extensions_mut().insert(Problem { status, code, message });

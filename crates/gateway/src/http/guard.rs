@@ -181,7 +181,7 @@ fn authorize_caller(
     if !state.quotas.take_request(&caller, Instant::now()) {
         return Err(Box::new(too_many_requests(1)));
     }
-    if !caller.has(scope) {
+    if !caller.has_scope(scope) {
         let message = format!("this token may not do that: it needs the scope {scope}");
         return Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &message)));
     }
@@ -204,7 +204,7 @@ impl HttpState {
         let headers = request.headers();
         let named =
             headers.contains_key(header::AUTHORIZATION) || TOKEN_HEADERS.iter().any(|name| headers.contains_key(name));
-        self.open.contains(&door) && !named && request_transport(request).same_machine()
+        self.open.contains(&door) && !named && request_transport(request).is_same_machine()
     }
 }
 

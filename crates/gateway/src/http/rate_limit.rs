@@ -67,7 +67,7 @@ impl RateLimiter {
     /// A principal has one bucket for the machine that the server runs on and one for all others: a program here may
     /// ask more often, and a stranger with the same token does not slow it down.
     pub(crate) fn take_request(&self, caller: &Caller, now: Instant) -> bool {
-        let here = caller.same_machine();
+        let here = caller.is_same_machine();
         let BucketRate { per_second, burst } = if here { self.local } else { self.remote };
         let mut buckets = lock(&self.buckets);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });
@@ -86,7 +86,7 @@ impl RateLimiter {
     /// Messages that were read together cannot be sent away one by one: they are taken on credit, and nothing more is
     /// read before that is paid back.
     pub(crate) fn charge_message(&self, caller: &Caller, now: Instant) -> Duration {
-        let here = caller.same_machine();
+        let here = caller.is_same_machine();
         let BucketRate { per_second, burst } = if here { self.local } else { self.remote };
         let mut buckets = lock(&self.buckets);
         let bucket = buckets.entry((caller.principal.clone(), here)).or_insert(TokenBucket { left: burst, at: now });

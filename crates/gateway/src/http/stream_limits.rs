@@ -27,7 +27,7 @@ type StreamAccount = (Principal, bool);
 impl StreamLimiter {
     /// One more, unless there are so many already.
     pub(crate) fn acquire(self: &Arc<Self>, caller: &Caller, limits: &Limits) -> Option<StreamPermit> {
-        let here = caller.same_machine();
+        let here = caller.is_same_machine();
         let most = if here { limits.local_streams } else { limits.streams };
         let account = (caller.principal.clone(), here);
         let mut counts = self.lock();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use gander_domain::{Delta, Growth, Part, ToolCall, ToolCallId, ToolContent, ToolResult};
+use gander_domain::{Delta, DeltaKind, Part, ToolCall, ToolCallId, ToolContent, ToolResult};
 use gander_mcp::{
     Attendance, Audience, Circumstances, Keyring, Networks, News, PinBook, Pins, Servers, Sharing, Spec, Transport,
 };
@@ -145,7 +145,7 @@ impl Model for Parrot {
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
         assert_eq!(request.messages.last().map(|message| message.plain_text()).as_deref(), Some("Say a word"));
         let usage = Tokens { input: 3, output: 1, ..Tokens::default() };
-        let said = ModelEvent::Delta(Delta { growth: Growth::Text, text: "Polly".into() });
+        let said = ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: "Polly".into() });
         let done = ModelEvent::Done(Finish { stop: ModelStop::EndTurn, usage, native: None });
         Ok(ModelStream::new(futures::stream::iter([Ok(vec![said, done])]).boxed()))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Ask, ChoiceKind, Notice, QuestionOrigin, Reply, Severity, Usage};
+use gander_domain::{ChoiceKind, Notice, QuestionKind, QuestionOrigin, Reply, Severity, Usage};
 use gander_mcp::{News, Pins};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn a_form_is_filled_in_by_a_person() {
         let News::Asked { title, ask, origin, reply } = house.news.recv().await.unwrap() else { panic!("a question") };
         assert_eq!((title.as_str(), origin), ("script asks: How old?", QuestionOrigin::Held));
         let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
-        assert_eq!(ask, Ask::Form { schema });
+        assert_eq!(ask, QuestionKind::Form { schema });
         reply.send(Reply::Filled { content: json!({"age": 42}) }).unwrap();
     };
     let (result, ()) = tokio::join!(house.servers.run(&call, signals, Default::default()), answer);
@@ -94,7 +94,7 @@ async fn a_changed_tool_is_off_until_a_person_approves() {
     assert_eq!(house.servers.standing()[0].changed, ["echo"]);
     house.servers.review();
     let News::Asked { title, origin, reply, .. } = house.said().await else { panic!("a question") };
-    assert_eq!(origin, QuestionOrigin::Aside, "the run goes on without it");
+    assert_eq!(origin, QuestionOrigin::NonBlocking, "the run goes on without it");
     assert!(title.starts_with("script changed its tool echo since it was first used."), "{title}");
     reply.send(Reply::Chosen { choice: "allow_always".into(), kind: ChoiceKind::AllowAlways }).unwrap();
     house.tools_changed().await;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gander_domain::{Delta, Growth};
+use gander_domain::{Delta, DeltaKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -114,11 +114,11 @@ impl Messages {
         let filled = |text: &Text<'_>| !text.0.is_empty();
         if let Some(Text(text)) = delta.text.filter(filled) {
             block.text.push_str(&text);
-            out.push(ModelEvent::Delta(Delta { growth: Growth::Text, text: text.into_owned() }));
+            out.push(ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: text.into_owned() }));
         }
         if let Some(Text(text)) = delta.thinking.filter(filled) {
             block.thinking.push_str(&text);
-            out.push(ModelEvent::Delta(Delta { growth: Growth::Thought, text: text.into_owned() }));
+            out.push(ModelEvent::Delta(Delta { growth: DeltaKind::Thought, text: text.into_owned() }));
         }
         if let Some(Text(text)) = delta.signature {
             block.signature.push_str(&text);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::stream;
-use gander_domain::{Delta, Growth, Part};
+use gander_domain::{Delta, DeltaKind, Part};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
@@ -67,13 +67,13 @@ impl Score {
     fn step(&mut self, step: &Step, results: &str) {
         if let Some(text) = &step.thought {
             self.thought += text.len() * step.repeat.unwrap_or(1);
-            self.grow(step, Growth::Thought, text);
+            self.grow(step, DeltaKind::Thought, text);
         }
         if let Some(text) = &step.text {
-            self.grow(step, Growth::Text, text);
+            self.grow(step, DeltaKind::Text, text);
         }
         if step.results {
-            self.grow(&Step { chunks: Some(4), ..step.clone() }, Growth::Text, results);
+            self.grow(&Step { chunks: Some(4), ..step.clone() }, DeltaKind::Text, results);
         }
         if let Some(name) = &step.tool {
             self.call(step, name);
@@ -90,7 +90,7 @@ impl Score {
         }
     }
 
-    fn grow(&mut self, step: &Step, growth: Growth, text: &str) {
+    fn grow(&mut self, step: &Step, growth: DeltaKind, text: &str) {
         for _ in 0..step.repeat.unwrap_or(1) {
             for piece in pieces(text, step.chunks.unwrap_or(1)) {
                 self.said += piece.len();

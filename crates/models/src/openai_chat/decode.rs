@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gander_domain::{Delta, Growth, Part};
+use gander_domain::{Delta, DeltaKind, Part};
 use serde_json::{Map, Value, json};
 
 use super::WIRE;
@@ -73,7 +73,7 @@ impl Chat {
     fn say(&mut self, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
         if !text.is_empty() {
             self.text.push_str(&text);
-            out.push(ModelEvent::Delta(Delta { growth: Growth::Text, text: text.into_owned() }));
+            out.push(ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: text.into_owned() }));
         }
     }
 
@@ -86,7 +86,7 @@ impl Chat {
         } else {
             self.reasoning.insert(field.to_owned(), text.as_ref().into());
         }
-        out.push(ModelEvent::Delta(Delta { growth: Growth::Thought, text: text.into_owned() }));
+        out.push(ModelEvent::Delta(Delta { growth: DeltaKind::Thought, text: text.into_owned() }));
     }
 
     /// Mistral's reasoning models send their content in typed parts.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gander_domain::{Delta, Growth, Part};
+use gander_domain::{Delta, DeltaKind, Part};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -79,9 +79,9 @@ impl Responses {
         Self { info: info.clone(), items: Vec::new(), calls: Vec::new(), refused: false, thought: false }
     }
 
-    fn grow(&mut self, growth: Growth, delta: Option<Text<'_>>, out: &mut Vec<ModelEvent>) {
+    fn grow(&mut self, growth: DeltaKind, delta: Option<Text<'_>>, out: &mut Vec<ModelEvent>) {
         if let Some(Text(text)) = delta.filter(|text| !text.0.is_empty()) {
-            self.thought |= growth == Growth::Thought;
+            self.thought |= growth == DeltaKind::Thought;
             out.push(ModelEvent::Delta(Delta { growth, text: text.into_owned() }));
         }
     }
@@ -154,17 +154,17 @@ impl Codec for Responses {
             serde_json::from_slice(data).map_err(|error| wire::bad_event(&self.info, &error, data))?;
         let slot = event.output_index.unwrap_or(0);
         match event.r#type.as_ref() {
-            "response.output_text.delta" => self.grow(Growth::Text, event.delta, out),
+            "response.output_text.delta" => self.grow(DeltaKind::Text, event.delta, out),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.grow(Growth::Thought, event.delta, out);
+                self.grow(DeltaKind::Thought, event.delta, out);
             }
             // The next paragraph of the summary.
             "response.reasoning_summary_part.added" if self.thought => {
-                self.grow(Growth::Thought, Some(Text("\n\n".into())), out);
+                self.grow(DeltaKind::Thought, Some(Text("\n\n".into())), out);
             }
             "response.refusal.delta" => {
                 self.refused = true;
-                self.grow(Growth::Text, event.delta, out);
+                self.grow(DeltaKind::Text, event.delta, out);
             }
             "response.function_call_arguments.delta" => {
                 self.argue(slot, event.delta.map(|text| text.0).unwrap_or_default(), out);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use gander_domain::{
-    Effort, Message, MessageId, Native, Part, Role, ToolCallId, ToolContent, ToolEnd, ToolResult, ToolSpec,
+    Effort, Message, MessageId, Part, ProviderPayload, Role, ToolCallId, ToolContent, ToolEnd, ToolResult, ToolSpec,
 };
 use gander_models::wire::{EffortStyle, Profile, Quirks, Wire};
 use gander_models::{ModelInfo, Request};
@@ -70,13 +70,13 @@ fn image() -> Part {
     Part::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None }
 }
 
-fn native(wire: &str, provider: &str, items: Value) -> Option<Native> {
+fn native(wire: &str, provider: &str, items: Value) -> Option<ProviderPayload> {
     let items = json!({"provider": provider, "model": "m-1-2026-01-01", "items": items});
-    Some(Native { wire: wire.into(), items })
+    Some(ProviderPayload { wire: wire.into(), items })
 }
 
 /// Two calls, one of which never got a result.
-fn with_tools(native: Option<Native>) -> Vec<Message> {
+fn with_tools(native: Option<ProviderPayload>) -> Vec<Message> {
     let thought = Part::Thought { text: "hm".into() };
     let parts = vec![thought, Part::text("I look."), tool_use(1, "list"), tool_use(2, "grep")];
     let agent = Message { native, ..message(Role::Agent, parts) };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::{Growth, Message, MessageId, Role};
+use gander_domain::{DeltaKind, Message, MessageId, Role};
 use gander_models::{
     Catalogue, Limits, Model, ModelError, ModelEvent, ModelStop, Patience, Request, Retry, connect_with,
 };
@@ -62,7 +62,7 @@ async fn answer(model: &dyn Model) -> (String, Option<ModelStop>, Option<ModelEr
         };
         for event in events {
             match event {
-                ModelEvent::Delta(delta) if delta.growth == Growth::Text => text += &delta.text,
+                ModelEvent::Delta(delta) if delta.growth == DeltaKind::Text => text += &delta.text,
                 ModelEvent::Done(finish) => stop = Some(finish.stop),
                 ModelEvent::Delta(_)
                 | ModelEvent::ToolStarted { .. }

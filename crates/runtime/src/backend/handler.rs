@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_domain::{
-    Delta, Growth, Message, MessageId, Order, Outcome, Part, Question, Reply, Report, Role, RunId, SessionView,
+    Delta, DeltaKind, Message, MessageId, Order, Outcome, Part, Question, Reply, Report, Role, RunId, SessionView,
     StopReason,
 };
 use gander_store::clock::SystemIds;
@@ -73,7 +73,7 @@ impl<H: Handler> Backend for Handled<H> {
 impl Turn {
     fn new(stay: Stay) -> (Self, mpsc::Receiver<Order>, tokio_util::sync::CancellationToken) {
         let Stay { run, view, mut context, orders, reports, stop, .. } = stay;
-        let own = context.messages.split_off(context.run_from());
+        let own = context.messages.split_off(context.run_start_index());
         let prompt = own.into_iter().find(|message| message.role == Role::User);
         let answers = context.asked.into_iter().map_while(|asked| asked.answer).map(|answer| answer.reply).collect();
         let turn = Self {
@@ -100,12 +100,12 @@ impl Turn {
 
     /// Says something: the open message grows.
     pub async fn say(&self, text: impl Into<String>) -> Result<(), Stop> {
-        self.report(Report::Deltas(vec![Delta { growth: Growth::Text, text: text.into() }])).await
+        self.report(Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: text.into() }])).await
     }
 
     /// Thinks aloud: the open message grows.
     pub async fn think(&self, text: impl Into<String>) -> Result<(), Stop> {
-        self.report(Report::Deltas(vec![Delta { growth: Growth::Thought, text: text.into() }])).await
+        self.report(Report::Deltas(vec![Delta { growth: DeltaKind::Thought, text: text.into() }])).await
     }
 
     /// Closes the open message, with parts that do not grow.

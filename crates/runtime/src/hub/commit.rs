@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use gander_domain::{
-    Accepted, Context, Effect, Entry, Event, Order, RunId, Seq, Session, SessionId, SessionView, When,
+    Accepted, Context, Effect, Entry, Event, Order, OrderTiming, RunId, Seq, Session, SessionId, SessionView,
 };
 use gander_store::{Alias, Append, Committed, Durability, Epoch, Patience, Snapshot, Store, StoreError};
 
@@ -68,7 +68,7 @@ impl Commits {
     /// Takes the machine's effects; gives the orders that need not wait for a commit.
     pub(super) fn take(&mut self, machine: &mut Session, context: &mut Option<Context>) -> Vec<Order> {
         let mut at_once = Vec::new();
-        while let Some(effect) = machine.poll() {
+        while let Some(effect) = machine.poll_effect() {
             match effect {
                 Effect::Append(entry) => {
                     if let Some(context) = context {
@@ -76,7 +76,7 @@ impl Commits {
                     }
                     self.waiting.push(entry);
                 }
-                Effect::Order { when: When::Now, order } => at_once.push(order),
+                Effect::Order { when: OrderTiming::Immediately, order } => at_once.push(order),
                 Effect::Order { when, order } => self.waiting.order(when, order),
             }
         }
@@ -177,8 +177,8 @@ impl Waiting {
         self.entries.push(entry);
     }
 
-    fn order(&mut self, when: When, order: Order) {
-        if when == When::Synced {
+    fn order(&mut self, when: OrderTiming, order: Order) {
+        if when == OrderTiming::AfterSync {
             self.sync = Durability::Barrier;
         }
         self.after.orders.push(order);

@@ -14,7 +14,7 @@ pub(super) async fn view(store: &dyn Store, session: SessionId, upto: Seq) -> Re
         for entry in page.iter().filter(|entry| entry.seq <= upto) {
             match &mut view {
                 Some(view) => view.apply(entry),
-                None => view = SessionView::born(entry),
+                None => view = SessionView::from_created(entry),
             }
         }
         if whole || page.last().is_some_and(|entry| entry.seq >= upto) {
@@ -28,13 +28,13 @@ pub(super) async fn view(store: &dyn Store, session: SessionId, upto: Seq) -> Re
 
 /// The conversation of a session in which nothing was said.
 pub(super) fn empty_context(view: &SessionView) -> Context {
-    Context::begin(view.settings.clone(), view.workspace.clone(), view.folders.clone())
+    Context::empty(view.settings.clone(), view.workspace.clone(), view.folders.clone())
 }
 
 /// The conversation up to the view's head, folded from the last reset that kept nothing.
 pub(super) async fn context(store: &dyn Store, view: &SessionView, committed: Seq) -> Result<Context, StoreError> {
     let mut context = empty_context(view);
-    context.titled = view.title.is_some();
+    context.has_title = view.title.is_some();
     context.head = Seq(view.context_from.0.saturating_sub(1));
     while context.head < committed {
         let page = store.read(view.session, context.head, Limit::default(), Form::Joined).await?;

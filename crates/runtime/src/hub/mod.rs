@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use gander_domain::{
-    Accepted, Birth, Command, Effect, Policy, Principal, Recovery, RunId, Seq, Session, SessionId, SessionView,
+    Accepted, Command, Effect, Policy, Principal, Recovery, RunId, Seq, Session, SessionId, SessionInit, SessionView,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -163,12 +163,17 @@ impl Hub {
     }
 
     /// Begins a session; it is stored when this returns.
-    pub async fn create(&self, caller: &Caller, birth: Birth, aliases: Vec<Alias>) -> Result<SessionView, HubError> {
-        authorize::creation(caller, &birth, self.inner.default_policy)?;
+    pub async fn create(
+        &self,
+        caller: &Caller,
+        birth: SessionInit,
+        aliases: Vec<Alias>,
+    ) -> Result<SessionView, HubError> {
+        authorize::authorize_creation(caller, &birth, self.inner.default_policy)?;
         self.inner.refuse_new_work()?;
         let id = birth.session;
         let mut session = Session::create(clock::now(), birth);
-        let Some(Effect::Append(entry)) = session.poll() else { return Err(HubError::Gone(id)) };
+        let Some(Effect::Append(entry)) = session.poll_effect() else { return Err(HubError::Gone(id)) };
         let mut context = load::empty_context(session.view());
         context.apply(&entry);
         let append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
@@ -184,14 +189,14 @@ impl Hub {
     pub async fn begin(
         &self,
         caller: &Caller,
-        birth: Birth,
+        birth: SessionInit,
         aliases: Vec<Alias>,
         prompt: Command,
         ack: Ack,
         lent: Lent,
     ) -> Begun {
         let id = birth.session;
-        let allowed = authorize::creation(caller, &birth, self.inner.default_policy);
+        let allowed = authorize::authorize_creation(caller, &birth, self.inner.default_policy);
         let session = Session::create(clock::now(), birth);
         let view = session.view().clone();
         let follower = Follower::of_newborn(Arc::clone(&self.inner.store), id);
@@ -245,7 +250,7 @@ impl Hub {
 
     /// A prompt that the caller may not give must not leave its keys behind.
     fn lend(&self, caller: &Caller, command: &Command, lent: Lent) -> Result<(), HubError> {
-        authorize::any_command(caller, command)?;
+        authorize::authorize_any_command(caller, command)?;
         let Command::Prompt { run, .. } = command else { return Ok(()) };
         self.inner.refuse_new_work()?;
         if lent.host.is_some() || lent.keys.is_some() {

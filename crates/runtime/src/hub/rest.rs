@@ -35,8 +35,8 @@ impl Warm {
     }
 
     fn bytes(&self) -> usize {
-        let context = self.context.as_ref().map_or(0, Context::bytes);
-        size_of::<Self>() + ENTRY_BYTES + self.session.view().bytes() + context
+        let context = self.context.as_ref().map_or(0, Context::message_bytes);
+        size_of::<Self>() + ENTRY_BYTES + self.session.view().approximate_bytes() + context
     }
 
     fn id(&self) -> SessionId {

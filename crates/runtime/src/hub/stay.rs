@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gander_domain::{Context, Now, Order, Report, RunId};
+use gander_domain::{Context, MachineContext, Order, Report, RunId};
 use gander_store::StoreError;
 use gander_store::clock::{self, SystemIds};
 use tokio::sync::mpsc;
@@ -176,7 +176,11 @@ impl Live {
         let cancelled = active.cancelling;
         if cancelled {
             self.stays.deadline = None;
-            self.machine.backend_died(&mut Now { at: clock::now(), ids: &mut SystemIds }, run, "cancelled");
+            self.machine.handle_backend_exit(
+                &mut MachineContext { at: clock::now(), ids: &mut SystemIds },
+                run,
+                "cancelled",
+            );
         }
         !cancelled
     }
@@ -212,14 +216,14 @@ impl Live {
             Heard::Reports(run, reports) => {
                 for report in reports {
                     self.stays.hear(&report);
-                    self.machine.report(&mut Now { at, ids: &mut ids }, run, report);
+                    self.machine.handle_report(&mut MachineContext { at, ids: &mut ids }, run, report);
                 }
             }
             // The next one may have been ordered already and wait for a commit.
             Heard::Silence(running) if running.leaving => {}
             Heard::Silence(mut running) => {
                 let reason = last_words(&mut running.work).await;
-                self.machine.backend_died(&mut Now { at, ids: &mut ids }, running.run, &reason);
+                self.machine.handle_backend_exit(&mut MachineContext { at, ids: &mut ids }, running.run, &reason);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gander_domain::caller::Caller;
-use gander_domain::{Accepted, Command, Now, Order, Session, SessionId, SessionView, authorize};
+use gander_domain::{Accepted, Command, MachineContext, Order, Session, SessionId, SessionView, authorize};
 use gander_store::clock::{self, SystemIds};
 use gander_store::{Alias, Epoch, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -106,7 +106,7 @@ impl Live {
         let claim = hub.store.claim(id).await?;
         let view = load::view(&*hub.store, id, claim.head).await?;
         let mut session = Session::restore(view);
-        session.recover(&mut Now { at: clock::now(), ids: &mut SystemIds }, &hub.recovery);
+        session.recover(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, &hub.recovery);
         Ok(Self::new(hub, session, claim.epoch, Stays::new(None)))
     }
 
@@ -189,7 +189,7 @@ impl Live {
     }
 
     fn at_rest(&self) -> bool {
-        !self.machine.attached() && self.commits.is_empty()
+        !self.machine.has_backend() && self.commits.is_empty()
     }
 
     /// What is kept of it. An awaiting session, too, owns no task from here on.
@@ -206,7 +206,7 @@ impl Live {
                     Err(refused) => drop(reply.send(Err(refused))),
                 }
                 // A run that was refused, or is over already, has no end at which this would be given back.
-                if let Some(run) = run.filter(|run| !self.machine.view().is_open(*run)) {
+                if let Some(run) = run.filter(|run| !self.machine.view().is_run_open(*run)) {
                     lock(&self.hub.lent).remove(&run);
                 }
             }
@@ -225,8 +225,8 @@ impl Live {
         if view.owner != caller.principal {
             return Err(StoreError::NotFound(view.session).into());
         }
-        authorize::command(caller, view, &command)?;
-        Ok(self.machine.command(&mut Now { at: clock::now(), ids: &mut SystemIds }, command)?)
+        authorize::authorize_command(caller, view, &command)?;
+        Ok(self.machine.handle_command(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, command)?)
     }
 
     fn cancel_everything(&mut self) {
@@ -235,7 +235,7 @@ impl Live {
         for run in queued.into_iter().map(Some).chain([None]) {
             let cancel = Command::Cancel { run, origin: by.clone() };
             // A run that ended in the meantime is not there to cancel.
-            drop(self.machine.command(&mut Now { at: clock::now(), ids: &mut SystemIds }, cancel));
+            drop(self.machine.handle_command(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, cancel));
         }
     }
 
@@ -255,7 +255,11 @@ impl Live {
     fn force_end(&mut self) {
         if let Some(Running { run, .. }) = self.stays.abandon() {
             let mut ids = SystemIds;
-            self.machine.backend_died(&mut Now { at: clock::now(), ids: &mut ids }, run, "it did not stop in time");
+            self.machine.handle_backend_exit(
+                &mut MachineContext { at: clock::now(), ids: &mut ids },
+                run,
+                "it did not stop in time",
+            );
         }
     }
 }

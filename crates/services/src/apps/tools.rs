@@ -1,9 +1,9 @@
 //! `app_create`, `app_update`, `app_list` and `app_read`: an agent's way to apps.
 
 use async_trait::async_trait;
+use gander_domain::sanitize;
 use gander_domain::{Principal, ToolKind, ToolSpec};
 use gander_tools::Signal;
-use gander_tools::permission::show;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -113,10 +113,14 @@ impl Toolset for AppTools {
 
     fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
         match wanted {
-            Wanted::Create(create) => (format!("Make the app {}", show::line(&create.name)), ToolKind::Edit),
-            Wanted::Update(update) => (format!("Change the app {}", show::line(&update.name)), ToolKind::Edit),
+            Wanted::Create(create) => {
+                (format!("Make the app {}", sanitize::visible_line(&create.name)), ToolKind::Edit)
+            }
+            Wanted::Update(update) => {
+                (format!("Change the app {}", sanitize::visible_line(&update.name)), ToolKind::Edit)
+            }
             Wanted::List => ("List the apps".to_owned(), ToolKind::Read),
-            Wanted::Read(read) => (format!("Read the app {}", show::line(&read.name)), ToolKind::Read),
+            Wanted::Read(read) => (format!("Read the app {}", sanitize::visible_line(&read.name)), ToolKind::Read),
         }
     }
 

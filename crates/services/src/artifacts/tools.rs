@@ -1,9 +1,9 @@
 //! `artifact_save`, `artifact_list` and `artifact_read`: an agent's way to its session's artifacts.
 
 use async_trait::async_trait;
+use gander_domain::sanitize;
 use gander_domain::{SessionId, ToolKind, ToolSpec};
 use gander_tools::Signal;
-use gander_tools::permission::show;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -112,9 +112,9 @@ impl Toolset for ArtifactTools {
 
     fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
         match wanted {
-            Wanted::Save(save) => (format!("Put away {}", show::line(&save.name)), ToolKind::Edit),
+            Wanted::Save(save) => (format!("Put away {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
             Wanted::List => ("List what was put away".to_owned(), ToolKind::Read),
-            Wanted::Read(read) => (format!("Read the artifact {}", show::line(&read.name)), ToolKind::Read),
+            Wanted::Read(read) => (format!("Read the artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read),
         }
     }
 
@@ -136,7 +136,7 @@ impl ArtifactTools {
         }
         let mime = Some(media_type.unwrap_or_else(|| "text/plain".to_owned()));
         let (metadata, content) = (Map::new(), Content::Text { text });
-        let told = content.told();
+        let told = content.content_for_log();
         let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
         let version = self.artifacts.save(&self.shelf(), new).await?.number;
         if signals.send(Signal::Saved { name: name.clone(), version, mime, content: told }).await.is_err() {

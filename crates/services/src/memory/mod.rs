@@ -5,8 +5,8 @@ mod tools;
 use std::sync::Arc;
 
 use gander_domain::Principal;
+use gander_domain::sanitize;
 use gander_store::{self, Saying, Store, StoreError, append_fact, read_on, shorten};
-use gander_tools::permission::show;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -232,13 +232,13 @@ fn listed(memories: &[Memory]) -> String {
 fn checked(memory: Memory) -> Result<Memory, MemoryError> {
     let Memory { place, category, text, tags } = memory;
     let name = |name: &String| match name.trim() {
-        "" | tools::ALL => Err(MemoryError::BadName(show::line(name))),
+        "" | tools::ALL => Err(MemoryError::BadName(sanitize::visible_line(name))),
         trimmed if trimmed.chars().count() > LONGEST_NAME || trimmed.chars().any(char::is_control) => {
-            Err(MemoryError::BadName(show::line(name)))
+            Err(MemoryError::BadName(sanitize::visible_line(name)))
         }
-        trimmed => Ok(show::bare(trimmed)),
+        trimmed => Ok(sanitize::strip_hidden_chars(trimmed)),
     };
-    let (category, text) = (name(&category)?, show::bare(text.trim()));
+    let (category, text) = (name(&category)?, sanitize::strip_hidden_chars(text.trim()));
     let tags = tags.iter().map(name).collect::<Result<Vec<String>, _>>()?;
     match text.is_empty() || text.len() > LONGEST || tags.len() > MOST_TAGS {
         true => Err(MemoryError::BadText),

@@ -1,8 +1,8 @@
 //! `remember_memory`, `retrieve_memories` and how they are forgotten: an agent's way to what it was asked to remember.
 
 use async_trait::async_trait;
+use gander_domain::sanitize;
 use gander_domain::{Principal, ToolKind, ToolSpec};
-use gander_tools::permission::show;
 use gander_tools::{BuiltIn, Signal};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -111,12 +111,13 @@ impl Toolset for MemoryTools {
     fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
         let shown = |category: &str, is_global: bool| {
             let place = if is_global { "everywhere" } else { "in this project" };
-            format!("{} ({place})", show::line(category))
+            format!("{} ({place})", sanitize::visible_line(category))
         };
         match wanted {
-            Wanted::Remember(Remember { category, data, is_global, .. }) => {
-                (format!("Remember in {}: {}", shown(category, *is_global), show::line(data)), ToolKind::Edit)
-            }
+            Wanted::Remember(Remember { category, data, is_global, .. }) => (
+                format!("Remember in {}: {}", shown(category, *is_global), sanitize::visible_line(data)),
+                ToolKind::Edit,
+            ),
             Wanted::Retrieve(OfCategory { category, is_global }) => {
                 (format!("Recall {}", shown(category, *is_global)), ToolKind::Read)
             }
@@ -125,7 +126,7 @@ impl Toolset for MemoryTools {
             }
             Wanted::ForgetOne(OfText { category, memory_content, is_global }) => {
                 let of = shown(category, *is_global);
-                (format!("Forget in {of}: {}", show::line(memory_content)), ToolKind::Delete)
+                (format!("Forget in {of}: {}", sanitize::visible_line(memory_content)), ToolKind::Delete)
             }
         }
     }

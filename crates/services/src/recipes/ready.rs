@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gander_agent::recipe::{Flaw, Recipe, Values, Ways, fill};
+use gander_domain::sanitize;
 use gander_tools::FileAccess;
-use gander_tools::permission::show;
 
 /// Bytes of a file that is filled in.
 const LARGEST: u64 = 256 << 10;
@@ -23,6 +23,6 @@ pub fn ready(
 /// The text of a file of the workspace, with nothing hidden in it and no secrets.
 pub fn file(files: &FileAccess, workspace: &str, path: &str) -> Result<String, String> {
     let room = files.open(Path::new(workspace), &[]).map_err(|error| error.to_string())?;
-    let (_, text) = room.read_redacted(path, LARGEST).map_err(|error| show::line(&error.to_string()))?;
-    Ok(show::bare(&text))
+    let (_, text) = room.read_redacted(path, LARGEST).map_err(|error| sanitize::visible_line(&error.to_string()))?;
+    Ok(sanitize::strip_hidden_chars(&text))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use gander_domain::{Entry, Event, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 
-use crate::fold::{self, Birth, Changes, RunStep};
+use crate::fold::{self, Changes, CreatedSession, RunStep};
 use crate::row::join;
 use crate::types::{searchable, words};
 use crate::{
@@ -342,7 +342,7 @@ impl State {
 fn first_card(session: SessionId, entries: &[Entry]) -> Result<Card, StoreError> {
     let birth = entries.first().filter(|entry| matches!(entry.event, Event::SessionCreated { .. }));
     let card = birth.and_then(|entry| fold::changes([entry]).card);
-    let Some(Birth { owner, workspace, parent, at }) = card.and_then(|card| card.birth) else {
+    let Some(CreatedSession { owner, workspace, parent, at }) = card.and_then(|card| card.birth) else {
         return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
     };
     Ok(Card {

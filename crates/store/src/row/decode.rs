@@ -1,6 +1,6 @@
 //! Rows to entries, exactly as they were or joined, from any place on.
 
-use gander_domain::{Delta, Entry, Event, Growth, Message, MessageId, Part, RunId, Seq, Timestamp};
+use gander_domain::{Delta, DeltaKind, Entry, Event, Message, MessageId, Part, RunId, Seq, Timestamp};
 
 use super::{Chunk, Fact, Kind, Row, Span, corrupt};
 use crate::{Form, Limit, StoreError};
@@ -25,7 +25,7 @@ pub(crate) struct Expand {
 struct Deltas<'a> {
     message: MessageId,
     part: u32,
-    growth: Growth,
+    growth: DeltaKind,
     run: Option<RunId>,
     first: Seq,
     cuts: &'a [u32],

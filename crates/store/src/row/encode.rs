@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gander_domain::{Entry, Event, Growth, MessageId, RunId, Seq, Timestamp};
+use gander_domain::{DeltaKind, Entry, Event, MessageId, RunId, Seq, Timestamp};
 
 use super::{Chunk, FactRef, Kind, Row, Times};
 use crate::StoreError;
@@ -18,7 +18,7 @@ pub(crate) struct Rows {
 }
 
 /// What deltas of one chunk share.
-type Key = (MessageId, u32, Growth, Option<RunId>);
+type Key = (MessageId, u32, DeltaKind, Option<RunId>);
 
 /// The chunk that still grows.
 struct Open {

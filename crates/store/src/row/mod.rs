@@ -9,7 +9,7 @@ mod times;
 
 use std::borrow::Cow;
 
-use gander_domain::{Event, Growth, MessageId, RunId, Seq, Timestamp};
+use gander_domain::{DeltaKind, Event, MessageId, RunId, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ struct Fact {
 struct Chunk<'a> {
     message: MessageId,
     part: u32,
-    growth: Growth,
+    growth: DeltaKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
     times: Times,
@@ -114,7 +114,7 @@ struct Span {
 #[derive(Serialize, Deserialize)]
 struct Piece {
     part: u32,
-    growth: Growth,
+    growth: DeltaKind,
     /// Each delta's length in bytes.
     cuts: Vec<u32>,
 }

@@ -6,7 +6,7 @@ use gander_domain::{Seq, SessionId};
 
 use super::script::Script;
 use super::writer::Pending;
-use crate::fold::{self, Birth, CardChange, Changes, RunStep};
+use crate::fold::{self, CardChange, Changes, CreatedSession, RunStep};
 use crate::row::{Row, Rows};
 use crate::types::searchable;
 use crate::{Epoch, ScopeAppend, StoreError};
@@ -83,7 +83,7 @@ pub(super) fn scope(script: &mut Script, append: &ScopeAppend, head: Seq) {
 }
 
 /// Binds what never changes in a session: owner, workspace, parent, creation.
-pub(super) fn bind_birth(script: &mut Script, birth: Birth) {
+pub(super) fn bind_birth(script: &mut Script, birth: CreatedSession) {
     script.bind(birth.owner.as_str().to_owned());
     script.bind(birth.workspace);
     script.bind(birth.parent.map(|parent| parent.uuid().into_bytes().to_vec()));

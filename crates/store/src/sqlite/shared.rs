@@ -162,7 +162,7 @@ fn seeded(mut entries: Vec<Entry>) -> Vec<Entry> {
 
 /// About how much entries are, without writing them out.
 pub(super) fn weight(entries: &[Entry]) -> usize {
-    entries.iter().map(|entry| entry.event.bytes()).sum()
+    entries.iter().map(|entry| entry.event.approximate_bytes()).sum()
 }
 
 /// What was done so far.

@@ -1,7 +1,7 @@
 //! Logs for tests: a session told entry by entry, with counted ids and times.
 
 use gander_domain::{
-    Answer, Ask, Entry, Event, Growth, Message, MessageId, Outcome, Part, Principal, Question, QuestionId,
+    Answer, DeltaKind, Entry, Event, Message, MessageId, Outcome, Part, Principal, Question, QuestionId, QuestionKind,
     QuestionOrigin, Reply, Role, RunId, RunOrigin, Seq, SessionId, Settings, StopReason, Timestamp,
 };
 use gander_store::{Append, Committed, Durability, Epoch, Store, StoreError};
@@ -96,11 +96,11 @@ impl Story {
     }
 
     pub fn says(&mut self, text: &str) -> &mut Self {
-        self.grows(Growth::Text, text)
+        self.grows(DeltaKind::Text, text)
     }
 
     pub fn thinks(&mut self, text: &str) -> &mut Self {
-        self.grows(Growth::Thought, text)
+        self.grows(DeltaKind::Thought, text)
     }
 
     pub fn closes(&mut self) -> &mut Self {
@@ -114,7 +114,7 @@ impl Story {
 
     pub fn asks_from(&mut self, origin: QuestionOrigin) -> QuestionId {
         let id = QuestionId::new(self.id());
-        let ask = Ask::Visit { url: "http://localhost/".into() };
+        let ask = QuestionKind::Visit { url: "http://localhost/".into() };
         let title = "May I?".to_owned();
         let question = Question { id, call: None, title, ask, origin, fingerprint: None, plan: None };
         self.push(Event::QuestionAsked { question });
@@ -173,15 +173,17 @@ impl Story {
         }
     }
 
-    fn grows(&mut self, growth: Growth, text: &str) -> &mut Self {
+    fn grows(&mut self, growth: DeltaKind, text: &str) -> &mut Self {
         let message = self.message.as_mut().unwrap();
         let grown = match (growth, message.parts.last_mut()) {
-            (Growth::Text, Some(Part::Text { text })) | (Growth::Thought, Some(Part::Thought { text })) => Some(text),
+            (DeltaKind::Text, Some(Part::Text { text })) | (DeltaKind::Thought, Some(Part::Thought { text })) => {
+                Some(text)
+            }
             _ => None,
         };
         match grown {
             Some(grown) => grown.push_str(text),
-            None if growth == Growth::Text => message.parts.push(Part::text(text)),
+            None if growth == DeltaKind::Text => message.parts.push(Part::text(text)),
             None => message.parts.push(Part::Thought { text: text.to_owned() }),
         }
         let (id, part) = (message.id, u32::try_from(message.parts.len()).unwrap() - 1);

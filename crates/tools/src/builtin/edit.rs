@@ -11,9 +11,9 @@ use similar::TextDiff;
 use super::change::WriteLock;
 use super::{change, locations};
 use crate::blocking::BlockingPool;
-use crate::permission::show;
 use crate::protected::counts_in_part;
 use crate::{Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use gander_domain::sanitize;
 
 /// Lines of a file that are searched for something similar.
 const SEARCHED: usize = 20_000;
@@ -75,7 +75,7 @@ impl Tool for Edit {
         }
         let located = workspace.locate(&path)?;
         Ok(Sketch {
-            title: format!("Edit {}", show::line(&workspace.name(&located))),
+            title: format!("Edit {}", sanitize::visible_line(&workspace.name(&located))),
             kind: ToolKind::Edit,
             locations: vec![locations::of(&located)],
             idempotent: false,

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::html;
 use crate::blocking::BlockingPool;
-use crate::permission::show;
 use crate::process::output::clip;
 use crate::{Blocked, Guard, Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use gander_domain::sanitize;
 
 /// Redirects that are followed.
 const MOST_REDIRECTS: usize = 5;
@@ -63,7 +63,7 @@ impl Tool for Fetch {
         let Arguments { url } = arguments::parse(arguments)?;
         self.guard.glance(&parse(&url)?)?;
         Ok(Sketch {
-            title: format!("Fetch {}", show::line(&url)),
+            title: format!("Fetch {}", sanitize::visible_line(&url)),
             kind: ToolKind::Fetch,
             locations: vec![],
             idempotent: true,

@@ -1,5 +1,6 @@
 //! `grep`: finds lines by a regular expression.
 
+use gander_domain::sanitize;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::list::matcher;
 use super::locations;
 use crate::files::walk::{Found, Kind, Walk};
-use crate::permission::{is_secret, show};
+use crate::permission::is_secret;
 use crate::process::output::clip;
 use crate::{Limits, Located, PathError, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
 
@@ -77,7 +78,8 @@ impl Tool for Grep {
         regex(&arguments)?;
         arguments.glob.as_deref().map(matcher).transpose()?;
         let located = workspace.locate(arguments.path())?;
-        let (pattern, name) = (show::line(&arguments.pattern), show::line(&workspace.name(&located)));
+        let (pattern, name) =
+            (sanitize::visible_line(&arguments.pattern), sanitize::visible_line(&workspace.name(&located)));
         Ok(Sketch {
             title: format!("Search {name} for {pattern}"),
             kind: ToolKind::Search,

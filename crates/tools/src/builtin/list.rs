@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::locations;
 use crate::files::walk::{Found, Kind, Walk};
-use crate::permission::show;
 use crate::{Limits, Located, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use gander_domain::sanitize;
 
 pub(crate) struct List {
     pub(crate) limits: Limits,
@@ -56,9 +56,9 @@ impl Tool for List {
     fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
         let arguments: Arguments = arguments::parse(arguments)?;
         let located = workspace.locate(arguments.path())?;
-        let name = show::line(&workspace.name(&located));
+        let name = sanitize::visible_line(&workspace.name(&located));
         let title = match &arguments.glob {
-            Some(glob) => matcher(glob).map(|_| format!("List {} in {name}", show::line(glob)))?,
+            Some(glob) => matcher(glob).map(|_| format!("List {} in {name}", sanitize::visible_line(glob)))?,
             None => format!("List {name}"),
         };
         Ok(Sketch { title, kind: ToolKind::Search, locations: vec![locations::of(&located)], idempotent: true })

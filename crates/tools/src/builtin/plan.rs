@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Signal, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
 
-const MOST_STEPS: usize = Plan::MOST_ITEMS;
+const MOST_STEPS: usize = Plan::MAX_ITEMS;
 
 pub(crate) struct SetPlan;
 

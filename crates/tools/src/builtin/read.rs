@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::locations;
-use crate::permission::show;
 use crate::process::output::clip;
 use crate::{Limits, Located, PathError, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use gander_domain::sanitize;
 
 /// Bytes of one line that are shown.
 const LONGEST_LINE: usize = 2_000;
@@ -66,7 +66,7 @@ impl Tool for Read {
     fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
         let Arguments { path, line, limit } = arguments::parse(arguments)?;
         let located = workspace.locate(&path)?;
-        let name = show::line(&workspace.name(&located));
+        let name = sanitize::visible_line(&workspace.name(&located));
         let title = match (line.unwrap_or(1).max(1), limit) {
             (1, None) => format!("Read {name}"),
             (from, None) => format!("Read {name} from line {from}"),

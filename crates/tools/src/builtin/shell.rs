@@ -1,5 +1,6 @@
 //! `shell`: runs a command line.
 
+use gander_domain::sanitize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::shell_reads;
 use crate::files::secret_files::{is_settings, secret_files};
-use crate::permission::{Place, Reads, named_paths, reads, secret_gitattributes, show};
+use crate::permission::{Place, Reads, named_paths, reads, secret_gitattributes};
 use crate::sandbox::{Network, Sandbox, offline};
 use crate::{
     CommandEnd, CommandLine, Environment, Exit, Limits, Live, Redactor, Sketch, Tool, ToolContext, ToolError,
@@ -80,7 +81,7 @@ impl Tool for Shell {
     fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
         let arguments: Arguments = arguments::parse(arguments)?;
         let command = self.command(&arguments, workspace)?;
-        let title = show::line(&command.line);
+        let title = sanitize::visible_line(&command.line);
         Ok(Sketch {
             title: if arguments.network { format!("{title} ⟨with the network⟩") } else { title },
             kind: ToolKind::Execute,

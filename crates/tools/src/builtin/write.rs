@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::change::WriteLock;
 use super::{change, locations};
 use crate::blocking::BlockingPool;
-use crate::permission::show;
 use crate::{Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use gander_domain::sanitize;
 
 pub(crate) struct Write {
     pub(crate) limits: Limits,
@@ -49,7 +49,7 @@ impl Tool for Write {
         let Arguments { path, .. } = arguments::parse(arguments)?;
         let located = workspace.locate(&path)?;
         Ok(Sketch {
-            title: format!("Write {}", show::line(&workspace.name(&located))),
+            title: format!("Write {}", sanitize::visible_line(&workspace.name(&located))),
             kind: ToolKind::Edit,
             locations: vec![locations::of(&located)],
             idempotent: false,

@@ -1,13 +1,14 @@
 //! Grants: what a person allowed or refused for good, and exactly that.
 
+use gander_domain::sanitize;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::Place;
 use super::matter::Matter;
 use super::script::quoted;
-use super::{Place, show};
 
 /// What a person allowed or refused for good in one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,13 +100,13 @@ impl fmt::Display for Grant {
         match &self.scope {
             Scope::Command { argv, .. } => {
                 let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
-                write!(f, "`{}`", show::line(&words.join(" ")))
+                write!(f, "`{}`", sanitize::visible_line(&words.join(" ")))
             }
-            Scope::Line { line, .. } => write!(f, "the line `{}`", show::line(line)),
-            Scope::Change { path } => write!(f, "changes of {}", show::line(&path.to_string_lossy())),
-            Scope::Look { path } => write!(f, "reading {}", show::line(&path.to_string_lossy())),
-            Scope::Reach { origin } => write!(f, "fetching from {}", show::line(origin)),
-            Scope::Call { tool, .. } => write!(f, "{} with exactly these arguments", show::line(tool)),
+            Scope::Line { line, .. } => write!(f, "the line `{}`", sanitize::visible_line(line)),
+            Scope::Change { path } => write!(f, "changes of {}", sanitize::visible_line(&path.to_string_lossy())),
+            Scope::Look { path } => write!(f, "reading {}", sanitize::visible_line(&path.to_string_lossy())),
+            Scope::Reach { origin } => write!(f, "fetching from {}", sanitize::visible_line(origin)),
+            Scope::Call { tool, .. } => write!(f, "{} with exactly these arguments", sanitize::visible_line(tool)),
         }
     }
 }

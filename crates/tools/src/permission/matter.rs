@@ -1,5 +1,6 @@
 //! What a call is about, in the words of the permission rules.
 
+use gander_domain::sanitize;
 use std::path::{Path, PathBuf};
 
 use gander_domain::{Policy, ToolCall};
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use super::reads::Reads;
 use super::script::{self, Script, Simple};
-use super::{Grant, Place, Rule, Scope, Stand, canonical, fingerprint, is_protected, is_secret, programs, show};
+use super::{Grant, Place, Rule, Scope, Stand, canonical, fingerprint, is_protected, is_secret, programs};
 
 /// What a call is about. Only the built-in tools are known by name: any other is a stranger.
 pub(super) enum Matter {
@@ -85,7 +86,7 @@ impl Matter {
 
     /// What could deceive the eye of whoever is asked, or was never asked.
     pub(super) fn oddity(&self) -> Option<&'static str> {
-        let odd = |text: &str| text.chars().any(show::is_odd);
+        let odd = |text: &str| text.chars().any(sanitize::is_deceptive_char);
         let hidden = match self {
             Self::Run { line, .. } => odd(line),
             Self::Change { path, .. } => odd(&path.to_string_lossy()),

@@ -13,13 +13,14 @@ mod sensitive_paths;
 
 use std::path::PathBuf;
 
-use gander_domain::{Answer, Ask, Choice, ChoiceKind, Policy, Question, QuestionId, QuestionOrigin, ToolCall};
+use gander_domain::{
+    Answer, Choice, ChoiceKind, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, ToolCall, sanitize,
+};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use matter::Matter;
 
-pub use gander_domain::show;
 pub use grant::{Grant, Scope, Stand};
 pub use programs::read_only_programs;
 pub use reads::{NamedPath, Reads, RepositoryUse, reads};
@@ -109,7 +110,7 @@ pub fn question(id: QuestionId, call: &ToolCall, asked: &Asked) -> Question {
         id,
         call: Some(call.id),
         title: asked.title.clone(),
-        ask: Ask::Choose { choices: asked.choices.clone() },
+        ask: QuestionKind::Choose { choices: asked.choices.clone() },
         origin: QuestionOrigin::Parked,
         fingerprint: Some(fingerprint(call)),
         plan: None,
@@ -176,8 +177,8 @@ fn ask(call: &ToolCall, why: impl Into<String>, grant: Option<Grant>) -> Verdict
 /// The titles of our own tools say it all. Those of others are theirs: what runs is shown with them.
 fn asked_title(call: &ToolCall) -> String {
     match matter::is_own(&call.name) {
-        true => show::line(&call.title),
-        false => show::call(&call.name, &call.arguments, &call.title),
+        true => sanitize::visible_line(&call.title),
+        false => sanitize::describe_call(&call.name, &call.arguments, &call.title),
     }
 }
 

@@ -11,12 +11,13 @@
 //! Everything else, from other redirects to comments, makes the line not *plain*. (The usual C grammar of bash was tried
 //! and crashed on hostile lines: a model writes these lines, so nothing that could crash reads them.)
 
+use gander_domain::sanitize;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::CharIndices;
 
-use super::{sensitive_paths, show};
+use super::sensitive_paths;
 
 /// A line with more commands is not looked through.
 const MOST_COMMANDS: usize = 20;
@@ -141,7 +142,7 @@ pub(super) fn quoted(word: &str) -> String {
 }
 
 fn plain(line: &str) -> Result<Vec<Simple>, &'static str> {
-    if line.chars().any(|c| c.is_control() || show::is_odd(c)) {
+    if line.chars().any(|c| c.is_control() || sanitize::is_deceptive_char(c)) {
         return Err("the line holds control or hidden characters");
     }
     let mut reader = Reader { line, rest: line.char_indices().peekable(), commands: vec![Simple::default()] };

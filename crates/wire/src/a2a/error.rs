@@ -1,6 +1,6 @@
 //! What went wrong, in the form of each binding.
 
-use gander_domain::show;
+use gander_domain::sanitize;
 use serde_json::{Value, json};
 
 use super::Dialect;
@@ -122,13 +122,13 @@ impl ErrorKind {
 impl A2aError {
     /// An error about no field.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: show::visible(&message.into()), violations: Vec::new() }
+        Self { kind, message: sanitize::visible_text(&message.into()), violations: Vec::new() }
     }
 
     /// These fields are wrong.
     pub fn invalid_fields(mut violations: Vec<FieldViolation>) -> Self {
         for FieldViolation { field, description } in &mut violations {
-            (*field, *description) = (show::visible(field), show::visible(description));
+            (*field, *description) = (sanitize::visible_text(field), sanitize::visible_text(description));
         }
         let message = match violations.as_slice() {
             [only] => format!("invalid parameters: {}: {}", only.field, only.description),

@@ -1,7 +1,7 @@
 //! The entries of one run as the updates of one task: pure, the same live and replayed.
 
 use gander_domain::{
-    self as domain, Answer, Entry, Event, Growth, MessageId, Outcome, Question, QuestionId, RunId, StopReason,
+    self as domain, Answer, DeltaKind, Entry, Event, MessageId, Outcome, Question, QuestionId, RunId, StopReason,
     Timestamp,
 };
 use serde_json::{Map, Value, json};
@@ -112,10 +112,10 @@ impl A2aProjection {
     fn project_event<'a>(&mut self, entry: &'a Entry) -> Vec<TaskUpdate<'a>> {
         let at = entry.at;
         match &entry.event {
-            Event::PartDelta { message, part, growth: Growth::Text, text } => {
+            Event::PartDelta { message, part, growth: DeltaKind::Text, text } => {
                 self.text_chunk(entry, *message, *part, text)
             }
-            Event::PartDelta { part, growth: Growth::Thought, text, .. } => self.collect_thought(entry, *part, text),
+            Event::PartDelta { part, growth: DeltaKind::Thought, text, .. } => self.collect_thought(entry, *part, text),
             Event::RunQueued { parts, .. } => {
                 self.began = RunStage::Queued;
                 vec![self.task_begun(at, &format!("{}-prompt", self.subject.task), parts, entry.meta.as_deref())]
@@ -142,7 +142,7 @@ impl A2aProjection {
             }
             Event::Routed { route } => self.detail_update(entry, || json!({ "kind": "routed", "route": route })),
             Event::Noticed { notice } => self.detail_update(entry, || json!({ "kind": "notice", "notice": notice })),
-            Event::QuestionAsked { question } if question.is_aside() => {
+            Event::QuestionAsked { question } if question.is_non_blocking() => {
                 vec![self.status_update(at, TaskState::Working, Some(self.question_message(entry, question)))]
             }
             Event::QuestionAsked { question } => {
@@ -389,7 +389,7 @@ impl A2aProjection {
             }
             Outcome::Completed { stop: stop @ StopReason::MaxTurns } => {
                 // A client that looks at nothing but the state must not take half of the work for all of it.
-                let limit = stop.limit().unwrap_or_default();
+                let limit = stop.limit_message().unwrap_or_default();
                 self.closing = Some(self.agent_message(entry, vec![Part::text(limit)], Vec::new()));
                 (TaskState::Failed, Some(extension_metadata(json!({ "stopReason": stop }))))
             }

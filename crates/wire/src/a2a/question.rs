@@ -1,6 +1,6 @@
 //! Questions as messages, and messages as answers.
 
-use gander_domain::{Answer, Ask, Choice, ChoiceKind, Question, Reply};
+use gander_domain::{Answer, Choice, ChoiceKind, Question, QuestionKind, Reply};
 use serde_json::{Map, Value, json};
 
 use super::error::A2aError;
@@ -9,20 +9,20 @@ use super::{Content, EXTENSION, Message, Part, TaskState};
 /// The state of a task that asks this.
 pub(super) fn asking_state(question: &Question) -> TaskState {
     match question.ask {
-        Ask::Choose { .. } | Ask::Form { .. } => TaskState::InputRequired,
-        Ask::Visit { .. } => TaskState::AuthRequired,
+        QuestionKind::Choose { .. } | QuestionKind::Form { .. } => TaskState::InputRequired,
+        QuestionKind::Visit { .. } => TaskState::AuthRequired,
     }
 }
 
 /// The question in words.
 pub(super) fn question_text(question: &Question) -> String {
     match &question.ask {
-        Ask::Choose { choices } => {
+        QuestionKind::Choose { choices } => {
             let names: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
             format!("{} [{}]", question.title, names.join(" | "))
         }
-        Ask::Form { .. } => question.title.clone(),
-        Ask::Visit { url } => format!("{}: {url}", question.title),
+        QuestionKind::Form { .. } => question.title.clone(),
+        QuestionKind::Visit { url } => format!("{}: {url}", question.title),
     }
 }
 
@@ -30,9 +30,9 @@ pub(super) fn question_text(question: &Question) -> String {
 pub(super) fn question_data(question: &Question) -> Value {
     let mut data = json!({ "kind": "question", "id": question.id, "title": question.title });
     match &question.ask {
-        Ask::Choose { choices } => data["choices"] = json!(choices),
-        Ask::Form { schema } => data["schema"] = schema.clone(),
-        Ask::Visit { url } => data["url"] = json!(url),
+        QuestionKind::Choose { choices } => data["choices"] = json!(choices),
+        QuestionKind::Form { schema } => data["schema"] = schema.clone(),
+        QuestionKind::Visit { url } => data["url"] = json!(url),
     }
     if let Some(proposal) = &question.plan {
         data["plan"] = json!(proposal.plan);
@@ -47,7 +47,7 @@ pub(super) fn question_data(question: &Question) -> Value {
 pub fn answered_question<'a>(open: &'a [Question], message: &Message) -> Option<&'a Question> {
     match question_id_in(message) {
         Some(id) => open.iter().find(|question| question.id.to_string() == id),
-        None => open.iter().find(|question| !question.is_aside()),
+        None => open.iter().find(|question| !question.is_non_blocking()),
     }
 }
 
@@ -67,11 +67,11 @@ pub fn says_prompt(message: &Message) -> bool {
 pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, A2aError> {
     let text = message_text(message);
     match &question.ask {
-        Ask::Choose { .. } if question.plan.is_some() && message_data(message).is_some_and(is_edited_plan) => {
+        QuestionKind::Choose { .. } if question.plan.is_some() && message_data(message).is_some_and(is_edited_plan) => {
             let content = message_data(message).cloned().unwrap_or_default();
             Ok(Reply::Filled { content: Value::Object(content) })
         }
-        Ask::Choose { choices } => {
+        QuestionKind::Choose { choices } => {
             let data = message_data(message).and_then(|data| data.get("choice")?.as_str());
             let said = data.unwrap_or(text.trim());
             let choice = choose(choices, said).ok_or_else(|| {
@@ -80,13 +80,13 @@ pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, A2aEr
             })?;
             Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
         }
-        Ask::Form { schema } => Ok(match (message_data(message), text.trim()) {
+        QuestionKind::Form { schema } => Ok(match (message_data(message), text.trim()) {
             (Some(data), _) => Reply::Filled { content: Value::Object(data.clone()) },
             (None, "decline" | "/decline") => Reply::Declined,
             (None, _) => Reply::Filled { content: fill_form(schema, &text) },
         }),
-        Ask::Visit { .. } if text.trim().eq_ignore_ascii_case("decline") => Ok(Reply::Declined),
-        Ask::Visit { .. } => Ok(Reply::Filled { content: json!({}) }),
+        QuestionKind::Visit { .. } if text.trim().eq_ignore_ascii_case("decline") => Ok(Reply::Declined),
+        QuestionKind::Visit { .. } => Ok(Reply::Filled { content: json!({}) }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A session's settings as modes and config options, and back.
 
-use gander_domain::roster::is_same;
-use gander_domain::{Effort, Policy, Routing, SessionCatalog, Settings, SettingsPatch, Way};
+use gander_domain::roster::is_same_name;
+use gander_domain::{AgentMode, Effort, Policy, Routing, SessionCatalog, Settings, SettingsPatch};
 
 use super::limit_options::{self, select_choice};
 use super::schema::{SessionConfigOption, SessionConfigOptionCategory, SessionMode, SessionModeState};
@@ -16,15 +16,16 @@ const ROUTING: &str = "routing";
 
 /// The current mode and all that can be chosen.
 pub fn mode_state(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionModeState> {
-    let mode =
-        |way: &Way| SessionMode::new(way.name.clone(), way.mode.name.clone()).description(way.mode.description.clone());
-    let modes: Vec<_> = catalog.roster.open_to(settings).map(mode).collect();
+    let mode = |way: &AgentMode| {
+        SessionMode::new(way.name.clone(), way.mode.name.clone()).description(way.mode.description.clone())
+    };
+    let modes: Vec<_> = catalog.roster.available_modes(settings).map(mode).collect();
     (!modes.is_empty()).then(|| SessionModeState::new(current_mode(catalog, settings), modes))
 }
 
 /// The name of the mode that a session is in, among those that it can be set to.
 pub fn current_mode(catalog: &SessionCatalog, settings: &Settings) -> String {
-    catalog.roster.way_of(settings).map_or_else(|| settings.mode.clone(), |way| way.name.clone())
+    catalog.roster.current_mode(settings).map_or_else(|| settings.mode.clone(), |way| way.name.clone())
 }
 
 /// Every option with its current value.
@@ -35,7 +36,7 @@ pub fn config_options(catalog: &SessionCatalog, settings: &Settings) -> Vec<Sess
         effort_option(catalog, settings),
         Some(policy_option(settings)),
     ];
-    let routed = catalog.roster.open_to(settings).nth(1).map(|_| routing_option(settings));
+    let routed = catalog.roster.available_modes(settings).nth(1).map(|_| routing_option(settings));
     first.into_iter().chain([routed]).flatten().chain(limit_options::limit_options(settings)).collect()
 }
 
@@ -54,9 +55,9 @@ pub fn option_patch(
     let known = match option {
         MODE => catalog
             .roster
-            .open_to(settings)
-            .find(|way| is_same(&way.name, value))
-            .map(|way| way.chosen(settings))
+            .available_modes(settings)
+            .find(|way| is_same_name(&way.name, value))
+            .map(|way| way.settings_patch(settings))
             // goose's modes say what may run unasked
             .or_else(|| Some(SettingsPatch { policy: Some(goose::mode::policy_of_mode(value)?), ..unchanged.clone() })),
         MODEL => model_choices(catalog, settings)
@@ -90,8 +91,9 @@ pub fn mode_patch(catalog: &SessionCatalog, settings: &Settings, mode: &str) -> 
 const POLICIES: [Policy; 4] = [Policy::ReadOnly, Policy::Ask, Policy::AutoEdit, Policy::Auto];
 
 fn mode_option(catalog: &SessionCatalog, settings: &Settings) -> Option<SessionConfigOption> {
-    let described = |way: &Way| select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
-    let choices: Vec<_> = catalog.roster.open_to(settings).map(described).collect();
+    let described =
+        |way: &AgentMode| select_choice(&way.name, &way.mode.name).description(way.mode.description.clone());
+    let choices: Vec<_> = catalog.roster.available_modes(settings).map(described).collect();
     let option = || SessionConfigOption::select(MODE, "Mode", current_mode(catalog, settings), choices.clone());
     (!choices.is_empty()).then(|| option().category(SessionConfigOptionCategory::Mode))
 }

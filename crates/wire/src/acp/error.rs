@@ -74,7 +74,7 @@ fn command_error(command: &CommandError) -> Error {
         CommandError::BadAnswer(_)
         | CommandError::EmptyPrompt
         | CommandError::StateFull(_)
-        | CommandError::NoSuchPlace(_) => error(Code::InvalidParams),
+        | CommandError::NoSuchSeq(_) => error(Code::InvalidParams),
     }
 }
 

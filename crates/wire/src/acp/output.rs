@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use gander_domain::{
-    Entry, Event, Growth, Message, MessageId, Notice, Part, Plan, PlanItem, PlanStatus, Priority, ResetReason, Role,
+    DeltaKind, Entry, Event, Message, MessageId, Notice, Part, Plan, PlanItem, PlanStatus, Priority, ResetReason, Role,
     Route, SessionView, Settings, SettingsPatch, Severity, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind,
     ToolResult, Usage,
 };
@@ -146,10 +146,10 @@ impl TextChunk<'_> {
     }
 }
 
-fn delta_speaker(growth: Growth) -> ChunkSpeaker {
+fn delta_speaker(growth: DeltaKind) -> ChunkSpeaker {
     match growth {
-        Growth::Text => ChunkSpeaker::Agent,
-        Growth::Thought => ChunkSpeaker::Thought,
+        DeltaKind::Text => ChunkSpeaker::Agent,
+        DeltaKind::Thought => ChunkSpeaker::Thought,
     }
 }
 
@@ -295,7 +295,7 @@ fn settings_update(view: &SessionView, patch: &SettingsPatch) -> SessionUpdateOu
 /// The mode changes, and whoever takes notices is told why.
 fn route_updates(view: &SessionView, route: &Route) -> Vec<SessionUpdateOut<'static>> {
     let mut settings = view.settings.clone();
-    settings.follow(route);
+    settings.apply_route(route);
     let mode_changed = (&settings.agent, &settings.mode) != (&view.settings.agent, &view.settings.mode);
     let title = format!("Routed to {}, {} % sure", route.mode, route.confidence);
     let told = Notice { severity: Severity::Info, title, detail: Some(route.reasons.join("; ")) };

@@ -1,6 +1,6 @@
 //! Questions as requests to a client, and its answers as replies.
 
-use gander_domain::{Ask, Choice, ChoiceKind, Plan, Question, QuestionId, Reply, SessionId, SessionView};
+use gander_domain::{Choice, ChoiceKind, Plan, Question, QuestionId, QuestionKind, Reply, SessionId, SessionView};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -73,13 +73,17 @@ fn question_request(
 ) -> Option<(&'static str, Value)> {
     const ELICITATION: &str = "elicitation/create";
     match &question.ask {
-        Ask::Choose { choices } => {
+        QuestionKind::Choose { choices } => {
             let params = serde_json::to_value(permission_request(view, question, choices)).ok()?;
             Some(("session/request_permission", params))
         }
-        Ask::Form { schema } if abilities.forms => Some((ELICITATION, form_params(view.session, question, schema))),
-        Ask::Visit { url } if abilities.visits => Some((ELICITATION, visit_params(view.session, question, url))),
-        Ask::Form { .. } | Ask::Visit { .. } => None,
+        QuestionKind::Form { schema } if abilities.forms => {
+            Some((ELICITATION, form_params(view.session, question, schema)))
+        }
+        QuestionKind::Visit { url } if abilities.visits => {
+            Some((ELICITATION, visit_params(view.session, question, url)))
+        }
+        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => None,
     }
 }
 
@@ -87,8 +91,8 @@ fn question_request(
 pub(super) fn read_reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
     let json = result.map_err(|_| NoReply::Withdrew(Withdrawal::Failed))?.get();
     match &question.ask {
-        Ask::Choose { .. } => read_choice(question, json),
-        Ask::Form { .. } | Ask::Visit { .. } => read_elicitation(json),
+        QuestionKind::Choose { .. } => read_choice(question, json),
+        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => read_elicitation(json),
     }
 }
 
@@ -149,12 +153,12 @@ fn read_choice(question: &Question, json: &str) -> Result<Reply, NoReply> {
     match response.outcome {
         RequestPermissionOutcome::Cancelled => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
         RequestPermissionOutcome::Selected(selected) => {
-            let choice = question.choice(&selected.option_id.0);
+            let choice = question.find_choice(&selected.option_id.0);
             let choice = choice.ok_or_else(|| unfit_answer("no such option", &selected.option_id.0))?;
             let edited =
                 response.meta.as_ref().and_then(|meta| meta.get(PLAN_META)).filter(|_| question.plan.is_some());
             if let (Some(plan), ChoiceKind::AllowOnce | ChoiceKind::AllowAlways) = (edited, choice.kind) {
-                Plan::edited(plan).map_err(NoReply::Unfit)?;
+                Plan::parse_edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
             }
             Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })

@@ -1,6 +1,6 @@
 //! Errors as this protocol tells them. Its clients know three codes and throw on any other.
 
-use gander_domain::show;
+use gander_domain::sanitize;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,17 +31,17 @@ pub enum ErrorCode {
 impl AcpRestError {
     /// The request is wrong.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::InvalidInput, message: show::visible(&message.into()), data: None }
+        Self { code: ErrorCode::InvalidInput, message: sanitize::visible_text(&message.into()), data: None }
     }
 
     /// What it names is not there.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::NotFound, message: show::visible(&message.into()), data: None }
+        Self { code: ErrorCode::NotFound, message: sanitize::visible_text(&message.into()), data: None }
     }
 
     /// Something is not to be had now.
     pub fn server_error(message: impl Into<String>) -> Self {
-        Self { code: ErrorCode::ServerError, message: show::visible(&message.into()), data: None }
+        Self { code: ErrorCode::ServerError, message: sanitize::visible_text(&message.into()), data: None }
     }
 
     /// With a reason for programs.

@@ -1,6 +1,6 @@
 //! An agent's manifest as this protocol shows it.
 
-use gander_domain::roster::label;
+use gander_domain::roster::dns_label;
 use gander_domain::{AgentManifest, LinkKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ pub struct AgentStats {
 /// The manifest, with figures if it ever ran.
 pub fn agent_manifest(agent: &AgentManifest, figures: Option<AgentStats>) -> Value {
     let mut shown = json!({
-        "name": label(&agent.name),
+        "name": dns_label(&agent.name),
         "description": agent.description,
         "input_content_types": agent.takes,
         "output_content_types": agent.gives,

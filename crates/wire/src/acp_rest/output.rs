@@ -1,8 +1,8 @@
 //! A run as it is read from its session's log: what it is now, and the events that led there.
 
 use gander_domain::{
-    Answer, Entry, Event as Fact, Growth, Message as Said, Outcome, Part, Question, QuestionId, Role, RunId, SessionId,
-    StopReason, ToolCall,
+    Answer, DeltaKind, Entry, Event as Fact, Message as Said, Outcome, Part, Question, QuestionId, Role, RunId,
+    SessionId, StopReason, ToolCall,
 };
 use serde_json::{Value, json};
 
@@ -258,7 +258,7 @@ impl AcpRestProjection {
                 RunStatus::Failed
             }
             Outcome::Completed { stop: StopReason::MaxTurns } => {
-                let limit = StopReason::MaxTurns.limit().unwrap_or_default();
+                let limit = StopReason::MaxTurns.limit_message().unwrap_or_default();
                 self.run.error = Some(AcpRestError::server_error(limit).with_reason("max_turns"));
                 RunStatus::Failed
             }
@@ -286,10 +286,10 @@ impl AcpRestProjection {
         });
     }
 
-    fn append_delta(&mut self, part: usize, growth: Growth, text: &str, tell: EventSink<'_>) {
+    fn append_delta(&mut self, part: usize, growth: DeltaKind, text: &str, tell: EventSink<'_>) {
         let piece = match growth {
-            Growth::Text => MessagePart::text(text.to_owned()),
-            Growth::Thought => thought_part(text.to_owned()),
+            DeltaKind::Text => MessagePart::text(text.to_owned()),
+            DeltaKind::Thought => thought_part(text.to_owned()),
         };
         let place = self.show_open_message(tell);
         tell(&Event::MessagePart { part: &piece });
@@ -376,7 +376,7 @@ impl AcpRestProjection {
 
     /// A run goes on without the answer to what is asked aside: it is told, and not awaited.
     fn question_asked(&mut self, at: WireTime, question: &Question, tell: EventSink<'_>) {
-        if question.is_aside() {
+        if question.is_non_blocking() {
             return emit_generic("question", json!(question), tell);
         }
         self.questions.push(question.clone());

@@ -1,6 +1,6 @@
 //! Questions as what a run awaits, and messages as their answers.
 
-use gander_domain::{Ask, Choice, ChoiceKind, Question, Reply};
+use gander_domain::{Choice, ChoiceKind, Question, QuestionKind, Reply};
 use serde_json::{Map, Value, json};
 
 use super::error::AcpRestError;
@@ -27,10 +27,10 @@ pub fn question_id_in(message: &Message) -> Option<String> {
 pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, AcpRestError> {
     let (text, content) = (message_text(message), message_json(message));
     match &question.ask {
-        Ask::Choose { .. } if question.plan.is_some() && content.as_ref().is_some_and(is_edited_plan) => {
+        QuestionKind::Choose { .. } if question.plan.is_some() && content.as_ref().is_some_and(is_edited_plan) => {
             Ok(Reply::Filled { content: Value::Object(content.unwrap_or_default()) })
         }
-        Ask::Choose { choices } => {
+        QuestionKind::Choose { choices } => {
             let named = content.as_ref().and_then(|content| content.get("choice")).and_then(Value::as_str);
             let choice = choose(choices, named.unwrap_or(&text)).ok_or_else(|| {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
@@ -38,22 +38,24 @@ pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, AcpRe
             })?;
             Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
         }
-        Ask::Form { .. } | Ask::Visit { .. } if is_no(&text) && content.is_none() => Ok(Reply::Declined),
-        Ask::Form { schema } => fill_form(schema, content, text).map(|content| Reply::Filled { content }),
-        Ask::Visit { .. } => Ok(Reply::Filled { content: Value::Object(content.unwrap_or_default()) }),
+        QuestionKind::Form { .. } | QuestionKind::Visit { .. } if is_no(&text) && content.is_none() => {
+            Ok(Reply::Declined)
+        }
+        QuestionKind::Form { schema } => fill_form(schema, content, text).map(|content| Reply::Filled { content }),
+        QuestionKind::Visit { .. } => Ok(Reply::Filled { content: Value::Object(content.unwrap_or_default()) }),
     }
 }
 
 fn question_detail(question: &Question) -> Option<Value> {
     let id = question.id;
     match &question.ask {
-        Ask::Choose { choices } => match &question.plan {
+        QuestionKind::Choose { choices } => match &question.plan {
             Some(proposal) => Some(json!({ "question": id, "choices": choices, "plan": proposal.plan })),
             None => Some(json!({ "question": id, "choices": choices })),
         },
-        Ask::Form { schema } if accepts_anything(schema) => None,
-        Ask::Form { schema } => Some(json!({ "question": id, "schema": schema })),
-        Ask::Visit { url } => Some(json!({ "question": id, "url": url })),
+        QuestionKind::Form { schema } if accepts_anything(schema) => None,
+        QuestionKind::Form { schema } => Some(json!({ "question": id, "schema": schema })),
+        QuestionKind::Visit { url } => Some(json!({ "question": id, "url": url })),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors: `detail` for clients in python, `error` for those in JavaScript, both in every body.
 
-use gander_domain::show;
+use gander_domain::sanitize;
 use serde_json::{Value, json};
 
 /// Why a request is not carried out.
@@ -31,7 +31,7 @@ pub struct BodyProblem {
 impl AdkRefusal {
     /// A refusal with one sentence.
     pub fn new(status: u16, detail: impl Into<String>) -> Self {
-        let error = show::visible(&detail.into());
+        let error = sanitize::visible_text(&detail.into());
         Self { status, detail: Value::String(error.clone()), error }
     }
 
@@ -103,12 +103,13 @@ impl BodyProblem {
 
     fn problem_text(&self) -> String {
         let place: Vec<String> = self.place.iter().map(|step| step.to_string().replace('"', "")).collect();
-        show::visible(&format!("{}: {}", place.join("."), self.message))
+        sanitize::visible_text(&format!("{}: {}", place.join("."), self.message))
     }
 
     fn problem_json(&self) -> Value {
-        let input = self.input.as_str().map_or_else(|| self.input.clone(), |text| Value::String(show::visible(text)));
-        json!({ "type": self.kind, "loc": self.place, "msg": show::visible(&self.message), "input": input })
+        let input =
+            self.input.as_str().map_or_else(|| self.input.clone(), |text| Value::String(sanitize::visible_text(text)));
+        json!({ "type": self.kind, "loc": self.place, "msg": sanitize::visible_text(&self.message), "input": input })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pieces of content, one by one, both ways.
 
-use gander_domain::{Ask, Part, Question, ToolContent, ToolEnd, ToolResult};
+use gander_domain::{Part, Question, QuestionKind, ToolContent, ToolEnd, ToolResult};
 use serde_json::{Map, Value, json};
 
 /// Under this name a message keeps the very form in which goose wrote it.
@@ -39,7 +39,7 @@ pub(super) fn tool_response(call: &str, result: &ToolResult) -> Value {
 /// A question that waits, as the content that asks for it.
 pub(super) fn action_required_content(question: &Question, tool: Option<(&str, &Value)>) -> Value {
     let data = match &question.ask {
-        Ask::Choose { .. } => {
+        QuestionKind::Choose { .. } => {
             let (name, arguments) = tool.map_or(("", json!({})), |(name, arguments)| (name, arguments.clone()));
             let prompt = &question.title;
             // clients look for the tool's own id, to show the question beside it
@@ -49,10 +49,10 @@ pub(super) fn action_required_content(question: &Question, tool: Option<(&str, &
                 "arguments": if arguments.is_object() { arguments } else { json!({}) }, "prompt": prompt,
             })
         }
-        Ask::Form { schema } => json!({
+        QuestionKind::Form { schema } => json!({
             "actionType": "elicitation", "id": question.id, "message": question.title, "requested_schema": schema,
         }),
-        Ask::Visit { url } => json!({
+        QuestionKind::Visit { url } => json!({
             "actionType": "elicitation", "id": question.id, "message": format!("{}: {url}", question.title),
             "requested_schema": { "type": "object", "properties": {} },
         }),

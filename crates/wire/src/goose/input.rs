@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use gander_domain::{Ids, Message, MessageId, Native, Part, Role, ToolCallId, ToolContent, ToolEnd, ToolResult};
+use gander_domain::{
+    IdGenerator, Message, MessageId, Part, ProviderPayload, Role, ToolCallId, ToolContent, ToolEnd, ToolResult,
+};
 use serde_json::{Map, Value, json};
 
 use super::content::PAYLOAD_NAME;
@@ -105,13 +107,13 @@ fn shorten(text: &str) -> String {
 }
 
 /// Reads a whole conversation. Each message keeps the form in which it came.
-pub fn read_conversation(messages: &[Value], ids: &mut dyn Ids) -> Result<Vec<Message>, BadMessage> {
+pub fn read_conversation(messages: &[Value], ids: &mut dyn IdGenerator) -> Result<Vec<Message>, BadMessage> {
     let mut reader = ConversationReader { ids, calls: HashMap::new() };
     messages.iter().map(|message| reader.read_message(message)).collect()
 }
 
 struct ConversationReader<'a> {
-    ids: &'a mut dyn Ids,
+    ids: &'a mut dyn IdGenerator,
     /// A client's ids of tool calls, and ours.
     calls: HashMap<String, ToolCallId>,
 }
@@ -127,7 +129,7 @@ impl ConversationReader<'_> {
             role: if results { Role::Tool } else { role },
             parts,
             interrupted: visibility_flag(message, "agentVisible", "agent_visible") == Some(false),
-            native: Some(Native { wire: PAYLOAD_NAME.to_owned(), items: complete_message(message) }),
+            native: Some(ProviderPayload { wire: PAYLOAD_NAME.to_owned(), items: complete_message(message) }),
         })
     }
 

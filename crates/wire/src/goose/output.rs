@@ -1,7 +1,7 @@
 //! Log entries as the events of goose's streams.
 
 use gander_domain::{
-    Entry, Event, Growth, Notice, Outcome, Part, ResetReason, Role, Route, SessionView, ToolCall, ToolResult,
+    DeltaKind, Entry, Event, Notice, Outcome, Part, ResetReason, Role, Route, SessionView, ToolCall, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ pub fn project_entry(view: &SessionView, entry: &Entry) -> Vec<Value> {
     match &entry.event {
         Event::PartDelta { message: id, growth, text, .. } => {
             let part = match growth {
-                Growth::Text => Part::text(text),
-                Growth::Thought => Part::Thought { text: text.clone() },
+                DeltaKind::Text => Part::text(text),
+                DeltaKind::Thought => Part::Thought { text: text.clone() },
             };
             message(assistant_message(id.to_string(), entry, vec![content_object(&part)]))
         }
@@ -118,7 +118,7 @@ fn routing_event(route: &Route) -> Value {
 pub fn run_end_events(outcome: &Outcome, spent: &TokenState) -> Vec<Value> {
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });
     match outcome {
-        Outcome::Completed { stop } => stop.limit().map(error_event).into_iter().chain([finish]).collect(),
+        Outcome::Completed { stop } => stop.limit_message().map(error_event).into_iter().chain([finish]).collect(),
         Outcome::Cancelled => vec![finish],
         Outcome::Failed { message, .. } => vec![error_event(message), finish],
     }

@@ -1,8 +1,8 @@
 //! The fold of a session's log into goose's conversation.
 
 use gander_domain::{
-    Command, Entry, Event, Message as Said, MessageId, Part, Question, ResetReason, Role, Seq, Spoken, Timestamp,
-    ToolCall,
+    Command, Entry, Event, LoggedMessage, Message as Said, MessageId, Part, Question, ResetReason, Role, Seq,
+    Timestamp, ToolCall,
 };
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ impl ConversationProjection {
 /// What people see of a session: whole messages, results of tools among them, and what waits for an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    said: Vec<Spoken>,
+    said: Vec<LoggedMessage>,
     open: Vec<(Timestamp, Question)>,
     calls: Vec<ToolCall>,
 }
@@ -60,7 +60,7 @@ impl Transcript {
             Event::QuestionAsked { question } => self.open.push((entry.at, question.clone())),
             Event::QuestionAnswered { question, .. } => self.open.retain(|(_, open)| open.id != *question),
             Event::RunEnded { .. } => self.calls.clear(),
-            Event::HistoryReset { .. } => Spoken::reset(&mut self.said, entry),
+            Event::HistoryReset { .. } => LoggedMessage::apply_reset(&mut self.said, entry),
             Event::SessionCreated { .. }
             | Event::TitleSet { .. }
             | Event::SettingsChanged { .. }
@@ -118,23 +118,23 @@ impl Transcript {
     }
 
     fn push_message(&mut self, entry: &Entry, message: Said) {
-        self.said.push(Spoken::only(entry, message));
+        self.said.push(LoggedMessage::from_single_message(entry, message));
     }
 }
 
 /// What goose itself wrote is given back as it was.
-fn message_object(spoken: &Spoken) -> Option<Value> {
+fn message_object(spoken: &LoggedMessage) -> Option<Value> {
     match original_form(spoken) {
         Some(own) => Some(own.clone()),
         None => wire_message(&spoken.message, spoken.at).and_then(|message| serde_json::to_value(message).ok()),
     }
 }
 
-fn created_second(spoken: &Spoken) -> i64 {
+fn created_second(spoken: &LoggedMessage) -> i64 {
     original_form(spoken).and_then(|own| own["created"].as_i64()).unwrap_or_else(|| epoch_seconds(spoken.at))
 }
 
-fn original_form(spoken: &Spoken) -> Option<&Value> {
+fn original_form(spoken: &LoggedMessage) -> Option<&Value> {
     spoken.message.native.as_ref().filter(|native| native.wire == PAYLOAD_NAME).map(|native| &native.items)
 }
 

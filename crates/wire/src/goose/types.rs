@@ -1,6 +1,6 @@
 //! The objects of goose's wire.
 
-use gander_domain::view::Spent;
+use gander_domain::view::UsageTotals;
 use gander_domain::{SessionView, Timestamp, Usage};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Metadata {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenState {
     last: (u64, u64),
-    all: Spent,
+    all: UsageTotals,
 }
 
 impl TokenState {

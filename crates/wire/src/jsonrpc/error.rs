@@ -1,6 +1,6 @@
 //! What a JSON-RPC error object says.
 
-use gander_domain::show;
+use gander_domain::sanitize;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ impl Code {
 impl Error {
     /// An error without data. A message that quotes a peer is cut to a sensible length.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code: code.number(), message: truncate(show::visible(&message.into())), data: None }
+        Self { code: code.number(), message: truncate(sanitize::visible_text(&message.into())), data: None }
     }
 
     /// The same error with data for programs.

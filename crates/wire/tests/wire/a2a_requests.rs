@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use gander_domain::{Ask, Choice, ChoiceKind, Question, QuestionOrigin, Reply};
+use gander_domain::{Choice, ChoiceKind, Question, QuestionKind, QuestionOrigin, Reply};
 use gander_testkit::build;
 use gander_wire::a2a::card::{self, AgentPlace, CardAccess};
 use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest};
@@ -174,7 +174,9 @@ fn words_and_data_answer_questions() {
     let data = message("m", vec![Part::data(json!({ "choice": "allow" }))]);
     assert_eq!(question::read_reply(&permission, &data), Ok(allow));
     let form = Question {
-        ask: Ask::Form { schema: json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] }) },
+        ask: QuestionKind::Form {
+            schema: json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] }),
+        },
         call: None,
         origin: QuestionOrigin::Parked,
         ..permission
@@ -183,7 +185,7 @@ fn words_and_data_answer_questions() {
     assert_eq!(question::read_reply(&form, &message("m", vec![Part::text("Ada")])), filled(json!({ "name": "Ada" })));
     assert_eq!(question::read_reply(&form, &message("m", vec![Part::text("{\"a\":1}")])), filled(json!({ "a": 1 })));
     let none: Vec<Choice> = Vec::new();
-    let nothing = Question { ask: Ask::Choose { choices: none }, ..form };
+    let nothing = Question { ask: QuestionKind::Choose { choices: none }, ..form };
     assert!(question::read_reply(&nothing, &message("m", vec![Part::text("yes")])).is_err());
 }
 
@@ -191,7 +193,7 @@ fn words_and_data_answer_questions() {
 #[test]
 fn words_are_no_answer_to_what_is_asked_aside() {
     let held = build::permission(build::question_id(2), build::call_id(1));
-    let aside = Question { id: build::question_id(1), call: None, origin: QuestionOrigin::Aside, ..held.clone() };
+    let aside = Question { id: build::question_id(1), call: None, origin: QuestionOrigin::NonBlocking, ..held.clone() };
     let open = [aside.clone(), held.clone()];
     assert_eq!(question::answered_question(&open, &message("m", vec![Part::text("yes")])), Some(&held));
     assert_eq!(question::answered_question(&open[..1], &message("m", vec![Part::text("yes")])), None);

@@ -33,7 +33,7 @@ fn runs(log: &[Entry]) -> Vec<RunId> {
 
 /// All events of all runs, each run read by itself.
 fn told(log: &[Entry]) -> Vec<String> {
-    let view = SessionView::born(&log[0]).unwrap();
+    let view = SessionView::from_created(&log[0]).unwrap();
     let mut lines = Vec::new();
     for run in runs(log) {
         let mut reading =
@@ -55,7 +55,7 @@ fn every_scenario_is_told_as_expected() {
 #[test]
 fn the_last_event_holds_the_run_as_it_is_read_later() {
     for scenario in all() {
-        let view = SessionView::born(&scenario.log[0]).unwrap();
+        let view = SessionView::from_created(&scenario.log[0]).unwrap();
         for run in runs(&scenario.log) {
             let (mut live, mut last) =
                 (AcpRestProjection::new(view.session, "gander", run).with_artifacts_url(SHELF.to_owned()), Value::Null);

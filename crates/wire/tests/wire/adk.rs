@@ -99,7 +99,7 @@ fn a_question_that_holds_nothing_up_is_told_and_the_run_goes_on() {
 #[test]
 fn a_question_that_a_tool_waits_for_ends_the_answer() {
     assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Held), RunStage::Asking);
-    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::Aside), RunStage::Running);
+    assert_eq!(asked_while_a_tool_runs(QuestionOrigin::NonBlocking), RunStage::Running);
 }
 
 fn asked_while_a_tool_runs(origin: QuestionOrigin) -> RunStage {

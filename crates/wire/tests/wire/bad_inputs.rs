@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use gander_domain::{CommandError, Gate, IfBusy, Report, ServiceError};
+use gander_domain::{CommandError, IfBusy, Report, ServiceError, ToolGate};
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::Intent;
 use gander_wire::jsonrpc::{Line, Lines};
@@ -117,7 +117,7 @@ fn in_state(state: &str) -> Door {
         "asked" => {
             script.prompt(build::run(5), IfBusy::Refuse).unwrap();
             let call = build::shell(build::call_id(6));
-            let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
+            let gate = ToolGate::Ask(build::permission(build::question_id(7), call.id));
             script.report(build::run(5), Report::ToolWanted { call, gate });
             Door::open(&script.log)
         }

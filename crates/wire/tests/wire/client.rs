@@ -6,7 +6,7 @@ use crate::common::{Door, catalog, view};
 use agent_client_protocol_schema::v1::{
     ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation, StopReason, TextContent,
 };
-use gander_domain::{ChoiceKind, Command, Delta, Gate, Growth, IfBusy, MessageId, Outcome, Reply, Report};
+use gander_domain::{ChoiceKind, Command, Delta, DeltaKind, IfBusy, MessageId, Outcome, Reply, Report, ToolGate};
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::client::{AgentClient, AgentEvent, AgentRequest, ShownUpdate};
 use gander_wire::acp::{Connection, Intent};
@@ -97,9 +97,9 @@ fn a_prompt_with_a_permission_runs_from_end_to_end() {
     let prompt = pair.client.prompt(&session, &text("say hi"));
     assert_eq!(pair.settle(), []);
     pair.report(Report::MessageStarted { message: MessageId::new(build::run(50).uuid()) });
-    pair.report(Report::Deltas(["Hel", "lo"].map(|text| Delta { growth: Growth::Text, text: text.into() }).into()));
+    pair.report(Report::Deltas(["Hel", "lo"].map(|text| Delta { growth: DeltaKind::Text, text: text.into() }).into()));
     let call = build::shell(build::call_id(6));
-    let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
+    let gate = ToolGate::Ask(build::permission(build::question_id(7), call.id));
     pair.report(Report::ToolWanted { call, gate });
     let mut told = pair.settle();
     let Some(AgentEvent::Asked { permission, request }) = told.pop() else { panic!("{told:?}") };
@@ -121,7 +121,7 @@ fn a_cancel_ends_the_turn_as_cancelled_and_withdraws_the_question() {
     let prompt = pair.client.prompt(&session, &text("say hi"));
     pair.settle();
     let call = build::shell(build::call_id(6));
-    let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
+    let gate = ToolGate::Ask(build::permission(build::question_id(7), call.id));
     pair.report(Report::ToolWanted { call, gate });
     let mut told = pair.settle();
     let Some(AgentEvent::Asked { permission, .. }) = told.pop() else { panic!("{told:?}") };
@@ -147,7 +147,7 @@ fn a_late_joiner_hears_history_then_life() {
     assert_eq!(told[1], AgentEvent::Opened { call: load, session: session.clone() });
     assert_eq!(heard(told.remove(0)), (session.clone(), ShownUpdate::User("hello".to_owned())));
     pair.report(Report::MessageStarted { message: MessageId::new(build::run(50).uuid()) });
-    pair.report(Report::Deltas(vec![Delta { growth: Growth::Thought, text: "hm".into() }]));
+    pair.report(Report::Deltas(vec![Delta { growth: DeltaKind::Thought, text: "hm".into() }]));
     let told: Vec<_> = pair.settle().into_iter().map(heard).collect();
     assert_eq!(told, [(session, ShownUpdate::Thought("hm".to_owned()))]);
 }
@@ -224,7 +224,7 @@ fn a_reject_is_an_answer_too() {
     pair.client.prompt(&session, &text("say hi"));
     pair.settle();
     let call = build::shell(build::call_id(6));
-    let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
+    let gate = ToolGate::Ask(build::permission(build::question_id(7), call.id));
     pair.report(Report::ToolWanted { call, gate });
     let Some(AgentEvent::Asked { permission, .. }) = pair.settle().pop() else { panic!("not asked") };
     pair.client.select_option(permission, "reject");

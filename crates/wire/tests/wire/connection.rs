@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use gander_domain::{
-    Accepted, Command, Delta, Entry, Growth, IfBusy, Notice, Outcome, Report, RunId, ServiceError, SessionCatalog,
+    Accepted, Command, Delta, DeltaKind, Entry, IfBusy, Notice, Outcome, Report, RunId, ServiceError, SessionCatalog,
     SettingsPatch, Severity, StopReason, Timestamp,
 };
 use gander_testkit::{SessionScript, build};
@@ -27,7 +27,7 @@ fn speaking() -> SessionScript {
     let mut script = SessionScript::begin();
     script.prompt(run(), IfBusy::Refuse).unwrap();
     script.report(run(), Report::MessageStarted { message: gander_domain::MessageId::new(build::run(50).uuid()) });
-    script.report(run(), Report::Deltas(vec![Delta { growth: Growth::Text, text: "Hi".into() }]));
+    script.report(run(), Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: "Hi".into() }]));
     script
 }
 
@@ -206,7 +206,7 @@ fn taking_a_load_back_ends_it_in_silence_and_life_goes_on() {
     let head = script.log.len();
     door.feed(&script.log[2..]);
     assert_eq!(door.texts(), Vec::<String>::new());
-    script.report(run(), Report::Deltas(vec![Delta { growth: Growth::Text, text: "!".into() }]));
+    script.report(run(), Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: "!".into() }]));
     door.feed(&script.log[head..]);
     assert_eq!(short(&door.lines()), ["agent_message_chunk"]);
 }

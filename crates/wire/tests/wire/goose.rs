@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use gander_domain::{
-    Command, Entry, Event, Ids, Message, Part, ResetReason, Role, Seq, SessionView, ToolContent, ToolEnd,
+    Command, Entry, Event, IdGenerator, Message, Part, ResetReason, Role, Seq, SessionView, ToolContent, ToolEnd,
 };
 use gander_testkit::vectors::scenarios;
 use gander_wire::goose::{Transcript, input, output, whole_conversation};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 #[derive(Default)]
 struct Counted(u128);
 
-impl Ids for Counted {
+impl IdGenerator for Counted {
     fn next_id(&mut self) -> Uuid {
         self.0 += 1;
         Uuid::from_u128(self.0)
@@ -24,7 +24,7 @@ impl Ids for Counted {
 
 /// The events that a client is sent which is there from the beginning.
 fn live(log: &[Entry]) -> Vec<String> {
-    let mut view = SessionView::born(&log[0]).unwrap();
+    let mut view = SessionView::from_created(&log[0]).unwrap();
     let mut events = Vec::new();
     for entry in &log[1..] {
         events.extend(output::project_entry(&view, entry).iter().map(Value::to_string));

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use gander_domain::{
-    Answer, Ask, ChoiceKind, Gate, Message, MessageId, Outcome, Part, Reply, Report, Role, Timestamp, ToolEnd,
+    Answer, ChoiceKind, Message, MessageId, Outcome, Part, QuestionKind, Reply, Report, Role, Timestamp, ToolEnd,
+    ToolGate,
 };
 use gander_testkit::CountingIds;
 use gander_wire::goose::client::request::{self, ProviderChoice};
@@ -47,9 +48,9 @@ fn line(report: &Report) -> String {
         Report::MessageDone { tail, interrupted, .. } => format!("done {} {interrupted}", tail.len()),
         Report::ToolWanted { call, gate } => {
             let gate = match gate {
-                Gate::Foreign => "runs",
-                Gate::Ask(_) => "asks",
-                Gate::Open | Gate::Shut(_) => "never",
+                ToolGate::External => "runs",
+                ToolGate::Ask(_) => "asks",
+                ToolGate::Open | ToolGate::Denied(_) => "never",
             };
             format!("{} {gate}", call.name)
         }
@@ -137,8 +138,10 @@ fn a_tool_that_asks_runs_after_a_yes() {
         "actionType": "toolConfirmation", "id": "call_1", "toolName": "shell", "arguments": {}, "prompt": null}});
     heard.says("m1", tool_request("call_1")).says("", confirmation);
     assert_eq!(heard.told(), ["started", "done 1 false", "shell asks"]);
-    let Some(Report::ToolWanted { call, gate: Gate::Ask(question) }) = heard.reports.last().cloned() else { panic!() };
-    let Ask::Choose { choices } = &question.ask else { panic!() };
+    let Some(Report::ToolWanted { call, gate: ToolGate::Ask(question) }) = heard.reports.last().cloned() else {
+        panic!()
+    };
+    let QuestionKind::Choose { choices } = &question.ask else { panic!() };
     assert_eq!(choices.len(), 4);
     let reply = Reply::Chosen { choice: "always_allow".into(), kind: ChoiceKind::AllowAlways };
     let (tell, report) = heard.turn.answer_question(question.id, &Answer { by: None, reply: reply.clone() }).unwrap();

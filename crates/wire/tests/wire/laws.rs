@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use gander_domain::{
-    ChoiceKind, Command, Delta, Entry, Event, Gate, Growth, IfBusy, Outcome, Part, Plan, Recovery, Reply, Report,
-    ResetReason, ServiceError, StopReason, ToolEnd, ToolResult, Usage,
+    ChoiceKind, Command, Delta, DeltaKind, Entry, Event, IfBusy, Outcome, Part, Plan, Recovery, Reply, Report,
+    ResetReason, ServiceError, StopReason, ToolEnd, ToolGate, ToolResult, Usage,
 };
 use gander_testkit::vectors::scenarios;
 use gander_testkit::{SessionScript, build};
@@ -129,7 +129,7 @@ fn play(steps: &[Step]) -> Vec<Entry> {
                     Report::MessageStarted { message: gander_domain::MessageId::new(build::run(n).uuid()) },
                 );
                 let deltas = deltas.iter().map(|(thought, text)| Delta {
-                    growth: if *thought { Growth::Thought } else { Growth::Text },
+                    growth: if *thought { DeltaKind::Thought } else { DeltaKind::Text },
                     text: text.clone(),
                 });
                 script.report(run, Report::Deltas(deltas.collect()));
@@ -140,8 +140,11 @@ fn play(steps: &[Step]) -> Vec<Entry> {
             }
             (Step::Tool { asked, ends }, Some(run)) => {
                 let call = build::shell(build::call_id(n));
-                let gate =
-                    if *asked { Gate::Ask(build::permission(build::question_id(n), call.id)) } else { Gate::Open };
+                let gate = if *asked {
+                    ToolGate::Ask(build::permission(build::question_id(n), call.id))
+                } else {
+                    ToolGate::Open
+                };
                 script.report(run, Report::ToolWanted { call, gate });
                 if *ends {
                     let result = ToolResult::text(ToolEnd::Completed, "hi");

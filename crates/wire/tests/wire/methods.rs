@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use gander_domain::{
-    Accepted, Ask, Command, CommandError, Gate, IfBusy, Message, MessageId, Outcome, Part, Principal, Question,
-    QuestionOrigin, Reply, Report, ResetReason, Role, Seq, ServiceError, StopReason, Usage,
+    Accepted, Command, CommandError, IfBusy, Message, MessageId, Outcome, Part, Principal, Question, QuestionKind,
+    QuestionOrigin, Reply, Report, ResetReason, Role, Seq, ServiceError, StopReason, ToolGate, Usage,
 };
 use gander_testkit::{CountingIds, SessionScript, build};
 use gander_wire::acp::{AgentProfile, ArchiveFilter, Connection, Intent, LoginMethod, Presence};
@@ -271,7 +271,7 @@ fn an_address_that_was_visited_is_told_to_be_complete() {
         id: build::question_id(7),
         call: None,
         title: "Log in".to_owned(),
-        ask: Ask::Visit { url: "https://example.org/login".to_owned() },
+        ask: QuestionKind::Visit { url: "https://example.org/login".to_owned() },
         origin: QuestionOrigin::Held,
         fingerprint: None,
         plan: None,
@@ -374,7 +374,7 @@ fn a_forked_history_is_shown_whole_with_its_tools() {
     door.ids = CountingIds::after(900);
     door.feed(&script.log);
     assert_eq!(short(&door.lines()), ["user_message_chunk", "result other", "available_commands_update"]);
-    let gate = Gate::Open; // a session that was forked goes on like any other
+    let gate = ToolGate::Open; // a session that was forked goes on like any other
     script.prompt(build::run(70), IfBusy::Refuse).unwrap();
     script.report(build::run(70), Report::ToolWanted { call: build::shell(build::call_id(71)), gate });
     let head = door.connection.view(build::session(1)).unwrap().head;

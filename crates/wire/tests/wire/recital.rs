@@ -1,7 +1,7 @@
 //! A conversation told entry by entry is the one that is folded at once, however often its history was reset.
 #![allow(clippy::unwrap_used)]
 
-use gander_domain::spoken::Hidden;
+use gander_domain::logged_message::HiddenEntries;
 use gander_domain::{Entry, Event, Message, MessageId, Part, ResetReason, Role, Seq, Timestamp};
 use gander_wire::adk::output::{HistoryProjection, session_history};
 use gander_wire::goose::{ConversationProjection, whole_conversation};
@@ -36,12 +36,12 @@ proptest! {
     #[test]
     fn told_piece_by_piece_it_is_the_same(steps in prop::collection::vec((0..6_u8, 1..20_u64), 0..40)) {
         let log = entries(&steps);
-        let (mut hidden, mut recital, mut told) = (Hidden::default(), ConversationProjection::default(), HistoryProjection::default());
-        log.iter().for_each(|entry| hidden.note(entry));
+        let (mut hidden, mut recital, mut told) = (HiddenEntries::default(), ConversationProjection::default(), HistoryProjection::default());
+        log.iter().for_each(|entry| hidden.apply(entry));
         let (mut said, mut events) = (Vec::new(), Vec::<Value>::new());
         for entry in &log {
             let (more, happened) = (recital.project_entry(entry), told.project_entry(entry));
-            if !hidden.hides(entry.seq) {
+            if !hidden.is_hidden(entry.seq) {
                 said.extend(more);
                 events.extend(happened.iter().map(|event| json!(event)));
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{Door, catalog, profile, view};
 use agent_client_protocol_schema::v2 as schema;
-use gander_domain::{Accepted, Command, Delta, Entry, Growth, IfBusy, MessageId, Principal, Report};
+use gander_domain::{Accepted, Command, Delta, DeltaKind, Entry, IfBusy, MessageId, Principal, Report};
 use gander_testkit::vectors::{Scenario, scenarios};
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::{AgentProfile, Connection, Dialect, Intent};
@@ -157,7 +157,7 @@ fn who_resumes_a_running_session_hears_its_state_and_the_message_that_grows() {
     let mut script = SessionScript::begin();
     script.prompt(build::run(5), IfBusy::Refuse).unwrap();
     script.report(build::run(5), Report::MessageStarted { message: MessageId::new(build::run(50).uuid()) });
-    script.report(build::run(5), Report::Deltas(vec![Delta { growth: Growth::Text, text: "Hal".into() }]));
+    script.report(build::run(5), Report::Deltas(vec![Delta { growth: DeltaKind::Text, text: "Hal".into() }]));
     let mut door = ready();
     door.lines();
     door.call("session/resume", json!({ "sessionId": build::session(1), "cwd": "/w" }));

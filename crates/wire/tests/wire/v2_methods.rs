@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 use gander_domain::{
-    Accepted, Ask, Command, Outcome, Principal, Question, QuestionOrigin, Reply, Report, ServiceError, StopReason,
-    Usage,
+    Accepted, Command, Outcome, Principal, Question, QuestionKind, QuestionOrigin, Reply, Report, ServiceError,
+    StopReason, Usage,
 };
 use gander_testkit::conformance::Witness;
 use gander_testkit::{SessionScript, build};
@@ -139,7 +139,7 @@ fn a_turn_ends_with_what_it_used_and_a_cancel_ends_it_too() {
 fn an_address_that_was_visited_is_told_to_be_complete() {
     let mut script = asking();
     let visit = Question {
-        ask: Ask::Visit { url: "https://example.org".to_owned() },
+        ask: QuestionKind::Visit { url: "https://example.org".to_owned() },
         call: None,
         origin: QuestionOrigin::Held,
         ..build::permission(build::question_id(8), build::call_id(6))

@@ -10,9 +10,9 @@ use gander_agent::AgentSettings;
 use gander_agent::driver::{Equipment, Hands, drive};
 use gander_agent::turn::{Judge, Judgement};
 use gander_domain::{
-    Answer, Ask, Context, Delta, Entry, Event, Growth, Ids, Message, MessageId, Order, Plan, Policy, Principal,
-    Question, QuestionId, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq, Settings, Timestamp, ToolCall,
-    ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
+    Answer, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Order, Plan, Policy, Principal,
+    Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq, Settings,
+    Timestamp, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_models::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
 use gander_tools::Signal;
@@ -99,7 +99,7 @@ pub struct TestHands {
 }
 
 impl Judge for TestHands {
-    fn judge(&self, _: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn Ids) -> Judgement {
+    fn judge(&self, _: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn IdGenerator) -> Judgement {
         let call = ToolCall {
             id,
             name: name.to_owned(),
@@ -116,7 +116,7 @@ impl Judge for TestHands {
             id: QuestionId::make(ids),
             call: Some(id),
             title: "may I?".into(),
-            ask: Ask::Choose { choices: Vec::new() },
+            ask: QuestionKind::Choose { choices: Vec::new() },
             origin: QuestionOrigin::Parked,
             fingerprint: Some(self.fingerprint(&call)),
             plan: None,
@@ -168,7 +168,7 @@ impl Hands for TestHands {
 
 struct Random;
 
-impl Ids for Random {
+impl IdGenerator for Random {
     fn next_id(&mut self) -> Uuid {
         Uuid::now_v7()
     }
@@ -296,7 +296,7 @@ pub fn text_of(report: &Report) -> String {
 }
 
 pub fn says(text: &str) -> ModelEvent {
-    ModelEvent::Delta(Delta { growth: Growth::Text, text: text.to_owned() })
+    ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: text.to_owned() })
 }
 
 pub fn done(stop: ModelStop) -> ModelEvent {
@@ -332,7 +332,7 @@ pub fn info() -> ModelInfo {
 /// A context whose run has a prompt and nothing else.
 pub fn prompted() -> Context {
     let settings = Settings::new("gander", "assistant");
-    let mut context = Context::begin(settings, "/".into(), Vec::new());
+    let mut context = Context::empty(settings, "/".into(), Vec::new());
     let origin = RunOrigin { by: Principal::owner(), door: "test".into() };
     let message = Message::text(MessageId::new(Uuid::from_u128(8)), Role::User, "go");
     for (seq, event) in [Event::RunStarted { origin }, Event::MessageDone { message }].into_iter().enumerate() {

@@ -7,7 +7,7 @@ mod native;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use gander_domain::{Gate, Order, Outcome, Reply, Report, StopReason, ToolCallId, ToolEnd};
+use gander_domain::{Order, Outcome, Reply, Report, StopReason, ToolCallId, ToolEnd, ToolGate};
 use gander_models::{ModelError, ModelStop};
 use tokio::sync::Notify;
 
@@ -126,7 +126,7 @@ async fn a_driver_told_to_leave_drops_a_tool_that_does_not_listen() {
 async fn with_only_a_question_left_it_parks_and_goes() {
     let mut bench = Bench::new(vec![Line::Batches(vec![wants(&["ask"])])]);
     bench.begin().await;
-    let Report::ToolWanted { gate: Gate::Ask(_), .. } = bench.until_wanted().await else { panic!("not asked") };
+    let Report::ToolWanted { gate: ToolGate::Ask(_), .. } = bench.until_wanted().await else { panic!("not asked") };
     assert_eq!(bench.report().await, Report::Parked);
     bench.gone().await;
 }
@@ -136,7 +136,7 @@ async fn a_question_is_answered_while_another_tool_runs() {
     let answers = vec![Line::Batches(vec![wants(&["ask", "linger"])]), Line::says("fine")];
     let mut bench = Bench::new(answers);
     bench.begin().await;
-    let Report::ToolWanted { call, gate: Gate::Ask(question) } = bench.until_wanted().await else {
+    let Report::ToolWanted { call, gate: ToolGate::Ask(question) } = bench.until_wanted().await else {
         panic!("not asked")
     };
     let other = bench.wanted().await;

@@ -8,7 +8,7 @@ use gander_agent::modes::Library;
 use gander_agent::native_toolbox;
 use gander_agent::turn::{Judge, Judgement};
 use gander_domain::{
-    ChoiceKind, Ids, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
+    ChoiceKind, IdGenerator, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::{FileAccess, Limits, LocalHost, Signal, Surroundings};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::driver::bench::answer;
 
 struct Count(u128);
 
-impl Ids for Count {
+impl IdGenerator for Count {
     fn next_id(&mut self) -> Uuid {
         self.0 += 1;
         Uuid::from_u128(self.0)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::expect;
 use gander_agent::turn::Input;
-use gander_domain::{Native, Part};
+use gander_domain::{Part, ProviderPayload};
 use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 use serde_json::json;
 
@@ -13,11 +13,11 @@ use crate::turn::script::{Script, calls, done, prompted, says, setup, thinks, wa
 #[test]
 fn an_answer_is_reported_batch_by_batch() {
     let mut context = prompted("hello there");
-    context.titled = false;
+    context.has_title = false;
     let mut script = Script::new(setup(), context);
     script.feed(Input::Begin).model(vec![thinks("hm"), thinks("m"), says("Hel")]).model(vec![says(""), says("lo")]);
     let usage = Tokens { input: 12, output: 3, ..Tokens::default() };
-    let native = Some(Native { wire: "test".into(), items: json!([1]) });
+    let native = Some(ProviderPayload { wire: "test".into(), items: json!([1]) });
     script.model(vec![says("!"), ModelEvent::Done(Finish { stop: ModelStop::EndTurn, usage, native })]);
     expect![[r#"
         > begin

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use gander_agent::turn::Input;
-use gander_domain::context::Stage;
+use gander_domain::context::CallStage;
 use gander_domain::{Answer, Context, Event, Question};
 
 use crate::turn::script::{Script, fold, no, setup, wants, yes};
@@ -15,7 +15,7 @@ fn after(tool: &str) -> Context {
 }
 
 fn asked(context: &Context) -> Question {
-    let Stage::Asked(question) = &context.pending[0].stage else { panic!("not asked") };
+    let CallStage::Asked(question) = &context.pending[0].stage else { panic!("not asked") };
     question.clone()
 }
 
@@ -81,7 +81,7 @@ fn a_no_is_told_to_the_model() {
 #[test]
 fn a_yes_to_something_else_is_asked_again() {
     let mut context = answered(yes());
-    let Stage::Answered(question, _) = &mut context.pending[0].stage else { panic!("not answered") };
+    let CallStage::Answered(question, _) = &mut context.pending[0].stage else { panic!("not answered") };
     question.fingerprint = Some("of another call".into());
     check(
         context,

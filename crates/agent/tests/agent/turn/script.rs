@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use gander_agent::AgentSettings;
 use gander_agent::turn::{Effect, Input, Judge, Judgement, Setup, Turn};
 use gander_domain::{
-    Answer, Ask, Choice, ChoiceKind, Context, Delta, Entry, Event, Gate, Growth, Ids, Message, MessageId, Outcome,
-    Part, Policy, Principal, Question, QuestionId, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq,
-    Settings, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec,
+    Answer, Choice, ChoiceKind, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Outcome,
+    Part, Policy, Principal, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin,
+    Seq, Settings, Timestamp, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolGate, ToolKind, ToolResult, ToolSpec,
 };
 use gander_models::{Finish, ModelEvent, ModelInfo, ModelStop, Request, Tokens};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 #[derive(Clone, Default)]
 pub struct Count(pub u128);
 
-impl Ids for Count {
+impl IdGenerator for Count {
     fn next_id(&mut self) -> Uuid {
         self.0 += 1;
         Uuid::from_u128(self.0)
@@ -34,7 +34,14 @@ pub struct Names {
 }
 
 impl Judge for Names {
-    fn judge(&self, policy: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn Ids) -> Judgement {
+    fn judge(
+        &self,
+        policy: Policy,
+        id: ToolCallId,
+        name: &str,
+        arguments: &Value,
+        ids: &mut dyn IdGenerator,
+    ) -> Judgement {
         let call = described(id, name, arguments);
         let granted = policy == Policy::Auto || self.always.lock().unwrap().contains(name);
         match name {
@@ -78,7 +85,7 @@ pub fn question(id: QuestionId, call: &ToolCall, fingerprint: String) -> Questio
         id,
         call: Some(call.id),
         title: format!("may I use {}?", call.name),
-        ask: Ask::Choose {
+        ask: QuestionKind::Choose {
             choices: vec![
                 choice("once", ChoiceKind::AllowOnce),
                 choice("always", ChoiceKind::AllowAlways),
@@ -121,8 +128,8 @@ pub fn setup() -> Setup {
 /// A context whose run has this prompt and nothing else.
 pub fn prompted(text: &str) -> Context {
     let settings = Settings::new("gander", "assistant");
-    let mut context = Context::begin(settings, "/home/ada".into(), Vec::new());
-    context.titled = true;
+    let mut context = Context::empty(settings, "/home/ada".into(), Vec::new());
+    context.has_title = true;
     start(&mut context, text);
     context
 }
@@ -151,11 +158,11 @@ pub fn user(text: &str) -> Message {
 }
 
 pub fn says(text: &str) -> ModelEvent {
-    ModelEvent::Delta(Delta { growth: Growth::Text, text: text.to_owned() })
+    ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: text.to_owned() })
 }
 
 pub fn thinks(text: &str) -> ModelEvent {
-    ModelEvent::Delta(Delta { growth: Growth::Thought, text: text.to_owned() })
+    ModelEvent::Delta(Delta { growth: DeltaKind::Thought, text: text.to_owned() })
 }
 
 pub fn calls(index: u32, name: &str, arguments: &str) -> Vec<ModelEvent> {
@@ -272,7 +279,7 @@ impl Script {
         match effect {
             Effect::Report(Report::ToolWanted { call, gate }) => {
                 self.wanted.push(call.id);
-                if let Gate::Ask(question) = gate {
+                if let ToolGate::Ask(question) = gate {
                     self.asked.push(question.id);
                 }
             }
@@ -374,10 +381,10 @@ pub fn report_line(report: &Report) -> String {
         }
         Report::ToolWanted { call, gate } => {
             let gate = match gate {
-                Gate::Open => "open".to_owned(),
-                Gate::Ask(question) => format!("ask {}", short(question.id.uuid())),
-                Gate::Foreign => "foreign".to_owned(),
-                Gate::Shut(result) => format!("shut {}", result_line(result)),
+                ToolGate::Open => "open".to_owned(),
+                ToolGate::Ask(question) => format!("ask {}", short(question.id.uuid())),
+                ToolGate::External => "foreign".to_owned(),
+                ToolGate::Denied(result) => format!("shut {}", result_line(result)),
             };
             format!("- wanted {} {}: {gate}", call.name, short(call.id.uuid()))
         }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use gander_agent::turn::{Effect, Input, Setup, Turn};
-use gander_domain::session::{Birth, Recovery};
+use gander_domain::session::{Recovery, SessionInit};
 use gander_domain::{
-    Answer, Command, Context, Entry, Event, IfBusy, Now, Order, Outcome, Part, Principal, Reply, Report, RunId,
-    RunOrigin, Session, SessionId, SessionView, Timestamp, ToolCall, ToolCallId,
+    Answer, Command, Context, Entry, Event, IfBusy, MachineContext, Order, Outcome, Part, Principal, Reply, Report,
+    RunId, RunOrigin, Session, SessionId, SessionView, Timestamp, ToolCall, ToolCallId,
 };
 use gander_models::{ModelError, ModelEvent, ModelInfo, Request};
 use uuid::Uuid;
@@ -51,7 +51,7 @@ impl World {
 
     /// A session with a first prompt, and a turn that works with this.
     pub fn with(setup: Setup) -> Self {
-        let birth = Birth {
+        let birth = SessionInit {
             session: SessionId::new(Uuid::from_u128(0xffff)),
             owner: Principal::owner(),
             workspace: "/home/ada".into(),
@@ -92,7 +92,7 @@ impl World {
     pub fn answer(&mut self, n: usize, choice: &str) -> bool {
         let questions = self.session.view().run.as_ref().map(|run| run.questions.clone()).unwrap_or_default();
         let Some(question) = questions.get(n % questions.len().max(1)) else { return false };
-        let kind = question.choice(choice).unwrap().kind;
+        let kind = question.find_choice(choice).unwrap().kind;
         let reply = Reply::Chosen { choice: choice.to_owned(), kind };
         self.command(Command::Answer { question: question.id, reply, origin: owner(), meta: None });
         true
@@ -101,7 +101,7 @@ impl World {
     /// The session hears the next report.
     pub fn hear(&mut self) -> bool {
         let Some((run, report)) = self.reports.pop_front() else { return false };
-        self.session.report(&mut Now { at: Timestamp::default(), ids: &mut self.ids }, run, report);
+        self.session.handle_report(&mut MachineContext { at: Timestamp::default(), ids: &mut self.ids }, run, report);
         self.drain();
         true
     }
@@ -164,7 +164,8 @@ impl World {
         self.reports.clear();
         self.orders.clear();
         self.session = Session::restore(SessionView::replay(&self.entries).unwrap());
-        self.session.recover(&mut Now { at: Timestamp::default(), ids: &mut self.ids }, &Recovery::default());
+        self.session
+            .recover(&mut MachineContext { at: Timestamp::default(), ids: &mut self.ids }, &Recovery::default());
         self.drain();
     }
 
@@ -268,12 +269,12 @@ impl World {
 
     fn command(&mut self, command: Command) {
         // It may be refused: a prompt may find the session busy.
-        self.session.command(&mut Now { at: Timestamp::default(), ids: &mut self.ids }, command).ok();
+        self.session.handle_command(&mut MachineContext { at: Timestamp::default(), ids: &mut self.ids }, command).ok();
         self.drain();
     }
 
     fn drain(&mut self) {
-        while let Some(effect) = self.session.poll() {
+        while let Some(effect) = self.session.poll_effect() {
             match effect {
                 gander_domain::Effect::Append(entry) => self.entries.push(entry),
                 gander_domain::Effect::Order { order, .. } => self.orders.push_back(order),

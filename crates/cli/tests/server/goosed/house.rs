@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use gander_domain::caller::Caller;
 use gander_domain::{
-    Ask, Birth, ChoiceKind, Command, Event, IfBusy, Message, Outcome, Part, Recovery, Reply, Role, RunId, Seq,
-    SessionId,
+    ChoiceKind, Command, Event, IfBusy, Message, Outcome, Part, QuestionKind, Recovery, Reply, Role, RunId, Seq,
+    SessionId, SessionInit,
 };
 use gander_runtime::backend::goosed::{Goosed, Remote};
 use gander_runtime::hub::{Ack, Hub};
@@ -37,7 +37,7 @@ impl House {
     }
 
     pub async fn session(&self, number: u128) -> SessionId {
-        let mut birth: Birth = build::birth(build::session(number));
+        let mut birth: SessionInit = build::birth(build::session(number));
         birth.settings.agent = "goose".to_owned();
         self.hub.create(&Caller::local_owner(), birth, Vec::new()).await.unwrap().session
     }
@@ -77,7 +77,7 @@ impl House {
     pub async fn answer(&self, session: SessionId, kind: ChoiceKind) {
         let view = self.hub.view(session).await.unwrap();
         let question = view.run.unwrap().questions.remove(0);
-        let Ask::Choose { choices } = &question.ask else { panic!("{question:?}") };
+        let QuestionKind::Choose { choices } = &question.ask else { panic!("{question:?}") };
         let choice = choices.iter().find(|choice| choice.kind == kind).unwrap().id.clone();
         let reply = Reply::Chosen { choice, kind };
         self.reply(session, question.id, reply).await;

@@ -2,7 +2,7 @@
 
 use gander_domain::ChoiceKind::{AllowOnce, RejectOnce};
 use gander_domain::caller::Caller;
-use gander_domain::{Ask, Command, Event, Outcome, Part, Reply, StopReason, ToolEnd, ToolResult, Usage};
+use gander_domain::{Command, Event, Outcome, Part, QuestionKind, Reply, StopReason, ToolEnd, ToolResult, Usage};
 use gander_runtime::hub::Ack;
 use gander_testkit::goosed::{Step, asks, calls, finishes, gives, says};
 use gander_testkit::{build, goosed};
@@ -129,7 +129,7 @@ async fn a_form_of_goose_is_filled_in_here() {
     let run = house.prompt(session, 1, vec![Part::text("go")], None).await;
     house.until(session, run, asked).await;
     let question = house.hub.view(session).await.unwrap().run.unwrap().questions.remove(0);
-    assert_eq!(question.ask, Ask::Form { schema: json!({"type": "object"}) });
+    assert_eq!(question.ask, QuestionKind::Form { schema: json!({"type": "object"}) });
     house.reply(session, question.id, Reply::Filled { content: json!({"x": 1}) }).await;
     let events = house.until(session, run, ended).await;
     assert_eq!(said(&events), ["thanks"]);

@@ -2,7 +2,7 @@
 
 use gander_domain::caller::Caller;
 use gander_domain::{
-    Ask, ChoiceKind, Command, Event, Outcome, PlanStatus, Principal, Reply, RunOrigin, Seq, SessionId,
+    ChoiceKind, Command, Event, Outcome, PlanStatus, Principal, QuestionKind, Reply, RunOrigin, Seq, SessionId,
 };
 use gander_runtime::hub::Ack;
 use gander_store::{Form, Limit, read_all};
@@ -121,7 +121,7 @@ async fn allow(house: &House, session: SessionId, place: usize) {
         }
     };
     let question = tokio::time::timeout(PATIENCE, asked).await.unwrap();
-    let Ask::Choose { choices } = &question.ask else { panic!("{question:?}") };
+    let QuestionKind::Choose { choices } = &question.ask else { panic!("{question:?}") };
     let yes = choices.iter().find(|choice| choice.kind == ChoiceKind::AllowOnce).unwrap();
     let reply = Reply::Chosen { choice: yes.id.clone(), kind: yes.kind };
     let origin = RunOrigin { by: Principal::owner(), door: "test".to_owned() };

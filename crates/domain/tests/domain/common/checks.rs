@@ -3,7 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use gander_domain::{Entry, Event, Growth, MessageId, Order, Outcome, Part, QuestionId, RunId, Seq, ToolCallId, When};
+use gander_domain::{
+    DeltaKind, Entry, Event, MessageId, Order, OrderTiming, Outcome, Part, QuestionId, RunId, Seq, ToolCallId,
+};
 use gander_testkit::SessionScript;
 use proptest::prelude::*;
 
@@ -107,7 +109,7 @@ pub fn cancel_wins(log: &[Entry]) -> Check {
 
 pub fn death_fails(script: &mut SessionScript) -> Check {
     let Some(run) = script.session.view().run.clone() else { return Ok(()) };
-    if run.cancelling || !script.session.attached() {
+    if run.cancelling || !script.session.has_backend() {
         return Ok(());
     }
     script.backend_dies(run.id);
@@ -151,12 +153,12 @@ pub fn whole_is_joined(log: &[Entry]) -> Check {
     Ok(())
 }
 
-fn grow(parts: &mut Vec<Part>, part: usize, growth: Growth, piece: &str) {
+fn grow(parts: &mut Vec<Part>, part: usize, growth: DeltaKind, piece: &str) {
     if parts.len() == part {
-        parts.push(Part::growing(growth));
+        parts.push(Part::empty(growth));
     }
     match (&mut parts[part], growth) {
-        (Part::Text { text }, Growth::Text) | (Part::Thought { text }, Growth::Thought) => text.push_str(piece),
+        (Part::Text { text }, DeltaKind::Text) | (Part::Thought { text }, DeltaKind::Thought) => text.push_str(piece),
         (other, _) => panic!("a delta of {growth:?} on {other:?}"),
     }
     assert_eq!(parts.len(), part + 1, "only the last part grows");
@@ -166,7 +168,7 @@ pub fn ordered_after_start(script: &SessionScript) -> Check {
     let mut ordered = HashSet::new();
     for (when, order, place) in &script.orders {
         let Order::RunTool { call } = order else { continue };
-        prop_assert!(*when >= When::Committed);
+        prop_assert!(*when >= OrderTiming::AfterCommit);
         let start = script.log[..*place]
             .iter()
             .rposition(|entry| matches!(&entry.event, Event::ToolStarted { call: id } if id == call));
@@ -177,7 +179,10 @@ pub fn ordered_after_start(script: &SessionScript) -> Check {
         });
         let again = !ordered.insert(start);
         prop_assert!(!again || call.unwrap().idempotent, "ordered twice");
-        prop_assert!(call.unwrap().idempotent || *when == When::Synced, "not synced before a tool that runs once");
+        prop_assert!(
+            call.unwrap().idempotent || *when == OrderTiming::AfterSync,
+            "not synced before a tool that runs once"
+        );
     }
     Ok(())
 }

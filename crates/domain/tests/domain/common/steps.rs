@@ -3,8 +3,8 @@
 
 use gander_domain::{ChoiceKind, Policy, Question, QuestionOrigin, ResetReason};
 use gander_domain::{
-    Command, Delta, Gate, Growth, IfBusy, MessageId, Outcome, Part, Recovery, Reply, Report, Seq, SettingsPatch,
-    StopReason, ToolEnd, ToolResult,
+    Command, Delta, DeltaKind, IfBusy, MessageId, Outcome, Part, Recovery, Reply, Report, Seq, SettingsPatch,
+    StopReason, ToolEnd, ToolGate, ToolResult,
 };
 use gander_testkit::{SessionScript, build};
 use proptest::prelude::*;
@@ -139,28 +139,28 @@ fn state() -> gander_domain::State {
 
 fn delta() -> impl Strategy<Value = Delta> {
     (any::<bool>(), "[a-zä ]{0,3}").prop_map(|(thought, text)| {
-        let growth = if thought { Growth::Thought } else { Growth::Text };
+        let growth = if thought { DeltaKind::Thought } else { DeltaKind::Text };
         Delta { growth, text }
     })
 }
 
-fn wanted(id: u128, safe: bool, gate: Gate) -> Report {
+fn wanted(id: u128, safe: bool, gate: ToolGate) -> Report {
     let id = build::call_id(id);
     let call = if safe { build::read(id) } else { build::shell(id) };
     Report::ToolWanted { call, gate }
 }
 
-fn gate() -> impl Strategy<Value = Gate> {
+fn gate() -> impl Strategy<Value = ToolGate> {
     prop_oneof![
-        2 => Just(Gate::Open),
-        3 => (1u128..5).prop_map(|id| Gate::Ask(build::permission(build::question_id(id), build::call_id(1)))),
-        1 => Just(Gate::Foreign),
-        1 => Just(Gate::Shut(ToolResult::text(ToolEnd::Rejected, "no"))),
+        2 => Just(ToolGate::Open),
+        3 => (1u128..5).prop_map(|id| ToolGate::Ask(build::permission(build::question_id(id), build::call_id(1)))),
+        1 => Just(ToolGate::External),
+        1 => Just(ToolGate::Denied(ToolResult::text(ToolEnd::Rejected, "no"))),
     ]
 }
 
 fn origin() -> impl Strategy<Value = QuestionOrigin> {
-    prop_oneof![Just(QuestionOrigin::Parked), Just(QuestionOrigin::Held), Just(QuestionOrigin::Aside)]
+    prop_oneof![Just(QuestionOrigin::Parked), Just(QuestionOrigin::Held), Just(QuestionOrigin::NonBlocking)]
 }
 
 fn bare_question(id: u128, origin: QuestionOrigin) -> Question {

@@ -99,7 +99,7 @@ impl PriorMessages {
         if let Some(named) = question::question_id_in(message) {
             return self.answered.iter().any(|question| question.id.to_string() == named);
         }
-        let last = self.answered.iter().rev().find(|question| !question.is_aside());
+        let last = self.answered.iter().rev().find(|question| !question.is_non_blocking());
         !question::says_prompt(message) && last.is_some_and(|last| question::read_reply(last, message).is_ok())
     }
 }

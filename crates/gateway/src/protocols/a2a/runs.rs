@@ -1,6 +1,6 @@
 //! Saying something: a new task, an answer to one that asks, or a word into one that runs.
 
-use gander_domain::{Accepted, Birth, Command, IfBusy, RunId, SessionId};
+use gander_domain::{Accepted, Command, IfBusy, RunId, SessionId, SessionInit};
 use gander_runtime::backend::Lent;
 use gander_runtime::hub::{Ack, Begun, HubError};
 use gander_store::clock::SystemIds;
@@ -98,14 +98,14 @@ impl A2a {
         if self.services.hub.knows_run(session, run).await.map_err(hub_error)? {
             return self.find_repeated_task(caller, run, &said).await;
         }
-        if let Some(asking) = view.run.as_ref().filter(|run| run.holding().is_some()) {
+        if let Some(asking) = view.run.as_ref().filter(|run| run.blocking_question().is_some()) {
             let message = format!("this context waits for an answer first, name its task: {}", asking.id);
             return Err(A2aError::new(ErrorKind::UnsupportedOperation, message));
         }
         // A mode that is addressed is chosen; an agent leaves the context as it is.
         let roster = self.services.agents.roster();
-        if roster.agent(&caller.agent.name).is_none()
-            && let Some(patch) = roster.choose(&caller.agent.name, &view.settings)
+        if roster.find_agent(&caller.agent.name).is_none()
+            && let Some(patch) = roster.patch_for_name(&caller.agent.name, &view.settings)
         {
             self.services
                 .hub
@@ -161,7 +161,7 @@ impl A2a {
         };
         let command = match question::answered_question(&run.questions, said.message) {
             None if past.repeats_answer(said.message) => return no(ALREADY_ANSWERED),
-            None if run.holding().is_some() || question::question_id_in(said.message).is_some() => {
+            None if run.blocking_question().is_some() || question::question_id_in(said.message).is_some() => {
                 return Err(A2aError::invalid_field("message.metadata", format!("task does not ask this: {id}")));
             }
             None => said.steer_command(caller),
@@ -202,7 +202,7 @@ impl A2a {
         let settings = self.services.agents.settings(&caller.agent.name, &self.services.settings);
         let settings = settings.ok_or(HubError::Gone(session))?;
         let owner = caller.identity.principal.clone();
-        let birth = Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
+        let birth = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
         let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
         let run = match name {
             Some(_) => idempotent_run_id(caller, session, &said.message.message_id),

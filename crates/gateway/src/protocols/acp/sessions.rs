@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gander_domain::{Birth, Command, Context, ResetReason, Seq, ServiceError, SessionId, SessionView};
+use gander_domain::{Command, Context, ResetReason, Seq, ServiceError, SessionId, SessionInit, SessionView};
 use gander_runtime::hub::Ack;
 use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
@@ -51,7 +51,7 @@ pub(super) async fn create_session(
     };
     let aliases = alias.filter(|_| reused.is_none()).into_iter().collect();
     let birth = match reused {
-        Some(old) => Birth {
+        Some(old) => SessionInit {
             session,
             owner: peer.caller.principal.clone(),
             workspace: old.workspace,
@@ -74,7 +74,7 @@ pub(super) async fn create_session(
 async fn store_session(
     services: &Services,
     peer: &ClientPeer,
-    birth: Birth,
+    birth: SessionInit,
     aliases: Vec<Alias>,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let session = birth.session;
@@ -88,7 +88,7 @@ async fn session_init(
     peer: &ClientPeer,
     session: SessionId,
     params: SessionParams,
-) -> Result<Birth, ServiceError> {
+) -> Result<SessionInit, ServiceError> {
     let workspace = match params.cwd.as_deref() {
         Some(cwd) => chosen_folder(services, peer, cwd).await?,
         None => scratch_folder(services, session)?,
@@ -100,7 +100,7 @@ async fn session_init(
     let mut settings = services.settings.clone();
     settings.model = peer.model.clone().or(settings.model);
     let owner = peer.caller.principal.clone();
-    Ok(Birth { session, owner, workspace, folders, settings, parent: None, meta: params.meta })
+    Ok(SessionInit { session, owner, workspace, folders, settings, parent: None, meta: params.meta })
 }
 
 fn workspace_alias(peer: &ClientPeer, name: &str) -> Alias {
@@ -141,7 +141,7 @@ pub(super) async fn fork_session(
     let inherited = params.cwd.as_deref().is_none_or(|cwd| services.workspaces.is_same(cwd, &old.workspace));
     let asked = SessionParams { cwd: params.cwd.filter(|_| !inherited), ..params };
     let settings = peer.caller.inherited_settings(services.settings.policy, old.settings);
-    let mut birth = Birth { parent: Some(session), settings, ..session_init(services, peer, fork, asked).await? };
+    let mut birth = SessionInit { parent: Some(session), settings, ..session_init(services, peer, fork, asked).await? };
     if inherited {
         birth.workspace = old.workspace;
     }

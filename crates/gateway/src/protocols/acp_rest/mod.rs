@@ -174,7 +174,7 @@ fn hub_refusal(error: &HubError) -> AcpRestRefusal {
             | CommandError::NotRunning
             | CommandError::NoSuchRun(_)
             | CommandError::NoSuchQuestion(_)
-            | CommandError::NoSuchPlace(_),
+            | CommandError::NoSuchSeq(_),
         ) => AcpRestRefusal::wrong_state(error.to_string()),
         HubError::Store(StoreError::NotFound(session) | StoreError::Deleted(session)) => {
             AcpRestRefusal::not_found(format!("no such session: {session}"))

@@ -1,7 +1,7 @@
 //! Runs: begun, found again, answered, cancelled, waited for.
 
 use gander_domain::caller::Caller;
-use gander_domain::roster::spelled;
+use gander_domain::roster::spell_as_requested;
 use gander_domain::{
     Accepted, Command, CommandError, IfBusy, Message, MessageId, ResetReason, RunId, Seq, SessionId, SessionView,
     Settings, SettingsPatch,
@@ -72,7 +72,7 @@ impl AcpRest {
             check::check_media_for(part, &named.takes)
                 .map_err(|error| AcpRestRefusal::unreadable(error.to_string()))?;
         }
-        let new = RunRequest { agent: spelled(&named.name, &new.agent), ..new };
+        let new = RunRequest { agent: spell_as_requested(&named.name, &new.agent), ..new };
         let hash = request_hash(&new);
         let key = new.run.map(|run| IdempotencyKey { run, hash: hash.clone(), session: requested_session(&new.place) });
         if let Some(key) = &key
@@ -134,8 +134,15 @@ impl AcpRest {
         let workspace = self.services.workspaces.private(session);
         let workspace = workspace.map_err(|error| AcpRestRefusal::unreadable(format!("workspace {error}")))?;
         let owner = identity.principal.clone();
-        let birth =
-            gander_domain::Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
+        let birth = gander_domain::SessionInit {
+            session,
+            owner,
+            workspace,
+            folders: Vec::new(),
+            settings,
+            parent: None,
+            meta: None,
+        };
         let aliases = names.aliases(self, identity);
         let taken = match before.is_empty() {
             false => match self.services.hub.create(identity, birth, aliases).await {
@@ -161,7 +168,11 @@ impl AcpRest {
         };
         // Another request made it just now: under this name it is the same session, under this run id the same run.
         let view = self.services.hub.view(taken).await.map_err(|error| hub_refusal(&error))?;
-        if view.knows(prompt.run) { Ok(None) } else { self.continue_session(identity, view, before, prompt).await }
+        if view.has_seen_run(prompt.run) {
+            Ok(None)
+        } else {
+            self.continue_session(identity, view, before, prompt).await
+        }
     }
 
     /// A session that is there, set to the agent that is asked for. `None` if the run was begun before.
@@ -173,7 +184,7 @@ impl AcpRest {
         prompt: PendingPrompt,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let session = view.session;
-        let patch = self.services.agents.roster().choose(&prompt.agent, &view.settings).unwrap_or_default();
+        let patch = self.services.agents.roster().patch_for_name(&prompt.agent, &view.settings).unwrap_or_default();
         let changes = patch != SettingsPatch::default();
         if let Some(active) = &view.run {
             if active.is_awaiting() {

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gander_domain::caller::Caller;
-use gander_domain::{Entry, Event, Outcome, Principal, Role, Seq, SessionId, SessionView, Spoken, Timestamp};
+use gander_domain::{Entry, Event, LoggedMessage, Outcome, Principal, Role, Seq, SessionId, SessionView, Timestamp};
 use gander_runtime::hub::HubError;
 use gander_store::{Alias, Form, Limit, StoreError, clock, read_all};
 use gander_wire::acp_rest::types::WireTime;
@@ -122,7 +122,7 @@ impl AcpRest {
         Ok(shown_message(&agent, &kept))
     }
 
-    pub(super) async fn load_message(&self, reference: MessageReference) -> Option<Spoken> {
+    pub(super) async fn load_message(&self, reference: MessageReference) -> Option<LoggedMessage> {
         let MessageReference { session, seq, index } = reference;
         let (after, limit) = (Seq(seq.0.checked_sub(1)?), Limit { entries: 1, ..Limit::default() });
         let page = self.services.hub.store().read(session, after, limit, Form::Joined).await.ok()?;
@@ -131,13 +131,13 @@ impl AcpRest {
     }
 
     /// What was said in runs that came to their end, since the history began.
-    pub(super) async fn completed_messages(&self, session: SessionId) -> Result<Vec<Spoken>, AcpRestRefusal> {
+    pub(super) async fn completed_messages(&self, session: SessionId) -> Result<Vec<LoggedMessage>, AcpRestRefusal> {
         let log = read_all(&**self.services.hub.store(), session, Form::Joined).await.map_err(store_refusal)?;
         let (mut kept, mut pending) = (Vec::new(), Vec::new());
         for entry in &log {
             match &entry.event {
                 Event::HistoryReset { .. } => {
-                    Spoken::reset(&mut kept, entry);
+                    LoggedMessage::apply_reset(&mut kept, entry);
                     kept.retain(is_shown_message);
                 }
                 Event::RunEnded { outcome: Outcome::Completed { .. } } => kept.append(&mut pending),
@@ -177,18 +177,18 @@ impl AcpRest {
 }
 
 /// The messages of an entry that a client can be shown.
-fn entry_messages(entry: &Entry) -> impl Iterator<Item = Spoken> + '_ {
-    Spoken::of(entry).filter(is_shown_message)
+fn entry_messages(entry: &Entry) -> impl Iterator<Item = LoggedMessage> + '_ {
+    LoggedMessage::from_entry(entry).filter(is_shown_message)
 }
 
-fn is_shown_message(kept: &Spoken) -> bool {
+fn is_shown_message(kept: &LoggedMessage) -> bool {
     let message = &kept.message;
     message.role != Role::Tool
         && !message.interrupted
         && message.parts.iter().any(|part| content::message_part(part).is_some())
 }
 
-fn shown_message(agent: &str, kept: &Spoken) -> Message {
+fn shown_message(agent: &str, kept: &LoggedMessage) -> Message {
     let role = match kept.message.role {
         Role::User => "user".to_owned(),
         Role::Agent | Role::Tool => format!("agent/{agent}"),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gander_domain::caller::Caller;
-use gander_domain::roster::spelled;
+use gander_domain::roster::spell_as_requested;
 use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, Timestamp};
 use gander_store::{Form, Limit, SessionQuery, sessions_of};
 use gander_wire::acp_rest::{AcpRestRefusal, AgentStats, agent_manifest};
@@ -42,7 +42,7 @@ impl AcpRest {
         limit: usize,
     ) -> Result<Vec<Value>, AcpRestRefusal> {
         let sums = self.load_sums(&identity.principal).await?;
-        let manifests = self.services.agents.roster().flat();
+        let manifests = self.services.agents.roster().all_manifests();
         let page = manifests.iter().skip(offset).take(limit);
         Ok(page.map(|agent| agent_manifest(agent, agent_stats(&sums, agent))).collect())
     }
@@ -52,7 +52,7 @@ impl AcpRest {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {name}"));
         let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
         let mut shown = agent_manifest(&agent, agent_stats(&self.load_sums(&identity.principal).await?, &agent));
-        shown["name"] = spelled(&agent.name, name).into();
+        shown["name"] = spell_as_requested(&agent.name, name).into();
         Ok(shown)
     }
 
@@ -92,7 +92,8 @@ impl RunSum {
                 && let Some((_, began)) = active.take_if(|(run, _)| entry.run == Some(*run))
             {
                 self.runs += 1;
-                self.completed += u32::from(matches!(outcome, Outcome::Completed { stop } if stop.limit().is_none()));
+                self.completed +=
+                    u32::from(matches!(outcome, Outcome::Completed { stop } if stop.limit_message().is_none()));
                 self.micros += entry.at.micros() - began.micros();
             }
         }

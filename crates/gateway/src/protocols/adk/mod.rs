@@ -14,7 +14,7 @@ mod traces;
 use std::fmt;
 use std::sync::Arc;
 
-use gander_domain::roster::Way;
+use gander_domain::roster::AgentMode;
 use gander_domain::{AgentManifest, Command, CommandError, RunOrigin, SettingsPatch};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 use serde_json::Value;
@@ -59,7 +59,7 @@ impl Adk {
 
     /// The agents and their modes, by name.
     pub fn list_apps(&self) -> Vec<Arc<AgentManifest>> {
-        let mut apps = self.services.agents.roster().flat();
+        let mut apps = self.services.agents.roster().all_manifests();
         apps.sort_by(|one, other| one.name.cmp(&other.name));
         apps
     }
@@ -75,13 +75,13 @@ impl Adk {
     /// The ways in which an agent works that have names of their own.
     pub fn named_modes(&self, agent: &AgentManifest) -> Vec<Arc<AgentManifest>> {
         let roster = self.services.agents.roster();
-        let own = |way: &&Way| way.agent.name == agent.name && way.name != agent.name;
-        roster.ways().iter().filter(own).map(|way| Arc::new(way.manifest())).collect()
+        let own = |way: &&AgentMode| way.agent.name == agent.name && way.name != agent.name;
+        roster.agent_modes().iter().filter(own).map(|way| Arc::new(way.manifest())).collect()
     }
 
     /// A place by the one name that its agent or mode has here.
     fn canonical_app_user(&self, place: AppUser) -> AppUser {
-        match self.services.agents.roster().named(&place.app) {
+        match self.services.agents.roster().find_manifest(&place.app) {
             Some(known) => AppUser { app: known.name.clone(), ..place },
             None => place, // an agent that answers to every name
         }
@@ -90,7 +90,7 @@ impl Adk {
     /// True if sessions of this agent can be asked for under this name: its own, or that of its family.
     fn serves_agent(&self, app: &str, agent: &str) -> bool {
         let roster = self.services.agents.roster();
-        match (roster.named(app), roster.agent(agent)) {
+        match (roster.find_manifest(app), roster.find_agent(agent)) {
             (Some(app), Some(agent)) => app.name == agent.name || (app.family.is_some() && app.family == agent.family),
             (Some(_), None) => false,
             (None, _) => app == agent,
@@ -105,7 +105,8 @@ impl Adk {
     /// The session works as the app that is asked for: a mode's name sets its mode, its own agent's name leaves it.
     async fn select_app(&self, identity: &Caller, located: &LocatedSession) -> Result<(), AdkRefusal> {
         let view = self.load_view(located.session).await?;
-        let patch = self.services.agents.roster().choose(&located.place.app, &view.settings).unwrap_or_default();
+        let patch =
+            self.services.agents.roster().patch_for_name(&located.place.app, &view.settings).unwrap_or_default();
         if patch == SettingsPatch::default() {
             return Ok(());
         }
@@ -149,7 +150,7 @@ fn hub_refusal(error: &HubError) -> AdkRefusal {
             | CommandError::NotRunning
             | CommandError::NoSuchRun(_)
             | CommandError::NoSuchQuestion(_)
-            | CommandError::NoSuchPlace(_),
+            | CommandError::NoSuchSeq(_),
         ) => AdkRefusal::new(409, error.to_string()),
         HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => AdkRefusal::no_such_session(),
         HubError::Denied(_) => AdkRefusal::new(403, error.to_string()),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gander_domain::caller::Caller;
 use gander_domain::{
-    Ask, ChoiceKind, Command, Entry, Event as Fact, IfBusy, Part, Question, QuestionId, Reply, RunId, Seq, SessionId,
-    SessionView, ToolCallId,
+    ChoiceKind, Command, Entry, Event as Fact, IfBusy, Part, Question, QuestionId, QuestionKind, Reply, RunId, Seq,
+    SessionId, SessionView, ToolCallId,
 };
 use gander_runtime::hub::{Ack, Batch, Follower, HubError};
 use gander_services::Services;
@@ -412,10 +412,10 @@ fn read_reply(question: &Question, response: &Value) -> Result<Reply, AdkRefusal
     }
     match &question.ask {
         // Only what was chosen is an answer: anything else leaves the question open.
-        Ask::Choose { .. } if confirmed.is_none() && !response["choice"].is_string() => {
+        QuestionKind::Choose { .. } if confirmed.is_none() && !response["choice"].is_string() => {
             Err(AdkRefusal::new(400, "the answer is {\"confirmed\": true} or {\"confirmed\": false}"))
         }
-        Ask::Choose { choices } => {
+        QuestionKind::Choose { choices } => {
             let named = response.get("choice").and_then(Value::as_str);
             let yes = confirmed == Some(true);
             let wanted = if yes { ChoiceKind::AllowOnce } else { ChoiceKind::RejectOnce };
@@ -435,8 +435,8 @@ fn read_reply(question: &Question, response: &Value) -> Result<Reply, AdkRefusal
                 }
             }
         }
-        Ask::Form { .. } | Ask::Visit { .. } if confirmed == Some(false) => Ok(Reply::Declined),
-        Ask::Form { .. } | Ask::Visit { .. } => {
+        QuestionKind::Form { .. } | QuestionKind::Visit { .. } if confirmed == Some(false) => Ok(Reply::Declined),
+        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => {
             let content = response.get("payload").filter(|payload| !payload.is_null()).unwrap_or(response);
             Ok(Reply::Filled { content: content.clone() })
         }

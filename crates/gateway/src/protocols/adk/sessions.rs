@@ -1,9 +1,9 @@
 //! Sessions: made, found, listed, changed, deleted.
 
 use gander_domain::caller::Caller;
-use gander_domain::state::within;
+use gander_domain::state::filter_by_scope;
 use gander_domain::{
-    Birth, Command, Entry, Message, MessageId, ResetReason, Seq, SessionId, SessionView, State, StateScope,
+    Command, Entry, Message, MessageId, ResetReason, Seq, SessionId, SessionInit, SessionView, State, StateScope,
 };
 use gander_runtime::hub::{Ack, HubError};
 use gander_store::clock::SystemIds;
@@ -65,7 +65,7 @@ impl Adk {
         let workspace = self.services.workspaces.private(session);
         let workspace = workspace.map_err(|error| AdkRefusal::new(500, format!("workspace {error}")))?;
         let owner = identity.principal.clone();
-        let birth = Birth { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
+        let birth = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
         match self.services.hub.create(identity, birth, vec![alias]).await {
             Ok(_) => {}
             Err(HubError::Store(StoreError::AliasTaken(_))) => return Err(already_exists(&name)),
@@ -303,11 +303,11 @@ impl Adk {
     /// True if a session of another door is one of this app: its agent's, or the mode's that it works in.
     async fn belongs_to_app(&self, app: &str, card: &Card) -> Result<bool, AdkRefusal> {
         let roster = self.services.agents.roster();
-        if roster.agent(app).is_some() {
+        if roster.find_agent(app).is_some() {
             return Ok(card.agent == app);
         }
         let settings = self.load_view(card.session).await?.settings;
-        Ok(roster.way_of(&settings).is_some_and(|way| way.name == app))
+        Ok(roster.current_mode(&settings).is_some_and(|way| way.name == app))
     }
 
     async fn is_foreign(&self, session: SessionId) -> Result<bool, AdkRefusal> {
@@ -329,7 +329,7 @@ fn session_object(
     shared: &State,
     events: Vec<gander_wire::adk::Event>,
 ) -> Session {
-    let mut state = within(&view.state, StateScope::Session);
+    let mut state = filter_by_scope(&view.state, StateScope::Session);
     state.extend(shared.clone());
     Session {
         id: located.name.clone(),

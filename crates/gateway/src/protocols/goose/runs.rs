@@ -114,7 +114,7 @@ async fn begin_prompt(
     let PromptRequest { session, run, message, history, mode, if_busy } = ask;
     let view = sessions::find_own_session(services, peer, session).await?;
     let prompt = input::read_prompt(&message)?;
-    if let Some(agent) = services.agents.roster_in(&view.workspace).named(&view.settings.agent) {
+    if let Some(agent) = services.agents.roster_in(&view.workspace).find_manifest(&view.settings.agent) {
         for part in &prompt.parts {
             check::check_media_for(part, &agent.takes).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
         }
@@ -218,7 +218,7 @@ fn choose_reply(question: &Question, action: &str) -> Option<Reply> {
         "cancel" => return Some(Reply::Cancelled),
         _ => return None,
     };
-    let gander_domain::Ask::Choose { choices } = &question.ask else { return Some(Reply::Declined) };
+    let gander_domain::QuestionKind::Choose { choices } = &question.ask else { return Some(Reply::Declined) };
     let choice = kinds.iter().find_map(|kind| choices.iter().find(|choice| choice.kind == *kind))?;
     Some(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
 }
@@ -230,5 +230,5 @@ fn is_clear_command(parts: &[Part]) -> bool {
 /// `plan` is what a branch of goose called it.
 fn mode_patch(services: &Services, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     let mode = if mode == "plan" { "planner" } else { mode };
-    services.agents.roster_in(&view.workspace).choose(mode, &view.settings)
+    services.agents.roster_in(&view.workspace).patch_for_name(mode, &view.settings)
 }

@@ -1,15 +1,15 @@
 //! Sessions as goose's objects and files.
 
+use gander_domain::sanitize;
 use gander_domain::{
-    Birth, Effect, Entry, Event, ResetReason, Seq, ServiceError, Session, SessionId, SessionView, Settings, Timestamp,
-    Usage,
+    Effect, Entry, Event, ResetReason, Seq, ServiceError, Session, SessionId, SessionInit, SessionView, Settings,
+    Timestamp, Usage,
 };
 use gander_services::errors::{refusal, unavailable};
 use gander_services::user_store::{Book, Shelf};
 use gander_services::{Services, exchange};
 use gander_store::clock::{self, SystemIds};
 use gander_store::{Append, Durability, Epoch, Form, Limit, read_all};
-use gander_tools::permission::show;
 use gander_wire::goose::{self, ConversationProjection, Transcript};
 use serde_json::{Map, Value, json};
 
@@ -92,7 +92,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let session = SessionId::make(&mut SystemIds);
     // A file does not choose where an agent works.
     let folder = services.workspaces.private(session);
-    let birth = Birth {
+    let birth = SessionInit {
         session,
         owner: peer.caller.principal.clone(),
         workspace: folder.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?,
@@ -115,7 +115,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
 fn ignored_fields(object: &Map<String, Value>) -> Vec<String> {
     let said = |key: &str, name: &str| {
         let text = object.get(key)?.as_str()?;
-        Some(format!("{name} {}", show::line(text)))
+        Some(format!("{name} {}", sanitize::visible_line(text)))
     };
     let extensions =
         object.get("extension_data").is_some_and(|data| data.as_object().is_some_and(|all| !all.is_empty()));
@@ -142,10 +142,10 @@ pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map
 }
 
 /// The log of a session that has only these facts.
-fn session_log(birth: Birth, at: Timestamp, events: impl Iterator<Item = Event>) -> Vec<Entry> {
+fn session_log(birth: SessionInit, at: Timestamp, events: impl Iterator<Item = Event>) -> Vec<Entry> {
     let mut session = Session::create(at, birth);
     let mut entries = Vec::new();
-    while let Some(Effect::Append(entry)) = session.poll() {
+    while let Some(Effect::Append(entry)) = session.poll_effect() {
         entries.push(entry);
     }
     for event in events {

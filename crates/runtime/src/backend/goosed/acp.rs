@@ -77,7 +77,7 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
             return;
         }
     };
-    let own = &context.messages[context.run_from()..];
+    let own = &context.messages[context.run_start_index()..];
     let prompt = own.iter().find(|message| message.role == Role::User);
     let blocks: Vec<ContentBlock> = prompt.map_or(&[][..], |message| &message.parts).iter().filter_map(said).collect();
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
@@ -138,7 +138,7 @@ fn said(part: &Part) -> Option<ContentBlock> {
 
 /// A connection whose session is ready for a prompt. What it tells of its history is known.
 async fn open(goosed: &Goosed, view: &SessionView, ears: mpsc::Sender<Heard>) -> Result<(Client, String), GoosedError> {
-    let gate = Gate::default();
+    let gate = HistoryGate::default();
     let client = connect_with(&goosed.remote, Arc::new(Gated { ears: Ears(ears), gate: gate.clone() })).await?;
     let theirs = match goosed.mapping(view).find().await? {
         None => create(goosed, view, &client).await?,
@@ -206,13 +206,13 @@ async fn connect_with(remote: &Remote, handler: Arc<dyn Handler>) -> Result<Clie
 /// Says nothing of a session's history, which is told while the session is opened.
 struct Gated {
     ears: Ears,
-    gate: Gate,
+    gate: HistoryGate,
 }
 
 #[derive(Clone, Default)]
-struct Gate(Arc<std::sync::atomic::AtomicBool>);
+struct HistoryGate(Arc<std::sync::atomic::AtomicBool>);
 
-impl Gate {
+impl HistoryGate {
     fn open(&self) {
         self.0.store(true, std::sync::atomic::Ordering::Release);
     }

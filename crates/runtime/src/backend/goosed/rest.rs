@@ -80,7 +80,7 @@ async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<
     let theirs = goosed.ready(view).await?;
     let sent = async {
         goosed.tell_provider(view, &theirs).await?;
-        let own = &context.messages[context.run_from()..];
+        let own = &context.messages[context.run_start_index()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
         let given = responses(view);
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);

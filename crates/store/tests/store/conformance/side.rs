@@ -239,7 +239,7 @@ pub async fn runs_and_questions_follow_the_log(harness: &impl Harness) {
     let state = async |run| store.run(run).await.unwrap().map(|row| row.state);
     story.send(&store).await.unwrap();
     assert_eq!((state(run).await, state(waiting).await), (Some(RunState::Running), Some(RunState::Queued)));
-    let aside = story.asks_from(QuestionOrigin::Aside);
+    let aside = story.asks_from(QuestionOrigin::NonBlocking);
     story.send(&store).await.unwrap();
     assert_eq!(state(run).await, Some(RunState::Running), "it goes on without the answer");
     assert_eq!(store.card(story.session).await.unwrap().state, CardState::Running);

@@ -1,7 +1,8 @@
 //! Whatever is asked, the decision never panics, and deny beats ask beats allow.
 
+use gander_domain::sanitize;
 use gander_domain::{Policy, ToolCall};
-use gander_tools::permission::{Action, Grant, Rule, Scope, Stand, Verdict, decide, show};
+use gander_tools::permission::{Action, Grant, Rule, Scope, Stand, Verdict, decide};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -116,6 +117,6 @@ proptest! {
 
     #[test]
     fn what_is_shown_has_no_hidden_character(text in ".{0,200}") {
-        prop_assert!(!show::line(&text).chars().any(|c| show::is_odd(c) || c.is_control()));
+        prop_assert!(!sanitize::visible_line(&text).chars().any(|c| sanitize::is_deceptive_char(c) || c.is_control()));
     }
 }

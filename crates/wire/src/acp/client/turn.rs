@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use gander_domain::show;
+use gander_domain::sanitize;
 use gander_domain::{
-    Ask, Choice, ChoiceKind, Delta, Gate, Growth, Ids, Location, MessageId, Notice, Outcome, Part, Plan, PlanItem,
-    Question, QuestionId, QuestionOrigin, Reply, Report, Severity, StopReason, ToolCall, ToolCallId, ToolContent,
-    ToolEnd, ToolKind, ToolResult, Usage,
+    Choice, ChoiceKind, Delta, DeltaKind, IdGenerator, Location, MessageId, Notice, Outcome, Part, Plan, PlanItem,
+    Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Severity, StopReason, ToolCall, ToolCallId,
+    ToolContent, ToolEnd, ToolGate, ToolKind, ToolResult, Usage,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,11 +55,11 @@ impl AgentTurn {
 
     /// Takes in what happened in the session.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    pub fn handle_update(&mut self, update: SessionUpdate, ids: &mut dyn Ids) -> Vec<Report> {
+    pub fn handle_update(&mut self, update: SessionUpdate, ids: &mut dyn IdGenerator) -> Vec<Report> {
         let mut reports = Vec::new();
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.append_chunk(Growth::Text, chunk, ids, &mut reports),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.append_chunk(Growth::Thought, chunk, ids, &mut reports),
+            SessionUpdate::AgentMessageChunk(chunk) => self.append_chunk(DeltaKind::Text, chunk, ids, &mut reports),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.append_chunk(DeltaKind::Thought, chunk, ids, &mut reports),
             SessionUpdate::ToolCall(call) => self.handle_tool_call(call, ids, &mut reports),
             SessionUpdate::ToolCallUpdate(update) => self.handle_tool_update(update, ids, &mut reports),
             SessionUpdate::Plan(plan) => reports.push(Report::PlanSet(self::read_plan(&plan))),
@@ -83,7 +83,7 @@ impl AgentTurn {
     pub fn handle_permission(
         &mut self,
         request: &RequestPermissionRequest,
-        ids: &mut dyn Ids,
+        ids: &mut dyn IdGenerator,
     ) -> (QuestionId, Vec<Report>) {
         let (mut reports, theirs) = (Vec::new(), request.tool_call.tool_call_id.to_string());
         if !self.calls.contains_key(&theirs) {
@@ -99,12 +99,12 @@ impl AgentTurn {
             name: option.name.clone(),
             kind: same_word(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
         });
-        let ask = Ask::Choose { choices: choices.collect() };
+        let ask = QuestionKind::Choose { choices: choices.collect() };
         let call = Some(known.call.id);
-        let title = show::call(&known.call.name, &known.call.arguments, &known.call.title);
+        let title = sanitize::describe_call(&known.call.name, &known.call.arguments, &known.call.title);
         let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
         reports.push(match known.stage {
-            CallStage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: Gate::Ask(question) },
+            CallStage::Fresh => Report::ToolWanted { call: known.call.clone(), gate: ToolGate::Ask(question) },
             CallStage::Asked(_) | CallStage::Started | CallStage::Done => Report::Asked(question),
         });
         known.stage = CallStage::Asked(id);
@@ -112,15 +112,15 @@ impl AgentTurn {
     }
 
     /// The agent wants a form filled in.
-    pub fn handle_form(&mut self, message: &str, schema: Value, ids: &mut dyn Ids) -> (QuestionId, Report) {
-        let (id, title, origin) = (QuestionId::make(ids), show::line(message), QuestionOrigin::Held);
+    pub fn handle_form(&mut self, message: &str, schema: Value, ids: &mut dyn IdGenerator) -> (QuestionId, Report) {
+        let (id, title, origin) = (QuestionId::make(ids), sanitize::visible_line(message), QuestionOrigin::Held);
         (
             id,
             Report::Asked(Question {
                 id,
                 call: None,
                 title,
-                ask: Ask::Form { schema },
+                ask: QuestionKind::Form { schema },
                 origin,
                 fingerprint: None,
                 plan: None,
@@ -192,7 +192,13 @@ impl AgentTurn {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    fn append_chunk(&mut self, growth: Growth, chunk: ContentChunk, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn append_chunk(
+        &mut self,
+        growth: DeltaKind,
+        chunk: ContentChunk,
+        ids: &mut dyn IdGenerator,
+        reports: &mut Vec<Report>,
+    ) {
         self.start_called_tools(reports);
         let id = chunk.message_id.as_ref().map(ToString::to_string);
         if self.open.as_ref().is_some_and(|open| *open != id) {
@@ -216,11 +222,11 @@ impl AgentTurn {
     fn start_called_tools(&mut self, reports: &mut Vec<Report>) {
         for call in self.calls.values_mut().filter(|call| call.stage == CallStage::Fresh) {
             call.stage = CallStage::Started;
-            reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
+            reports.push(Report::ToolWanted { call: call.call.clone(), gate: ToolGate::External });
         }
     }
 
-    fn handle_tool_call(&mut self, told: schema::ToolCall, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn handle_tool_call(&mut self, told: schema::ToolCall, ids: &mut dyn IdGenerator, reports: &mut Vec<Report>) {
         let theirs = told.tool_call_id.to_string();
         if self.calls.contains_key(&theirs) {
             return;
@@ -248,7 +254,7 @@ impl AgentTurn {
         }
     }
 
-    fn handle_tool_update(&mut self, update: ToolCallUpdate, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn handle_tool_update(&mut self, update: ToolCallUpdate, ids: &mut dyn IdGenerator, reports: &mut Vec<Report>) {
         let theirs = update.tool_call_id.to_string();
         let fields = update.fields;
         if !self.calls.contains_key(&theirs) {
@@ -281,12 +287,12 @@ impl AgentTurn {
             ToolCallStatus::Failed => ToolEnd::Failed,
             _ if status == ToolCallStatus::InProgress && call.stage == CallStage::Fresh => {
                 call.stage = CallStage::Started;
-                return reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
+                return reports.push(Report::ToolWanted { call: call.call.clone(), gate: ToolGate::External });
             }
             _ => return,
         };
         if call.stage == CallStage::Fresh {
-            reports.push(Report::ToolWanted { call: call.call.clone(), gate: Gate::Foreign });
+            reports.push(Report::ToolWanted { call: call.call.clone(), gate: ToolGate::External });
         }
         if call.stage != CallStage::Done {
             call.stage = CallStage::Done;

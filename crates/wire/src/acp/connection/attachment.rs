@@ -3,10 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use gander_domain::view::Spent;
+use gander_domain::view::UsageTotals;
 use gander_domain::{
-    Answer, Ask, Entry, Event, Message, Outcome, Part, Question, QuestionId, Reply, ResetReason, Role, RunId, Seq,
-    SessionCatalog, SessionId, SessionView, Settings, SettingsPatch,
+    Answer, Entry, Event, Message, Outcome, Part, Question, QuestionId, QuestionKind, Reply, ResetReason, Role, RunId,
+    Seq, SessionCatalog, SessionId, SessionView, Settings, SettingsPatch,
 };
 
 use super::log_meta::{own_prompt_in, session_meta};
@@ -36,7 +36,7 @@ pub(super) struct Attachment {
     /// The `_meta` that the session was made with, as far as its first entry went by.
     meta: Option<Meta>,
     /// What the model calls of the run used, if its beginning went by.
-    turn: Option<Spent>,
+    turn: Option<UsageTotals>,
     /// Changes of settings that were accepted and have not gone by yet, oldest first.
     ahead: VecDeque<SettingsPatch>,
 }
@@ -100,7 +100,7 @@ impl Attachment {
     /// What was told need not be kept: a message may be long, and its readers many.
     pub(super) fn drop_told_text(&mut self) {
         if let Some(view) = &mut self.view {
-            view.forget_text();
+            view.clear_open_text();
         }
     }
 
@@ -208,7 +208,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
     /// Tells the client what this entry means to it.
     pub(super) fn handle_entry(&mut self, entry: &'e Entry) {
         let Some(view) = &self.attachment.view else {
-            self.attachment.view = SessionView::born(entry);
+            self.attachment.view = SessionView::from_created(entry);
             self.attachment.meta = session_meta(entry.meta.as_deref());
             self.finish_replay();
             return;
@@ -367,7 +367,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
 
     /// A run that is told again is told from its beginning.
     fn handle_run_started(&mut self, entry: &Entry) {
-        self.attachment.turn = Some(Spent::default());
+        self.attachment.turn = Some(UsageTotals::default());
         if let Some(prompt) = entry.run.and_then(|run| self.prompts.get_mut(&run)) {
             prompt.echoed = false;
         } else if let Some(view) = self.attachment.view.as_ref().filter(|_| self.attachment.replay.is_none()) {
@@ -447,7 +447,7 @@ impl Attachment {
 
     /// What the turn used, if anybody counted.
     pub(super) fn turn_usage(&self) -> Option<Usage> {
-        let Spent { input, output, cached, thinking, .. } = self.turn?;
+        let UsageTotals { input, output, cached, thinking, .. } = self.turn?;
         let known = |tokens: u64| (tokens > 0).then_some(tokens);
         let usage = Usage::new(input + output, input, output);
         (input + output > 0).then(|| usage.cached_read_tokens(known(cached)).thought_tokens(known(thinking)))
@@ -460,7 +460,7 @@ fn visited_question(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
         return None;
     };
     let asked = view.run.as_ref()?.question(*question)?;
-    matches!(asked.ask, Ask::Visit { .. }).then_some(*question)
+    matches!(asked.ask, QuestionKind::Visit { .. }).then_some(*question)
 }
 
 fn ask_client(peer: &mut Peer<ClientQuestion>, abilities: ClientAbilities, view: &SessionView, question: &Question) {

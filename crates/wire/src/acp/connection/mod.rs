@@ -9,7 +9,9 @@ mod v2_updates;
 
 use std::collections::{HashMap, VecDeque};
 
-use gander_domain::{Command, Entry, Event, Ids, Principal, QuestionId, RunId, RunOrigin, SessionId, SessionView};
+use gander_domain::{
+    Command, Entry, Event, IdGenerator, Principal, QuestionId, RunId, RunOrigin, SessionId, SessionView,
+};
 use serde_json::value::RawValue;
 
 use self::attachment::{Attachment, EntryFeed};
@@ -140,7 +142,7 @@ impl Connection {
     }
 
     /// Takes in one whole message of the client.
-    pub fn handle_message(&mut self, message: &[u8], ids: &mut dyn Ids) {
+    pub fn handle_message(&mut self, message: &[u8], ids: &mut dyn IdGenerator) {
         self.peer.out.set_origin(MessageOrigin::default());
         match self.peer.handle_message(message) {
             None => {}

@@ -1,6 +1,6 @@
 //! What a client asks, and which intent that makes.
 
-use gander_domain::{Command, Ids, IfBusy, Part, RunId, SessionId, SettingsPatch};
+use gander_domain::{Command, IdGenerator, IfBusy, Part, RunId, SessionId, SettingsPatch};
 use serde_json::{Value, json};
 
 use super::results::{ConfigureReply, OpenedSession, PendingRequest};
@@ -17,7 +17,13 @@ use crate::jsonrpc::{Code, Error, Params, RequestId, Responder};
 const MAX_QUEUED_REQUESTS: usize = 64;
 
 impl Connection {
-    pub(super) fn handle_request(&mut self, method: &str, params: Params<'_>, responder: Responder, ids: &mut dyn Ids) {
+    pub(super) fn handle_request(
+        &mut self,
+        method: &str,
+        params: Params<'_>,
+        responder: Responder,
+        ids: &mut dyn IdGenerator,
+    ) {
         let heard = params.value().and_then(|params| match self.speech.v2_refusal(method, &params) {
             Some(error) => Err(error),
             None => Ok(self.speech.normalize_request(method, params)),
@@ -87,7 +93,7 @@ impl Connection {
         }
     }
 
-    fn dispatch_request(&mut self, request: ClientRequest, responder: Responder, ids: &mut dyn Ids) {
+    fn dispatch_request(&mut self, request: ClientRequest, responder: Responder, ids: &mut dyn IdGenerator) {
         match request {
             ClientRequest::Initialize(hello) => self.handle_initialize(hello, responder),
             ClientRequest::Authenticate { method } => self.handle_login(&method, responder),

@@ -1,6 +1,6 @@
 //! The words of paper 000, as a branch of goose's server spoke them.
 
-use gander_domain::{SessionCatalog, SessionId, SessionView, Way};
+use gander_domain::{AgentMode, SessionCatalog, SessionId, SessionView};
 use serde_json::{Map, Value, json};
 
 use super::{block_text, key_case, session_update};
@@ -16,8 +16,8 @@ const LEGACY_VERSION: &str = "2024-11-05";
 pub(in crate::acp) fn initialize_result(profile: &AgentProfile, view: &SessionView, catalog: &SessionCatalog) -> Value {
     let mut hello = serde_json::to_value(initialize::initialize_response(profile)).unwrap_or_default();
     let capabilities = key_case::rename_keys(hello["agentCapabilities"].clone(), snake_case);
-    let shown = |way: &Way| json!({ "id": way.name, "name": way.mode.name, "description": way.mode.description });
-    let modes: Vec<Value> = catalog.roster.open_to(&view.settings).map(shown).collect();
+    let shown = |way: &AgentMode| json!({ "id": way.name, "name": way.mode.name, "description": way.mode.description });
+    let modes: Vec<Value> = catalog.roster.available_modes(&view.settings).map(shown).collect();
     hello["protocol_version"] = json!(LEGACY_VERSION);
     hello["_session_id"] = json!(view.session);
     hello["agent_capabilities"] = capabilities;

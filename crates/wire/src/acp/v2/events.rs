@@ -9,7 +9,7 @@ use crate::acp::schema::Usage;
 
 /// The state that a session is in.
 pub(in crate::acp) fn state_update(view: &SessionView) -> Value {
-    let waits = view.run.as_ref().is_some_and(|run| run.holding().is_some());
+    let waits = view.run.as_ref().is_some_and(|run| run.blocking_question().is_some());
     let state = match view.activity() {
         Activity::Idle => "idle",
         Activity::Running | Activity::Awaiting if waits => "requires_action",

@@ -6,7 +6,8 @@ mod questions;
 mod tools;
 
 use gander_domain::{
-    Entry, Event as Fact, Growth, Message, Outcome, Part, Role, Route, RunId, StopReason, Timestamp, ToolCallId, Usage,
+    DeltaKind, Entry, Event as Fact, Message, Outcome, Part, Role, Route, RunId, StopReason, Timestamp, ToolCallId,
+    Usage,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -243,10 +244,10 @@ impl AdkProjection {
         event
     }
 
-    fn partial_event(&self, id: Uuid, at: Timestamp, growth: Growth, text: &str) -> Event {
+    fn partial_event(&self, id: Uuid, at: Timestamp, growth: DeltaKind, text: &str) -> Event {
         let part = match growth {
-            Growth::Text => json!({ "text": text }),
-            Growth::Thought => json!({ "text": text, "thought": true }),
+            DeltaKind::Text => json!({ "text": text }),
+            DeltaKind::Thought => json!({ "text": text, "thought": true }),
         };
         let event = self.empty_event(id.to_string(), at);
         let (partial, model_version) = (Some(true), self.model.clone());
@@ -325,7 +326,7 @@ impl AdkProjection {
         events.extend(last);
         events.extend(self.flush_results(at));
         let failure = match outcome {
-            Outcome::Completed { stop } => stop.limit().map(|limit| ("MAX_TURNS", limit)),
+            Outcome::Completed { stop } => stop.limit_message().map(|limit| ("MAX_TURNS", limit)),
             Outcome::Cancelled if self.superseded => None,
             Outcome::Cancelled => Some(("INVOCATION_ABORTED", "the run was cancelled")),
             Outcome::Failed { reason, message } => Some((reason.as_str(), message.as_str())),

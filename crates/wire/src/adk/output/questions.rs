@@ -1,6 +1,6 @@
 //! What a run asks of people: a call that the client answers in a run of its own.
 
-use gander_domain::{Answer, Ask, Question, QuestionId, QuestionOrigin, Reply, Timestamp};
+use gander_domain::{Answer, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::{AdkProjection, RunStage};
@@ -17,7 +17,7 @@ pub(super) struct OpenQuestion {
 impl OpenQuestion {
     /// False if the run goes on without an answer: a server invites to log in, or wants a changed tool approved.
     fn blocks_run(&self) -> bool {
-        !self.question.is_aside()
+        !self.question.is_non_blocking()
     }
 
     /// True if whoever asks lives, and no call is named.
@@ -101,13 +101,13 @@ impl AdkProjection {
         let id = question_call_id(question.id);
         let call = question.call.and_then(|call| self.tools.find_call(call));
         match (call, &question.ask) {
-            (Some(call), Ask::Choose { .. }) => {
+            (Some(call), QuestionKind::Choose { .. }) => {
                 let original = json!({ "id": function_call_id(call.id), "args": call.arguments, "name": call.name });
                 let arguments =
                     json!({ "originalFunctionCall": original, "toolConfirmation": confirmation_payload(question) });
                 function_call_part(&id, "adk_request_confirmation", &arguments)
             }
-            (_, Ask::Form { schema }) => {
+            (_, QuestionKind::Form { schema }) => {
                 let empty = schema.as_object().is_none_or(Map::is_empty);
                 let mut arguments = json!({ "message": question.title });
                 if !empty {
@@ -115,13 +115,13 @@ impl AdkProjection {
                 }
                 function_call_part(&id, "adk_request_input", &arguments)
             }
-            (None, Ask::Choose { choices }) => {
+            (None, QuestionKind::Choose { choices }) => {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
                 let schema = json!({ "type": "object", "properties": { "choice": { "type": "string", "enum": ids } } });
                 let arguments = json!({ "message": question.title, "response_schema": schema });
                 function_call_part(&id, "adk_request_input", &arguments)
             }
-            (_, Ask::Visit { url }) => {
+            (_, QuestionKind::Visit { url }) => {
                 let arguments = json!({ "message": format!("{}: {url}", question.title) });
                 function_call_part(&id, "adk_request_input", &arguments)
             }
@@ -132,7 +132,7 @@ impl AdkProjection {
     fn pending_results_event(&mut self, at: Timestamp, fresh: &[Question]) -> Option<Event> {
         let (mut parts, mut wanted) = (Vec::new(), Map::new());
         for question in fresh {
-            let confirms = matches!(question.ask, Ask::Choose { .. });
+            let confirms = matches!(question.ask, QuestionKind::Choose { .. });
             let call = question.call.filter(|_| confirms).and_then(|call| self.tools.find_call(call));
             let Some(call) = call else { continue };
             let text = "This tool call requires confirmation, please approve or reject.";

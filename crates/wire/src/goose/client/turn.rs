@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use gander_domain::show;
+use gander_domain::sanitize;
 use gander_domain::{
-    Answer, Ask, Choice, ChoiceKind, Delta, Gate, Growth, Ids, MessageId, Native, Notice, Outcome, Part, Question,
-    QuestionId, QuestionOrigin, Reply, Report, Severity, StopReason, ToolCall, ToolCallId, ToolContent, ToolKind,
-    Usage,
+    Answer, Choice, ChoiceKind, Delta, DeltaKind, IdGenerator, MessageId, Notice, Outcome, Part, ProviderPayload,
+    Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Severity, StopReason, ToolCall, ToolCallId,
+    ToolContent, ToolGate, ToolKind, Usage,
 };
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ impl GoosedTurn {
     }
 
     /// Takes in the next event. A sign of life only says that the stream lives.
-    pub fn handle_event(&mut self, event: &Value, ids: &mut dyn Ids) -> Vec<Report> {
+    pub fn handle_event(&mut self, event: &Value, ids: &mut dyn IdGenerator) -> Vec<Report> {
         if self.over {
             return Vec::new();
         }
@@ -194,13 +194,15 @@ impl GoosedTurn {
         (input + output > 0).then_some(Report::UsageAdded(usage))
     }
 
-    fn handle_message(&mut self, message: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn handle_message(&mut self, message: &Value, ids: &mut dyn IdGenerator, reports: &mut Vec<Report>) {
         let id = message["id"].as_str().unwrap_or_default();
         let (mut tail, mut wanted) = (Vec::new(), Vec::new());
         for piece in message["content"].as_array().into_iter().flatten() {
             match piece["type"].as_str().unwrap_or_default() {
-                "text" if message["role"] != "user" => self.append_text(id, Growth::Text, &piece["text"], ids, reports),
-                "thinking" | "reasoning" => self.append_text(id, Growth::Thought, &piece["thinking"], ids, reports),
+                "text" if message["role"] != "user" => {
+                    self.append_text(id, DeltaKind::Text, &piece["text"], ids, reports)
+                }
+                "thinking" | "reasoning" => self.append_text(id, DeltaKind::Thought, &piece["thinking"], ids, reports),
                 "toolRequest" | "frontendToolRequest" => wanted.push(self.tool_request(piece, ids)),
                 "toolResponse" => self.handle_tool_response(piece, reports),
                 "actionRequired" => self.ask_question(&piece["data"], ids, reports),
@@ -222,12 +224,19 @@ impl GoosedTurn {
             arguments: call.arguments.clone(),
         }));
         let theirs: Vec<&str> = wanted.iter().map(|(id, _)| id.as_str()).collect();
-        let native = Native { wire: PAYLOAD_NAME.to_owned(), items: json!({ "calls": theirs }) };
+        let native = ProviderPayload { wire: PAYLOAD_NAME.to_owned(), items: json!({ "calls": theirs }) };
         reports.push(message_done(tail, (!theirs.is_empty()).then_some(native), false));
         self.fresh.append(&mut wanted);
     }
 
-    fn append_text(&mut self, id: &str, growth: Growth, text: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn append_text(
+        &mut self,
+        id: &str,
+        growth: DeltaKind,
+        text: &Value,
+        ids: &mut dyn IdGenerator,
+        reports: &mut Vec<Report>,
+    ) {
         let Some(text) = text.as_str().filter(|text| !text.is_empty()) else { return };
         if self.open.as_deref().is_some_and(|open| open != id) {
             reports.push(message_done(Vec::new(), None, false));
@@ -240,7 +249,7 @@ impl GoosedTurn {
         reports.push(Report::Deltas(vec![Delta { growth, text: text.to_owned() }]));
     }
 
-    fn tool_request(&mut self, piece: &Value, ids: &mut dyn Ids) -> (String, ToolCall) {
+    fn tool_request(&mut self, piece: &Value, ids: &mut dyn IdGenerator) -> (String, ToolCall) {
         let theirs = piece["id"].as_str().unwrap_or_default().to_owned();
         let call = unwrap_outcome(&piece["toolCall"]);
         let name = call["name"].as_str().unwrap_or("unknown").to_owned();
@@ -262,7 +271,7 @@ impl GoosedTurn {
 
     /// Calls that did not ask run already.
     fn start_called_tools(&mut self, reports: &mut Vec<Report>) {
-        reports.extend(self.fresh.drain(..).map(|(_, call)| Report::ToolWanted { call, gate: Gate::Foreign }));
+        reports.extend(self.fresh.drain(..).map(|(_, call)| Report::ToolWanted { call, gate: ToolGate::External }));
     }
 
     fn handle_tool_response(&mut self, piece: &Value, reports: &mut Vec<Report>) {
@@ -274,7 +283,7 @@ impl GoosedTurn {
         }
     }
 
-    fn ask_question(&mut self, data: &Value, ids: &mut dyn Ids, reports: &mut Vec<Report>) {
+    fn ask_question(&mut self, data: &Value, ids: &mut dyn IdGenerator, reports: &mut Vec<Report>) {
         let Some(theirs) = data["id"].as_str().map(str::to_owned) else { return };
         let kind = data["actionType"].as_str().unwrap_or("toolConfirmation");
         if kind == "elicitationResponse" {
@@ -285,13 +294,16 @@ impl GoosedTurn {
         let (title, ask) = match form {
             true => {
                 let schema = data.get("requested_schema").or_else(|| data.get("requestedSchema")).cloned();
-                let ask = Ask::Form { schema: schema.unwrap_or_else(|| json!({ "type": "object" })) };
-                (show::line(&text("message").unwrap_or_else(|| "Goose asks".to_owned())), ask)
+                let ask = QuestionKind::Form { schema: schema.unwrap_or_else(|| json!({ "type": "object" })) };
+                (sanitize::visible_line(&text("message").unwrap_or_else(|| "Goose asks".to_owned())), ask)
             }
             false => {
                 let tool = text("toolName").unwrap_or_else(|| "a tool".to_owned());
                 let prompt = text("prompt").unwrap_or_else(|| format!("Run {tool}?"));
-                (show::call(&tool, &data["arguments"], &prompt), Ask::Choose { choices: confirmation_choices() })
+                (
+                    sanitize::describe_call(&tool, &data["arguments"], &prompt),
+                    QuestionKind::Choose { choices: confirmation_choices() },
+                )
             }
         };
         let id = QuestionId::make(ids);
@@ -299,7 +311,7 @@ impl GoosedTurn {
         let question = Question { id, call, title, ask, origin: QuestionOrigin::Held, fingerprint: None, plan: None };
         let place = self.fresh.iter().position(|(fresh, _)| *fresh == theirs && !form);
         match place.map(|place| self.fresh.remove(place)) {
-            Some((_, call)) => reports.push(Report::ToolWanted { call, gate: Gate::Ask(question) }),
+            Some((_, call)) => reports.push(Report::ToolWanted { call, gate: ToolGate::Ask(question) }),
             None => reports.push(Report::Asked(question)),
         }
         self.asked.insert(id, PendingTool { id: theirs, call, form });
@@ -346,7 +358,7 @@ fn confirmation_choices() -> Vec<Choice> {
     ]
 }
 
-fn message_done(tail: Vec<Part>, native: Option<Native>, interrupted: bool) -> Report {
+fn message_done(tail: Vec<Part>, native: Option<ProviderPayload>, interrupted: bool) -> Report {
     Report::MessageDone { tail, native, interrupted }
 }
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use gander_domain::{
-    Accepted, AgentManifest, Effort, Entry, Event, Gate, IfBusy, Mode, ModelChoice, Principal, Report, Roster, RunId,
-    SessionCatalog, SessionId, SessionView,
+    Accepted, AgentManifest, Effort, Entry, Event, IfBusy, Mode, ModelChoice, Principal, Report, Roster, RunId,
+    SessionCatalog, SessionId, SessionView, ToolGate,
 };
 use gander_testkit::conformance::acp::Listener;
 use gander_testkit::{CountingIds, SessionScript, build};
@@ -217,7 +217,7 @@ pub fn asking() -> SessionScript {
     let mut script = SessionScript::begin();
     script.prompt(build::run(5), IfBusy::Refuse).unwrap();
     let call = build::shell(build::call_id(6));
-    let gate = Gate::Ask(build::permission(build::question_id(7), call.id));
+    let gate = ToolGate::Ask(build::permission(build::question_id(7), call.id));
     script.report(build::run(5), Report::ToolWanted { call, gate });
     script
 }

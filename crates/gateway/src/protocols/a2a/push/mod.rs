@@ -8,11 +8,11 @@ mod journal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gander_domain::sanitize;
 use gander_domain::{Principal, RunId, Seq, SessionId};
 use gander_runtime::hub::Hub;
 use gander_services::vault::Vault;
 use gander_store::{Durability, StoreError};
-use gander_tools::permission::show;
 use gander_tools::{Blocked, Guard};
 use gander_wire::a2a::{A2aError, Dialect, ErrorKind, PushConfig};
 use http::HeaderValue;
@@ -106,7 +106,11 @@ impl PushNotifications {
     /// Whether anything may be sent there.
     pub(super) async fn check_receiver(&self, config: &PushConfig) -> Result<(), A2aError> {
         // The parser drops line breaks and tabs without a word, and would send elsewhere than what was written.
-        if config.url.chars().any(|letter| letter.is_control() || letter.is_whitespace() || show::is_odd(letter)) {
+        if config
+            .url
+            .chars()
+            .any(|letter| letter.is_control() || letter.is_whitespace() || sanitize::is_deceptive_char(letter))
+        {
             return Err(A2aError::invalid_field(
                 "url",
                 "holds a line break, a blank or characters that nobody can see",

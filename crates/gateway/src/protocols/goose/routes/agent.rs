@@ -4,7 +4,7 @@ use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use bytes::Bytes;
 use gander_agent::recipe::{Recipe, Values};
-use gander_domain::{Birth, Command, SessionId, SessionView, SettingsPatch};
+use gander_domain::{Command, SessionId, SessionInit, SessionView, SettingsPatch};
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_store::clock::SystemIds;
 use gander_wire::goose::mode;
@@ -54,7 +54,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         let data = json!({ "enabled_extensions.v0": { "extensions": extensions } });
         kept.insert("extension_data".to_owned(), data);
     }
-    let birth = Birth {
+    let birth = SessionInit {
         session,
         owner: caller.peer.caller.principal.clone(),
         workspace: folder.map_err(|error| bad_request(format!("working_dir {error}")))?,
@@ -134,7 +134,7 @@ pub(crate) async fn update_session(caller: GooseCaller, body: Bytes) -> HandlerR
 fn mode_patch(caller: &GooseCaller, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     match mode::policy_of_mode(mode) {
         Some(policy) => Some(SettingsPatch { policy: Some(policy), ..SettingsPatch::default() }),
-        None => caller.services().agents.roster_in(&view.workspace).choose(mode, &view.settings),
+        None => caller.services().agents.roster_in(&view.workspace).patch_for_name(mode, &view.settings),
     }
 }
 

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use bytes::Bytes;
 use gander_domain::caller::Scope;
-use gander_domain::{CommandError, ServiceError, SessionId, show};
+use gander_domain::{CommandError, ServiceError, SessionId, sanitize};
 use gander_services::Services;
 use gander_wire::check::holds_nul;
 use http::StatusCode;
@@ -206,7 +206,7 @@ pub(crate) struct GooseError {
 
 impl GooseError {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: show::visible(&message.into()) }
+        Self { status, message: sanitize::visible_text(&message.into()) }
     }
 }
 

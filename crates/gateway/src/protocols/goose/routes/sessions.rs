@@ -3,7 +3,7 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request};
 use bytes::Bytes;
-use gander_domain::{Birth, Command, ResetReason, Seq, SessionId, SessionView};
+use gander_domain::{Command, ResetReason, Seq, SessionId, SessionInit, SessionView};
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::errors::unavailable;
 use gander_services::user_store::{Book, Shelf};
@@ -270,7 +270,7 @@ async fn copy_session(
     let services = caller.services();
     let session = SessionId::make(&mut SystemIds);
     let kept = sessions::initial_meta(services, view.session).await?;
-    let birth = Birth {
+    let birth = SessionInit {
         session,
         owner: caller.peer.caller.principal.clone(),
         workspace: view.workspace.clone(),

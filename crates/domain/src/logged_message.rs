@@ -6,7 +6,7 @@ use crate::message::Message;
 
 /// A whole message of a session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spoken {
+pub struct LoggedMessage {
     /// The entry that says it.
     pub seq: Seq,
     /// Which of the entry's messages it is.
@@ -17,14 +17,14 @@ pub struct Spoken {
     pub message: Message,
 }
 
-impl Spoken {
+impl LoggedMessage {
     /// The only message of an entry.
-    pub fn only(entry: &Entry, message: Message) -> Self {
+    pub fn from_single_message(entry: &Entry, message: Message) -> Self {
         Self { seq: entry.seq, index: 0, at: entry.at, message }
     }
 
     /// The messages of an entry: one that was said, or all that replace a history.
-    pub fn of(entry: &Entry) -> impl Iterator<Item = Self> + '_ {
+    pub fn from_entry(entry: &Entry) -> impl Iterator<Item = Self> + '_ {
         let messages: &[Message] = if let Event::MessageDone { message } = &entry.event {
             std::slice::from_ref(message)
         } else if let Event::HistoryReset { replacement, .. } = &entry.event {
@@ -37,13 +37,13 @@ impl Spoken {
     }
 
     /// What is left of a talk after its history was reset. After a compaction people still see everything.
-    pub fn reset(talk: &mut Vec<Self>, entry: &Entry) {
+    pub fn apply_reset(talk: &mut Vec<Self>, entry: &Entry) {
         let Event::HistoryReset { keep_to, reason, .. } = &entry.event else { return };
         match reason {
             ResetReason::Compacted => {}
             ResetReason::Cleared | ResetReason::Rewound | ResetReason::Replaced => {
                 talk.retain(|spoken| spoken.seq <= *keep_to);
-                talk.extend(Self::of(entry));
+                talk.extend(Self::from_entry(entry));
             }
         }
     }
@@ -51,14 +51,14 @@ impl Spoken {
 
 /// What of a log people see no more, because its history was reset.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hidden {
+pub struct HiddenEntries {
     /// Entries after the first and before the second place.
     ranges: Vec<(Seq, Seq)>,
 }
 
-impl Hidden {
+impl HiddenEntries {
     /// Takes in the next entry.
-    pub fn note(&mut self, entry: &Entry) {
+    pub fn apply(&mut self, entry: &Entry) {
         let Event::HistoryReset { keep_to, reason, .. } = &entry.event else { return };
         match reason {
             ResetReason::Compacted => {}
@@ -70,7 +70,7 @@ impl Hidden {
     }
 
     /// True if what this entry said was taken back.
-    pub fn hides(&self, seq: Seq) -> bool {
+    pub fn is_hidden(&self, seq: Seq) -> bool {
         self.ranges.iter().any(|(after, before)| *after < seq && seq < *before)
     }
 }

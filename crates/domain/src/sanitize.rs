@@ -3,19 +3,19 @@
 use serde_json::Value;
 
 /// Longer runs of spaces are counted instead of shown.
-const PADDING: usize = 8;
+const MAX_SHOWN_SPACES: usize = 8;
 
 /// Characters of a call that a question shows. What is more is counted.
-const MAX_CALL: usize = 4_000;
+const MAX_CALL_CHARS: usize = 4_000;
 
 /// A title up to this length hides nothing that stands in it.
-const MAX_TITLE: usize = 600;
+const MAX_TITLE_CHARS: usize = 600;
 
 /// Characters of a title that stands beside what runs.
-const MAX_OWN_TITLE: usize = 120;
+const MAX_APPENDED_TITLE_CHARS: usize = 120;
 
 /// One visible line: controls as pictures, unseen characters by their number, padding counted.
-pub fn line(text: &str) -> String {
+pub fn visible_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut spaces = 0;
     for character in text.chars() {
@@ -23,26 +23,26 @@ pub fn line(text: &str) -> String {
             spaces += 1;
             continue;
         }
-        pad(&mut shown, &mut spaces);
+        push_spaces(&mut shown, &mut spaces);
         match character {
             '\0'..='\x1f' => shown.extend(char::from_u32(0x2400 + u32::from(character))),
             '\x7f' => shown.push('␡'),
-            '⟨' | '⟩' | '\u{2400}'..='\u{243f}' => shown.push_str(&number(character)),
-            other if is_odd(other) => shown.push_str(&number(other)),
+            '⟨' | '⟩' | '\u{2400}'..='\u{243f}' => shown.push_str(&code_point_label(character)),
+            other if is_deceptive_char(other) => shown.push_str(&code_point_label(other)),
             other => shown.push(other),
         }
     }
-    pad(&mut shown, &mut spaces);
+    push_spaces(&mut shown, &mut spaces);
     shown
 }
 
 /// The text with what a screen hides, reorders or takes as a command written out; line breaks and tabs stay. For
 /// messages that repeat what somebody else wrote.
-pub fn visible(text: &str) -> String {
-    match text.chars().any(is_odd) {
+pub fn visible_text(text: &str) -> String {
+    match text.chars().any(is_deceptive_char) {
         true => text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
-            match is_odd(character) {
-                true => shown.push_str(&number(character)),
+            match is_deceptive_char(character) {
+                true => shown.push_str(&code_point_label(character)),
                 false => shown.push(character),
             }
             shown
@@ -53,29 +53,29 @@ pub fn visible(text: &str) -> String {
 
 /// What a call does, for whoever is asked about it: its title if that shows the tool and every argument, else the tool
 /// and its arguments with the title behind them. Titles are not ours: they may say anything, at any length.
-pub fn call(name: &str, arguments: &Value, title: &str) -> String {
+pub fn describe_call(name: &str, arguments: &Value, title: &str) -> String {
     let given = match arguments {
         Value::Null => String::new(),
         Value::Object(fields) if fields.is_empty() => String::new(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            line(&arguments.to_string())
+            visible_line(&arguments.to_string())
         }
     };
-    let title = line(title);
-    let (name, tool) = (line(name), name.rsplit("__").next().map(line).unwrap_or_default());
+    let title = visible_line(title);
+    let (name, tool) = (visible_line(name), name.rsplit("__").next().map(visible_line).unwrap_or_default());
     let shows_all = title.contains(&given) && (title.contains(&name) || title.contains(&tool));
-    if shows_all && title.chars().count() <= MAX_TITLE {
+    if shows_all && title.chars().count() <= MAX_TITLE_CHARS {
         return title;
     }
-    let what = clipped(format!("{name} {given}").trim_end(), MAX_CALL);
+    let what = truncate_chars(format!("{name} {given}").trim_end(), MAX_CALL_CHARS);
     match title.is_empty() {
         true => what,
-        false => format!("{what} ({})", clipped(&title, MAX_OWN_TITLE)),
+        false => format!("{what} ({})", truncate_chars(&title, MAX_APPENDED_TITLE_CHARS)),
     }
 }
 
 /// The beginning of a text, and how much is left out.
-pub fn clipped(text: &str, longest: usize) -> String {
+pub fn truncate_chars(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}… ⟨{} more characters⟩", &text[..end], text[end..].chars().count()),
         None => text.to_owned(),
@@ -83,7 +83,7 @@ pub fn clipped(text: &str, longest: usize) -> String {
 }
 
 /// True for characters that a screen hides, reorders or takes as a command. Line breaks and tabs are not odd.
-pub fn is_odd(character: char) -> bool {
+pub fn is_deceptive_char(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         // Soft hyphen, fillers, zero width, direction marks, spaces that are no blanks to a shell.
@@ -111,39 +111,39 @@ pub fn is_odd(character: char) -> bool {
 }
 
 /// True if a text holds characters that no reader sees. Blanks of any kind, and what joins letters, hide nothing.
-pub fn hides(text: &str) -> bool {
-    hidden(text).any(|(_, hidden)| hidden)
+pub fn has_hidden_chars(text: &str) -> bool {
+    mark_hidden_chars(text).any(|(_, hidden)| hidden)
 }
 
 /// The text without them.
-pub fn bare(text: &str) -> String {
-    hidden(text).filter(|(_, hidden)| !hidden).map(|(character, _)| character).collect()
+pub fn strip_hidden_chars(text: &str) -> String {
+    mark_hidden_chars(text).filter(|(_, hidden)| !hidden).map(|(character, _)| character).collect()
 }
 
 /// Each character, and whether it is hidden.
-fn hidden(text: &str) -> impl Iterator<Item = (char, bool)> {
+fn mark_hidden_chars(text: &str) -> impl Iterator<Item = (char, bool)> {
     let mut before = ' ';
     text.chars().enumerate().map(move |(place, character)| {
         let hidden = match character {
             '\r' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => false,
             '\u{200c}' | '\u{200d}' => before.is_ascii(),
             '\u{feff}' => place > 0,
-            other => is_odd(other),
+            other => is_deceptive_char(other),
         };
         before = character;
         (character, hidden)
     })
 }
 
-fn pad(shown: &mut String, spaces: &mut usize) {
-    match *spaces > PADDING {
+fn push_spaces(shown: &mut String, spaces: &mut usize) {
+    match *spaces > MAX_SHOWN_SPACES {
         true => shown.push_str(&format!("⟨{spaces} spaces⟩")),
         false => shown.extend(std::iter::repeat_n(' ', *spaces)),
     }
     *spaces = 0;
 }
 
-fn number(character: char) -> String {
+fn code_point_label(character: char) -> String {
     format!("⟨U+{:04X}⟩", u32::from(character))
 }
 
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn plain_text_stays() {
         let text = "cargo test --workspace -- --nocapture 'größe' 漢字 ✔";
-        assert_eq!(line(text), text);
+        assert_eq!(visible_line(text), text);
     }
 
     #[test]
@@ -171,14 +171,14 @@ mod tests {
             ("⟨9 spaces⟩", "⟨U+27E8⟩9 spaces⟨U+27E9⟩"),
         ];
         for (text, shown) in cases {
-            assert_eq!(line(text), shown, "{text:?}");
+            assert_eq!(visible_line(text), shown, "{text:?}");
         }
     }
 
     #[test]
     fn a_title_does_not_hide_what_runs() {
         let arguments = serde_json::json!({ "path": "/etc/passwd" });
-        let shown = |title: &str| call("files__delete", &arguments, title);
+        let shown = |title: &str| describe_call("files__delete", &arguments, title);
         let fine = r#"files: delete {"path":"/etc/passwd"}"#;
         assert_eq!(shown(fine), fine);
         let what = r#"files__delete {"path":"/etc/passwd"}"#;
@@ -187,29 +187,32 @@ mod tests {
         let hidden = shown(&format!("List files{}{fine}", "\u{200b}x".repeat(5_000)));
         assert!(hidden.starts_with(&format!("{what} (List files⟨U+200B⟩x")), "{hidden}");
         assert!(hidden.ends_with("more characters⟩)") && hidden.chars().count() < 250, "{hidden}");
-        assert_eq!(call("now", &Value::Null, "now"), "now");
-        let long = call("write", &serde_json::json!({ "text": "y".repeat(9_000) }), "Write");
+        assert_eq!(describe_call("now", &Value::Null, "now"), "now");
+        let long = describe_call("write", &serde_json::json!({ "text": "y".repeat(9_000) }), "Write");
         assert!(long.contains("⟨5017 more characters⟩"), "{}", &long[3_900..]);
     }
 
     #[test]
     fn a_message_that_repeats_foreign_text_hides_nothing() {
-        assert_eq!(visible("no such agent: a\u{202e}b\u{200d}c\n\tnext"), "no such agent: a⟨U+202E⟩b⟨U+200D⟩c\n\tnext");
-        assert_eq!(visible("größe 漢字 \u{1f600}"), "größe 漢字 \u{1f600}");
+        assert_eq!(
+            visible_text("no such agent: a\u{202e}b\u{200d}c\n\tnext"),
+            "no such agent: a⟨U+202E⟩b⟨U+200D⟩c\n\tnext"
+        );
+        assert_eq!(visible_text("größe 漢字 \u{1f600}"), "größe 漢字 \u{1f600}");
     }
 
     #[test]
     fn padding_is_counted_and_what_follows_is_seen() {
         let text = format!("git status{}; rm -rf x", " ".repeat(10_000));
-        assert_eq!(line(&text), "git status⟨10000 spaces⟩; rm -rf x");
+        assert_eq!(visible_line(&text), "git status⟨10000 spaces⟩; rm -rf x");
     }
 
     #[test]
     fn what_no_reader_sees_is_found_and_taken_out() {
         let plain = "Gr\u{f6}\u{df}e\u{a0}1\r\n\t\u{6f22}\u{3000}\u{1f468}\u{200d}\u{1f469} \u{645}\u{200c}\u{647}";
-        assert!(!hides(plain) && bare(plain) == plain);
+        assert!(!has_hidden_chars(plain) && strip_hidden_chars(plain) == plain);
         for odd in ["a\u{e0041}b", "a\u{200b}b", "a\u{200d}b", "a\u{202e}b", "a\u{feff}b", "a\u{1b}b", "a\0b"] {
-            assert!(hides(odd) && bare(odd) == "ab", "{odd:?}");
+            assert!(has_hidden_chars(odd) && strip_hidden_chars(odd) == "ab", "{odd:?}");
         }
     }
 }
