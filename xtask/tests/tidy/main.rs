@@ -1,5 +1,6 @@
 //! House rules that no compiler checks: who may depend on whom, how long things may be, what may not appear.
 
+mod artefacts;
 mod modules;
 mod scan;
 mod source;
