@@ -4,6 +4,7 @@ pub mod a2a;
 pub mod acp;
 pub mod acp_rest;
 pub mod adk;
+pub mod answer;
 pub mod check;
 pub mod goose;
 pub mod json_check;

@@ -1,10 +1,11 @@
 //! Questions as messages, and messages as answers.
 
-use gander_domain::{Answer, Choice, ChoiceKind, Question, QuestionKind, Reply};
+use gander_domain::{Answer, QuestionKind, Question, Reply};
 use serde_json::{Map, Value, json};
 
 use super::error::A2aError;
 use super::{Content, EXTENSION, Message, Part, TaskState};
+use crate::answer::{ChoiceAnswer, is_decline, is_edited_plan, is_no, read_choice};
 
 /// The state of a task that asks this.
 pub(super) fn asking_state(question: &Question) -> TaskState {
@@ -74,18 +75,17 @@ pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, A2aEr
         QuestionKind::Choose { choices } => {
             let data = message_data(message).and_then(|data| data.get("choice")?.as_str());
             let said = data.unwrap_or(text.trim());
-            let choice = choose(choices, said).ok_or_else(|| {
+            read_choice(choices, ChoiceAnswer::Words(said)).ok_or_else(|| {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
                 A2aError::invalid_field("message.parts", format!("the task asks for one of: {}", ids.join(", ")))
-            })?;
-            Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
+            })
         }
         QuestionKind::Form { schema } => Ok(match (message_data(message), text.trim()) {
             (Some(data), _) => Reply::Filled { content: Value::Object(data.clone()) },
-            (None, "decline" | "/decline") => Reply::Declined,
+            (None, text) if is_decline(text) => Reply::Declined,
             (None, _) => Reply::Filled { content: fill_form(schema, &text) },
         }),
-        QuestionKind::Visit { .. } if text.trim().eq_ignore_ascii_case("decline") => Ok(Reply::Declined),
+        QuestionKind::Visit { .. } if is_no(&text) => Ok(Reply::Declined),
         QuestionKind::Visit { .. } => Ok(Reply::Filled { content: json!({}) }),
     }
 }
@@ -114,25 +114,6 @@ fn message_text(message: &Message) -> String {
 
 fn message_data(message: &Message) -> Option<&Map<String, Value>> {
     message.parts.iter().find_map(|part| if let Content::Data(data) = &part.content { data.as_object() } else { None })
-}
-
-/// A plan that somebody changed, and approves by sending it.
-fn is_edited_plan(data: &Map<String, Value>) -> bool {
-    data.contains_key("items") || data.contains_key("plan")
-}
-
-/// By id or name in any case; a plain yes or no means this once.
-fn choose<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
-    let exact =
-        choices.iter().find(|choice| choice.id.eq_ignore_ascii_case(said) || choice.name.eq_ignore_ascii_case(said));
-    exact.or_else(|| {
-        let kind = match said.to_ascii_lowercase().as_str() {
-            "yes" | "y" | "allow" | "approve" | "ok" => ChoiceKind::AllowOnce,
-            "no" | "n" | "reject" | "deny" => ChoiceKind::RejectOnce,
-            _ => return None,
-        };
-        choices.iter().find(|choice| choice.kind == kind)
-    })
 }
 
 /// Words fill a form that asks for one text; a form that asks for more takes them as JSON.

@@ -11,6 +11,7 @@ use super::schema::{
     RequestPermissionResponse, ToolCallUpdate, ToolCallUpdateFields,
 };
 use super::types::Withdrawal;
+use crate::answer::{ChoiceAnswer, read_choice};
 use crate::jsonrpc::{Error, Peer, RequestId};
 
 /// Where in `_meta` of an approval a changed plan stands.
@@ -91,7 +92,7 @@ fn question_request(
 pub(super) fn read_reply(question: &Question, result: Result<&RawValue, Error>) -> Result<Reply, NoReply> {
     let json = result.map_err(|_| NoReply::Withdrew(Withdrawal::Failed))?.get();
     match &question.ask {
-        QuestionKind::Choose { .. } => read_choice(question, json),
+        QuestionKind::Choose { choices } => read_permission(question, choices, json),
         QuestionKind::Form { .. } | QuestionKind::Visit { .. } => read_elicitation(json),
     }
 }
@@ -147,21 +148,22 @@ fn with_tool_call(mut params: Value, question: &Question) -> Value {
     params
 }
 
-fn read_choice(question: &Question, json: &str) -> Result<Reply, NoReply> {
+fn read_permission(question: &Question, choices: &[Choice], json: &str) -> Result<Reply, NoReply> {
     let unreadable = |_| NoReply::Unfit("the result is no outcome of session/request_permission".to_owned());
     let response: RequestPermissionResponse = serde_json::from_str(json).map_err(unreadable)?;
     match response.outcome {
         RequestPermissionOutcome::Cancelled => Err(NoReply::Withdrew(Withdrawal::Cancelled)),
         RequestPermissionOutcome::Selected(selected) => {
-            let choice = question.find_choice(&selected.option_id.0);
-            let choice = choice.ok_or_else(|| unfit_answer("no such option", &selected.option_id.0))?;
+            let id = &selected.option_id.0;
+            let reply = read_choice(choices, ChoiceAnswer::OptionId(id));
+            let reply = reply.ok_or_else(|| unfit_answer("no such option", id))?;
             let edited =
                 response.meta.as_ref().and_then(|meta| meta.get(PLAN_META)).filter(|_| question.plan.is_some());
-            if let (Some(plan), ChoiceKind::AllowOnce | ChoiceKind::AllowAlways) = (edited, choice.kind) {
+            if let Some(plan) = edited.filter(|_| reply.allows()) {
                 Plan::parse_edited(plan).map_err(NoReply::Unfit)?;
                 return Ok(Reply::Filled { content: plan.clone() });
             }
-            Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
+            Ok(reply)
         }
         // Open in the schema crate: an unknown outcome is never approval.
         _ => Err(NoReply::Unfit("no such outcome".to_owned())),

@@ -1,10 +1,11 @@
 //! Questions as what a run awaits, and messages as their answers.
 
-use gander_domain::{Choice, ChoiceKind, Question, QuestionKind, Reply};
+use gander_domain::{QuestionKind, Question, Reply};
 use serde_json::{Map, Value, json};
 
 use super::error::AcpRestError;
 use super::types::{AwaitRequest, Message, MessagePart, WireTime};
+use crate::answer::{ChoiceAnswer, is_decline, is_edited_plan, is_no, read_choice};
 
 /// What a question awaits. People read the first part, programs the second.
 pub fn await_request(role: &str, question: &Question, at: WireTime) -> AwaitRequest {
@@ -32,16 +33,19 @@ pub fn read_reply(question: &Question, message: &Message) -> Result<Reply, AcpRe
         }
         QuestionKind::Choose { choices } => {
             let named = content.as_ref().and_then(|content| content.get("choice")).and_then(Value::as_str);
-            let choice = choose(choices, named.unwrap_or(&text)).ok_or_else(|| {
+            read_choice(choices, ChoiceAnswer::Words(named.unwrap_or(&text))).ok_or_else(|| {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
                 AcpRestError::invalid(format!("say one of: {}", ids.join(", ")))
-            })?;
-            Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
+            })
         }
-        QuestionKind::Form { .. } | QuestionKind::Visit { .. } if is_no(&text) && content.is_none() => {
-            Ok(Reply::Declined)
-        }
-        QuestionKind::Form { schema } => fill_form(schema, content, text).map(|content| Reply::Filled { content }),
+        QuestionKind::Form { .. } if is_decline(&text) && content.is_none() => Ok(Reply::Declined),
+        QuestionKind::Visit { .. } if is_no(&text) && content.is_none() => Ok(Reply::Declined),
+        // Only a form that takes no text is declined by a plain no: elsewhere that is what is filled in.
+        QuestionKind::Form { schema } => match fill_form(schema, content, &text) {
+            Ok(content) => Ok(Reply::Filled { content }),
+            Err(_) if is_no(&text) => Ok(Reply::Declined),
+            Err(error) => Err(error),
+        },
         QuestionKind::Visit { .. } => Ok(Reply::Filled { content: Value::Object(content.unwrap_or_default()) }),
     }
 }
@@ -59,35 +63,8 @@ fn question_detail(question: &Question) -> Option<Value> {
     }
 }
 
-/// By its id, its name, or a plain yes or no. Nothing else is ever taken for a yes.
-fn choose<'a>(choices: &'a [Choice], said: &str) -> Option<&'a Choice> {
-    let said = said.trim();
-    let exact = choices.iter().find(|choice| choice.id == said);
-    let named = || choices.iter().find(|choice| choice.name.eq_ignore_ascii_case(said));
-    let of_kind = |kind: ChoiceKind| choices.iter().find(|choice| choice.kind == kind);
-    let plain = || match said {
-        said if is_yes(said) => of_kind(ChoiceKind::AllowOnce),
-        said if is_no(said) => of_kind(ChoiceKind::RejectOnce),
-        _ => None,
-    };
-    exact.or_else(named).or_else(plain)
-}
-
-/// A plan that somebody changed, and approves by sending it.
-fn is_edited_plan(content: &Map<String, Value>) -> bool {
-    content.contains_key("items") || content.contains_key("plan")
-}
-
-fn is_yes(said: &str) -> bool {
-    ["yes", "y", "allow", "approve", "ok"].iter().any(|word| word.eq_ignore_ascii_case(said.trim()))
-}
-
-fn is_no(said: &str) -> bool {
-    ["no", "n", "reject", "deny", "decline"].iter().any(|word| word.eq_ignore_ascii_case(said.trim()))
-}
-
 /// A form of one text needs no JSON.
-fn fill_form(schema: &Value, content: Option<Map<String, Value>>, text: String) -> Result<Value, AcpRestError> {
+fn fill_form(schema: &Value, content: Option<Map<String, Value>>, text: &str) -> Result<Value, AcpRestError> {
     if let Some(content) = content {
         return Ok(Value::Object(content));
     }
@@ -97,7 +74,9 @@ fn fill_form(schema: &Value, content: Option<Map<String, Value>>, text: String) 
     let fields = schema.get("properties").and_then(Value::as_object);
     let mut words = fields.into_iter().flatten().filter(|(_, field)| field["type"] == "string").map(|(name, _)| name);
     match (words.next(), words.next(), fields.map(Map::len)) {
-        (Some(only), None, Some(1)) => Ok(Value::Object(Map::from_iter([(only.clone(), Value::String(text))]))),
+        (Some(only), None, Some(1)) => {
+            Ok(Value::Object(Map::from_iter([(only.clone(), Value::String(text.to_owned()))])))
+        }
         _ => Err(AcpRestError::invalid("answer with a part of application/json that fits the schema")),
     }
 }

@@ -10,6 +10,7 @@ mod key_case;
 pub mod live;
 pub mod output;
 mod part_check;
+pub mod question;
 pub mod trace;
 pub mod types;
 
@@ -18,7 +19,7 @@ pub use input::{AdkRunRequest, NewArtifact, NewSession, RunInput};
 pub use output::{AdkProjection, RunStage, StreamMode, join_events};
 pub use types::{Actions, ArtifactVersion, Content, Event, Session};
 
-/// The name of this door in the log.
+/// The name of this protocol in the log.
 pub const PROTOCOL_NAME: &str = "adk";
 
 /// Longest id of a user or session that a client may choose.

@@ -8,6 +8,7 @@ mod content;
 pub mod input;
 pub mod mode;
 pub mod output;
+pub mod question;
 pub mod session;
 mod transcript;
 pub mod types;

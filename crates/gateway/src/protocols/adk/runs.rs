@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use gander_domain::caller::Caller;
 use gander_domain::{
-    ChoiceKind, Command, Entry, Event as Fact, IfBusy, Part, Question, QuestionId, QuestionKind, Reply, RunId, Seq,
-    SessionId, SessionView, ToolCallId,
+    Command, Entry, Event as Fact, IfBusy, Part, QuestionId, RunId, Seq, SessionId, SessionView, ToolCallId,
 };
 use gander_runtime::hub::{Ack, Batch, Follower, HubError};
 use gander_services::Services;
@@ -13,6 +12,7 @@ use gander_store::clock::SystemIds;
 use gander_store::{Form, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
 use gander_wire::adk::input::check_id;
+use gander_wire::adk::question::read_reply;
 use gander_wire::adk::{
     AdkProjection, AdkRefusal, AdkRunRequest, BodyProblem, Event, NewSession, PROTOCOL_NAME, RunInput, RunStage,
     StreamMode,
@@ -400,51 +400,4 @@ fn check_media(parts: &[Part], takes: &[String]) -> Result<(), AdkRefusal> {
     let bad = |(index, part)| check::check_media_for(part, takes).err().map(|error| problem((index, error)));
     let problems: Vec<BodyProblem> = parts.iter().enumerate().filter_map(bad).collect();
     if problems.is_empty() { Ok(()) } else { Err(AdkRefusal::unprocessable(&problems)) }
-}
-
-/// What an answer means to a question. Some clients wrap it into a text.
-fn read_reply(question: &Question, response: &Value) -> Result<Reply, AdkRefusal> {
-    let unwrapped = response.get("response").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
-    let response: &Value = unwrapped.as_ref().unwrap_or(response);
-    let confirmed = response.get("confirmed").and_then(Value::as_bool);
-    if let (Some(plan), Some(true)) = (changed_plan(question, response), confirmed) {
-        return Ok(Reply::Filled { content: plan.clone() });
-    }
-    match &question.ask {
-        // Only what was chosen is an answer: anything else leaves the question open.
-        QuestionKind::Choose { .. } if confirmed.is_none() && !response["choice"].is_string() => {
-            Err(AdkRefusal::new(400, "the answer is {\"confirmed\": true} or {\"confirmed\": false}"))
-        }
-        QuestionKind::Choose { choices } => {
-            let named = response.get("choice").and_then(Value::as_str);
-            let yes = confirmed == Some(true);
-            let wanted = if yes { ChoiceKind::AllowOnce } else { ChoiceKind::RejectOnce };
-            let choice = choices.iter().find(|choice| match named {
-                Some(id) => choice.id == id,
-                None => choice.kind == wanted,
-            });
-            match choice {
-                Some(choice) => Ok(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind }),
-                None if !yes && named.is_none() => Ok(Reply::Declined),
-                None => {
-                    let ids: Vec<&str> = choices.iter().map(|choice| choice.id.as_str()).collect();
-                    Err(AdkRefusal::new(
-                        400,
-                        format!("the question offers no such answer, choose one of: {}", ids.join(", ")),
-                    ))
-                }
-            }
-        }
-        QuestionKind::Form { .. } | QuestionKind::Visit { .. } if confirmed == Some(false) => Ok(Reply::Declined),
-        QuestionKind::Form { .. } | QuestionKind::Visit { .. } => {
-            let content = response.get("payload").filter(|payload| !payload.is_null()).unwrap_or(response);
-            Ok(Reply::Filled { content: content.clone() })
-        }
-    }
-}
-
-/// The plan that was sent back in place of a proposed one.
-fn changed_plan<'a>(question: &Question, response: &'a Value) -> Option<&'a Value> {
-    question.plan.as_ref()?;
-    response.get("payload").filter(|payload| payload.get("items").is_some())
 }

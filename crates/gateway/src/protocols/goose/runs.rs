@@ -1,8 +1,8 @@
 //! Prompts of goose clients: begun, cancelled, and what they wait for answered.
 
 use gander_domain::{
-    Accepted, ChoiceKind, Command, IfBusy, Part, Question, Reply, ResetReason, RunId, RunOrigin, Seq, ServiceError,
-    SessionId, SessionView, SettingsPatch,
+    Accepted, Command, IfBusy, Part, Question, Reply, ResetReason, RunId, RunOrigin, Seq, ServiceError, SessionId,
+    SessionView, SettingsPatch,
 };
 use gander_runtime::backend::Lent;
 use gander_runtime::hub::Ack;
@@ -12,12 +12,13 @@ use gander_services::{Services, recipes};
 use gander_store::clock::SystemIds;
 use gander_wire::check;
 use gander_wire::goose::input::{self, BadMessage};
+use gander_wire::goose::question::read_action;
 use serde_json::Value;
 
 use super::sessions;
 use crate::ClientPeer;
 
-/// The name of this door in the log.
+/// The name of this protocol in the log.
 pub const PROTOCOL_NAME: &str = "goose";
 
 /// A prompt as any version of goose's clients sends it.
@@ -166,7 +167,7 @@ pub async fn confirm_tool(
 ) -> Result<(), ChatError> {
     let view = sessions::find_own_session(services, peer, session).await?;
     let question = find_open_question(&view, id).ok_or_else(|| no_such_question(id))?;
-    let reply = choose_reply(question, action).ok_or_else(|| ChatError::BadAction(action.to_owned()))?;
+    let reply = read_action(question, action).ok_or_else(|| ChatError::BadAction(action.to_owned()))?;
     Ok(send_command(services, peer, session, answer_command(peer, question, reply)).await?)
 }
 
@@ -206,21 +207,6 @@ fn find_open_question<'a>(view: &'a SessionView, id: &str) -> Option<&'a Questio
 
 fn no_such_question(id: &str) -> ChatError {
     ChatError::NoQuestion(id[..id.floor_char_boundary(64)].to_owned())
-}
-
-/// The choice that an action means; what a question does not offer for good is chosen for once.
-fn choose_reply(question: &Question, action: &str) -> Option<Reply> {
-    let kinds: &[ChoiceKind] = match action {
-        "always_allow" => &[ChoiceKind::AllowAlways, ChoiceKind::AllowOnce],
-        "allow_once" => &[ChoiceKind::AllowOnce],
-        "deny_once" | "deny" => &[ChoiceKind::RejectOnce],
-        "always_deny" => &[ChoiceKind::RejectAlways, ChoiceKind::RejectOnce],
-        "cancel" => return Some(Reply::Cancelled),
-        _ => return None,
-    };
-    let gander_domain::QuestionKind::Choose { choices } = &question.ask else { return Some(Reply::Declined) };
-    let choice = kinds.iter().find_map(|kind| choices.iter().find(|choice| choice.kind == *kind))?;
-    Some(Reply::Chosen { choice: choice.id.clone(), kind: choice.kind })
 }
 
 fn is_clear_command(parts: &[Part]) -> bool {
