@@ -47,12 +47,7 @@ pub enum StartError {
     Version(#[from] VersionError),
     /// It cannot be run.
     #[error("cannot start {program}: {reason}")]
-    Spawn {
-        /// Which.
-        program: PathBuf,
-        /// Why.
-        reason: io::Error,
-    },
+    Spawn { program: PathBuf, reason: io::Error },
     /// It ended before it had introduced itself.
     #[error("the agent ended before it was ready: {0}")]
     Died(Arc<ProcessExit>),

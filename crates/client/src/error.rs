@@ -60,7 +60,6 @@ pub enum CallError {
     Unreadable {
         /// What was called.
         method: String,
-        /// Why.
         reason: String,
     },
     /// The agent speaks another version of the protocol.

@@ -19,16 +19,10 @@ pub struct Version(pub u64, pub u64, pub u64);
 pub enum VersionError {
     /// It could not be run, or did not answer in time.
     #[error("{program} does not say its version: {reason}")]
-    Silent {
-        /// Which.
-        program: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Silent { program: PathBuf, reason: String },
     /// What it says is no version.
     #[error("{program} says no version: {output}")]
     Unreadable {
-        /// Which.
         program: PathBuf,
         /// What it says.
         output: String,
@@ -36,7 +30,6 @@ pub enum VersionError {
     /// It is too old.
     #[error("{program} is too old, {minimum} is needed: {found}")]
     Outdated {
-        /// Which.
         program: PathBuf,
         /// What is needed.
         minimum: Version,

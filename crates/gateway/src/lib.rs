@@ -7,6 +7,7 @@ pub mod http;
 pub mod log_list;
 pub(crate) mod message_framing;
 mod peer;
+mod percent;
 pub mod protocols;
 pub mod server;
 pub mod settings;

@@ -32,7 +32,7 @@ pub struct ServerSection {
     pub resource_peers: Vec<String>,
 }
 
-/// The A2A door.
+/// The server side of A2A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct A2aSection {
     /// The agent behind `/a2a`; absent: the first.
@@ -54,10 +54,10 @@ pub struct A2aSection {
     pub signing_key: Option<String>,
 }
 
-/// The ADK door.
+/// ADK.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdkSection {
-    /// Under which user sessions of other doors are seen.
+    /// Under which user sessions of other protocols are seen.
     pub user: String,
     /// What happens to a run whose client leaves.
     pub on_leave: OnLeave,

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::connection_addresses::ConnectionAddresses;
 use super::h2_abuse::MeteredStream;
 use super::paced_body::BodyPacer;
 use super::state::HttpState;
@@ -38,25 +39,6 @@ const SEND_BUFFER_CAPACITY: usize = 64 * 1024;
 const STREAM_BUFFER_CAPACITY: usize = 32 * 1024;
 /// Descriptors that connections never take: the store, tools and children need some.
 const RESERVED_FILE_DESCRIPTORS: u64 = 256;
-
-/// The two ends of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionAddresses {
-    /// The caller.
-    pub peer: SocketAddr,
-    /// This end.
-    pub local: SocketAddr,
-    /// Whether nobody between them can read along.
-    pub encrypted: bool,
-}
-
-impl ConnectionAddresses {
-    /// The ends of the connection that brought this request.
-    pub fn of_request<B>(request: &http::Request<B>) -> Self {
-        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
-        request.extensions().get().copied().unwrap_or(Self { peer: nowhere, local: nowhere, encrypted: false })
-    }
-}
 
 /// What outlives its request, a WebSocket or a stream, keeps its connection's place and hears when the server ends.
 #[derive(Clone, Debug)]
@@ -137,7 +119,7 @@ impl Connection {
         self.state.connections.fetch_add(1, Ordering::Relaxed);
         let spoke = Arc::new(AtomicBool::new(false));
         let (address, heard, seat) = (self.address, spoke.clone(), self.seat.clone());
-        let pace = BodyPacer::new(&self.state);
+        let pace = BodyPacer::new(&self.state.spool, &self.state.readers);
         let (cut, progress) = (pace.cut.clone(), Arc::clone(&pace.progress));
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             heard.store(true, Ordering::Relaxed);

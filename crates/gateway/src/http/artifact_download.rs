@@ -1,4 +1,4 @@
-//! What a session keeps under a name, as a file: doors point here for what is too large to be told.
+//! What a session keeps under a name, as a file: responses point here for what is too large for them.
 
 use axum::extract::Query;
 use axum::response::{IntoResponse, Response};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::response::Response;
@@ -58,6 +59,29 @@ pub(crate) async fn read_body(limits: &Limits, payload: Payload, request: Reques
         Ok(Err(_)) => Err(body_refusal(&parts, StatusCode::BAD_REQUEST)),
         Err(_) => Err(body_refusal(&parts, StatusCode::REQUEST_TIMEOUT)),
     }
+}
+
+/// Why there is no body for a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyError {
+    /// It is declared to be in another encoding than UTF-8.
+    ForeignCharset,
+    /// It did not come whole.
+    Broken,
+}
+
+/// The head and the body of a request whose body may be of any type or none, but in UTF-8.
+pub(crate) async fn take_utf8(request: Request) -> Result<(Parts, Bytes), BodyError> {
+    let (parts, body) = request.into_parts();
+    if declares_foreign_charset(&parts.headers) {
+        return Err(BodyError::ForeignCharset);
+    }
+    Ok((parts, take_bytes(body).await.ok_or(BodyError::Broken)?))
+}
+
+/// The bytes of a body. It has a limit already: [`read_body`] read it before the handler ran.
+pub(crate) async fn take_bytes(body: Body) -> Option<Bytes> {
+    axum::body::to_bytes(body, usize::MAX).await.ok()
 }
 
 /// What every protocol refuses in JSON. A body that does not begin like JSON is no business of this.

@@ -4,14 +4,11 @@ use std::borrow::Cow;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use gander_domain::sanitize;
 use http::{HeaderValue, StatusCode, Uri, header};
 use serde_json::json;
 use uuid::Uuid;
-
-use super::body;
 
 /// What the outer layer refuses, until it is known which protocol's words to use.
 #[derive(Clone, Debug)]
@@ -69,18 +66,6 @@ pub(crate) fn with_connection_close(mut response: Response) -> Response {
 
 pub(crate) async fn not_found(_uri: Uri) -> Response {
     problem(StatusCode::NOT_FOUND, "not_found", "no such route")
-}
-
-/// The same where no route took the request, whose body is still on its way.
-pub(crate) async fn no_such_route(request: Request) -> Response {
-    let refusal = not_found(request.uri().clone()).await;
-    body::refuse_unread(request, refusal).await
-}
-
-/// The router adds the `Allow` header.
-pub(crate) async fn method_not_allowed(request: Request) -> Response {
-    let message = "this route has other methods, see Allow";
-    body::refuse_unread(request, problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)).await
 }
 
 /// A handler panicked. The panic hook has counted it and logged what and where, in the same task, just before.

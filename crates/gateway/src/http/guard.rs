@@ -12,8 +12,8 @@ use gander_domain::caller::{Caller, Identity, Scope, Transport};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 
-use super::accept::ConnectionAddresses;
 use super::body;
+use super::connection_addresses::ConnectionAddresses;
 use super::error::{self, problem, retry_later};
 use super::origin_check::HostRejected;
 use super::request_framing::FramingError;
@@ -155,7 +155,7 @@ fn identify_caller(
     authorize_caller(state, request, route, identity, scope)
 }
 
-/// Whoever comes in by an open door without a token: reads and prompts, and answers only if that was opened too.
+/// A caller without a token at a protocol that is open to such: reads and prompts, and answers only if that was opened too.
 fn caller_without_token(
     state: &HttpState,
     request: &Request,
@@ -199,7 +199,7 @@ fn request_transport(request: &Request) -> Transport {
 }
 
 impl HttpState {
-    /// True if the owner opened this door, and somebody on this machine brings no token of any kind.
+    /// True if the owner opened this protocol to callers without a token, and somebody on this machine brings no token of any kind.
     fn admits_without_token(&self, door: OpenProtocol, request: &Request) -> bool {
         let headers = request.headers();
         let named =

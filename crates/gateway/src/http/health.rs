@@ -19,7 +19,7 @@ const WELCOME_PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf
 <h1>gander</h1><p>An agent server. Ask <code>gander token</code> for the token, \
 <code>GET /gander/status</code> for what is in force.</p></html>\n";
 
-/// Ours.
+/// Routes that belong to no protocol.
 pub(crate) const ROUTES: &[Route] = &[
     Route::public("/", |verb| on(verb, welcome_page)),
     Route::public("/health", |verb| on(verb, health_status)),

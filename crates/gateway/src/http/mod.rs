@@ -1,9 +1,12 @@
 //! What all protocols share of HTTP: the guard, limits, bodies, streams and TLS, on an own accept loop.
 
 pub(crate) mod accept;
+pub(crate) mod accept_header;
 pub(crate) mod artifact_download;
 pub(crate) mod body;
+pub(crate) mod connection_addresses;
 pub(crate) mod error;
+pub(crate) mod fallback;
 pub(crate) mod guard;
 pub(crate) mod h2_abuse;
 pub(crate) mod health;
@@ -22,7 +25,8 @@ pub(crate) mod stream_limits;
 pub(crate) mod tls;
 pub(crate) mod websocket_upgrade;
 
-pub use accept::{ConnectionAddresses, serve, serve_with_tls};
+pub use accept::{serve, serve_with_tls};
+pub use connection_addresses::ConnectionAddresses;
 pub use error::problem;
 pub use route::{Access, Payload, Route, RouteRule, Serve, Size, Verb};
 pub use state::HttpState;

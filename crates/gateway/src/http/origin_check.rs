@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-use super::accept::ConnectionAddresses;
+use super::connection_addresses::ConnectionAddresses;
 
 /// The allowed names and origins, beyond the obvious.
 #[derive(Debug)]

@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use super::error::retry_later;
 use super::request_framing::FramingError;
 use super::spool::{Spool, SpooledPiece};
-use super::state::HttpState;
 
 /// One frame takes at most so much of an answer.
 const MAX_FRAME: usize = 16 * 1024;
@@ -140,10 +139,10 @@ pub(crate) struct BodyPacer {
 
 impl BodyPacer {
     /// For one connection.
-    pub(crate) fn new(state: &HttpState) -> Self {
+    pub(crate) fn new(spool: &Arc<Spool>, readers: &Arc<StalledReaders>) -> Self {
         Self {
-            spool: Arc::clone(&state.spool),
-            readers: Arc::clone(&state.readers),
+            spool: Arc::clone(spool),
+            readers: Arc::clone(readers),
             progress: Arc::default(),
             cut: CancellationToken::new(),
         }

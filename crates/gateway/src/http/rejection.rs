@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde::Serialize;
 
-/// It.
+/// A response that refuses a request, on its way out of a handler.
 pub(crate) struct Rejection(Box<Response>);
 
 impl Rejection {

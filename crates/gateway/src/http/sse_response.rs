@@ -87,14 +87,3 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Inva
         (Some(_), Some(_)) => Err(InvalidEventId),
     }
 }
-
-/// A client that says nothing takes everything.
-pub(crate) fn accepts_event_stream(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT);
-    let mut kinds = accepted.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    let takes = |kind: &str| {
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        ["text/event-stream", "text/*", "*/*"].iter().any(|known| kind.eq_ignore_ascii_case(known))
-    };
-    !headers.contains_key(header::ACCEPT) || kinds.any(takes)
-}

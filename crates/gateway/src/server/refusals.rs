@@ -1,11 +1,7 @@
 //! Refusals of the outer layer in the words of the protocol whose address was called.
 
-use std::time::Instant;
-
 use axum::Json;
 use axum::body::Body;
-use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use gander_domain::caller::Protocol;
 use gander_wire::a2a::{A2aError, ErrorKind};
@@ -14,37 +10,18 @@ use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::ROUTES;
 use crate::http::error::Problem;
-use crate::http::route::RouteRule;
-
-/// The protocol of an address: that of its route, else that of the routes that begin like it.
-fn protocol_of_path(method: &Method, path: &str) -> Protocol {
-    let exact = |route: &&RouteRule| route.verb.matches(method) && path_matches(route.path, path);
-    let other_verb = |route: &&RouteRule| path_matches(route.path, path);
-    let found = ROUTES.iter().find(exact).or_else(|| ROUTES.iter().find(other_verb)).map(|route| route.protocol);
-    found.unwrap_or_else(|| {
-        let near = ROUTES.iter().map(|route| (shared_segments(route.path, path), route.protocol));
-        let nearest = near.reduce(|best, next| if next.0 > best.0 { next } else { best });
-        nearest.filter(|(shared, _)| *shared > 0).map_or(Protocol::Gander, |(_, protocol)| protocol)
-    })
-}
-
-/// The outermost layer: puts refusals that no handler worded into the form of the protocol whose address was called.
-pub(super) async fn translate_refusals(request: Request, next: Next) -> Response {
-    // The path alone: a query may hold what is nobody's business.
-    let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
-    let kind = request.headers().get(header::CONTENT_TYPE);
-    let grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
-    let response = translate_refusal(&method, &path, grpc, next.run(request).await);
-    tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
-    response
-}
 
 /// A refusal in the words of its protocol; everything else as it is.
-fn translate_refusal(method: &Method, path: &str, grpc: bool, mut response: Response) -> Response {
+pub(super) fn translate_refusal(
+    protocol: Protocol,
+    method: &Method,
+    path: &str,
+    grpc: bool,
+    mut response: Response,
+) -> Response {
     let Some(problem) = take_problem(&mut response) else { return response };
-    let spoken = match protocol_of_path(method, path) {
+    let spoken = match protocol {
         Protocol::Gander | Protocol::Internal => return response,
         Protocol::A2a if grpc => return grpc_refusal(&problem, &response),
         Protocol::A2a if is_json_rpc_path(method, path) => a2a_json_rpc_refusal(&problem),
@@ -170,55 +147,9 @@ fn is_json_rpc_path(method: &Method, path: &str) -> bool {
     method == Method::POST && !rest.contains(['/', ':'])
 }
 
-/// True if an address is one of a route.
-fn path_matches(pattern: &str, path: &str) -> bool {
-    let mut pieces = path.split('/');
-    for wanted in pattern.split('/') {
-        if wanted.starts_with("{*") {
-            return pieces.next().is_some();
-        }
-        match pieces.next() {
-            Some(piece) if wanted == piece || (wanted.starts_with('{') && !piece.is_empty()) => {}
-            Some(_) | None => return false,
-        }
-    }
-    pieces.next().is_none()
-}
-
-/// With how many equal pieces a route and an address begin.
-fn shared_segments(pattern: &str, path: &str) -> usize {
-    let pieces = pattern.split('/').zip(path.split('/')).skip(1);
-    pieces.take_while(|(wanted, piece)| wanted == piece && !piece.is_empty()).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_has_the_protocol_of_its_route_or_of_its_neighbours() {
-        let known = [
-            (Method::GET, "/runs/1", Protocol::AcpRest),
-            (Method::PUT, "/runs/1/nothing", Protocol::AcpRest),
-            (Method::GET, "/acp-rest/what", Protocol::AcpRest),
-            (Method::GET, "/sessions/1", Protocol::AcpRest),
-            (Method::DELETE, "/sessions/1", Protocol::Goose),
-            (Method::GET, "/sessions/1/export", Protocol::Goose),
-            (Method::POST, "/agent/fly", Protocol::Goose),
-            (Method::PATCH, "/acp", Protocol::Acp),
-            (Method::GET, "/apps/a/what", Protocol::Adk),
-            (Method::GET, "/api/run", Protocol::Adk),
-            (Method::GET, "/a2a/x/y/z", Protocol::A2a),
-            (Method::POST, "/lf.a2a.v1.A2AService/SendMessage", Protocol::A2a),
-            (Method::GET, "/nowhere", Protocol::Gander),
-            (Method::GET, "/gander/status", Protocol::Gander),
-            (Method::GET, "/gander/what", Protocol::Gander),
-            (Method::GET, "/health", Protocol::Gander),
-        ];
-        for (method, path, protocol) in known {
-            assert_eq!(protocol_of_path(&method, path), protocol, "{method} {path}");
-        }
-    }
 
     #[test]
     fn one_agent_and_nothing_behind_it_is_json_rpc() {

@@ -1,18 +1,21 @@
 //! The table of all routes, one line per protocol. A handler is reached through its line here or not at all.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{self, Next};
+use axum::response::Response;
 use gander_domain::caller::Protocol;
+use http::{Method, header};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::Gateway;
-use super::refusals::translate_refusals;
+use super::refusals::translate_refusal;
 use crate::http::route::{Route, RouteRule};
 use crate::http::state::HttpState;
-use crate::http::{error, guard, health};
+use crate::http::{error, fallback, guard, health};
 use crate::protocols::{a2a, acp, acp_rest, adk, goose};
 
 macro_rules! route_tables {
@@ -65,13 +68,58 @@ where
 /// and the guard's own among them, are translated into the caller's protocol.
 fn guarded(router: Router, http: &Arc<HttpState>) -> Router {
     router
-        .fallback(error::no_such_route)
-        .method_not_allowed_fallback(error::method_not_allowed)
+        .fallback(fallback::no_such_route)
+        .method_not_allowed_fallback(fallback::method_not_allowed)
         // Every route has its own limit, kept before its handler: the framework's lower one would speak no protocol.
         .layer(DefaultBodyLimit::disable())
         .layer(CatchPanicLayer::custom(|_| error::handler_panicked()))
         .layer(middleware::from_fn_with_state(http.clone(), guard::check_request))
         .layer(middleware::from_fn(translate_refusals))
+}
+
+/// The outermost layer: puts refusals that no handler worded into the form of the protocol whose address was called.
+async fn translate_refusals(request: Request, next: Next) -> Response {
+    // The path alone: a query may hold what is nobody's business.
+    let (method, path, began) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+    let response = next.run(request).await;
+    let response = translate_refusal(protocol_of_path(&method, &path), &method, &path, grpc, response);
+    tracing::debug!(%method, path, status = response.status().as_u16(), took = ?began.elapsed(), "request");
+    response
+}
+
+/// The protocol of an address: that of its route, else that of the routes that begin like it.
+fn protocol_of_path(method: &Method, path: &str) -> Protocol {
+    let exact = |route: &&RouteRule| route.verb.matches(method) && path_matches(route.path, path);
+    let other_verb = |route: &&RouteRule| path_matches(route.path, path);
+    let found = ROUTES.iter().find(exact).or_else(|| ROUTES.iter().find(other_verb)).map(|route| route.protocol);
+    found.unwrap_or_else(|| {
+        let near = ROUTES.iter().map(|route| (shared_segments(route.path, path), route.protocol));
+        let nearest = near.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        nearest.filter(|(shared, _)| *shared > 0).map_or(Protocol::Gander, |(_, protocol)| protocol)
+    })
+}
+
+/// True if an address is one of a route.
+fn path_matches(pattern: &str, path: &str) -> bool {
+    let mut pieces = path.split('/');
+    for wanted in pattern.split('/') {
+        if wanted.starts_with("{*") {
+            return pieces.next().is_some();
+        }
+        match pieces.next() {
+            Some(piece) if wanted == piece || (wanted.starts_with('{') && !piece.is_empty()) => {}
+            Some(_) | None => return false,
+        }
+    }
+    pieces.next().is_none()
+}
+
+/// With how many equal pieces a route and an address begin.
+fn shared_segments(pattern: &str, path: &str) -> usize {
+    let pieces = pattern.split('/').zip(path.split('/')).skip(1);
+    pieces.take_while(|(wanted, piece)| wanted == piece && !piece.is_empty()).count()
 }
 
 const fn rules_of_table<S, const N: usize>(protocol: Protocol, routes: &[Route<S>]) -> [RouteRule; N] {
@@ -106,4 +154,34 @@ const fn join_tables<const N: usize>(tables: &[&[RouteRule]]) -> [RouteRule; N] 
         table += 1;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_the_protocol_of_its_route_or_of_its_neighbours() {
+        let known = [
+            (Method::GET, "/runs/1", Protocol::AcpRest),
+            (Method::PUT, "/runs/1/nothing", Protocol::AcpRest),
+            (Method::GET, "/acp-rest/what", Protocol::AcpRest),
+            (Method::GET, "/sessions/1", Protocol::AcpRest),
+            (Method::DELETE, "/sessions/1", Protocol::Goose),
+            (Method::GET, "/sessions/1/export", Protocol::Goose),
+            (Method::POST, "/agent/fly", Protocol::Goose),
+            (Method::PATCH, "/acp", Protocol::Acp),
+            (Method::GET, "/apps/a/what", Protocol::Adk),
+            (Method::GET, "/api/run", Protocol::Adk),
+            (Method::GET, "/a2a/x/y/z", Protocol::A2a),
+            (Method::POST, "/lf.a2a.v1.A2AService/SendMessage", Protocol::A2a),
+            (Method::GET, "/nowhere", Protocol::Gander),
+            (Method::GET, "/gander/status", Protocol::Gander),
+            (Method::GET, "/gander/what", Protocol::Gander),
+            (Method::GET, "/health", Protocol::Gander),
+        ];
+        for (method, path, protocol) in known {
+            assert_eq!(protocol_of_path(&method, path), protocol, "{method} {path}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Parts of messages, both ways, and what a door keeps of a message beside its content.
+//! Parts of messages, both ways, and what A2A keeps of a message beside its content.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -42,7 +42,7 @@ pub fn message_id_in_meta(meta: &Value) -> Option<&str> {
     meta.get(PROTOCOL_NAME)?.get("messageId")?.as_str()
 }
 
-/// A person's message as it came, or as it would have come through this door.
+/// A person's message as it came, or as it would have come by A2A.
 pub(super) fn user_message(id: &str, parts: Vec<Part>, meta: Option<&Value>, task: &str, context: &str) -> Message {
     let kept = meta.and_then(|meta| meta.get(PROTOCOL_NAME));
     let field = |name: &str| kept.and_then(|kept| kept.get(name));

@@ -20,9 +20,7 @@ pub struct A2aError {
 /// One field that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldViolation {
-    /// Where.
     pub field: String,
-    /// Why.
     pub description: String,
 }
 

@@ -63,7 +63,6 @@ pub enum Request {
 /// Something said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendRequest {
-    /// What.
     pub message: Message,
     /// The answer need not wait for the outcome.
     pub at_once: bool,

@@ -27,7 +27,6 @@ pub struct RpcRefusal {
     pub id: Value,
     /// In whose form.
     pub dialect: Dialect,
-    /// Why.
     pub error: A2aError,
 }
 

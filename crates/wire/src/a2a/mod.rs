@@ -31,7 +31,7 @@ pub use update::{TaskUpdate, TextChunk};
 /// Our extension: thoughts, tool calls, plans and questions as data.
 pub const EXTENSION: &str = "urn:gander:a2a:activity:v1";
 
-/// The name of this door in the log.
+/// The name of this protocol in the log.
 pub const PROTOCOL_NAME: &str = "a2a";
 
 /// Which version of the protocol a client speaks.

@@ -1,6 +1,6 @@
 //! Questions as messages, and messages as answers.
 
-use gander_domain::{Answer, QuestionKind, Question, Reply};
+use gander_domain::{Answer, Question, QuestionKind, Reply};
 use serde_json::{Map, Value, json};
 
 use super::error::A2aError;

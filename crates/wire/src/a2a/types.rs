@@ -79,7 +79,6 @@ pub struct Message {
     pub task_id: Option<String>,
     /// Who speaks.
     pub role: Role,
-    /// What.
     pub parts: Vec<Part>,
     /// More, by extension.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +155,6 @@ pub struct StatusUpdate {
     pub task_id: String,
     /// In which context.
     pub context_id: String,
-    /// Where.
     pub status: TaskStatus,
     /// More, by extension.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +169,6 @@ pub struct ArtifactUpdate {
     pub task_id: String,
     /// In which context.
     pub context_id: String,
-    /// What.
     pub artifact: Artifact,
     /// Its parts come after those that are there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

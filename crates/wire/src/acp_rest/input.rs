@@ -32,7 +32,6 @@ pub struct RunRequest {
 pub struct HistoryMessage {
     /// By whom.
     pub role: Role,
-    /// What.
     pub parts: Vec<Part>,
 }
 

@@ -15,5 +15,5 @@ pub use manifest::{AgentList, AgentStats, agent_manifest};
 pub use output::AcpRestProjection;
 pub use types::{AwaitRequest, Event, Message, MessagePart, Run, RunMode, RunStatus, Session};
 
-/// The name of this door in a log: in the origin of its runs, and in what it leaves for itself.
+/// The name of this protocol in a log: in the origin of its runs, and in what it leaves for itself.
 pub const PROTOCOL_NAME: &str = "acp_rest";

@@ -224,7 +224,7 @@ impl AcpRestProjection {
         }
     }
 
-    /// The door that took the run in left word for itself: who serves it, and how the client calls its session.
+    /// This protocol left a note for itself when it took the run in: who serves it, and how the client calls its session.
     fn run_created(&mut self, entry: &Entry, stage: RunStage, tell: EventSink<'_>) {
         self.stage = stage;
         self.run.created_at = WireTime(entry.at);

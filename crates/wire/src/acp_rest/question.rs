@@ -1,6 +1,6 @@
 //! Questions as what a run awaits, and messages as their answers.
 
-use gander_domain::{QuestionKind, Question, Reply};
+use gander_domain::{Question, QuestionKind, Reply};
 use serde_json::{Map, Value, json};
 
 use super::error::AcpRestError;

@@ -11,7 +11,6 @@ use super::error::AcpRestError;
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which.
     pub run_id: RunId,
     /// Who serves it.
     pub agent_name: String,
@@ -132,7 +131,6 @@ pub enum AwaitRequest {
 /// A session: where its history is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// Which.
     pub id: String,
     /// The addresses of its messages, oldest first.
     #[serde(default)]
@@ -208,10 +206,7 @@ pub enum Event<'a> {
     },
     /// The stream is broken.
     #[serde(rename = "error")]
-    Error {
-        /// Why.
-        error: &'a AcpRestError,
-    },
+    Error { error: &'a AcpRestError },
 }
 
 /// A time, written in UTC with a `Z`: the npm client takes no other.

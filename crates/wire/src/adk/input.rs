@@ -26,7 +26,6 @@ pub struct SessionAddress {
 /// Something to do in a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdkRunRequest {
-    /// Where.
     pub address: SessionAddress,
     /// What is said.
     pub said: RunInput,
@@ -75,7 +74,6 @@ pub struct NewSession {
 pub struct NewArtifact {
     /// Under which name.
     pub name: String,
-    /// What.
     pub part: Part,
     /// What its saver wants to find again.
     pub metadata: Map<String, Value>,

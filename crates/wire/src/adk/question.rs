@@ -1,6 +1,6 @@
 //! Answers of functions as replies to questions.
 
-use gander_domain::{QuestionKind, Question, Reply};
+use gander_domain::{Question, QuestionKind, Reply};
 use serde_json::Value;
 
 use super::error::AdkRefusal;

@@ -150,7 +150,7 @@ pub fn active_requests_event(ids: &[String]) -> Value {
     json!({ "type": "ActiveRequests", "request_ids": ids })
 }
 
-/// Who asked at this door shows its prompt already.
+/// A client of this protocol shows its prompt already.
 fn is_own_prompt(view: &SessionView, entry: &Entry) -> bool {
     view.run.as_ref().is_some_and(|run| run.origin.door == "goose" && entry.seq == run.from.next())
 }

@@ -1,6 +1,6 @@
 //! Actions of goose's clients as replies to questions.
 
-use gander_domain::{QuestionKind, ChoiceKind, Question, Reply};
+use gander_domain::{ChoiceKind, Question, QuestionKind, Reply};
 
 use crate::answer::{ChoiceAnswer, read_choice};
 

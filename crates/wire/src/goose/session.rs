@@ -9,7 +9,6 @@ use super::types::cost_in_dollars;
 /// What is known of a session in a list, without its log.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionSummaryInput<'a> {
-    /// Which.
     pub session: SessionId,
     /// The folder it works in.
     pub workspace: &'a str,

@@ -39,7 +39,6 @@ pub(super) enum Message<'a> {
 pub struct Malformed {
     /// The id that it came with, if that is one.
     pub id: Option<RequestId>,
-    /// Why.
     pub error: Error,
 }
 

@@ -27,12 +27,7 @@ const COORDINATE_LEN: usize = 32;
 pub enum SignError {
     /// The file cannot be read or made.
     #[error("cannot use the key that signs agent cards, {reason}: {path}")]
-    Unusable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: std::io::Error,
-    },
+    Unusable { path: PathBuf, reason: std::io::Error },
     /// What is in it is something else.
     #[error("not a private key on the curve P-256 in PKCS #8 and PEM: {0}")]
     NoKey(PathBuf),

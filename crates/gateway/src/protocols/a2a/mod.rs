@@ -1,6 +1,7 @@
-//! The A2A door, whatever the binding: requests carried out, tasks found, followed and folded from the log.
+//! A2A, whatever the binding: requests carried out, tasks found, followed and folded from the log.
 
 mod card_signing;
+mod error;
 mod message_intent;
 pub mod push;
 pub(crate) mod routes;
@@ -13,23 +14,23 @@ mod task_list;
 use std::fmt;
 use std::sync::Arc;
 
-use gander_domain::{AgentManifest, CommandError, RunId, RunOrigin, Seq, SessionId};
+use gander_domain::{AgentManifest, RunId, RunOrigin, Seq, SessionId};
 use gander_wire::a2a::{
-    A2aError, DetailLevel, Dialect, ErrorKind, PROTOCOL_NAME, PushConfig, Request, Task, TaskOpening, TaskPage,
-    TaskSubject, TaskUpdate,
+    A2aError, DetailLevel, Dialect, PROTOCOL_NAME, PushConfig, Request, Task, TaskOpening, TaskPage, TaskSubject,
+    TaskUpdate,
 };
 
 pub use card_signing::{CardSigner, SignError};
+use error::{hub_error, store_error};
 pub use push::PushNotifications;
 pub use state::A2aState;
 pub use stream::{StopWhen, TaskProjection, TaskStream};
 
 use crate::settings::A2aSection;
-use gander_runtime::hub::{Follower, HubError};
+use gander_runtime::hub::Follower;
 use gander_services::Services;
-use gander_store::StoreError;
 
-/// The A2A door.
+/// The server side of A2A.
 pub struct A2a {
     services: Arc<Services>,
     push: PushNotifications,
@@ -39,7 +40,6 @@ pub struct A2a {
 /// Who asks, of which agent, and in which words.
 #[derive(Clone, Debug)]
 pub struct A2aCaller {
-    /// Who.
     pub identity: gander_domain::caller::Caller,
     /// Of which agent.
     pub agent: Arc<AgentManifest>,
@@ -85,7 +85,7 @@ pub(super) struct TaskRef {
 }
 
 impl A2a {
-    /// The door to these sessions.
+    /// A2A in front of these sessions.
     pub fn new(services: Arc<Services>, push: PushNotifications, settings: &A2aSection) -> Self {
         let first = settings.agent.clone();
         Self { services, push, first }
@@ -191,44 +191,5 @@ fn check_scope(caller: &A2aCaller, request: &Request) -> Result<(), A2aError> {
         | Request::GetPush { .. }
         | Request::ListPush { .. }
         | Request::DeletePush { .. } => caller.identity.may_prompt().map_err(|denied| hub_error(denied.into())),
-    }
-}
-
-/// What the hub refuses, in the words of this protocol.
-fn hub_error(error: HubError) -> A2aError {
-    match error {
-        HubError::Refused(CommandError::QueueFull(_)) => A2aError::new(ErrorKind::TooMany, error.to_string()),
-        HubError::Refused(CommandError::EmptyPrompt) => A2aError::invalid_field("message.parts", "must say something"),
-        HubError::Refused(CommandError::BadAnswer(why)) => A2aError::invalid_field("message.parts", why),
-        HubError::Refused(_) => A2aError::new(ErrorKind::UnsupportedOperation, error.to_string()),
-        HubError::Denied(denied) => A2aError::new(ErrorKind::Forbidden, denied.to_string()),
-        HubError::Draining => A2aError::new(ErrorKind::Unavailable, error.to_string()),
-        HubError::Store(error) => store_error(error),
-        HubError::Gone(_) => A2aError::new(ErrorKind::Internal, error.to_string()),
-    }
-}
-
-/// What the store refuses. What went wrong inside is told to the log alone.
-fn store_error(error: StoreError) -> A2aError {
-    match error {
-        StoreError::NotFound(id) | StoreError::Deleted(id) => {
-            A2aError::new(ErrorKind::TaskNotFound, format!("context not found: {id}"))
-        }
-        inside @ (StoreError::Exists(_)
-        | StoreError::Fenced { .. }
-        | StoreError::Gap { .. }
-        | StoreError::Truncated { .. }
-        | StoreError::AliasTaken(_)
-        | StoreError::Invalid(_)
-        | StoreError::Corrupt(_)
-        | StoreError::ReadOnly(_)
-        | StoreError::Busy(_)
-        | StoreError::Failed(_)
-        | StoreError::Locked(_)
-        | StoreError::Newer { .. }
-        | StoreError::Closed) => {
-            tracing::error!(error = %inside, "the store failed a request");
-            A2aError::new(ErrorKind::Unavailable, "the store failed, see the server's log")
-        }
     }
 }

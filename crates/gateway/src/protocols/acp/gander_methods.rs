@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::intents::find_own_session;
+use super::sessions::find_own_session;
 use crate::ClientPeer;
 
 /// Carries out one of our own methods.

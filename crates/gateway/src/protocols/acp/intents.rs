@@ -9,13 +9,13 @@ use gander_runtime::backend::Lent;
 use gander_runtime::hub::Ack;
 use gander_services::errors::refusal;
 use gander_services::{Services, recipes};
-use gander_store::{Card, CardState};
+use gander_store::CardState;
 use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
 use serde_json::Value;
 use tokio::task::JoinError;
 
 use super::session_list::list_sessions;
-use super::sessions::{FollowFrom, create_session, fork_session, initial_session, open_session};
+use super::sessions::{FollowFrom, create_session, find_own_session, fork_session, initial_session, open_session};
 use super::{AcpClient, gander_methods, linked_files, mcp_servers};
 use crate::ClientPeer;
 use crate::protocols::goose;
@@ -294,16 +294,6 @@ async fn delete_session(services: &Services, peer: &ClientPeer, session: Session
     services.hub.delete(&peer.caller, session).await.map_err(|error| refusal(session, &error))?;
     services.extensions.close(session);
     Ok(())
-}
-
-/// Another's session is as unknown as none.
-pub(super) async fn find_own_session(
-    services: &Services,
-    peer: &ClientPeer,
-    session: SessionId,
-) -> Result<Card, ServiceError> {
-    let card = services.hub.store().card(session).await.map_err(|error| refusal(session, &error.into()))?;
-    if card.owner == peer.caller.principal { Ok(card) } else { Err(ServiceError::UnknownSession(session)) }
 }
 
 pub(super) fn run_origin(peer: &ClientPeer) -> RunOrigin {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use gander_domain::Part;
 use gander_tools::{FileAccess, Workspace};
 
+use crate::percent::decode_strict;
+
 /// Larger files stay links: the agent reads of them what it needs.
 const MAX_INLINED_FILE: u64 = 64 * 1024;
 
@@ -46,27 +48,8 @@ fn linked_path(part: &Part) -> Option<String> {
     let Part::Link { uri, .. } = part else { return None };
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    let path = percent_decoded(rest.split(['#', '?']).next()?)?;
+    let path = decode_strict(rest.split(['#', '?']).next()?).filter(|path| !path.contains('\0'))?;
     Path::new(&path).is_absolute().then_some(path)
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        match first {
-            b'%' => {
-                let hex = std::str::from_utf8(after.get(..2)?).ok()?;
-                bytes.push(u8::from_str_radix(hex, 16).ok()?);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok().filter(|path| !path.contains('\0'))
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ impl AcpClient {
 
     /// True if this client may use the session. Another's is as unknown as none.
     async fn owns_session(&mut self, session: SessionId) -> bool {
-        intents::find_own_session(&self.services, &self.peer, session).await.is_ok()
+        sessions::find_own_session(&self.services, &self.peer, session).await.is_ok()
     }
 
     /// A session is no more. If the server ends, it only seems so.

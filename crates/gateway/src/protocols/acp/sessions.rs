@@ -7,7 +7,7 @@ use gander_runtime::hub::Ack;
 use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
 use gander_store::clock::SystemIds;
-use gander_store::{Alias, Form, read_all};
+use gander_store::{Alias, Card, Form, read_all};
 use gander_wire::acp::SessionParams;
 
 use super::mcp_servers::server_specs;
@@ -194,4 +194,14 @@ async fn chosen_folder(services: &Services, peer: &ClientPeer, folder: &str) -> 
 
 fn scratch_folder(services: &Services, session: SessionId) -> Result<String, ServiceError> {
     services.workspaces.private(session).map_err(|error| ServiceError::BadWorkspace(error.to_string()))
+}
+
+/// Another's session is as unknown as none.
+pub(super) async fn find_own_session(
+    services: &Services,
+    peer: &ClientPeer,
+    session: SessionId,
+) -> Result<Card, ServiceError> {
+    let card = services.hub.store().card(session).await.map_err(|error| refusal(session, &error.into()))?;
+    if card.owner == peer.caller.principal { Ok(card) } else { Err(ServiceError::UnknownSession(session)) }
 }

@@ -468,7 +468,7 @@ fn seq_before(first: Seq) -> Seq {
     Seq(first.0.saturating_sub(1))
 }
 
-/// What the door wants to find again: who was asked for, how the client calls the session, and its own times.
+/// What this protocol keeps in the log for itself: who was asked for, how the client calls the session, and its own times.
 fn run_meta(agent: &str, name: Option<SessionId>, times: Option<[WireTime; 2]>) -> Value {
     let mut note = json!({ "agent": agent });
     if let Some(name) = name {

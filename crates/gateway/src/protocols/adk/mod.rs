@@ -1,9 +1,10 @@
 //! Google's Agent Development Kit over REST: sessions of apps and users, runs, values, artifacts.
 //!
-//! An app is an agent or one of its modes. A user is a namespace inside whoever the token names. A session that another door made is
+//! An app is an agent or one of its modes. A user is a namespace inside whoever the token names. A session that another protocol made is
 //! seen under its agent and the user that the settings name.
 
 mod artifacts;
+mod error;
 pub(crate) mod routes;
 mod runs;
 mod sessions;
@@ -15,23 +16,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use gander_domain::roster::AgentMode;
-use gander_domain::{AgentManifest, Command, CommandError, RunOrigin, SettingsPatch};
+use gander_domain::{AgentManifest, Command, RunOrigin, SettingsPatch};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
-use serde_json::Value;
 
 pub use artifacts::VersionChoice;
+use error::{hub_refusal, state_refusal, store_refusal};
 pub use runs::{AdkRunSubscription, BeginOutcome};
 pub use sessions::{ListRange, LocatedSession};
 pub use state::AdkState;
 
 use crate::settings::AdkSection;
 use gander_domain::caller::Caller;
-use gander_runtime::hub::HubError;
 use gander_services::Services;
-use gander_services::state::{Room, StateError};
-use gander_store::StoreError;
+use gander_services::state::Room;
 
-/// This door.
+/// The server side of this protocol.
 pub struct Adk {
     services: Arc<Services>,
     settings: AdkSection,
@@ -47,12 +46,12 @@ pub struct AppUser {
 }
 
 impl Adk {
-    /// This door to these sessions.
+    /// This protocol in front of these sessions.
     pub fn new(services: Arc<Services>, settings: AdkSection) -> Self {
         Self { services, settings }
     }
 
-    /// How this door is set.
+    /// The settings of this protocol.
     pub fn settings(&self) -> &AdkSection {
         &self.settings
     }
@@ -132,44 +131,4 @@ impl fmt::Debug for Adk {
 
 fn run_origin(identity: &Caller) -> RunOrigin {
     RunOrigin { by: identity.principal.clone(), door: PROTOCOL_NAME.to_owned() }
-}
-
-/// What a client is told of a refusal inside.
-fn hub_refusal(error: &HubError) -> AdkRefusal {
-    match error {
-        HubError::Refused(CommandError::QueueFull(_)) => AdkRefusal::new(429, error.to_string()),
-        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_)) => {
-            AdkRefusal::invalid_body(&["newMessage"], format!("Value error, {error}"), Value::Null)
-        }
-        HubError::Refused(CommandError::StateFull(_)) => {
-            AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null)
-        }
-        HubError::Refused(
-            CommandError::RunActive(_)
-            | CommandError::RunAwaiting(_)
-            | CommandError::NotRunning
-            | CommandError::NoSuchRun(_)
-            | CommandError::NoSuchQuestion(_)
-            | CommandError::NoSuchSeq(_),
-        ) => AdkRefusal::new(409, error.to_string()),
-        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => AdkRefusal::no_such_session(),
-        HubError::Denied(_) => AdkRefusal::new(403, error.to_string()),
-        HubError::Draining => AdkRefusal::new(503, error.to_string()),
-        HubError::Store(inside) => {
-            tracing::error!(error = %inside, "a request could not be served");
-            AdkRefusal::new(if inside.is_outage() { 503 } else { 500 }, "the store failed, see the server's log")
-        }
-        HubError::Gone(_) => AdkRefusal::new(500, error.to_string()),
-    }
-}
-
-fn store_refusal(error: StoreError) -> AdkRefusal {
-    hub_refusal(&HubError::Store(error))
-}
-
-fn state_refusal(error: StateError) -> AdkRefusal {
-    match error {
-        StateError::Full(_) => AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null),
-        StateError::Store(error) => store_refusal(error),
-    }
 }

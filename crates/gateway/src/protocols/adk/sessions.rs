@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{Adk, AppUser, hub_refusal, state_refusal, store_refusal};
 use crate::log_list::{ListProjection, LogList};
 
-/// Sessions of other doors that are read in one go.
+/// Sessions of other protocols that are read in one go.
 const FOREIGN_PAGE_SIZE: u32 = 500;
 
 /// Names read in one go.
@@ -234,7 +234,7 @@ impl Adk {
         self.set_state(identity, located, state, Some(json!({ PROTOCOL_NAME: { "born": true } }))).await
     }
 
-    /// The page keeps a session's title among its values: every door shows it.
+    /// The page keeps a session's title among its values: every protocol shows it.
     async fn update_title(&self, identity: &Caller, located: &LocatedSession, delta: &State) -> Result<(), AdkRefusal> {
         let title = delta.get("__session_metadata__").and_then(|all| all.get("displayName")?.as_str());
         match title.map(str::trim).filter(|title| !title.is_empty() && title.chars().count() <= 200) {
@@ -273,7 +273,7 @@ impl Adk {
         }
     }
 
-    /// Sessions that other doors made.
+    /// Sessions that other protocols made.
     async fn list_foreign_sessions(
         &self,
         identity: &Caller,
@@ -300,7 +300,7 @@ impl Adk {
         }
     }
 
-    /// True if a session of another door is one of this app: its agent's, or the mode's that it works in.
+    /// True if a session of another protocol is one of this app: its agent's, or the mode's that it works in.
     async fn belongs_to_app(&self, app: &str, card: &Card) -> Result<bool, AdkRefusal> {
         let roster = self.services.agents.roster();
         if roster.find_agent(app).is_some() {

@@ -61,7 +61,7 @@ impl Adk {
         Ok(session_spans(&entries, &located.name))
     }
 
-    /// A session of this caller by its id, as the ADK door names it.
+    /// A session of this caller by its id, as ADK names it.
     async fn find_own_session(
         &self,
         identity: &Caller,

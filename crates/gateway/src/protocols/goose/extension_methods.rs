@@ -10,9 +10,9 @@ use gander_services::recipes::Slash;
 use gander_services::user_store::Shelf;
 use gander_wire::goose::session::time_text;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::method_params::{read_params, unknown_method};
 use super::{config, extensions, providers, recipe_methods, sessions};
 use crate::ClientPeer;
 
@@ -333,13 +333,4 @@ async fn command_own_session(
     sessions::find_own_session(services, peer, session).await?;
     let done = services.hub.command(&peer.caller, session, command, Ack::Synced).await;
     done.map(|_| json!({})).map_err(|error| refusal(session, &error))
-}
-
-pub(super) fn unknown_method(name: &str) -> ServiceError {
-    ServiceError::UnknownMethod(format!("_goose/unstable/{name}"))
-}
-
-/// An id that we cannot have made is the id of no session.
-pub(super) fn read_params<T: DeserializeOwned>(params: Value) -> Result<T, ServiceError> {
-    serde_json::from_value(params).map_err(|error| ServiceError::BadParams(error.to_string()))
 }

@@ -1,8 +1,10 @@
 //! What goose clients find here: sessions as goose's objects, its settings and providers, its extension methods.
 
 pub mod config;
+mod error;
 mod extension_methods;
 pub mod extensions;
+mod method_params;
 pub mod projection;
 pub mod providers;
 mod recipe_methods;

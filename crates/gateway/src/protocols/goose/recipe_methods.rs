@@ -11,7 +11,7 @@ use gander_services::schedule_methods::{self, NewSchedule, ScheduleError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::extension_methods::{read_params, unknown_method};
+use super::method_params::{read_params, unknown_method};
 use super::{recipes, sessions};
 use crate::ClientPeer;
 

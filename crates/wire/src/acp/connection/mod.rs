@@ -24,7 +24,7 @@ use super::question::{self, NoReply};
 use super::types::{AgentProfile, Intent, IntentTicket, Withdrawal};
 use crate::jsonrpc::{Counters, Error, Incoming, Malformed, MessageOrigin, Outbox, Peer, RequestId, Responder};
 
-/// The name of this door in the log.
+/// The name of this protocol in the log.
 const PROTOCOL_NAME: &str = "acp";
 
 /// How often a question is asked again because the answer was none.

@@ -26,7 +26,7 @@ use crate::jsonrpc::{Error, MessageOrigin, RequestId, Responder};
 /// What an intent's ticket stands for.
 #[derive(Debug)]
 pub(super) enum PendingRequest {
-    /// An introduction that makes a session, as clients of paper 000 expect.
+    /// An introduction that makes a session, as clients of the legacy goose dialect expect.
     Hello(Responder),
     Made {
         responder: Responder,

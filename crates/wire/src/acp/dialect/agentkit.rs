@@ -1,4 +1,4 @@
-//! The words of paper 004.
+//! The dialect of the Go acp package.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The words of paper 002.
+//! The dialect of Aptove's mobile clients.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The words of paper 000, as a branch of goose's server spoke them.
+//! The legacy dialect of goose's unified server.
 
 use gander_domain::{AgentMode, SessionCatalog, SessionId, SessionView};
 use serde_json::{Map, Value, json};

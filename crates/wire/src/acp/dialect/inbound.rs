@@ -33,7 +33,7 @@ const KEY_NAMES: [(&str, &str); 13] = [
     ("mime_type", "mimeType"),
 ];
 
-/// True for the method names of paper 000.
+/// True for the method names of the legacy goose dialect.
 pub(super) fn is_legacy_method(method: &str) -> bool {
     METHOD_NAMES.iter().any(|(bare, _)| *bare == method)
 }
@@ -96,7 +96,7 @@ fn normalize_initialize(params: &mut Map<String, Value>) {
     }
 }
 
-/// Paper 004 says the folder among its facts about the session.
+/// The Go acp package says the folder among its facts about the session.
 fn normalize_new_session(params: &mut Map<String, Value>) {
     let folder = params.get("metadata").and_then(|metadata| metadata.get("workDir")).cloned();
     if let Some(folder) = folder.filter(|_| !params.contains_key("cwd")) {

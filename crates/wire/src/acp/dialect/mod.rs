@@ -31,11 +31,11 @@ pub enum Dialect {
     Standard,
     /// Version 2 of the protocol, a draft.
     V2,
-    /// A branch of goose's server (paper 000): bare method names, snake_case, a session made by `initialize`.
+    /// The legacy dialect of goose's unified server: bare method names, snake_case, a session made by `initialize`.
     Goosed,
-    /// Mobile clients of Aptove (paper 002): `update.type` in camelCase, `config`, stop reason `error`.
+    /// Mobile clients of Aptove: `update.type` in camelCase, `config`, stop reason `error`.
     Aptove,
-    /// A Go package (paper 004): versions as text, `session: {id, metadata}`, `messageChunk`, `endTurn`.
+    /// The Go acp package: versions as text, `session: {id, metadata}`, `messageChunk`, `endTurn`.
     Agentkit,
 }
 
@@ -46,9 +46,9 @@ pub(super) struct DialectState {
     /// Whether version 2 may be spoken.
     v2: bool,
     settled: DialectSource,
-    /// The session that a message without one is about (paper 000).
+    /// The session that a message without one is about (legacy goose dialect).
     current: Option<SessionId>,
-    /// What clients said about their sessions and want back (paper 004).
+    /// What clients said about their sessions and want back (Go acp package).
     metadata: HashMap<SessionId, Value>,
     tools: agentkit::OpenToolCalls,
 }
@@ -59,7 +59,7 @@ enum DialectSource {
     /// Nobody has said anything.
     #[default]
     Not,
-    /// By `initialize`; a bare method name as the very next request still tells a client of paper 000.
+    /// By `initialize`; a bare method name as the very next request still tells a client of the legacy goose dialect.
     Introduced,
     /// For good.
     Fast,

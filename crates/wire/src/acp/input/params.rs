@@ -128,7 +128,7 @@ impl Opening {
     }
 }
 
-/// What goes into the log for this door to find again.
+/// What goes into the log for this protocol to find again.
 fn session_meta(meta: Option<Value>, metadata: Option<Map<String, Value>>) -> Option<Value> {
     let mut acp = Map::new();
     acp.extend(meta.filter(Value::is_object).map(|meta| ("_meta".to_owned(), meta)));

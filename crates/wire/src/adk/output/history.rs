@@ -28,7 +28,7 @@ pub struct HistoryProjection {
     agent: String,
     long_running: Vec<String>,
     telling: Option<AdkProjection>,
-    /// What the door noted when the active run began.
+    /// What this protocol noted when the active run began.
     note: Value,
     events: Vec<(Seq, Event)>,
 }

@@ -23,7 +23,8 @@ use tonic::{Code, Status};
 
 use super::response::answer_json;
 use super::{a2a_caller, requested_version};
-use crate::http::accept::{ConnectionAddresses, ConnectionPermit};
+use crate::http::accept::ConnectionPermit;
+use crate::http::connection_addresses::ConnectionAddresses;
 use crate::http::error;
 use crate::http::sse_response::SsePermit;
 use crate::protocols::a2a::A2aState;

@@ -16,7 +16,6 @@ use crate::sse::{SseStream, StreamPosition};
 
 /// What is told to a client that speaks JSON.
 pub(crate) enum A2aResponse {
-    /// This.
     Value(Value),
     /// That it is done.
     Nothing,

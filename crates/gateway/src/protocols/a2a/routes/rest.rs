@@ -18,8 +18,9 @@ use serde_json::{Map, Value};
 use super::response::{A2aResponse, handle_and_respond};
 use super::{a2a_caller, json_rpc, requested_version, with_extensions_header};
 use crate::http::artifact_download::{self, DownloadError};
-use crate::http::body::declares_foreign_charset;
+use crate::http::body::{declares_foreign_charset, take_bytes};
 use crate::http::error;
+use crate::percent::decode_lenient;
 use crate::protocols::a2a::A2aState;
 
 /// Whatever is below `/a2a/`.
@@ -29,9 +30,9 @@ pub(crate) async fn handle_rest_request(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let body = take_bytes(body).await.unwrap_or_default();
     let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
-    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(percent_decoded).collect();
+    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decode_lenient).collect();
     let (agent, rest) = resolve_agent(&state, &segments);
     let Some(agent) = agent else { return error::not_found(parts.uri.clone()).await };
     if rest.is_empty() && parts.method == http::Method::POST {
@@ -215,29 +216,9 @@ pub(crate) fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
     pairs
         .map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (percent_decoded(&name.replace('+', " ")), percent_decoded(&value.replace('+', " ")))
+            (decode_lenient(&name.replace('+', " ")), decode_lenient(&value.replace('+', " ")))
         })
         .collect()
-}
-
-/// Percent signs undone; what is no text then stays as it is.
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Answers come in the type of the request.

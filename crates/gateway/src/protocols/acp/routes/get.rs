@@ -10,8 +10,9 @@ use http::request::Parts;
 use super::{
     CONNECTION_ID, SESSION_ID, connection_id, missing_connection_id, session_id, set_id_header, single_header,
 };
+use crate::http::accept_header::accepts_event_stream;
 use crate::http::error::problem;
-use crate::http::sse_response::{LAST_EVENT_ID, SsePermit, accepts_event_stream, last_event_id};
+use crate::http::sse_response::{LAST_EVENT_ID, SsePermit, last_event_id};
 use crate::protocols::acp::AcpState;
 use crate::protocols::acp::{OpenError, OpenRequest, ResumeFrom};
 

@@ -63,7 +63,7 @@ pub(crate) async fn handle_message(
     }
 }
 
-/// Clients of paper 000 hear the answer where they asked, however long a prompt takes.
+/// Clients of the legacy goose dialect hear the answer where they asked, however long a prompt takes.
 async fn wait_for_body_answer(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Response> {
     let answer = answer.await.map_err(|_| super::unknown_connection())?;
     let mut response = json_response(StatusCode::OK, answer);

@@ -347,7 +347,7 @@ impl ConnectionActor {
         }
     }
 
-    /// Whoever names a session alone speaks as paper 000 does, and finds a session behind the id.
+    /// Whoever names a session alone speaks the legacy dialect of goose's unified server, and finds a session behind the id.
     async fn adopt_legacy_session(&mut self) -> bool {
         if self.client.connection.dialect() == Dialect::Goosed {
             return true;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::streams::answered_request;
+use super::envelope::answered_request;
 
 /// How long a connection is known after its last sign of life.
 pub(super) const CONNECTION_TTL: Duration = Duration::from_secs(60 * 60);

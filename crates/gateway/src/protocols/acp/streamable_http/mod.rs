@@ -1,6 +1,7 @@
 //! Streamable HTTP: connections that outlive their requests, and the server's restarts.
 
 mod connection;
+mod envelope;
 mod journal;
 mod open_stream;
 mod sse_pipe;
@@ -75,7 +76,7 @@ pub struct PostedMessage {
 pub enum Addressed {
     /// By the connection's id.
     Connection,
-    /// By a session's id alone, as clients of paper 000 do: it is the id of their connection too.
+    /// By a session's id alone, as clients of the legacy goose dialect do: it is the id of their connection too.
     Session,
 }
 

@@ -6,20 +6,16 @@ use std::time::Duration;
 use gander_domain::{Seq, SessionId};
 use gander_runtime::hub::Follower;
 use gander_wire::jsonrpc::{MessageOrigin, Outbox, RequestId};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::envelope::MessageKind;
 use super::journal::KeptMessage;
 use super::sse_pipe::SsePipe;
 use crate::sse::{EventId, StreamPosition};
 
 /// A reader that left is expected back for so long.
 pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Requests and answers begin like this, notifications do not.
-const ENVELOPE_WITH_ID: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
 
 /// One stream, with or without a reader.
 #[derive(Default)]
@@ -244,53 +240,6 @@ impl ClientStreams {
             (session, MessageKind::Request | MessageKind::Notification | MessageKind::HostCall) => {
                 Destination::Kept { lane: session, entry: None, after }
             }
-        }
-    }
-}
-
-/// What a message of ours is.
-enum MessageKind {
-    Answer(RequestId),
-    Request,
-    /// About the client's own files and terminals: of no use to anybody later.
-    HostCall,
-    Notification,
-}
-
-#[derive(Deserialize)]
-struct OutgoingEnvelope<'a> {
-    id: Option<RequestId>,
-    #[serde(borrow)]
-    method: Option<std::borrow::Cow<'a, str>>,
-    #[serde(rename = "params")]
-    _params: Option<IgnoredAny>,
-}
-
-/// The request that a message answers, if it answers one.
-pub(super) fn answered_request(message: &[u8]) -> Option<RequestId> {
-    MessageKind::classify(message).answered_id().cloned()
-}
-
-impl MessageKind {
-    fn classify(message: &[u8]) -> Self {
-        if !message.starts_with(ENVELOPE_WITH_ID) {
-            return Self::Notification;
-        }
-        match serde_json::from_slice::<OutgoingEnvelope<'_>>(message) {
-            Ok(OutgoingEnvelope { id: Some(id), method: None, .. }) => Self::Answer(id),
-            Ok(OutgoingEnvelope { method: Some(method), .. })
-                if method.starts_with("fs/") || method.starts_with("terminal/") =>
-            {
-                Self::HostCall
-            }
-            Ok(_) | Err(_) => Self::Request,
-        }
-    }
-
-    fn answered_id(&self) -> Option<&RequestId> {
-        match self {
-            Self::Answer(id) => Some(id),
-            Self::Request | Self::HostCall | Self::Notification => None,
         }
     }
 }

@@ -11,12 +11,13 @@ use gander_domain::{RunId, Seq};
 use gander_store::Cursor;
 use gander_wire::acp_rest::input::check_cancel_body;
 use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, ResumeRequest, RunMode, RunRequest};
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
 use super::{HandlerResult, Rejection, RequestBaseUrl, error_rejection};
-use crate::http::body;
-use crate::http::sse_response::{SsePermit, accepts_event_stream, last_event_id};
+use crate::http::accept_header::{accepts_event_stream, names_event_stream};
+use crate::http::body::{self, BodyError};
+use crate::http::sse_response::{SsePermit, last_event_id};
 use crate::protocols::acp_rest::AcpRestState;
 use crate::protocols::acp_rest::{AcpRestRunSubscription, RunEventProjection};
 use crate::sse::{SseStream, StreamPosition};
@@ -104,7 +105,7 @@ pub(crate) async fn list_run_events(
 ) -> HandlerResult {
     let run = parse_run_id(&id)?;
     let opening = SsePermit::new(&state, &identity, request.extensions())?;
-    if !wants_stream(request.headers()) {
+    if !names_event_stream(request.headers()) {
         let (watched, end) = state.acp_rest.run_events(&identity, &base, run).await?;
         let (reading, follower) = RunEventProjection::from_subscription(watched);
         let (seen, incarnation, stop) =
@@ -176,18 +177,6 @@ fn stream_permit(
     Ok(Some(SsePermit::new(state, identity, extensions)?))
 }
 
-/// A body of any type or none, but in UTF-8.
-async fn read_utf8_body(request: Request) -> Result<(HeaderMap, Extensions, Bytes), Rejection> {
-    let (parts, body) = request.into_parts();
-    if body::declares_foreign_charset(&parts.headers) {
-        let error = AcpRestError::invalid("the body must be UTF-8").with_reason("unsupported_media_type");
-        return Err(error_rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
-    }
-    let body = axum::body::to_bytes(body, usize::MAX).await;
-    let body = body.map_err(|_| AcpRestRefusal::unreadable("the body is broken"))?;
-    Ok((parts.headers, parts.extensions, body))
-}
-
 /// The run that a header names.
 fn run_id_header(headers: &HeaderMap) -> Result<Option<RunId>, AcpRestRefusal> {
     let Some(id) = headers.get(RUN_ID) else { return Ok(None) };
@@ -209,7 +198,14 @@ fn parse_run_id(id: &str) -> Result<RunId, AcpRestRefusal> {
     id.parse().map_err(|_| AcpRestRefusal::unreadable("a run's id is a UUID"))
 }
 
-fn wants_stream(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/event-stream"))
+/// A body of any type or none, but in UTF-8.
+async fn read_utf8_body(request: Request) -> Result<(HeaderMap, Extensions, Bytes), Rejection> {
+    match body::take_utf8(request).await {
+        Ok((parts, bytes)) => Ok((parts.headers, parts.extensions, bytes)),
+        Err(BodyError::ForeignCharset) => {
+            let error = AcpRestError::invalid("the body must be UTF-8").with_reason("unsupported_media_type");
+            Err(error_rejection(StatusCode::UNSUPPORTED_MEDIA_TYPE, error))
+        }
+        Err(BodyError::Broken) => Err(AcpRestRefusal::unreadable("the body is broken").into()),
+    }
 }

@@ -19,7 +19,7 @@ use gander_domain::caller::Scope;
 use gander_wire::adk::AdkRefusal;
 use http::header::HeaderMap;
 
-use crate::http::body;
+use crate::http::body::{self, BodyError};
 use crate::http::rejection::Rejection;
 use crate::http::route::{Access, Payload, Route, Serve, Size, Verb};
 use crate::protocols::adk::AdkState;
@@ -96,11 +96,9 @@ impl From<AdkRefusal> for Rejection {
 
 /// A body of any type or none, but in UTF-8.
 async fn read_utf8_body(request: Request) -> Result<(HeaderMap, http::Extensions, Bytes), Rejection> {
-    let (parts, body) = request.into_parts();
-    if body::declares_foreign_charset(&parts.headers) {
-        return Err(AdkRefusal::new(415, "the body must be UTF-8").into());
+    match body::take_utf8(request).await {
+        Ok((parts, bytes)) => Ok((parts.headers, parts.extensions, bytes)),
+        Err(BodyError::ForeignCharset) => Err(AdkRefusal::new(415, "the body must be UTF-8").into()),
+        Err(BodyError::Broken) => Err(AdkRefusal::new(400, "the body is broken").into()),
     }
-    let bytes = axum::body::to_bytes(body, usize::MAX).await;
-    let bytes = bytes.map_err(|_| AdkRefusal::new(400, "the body is broken"))?;
-    Ok((parts.headers, parts.extensions, bytes))
 }

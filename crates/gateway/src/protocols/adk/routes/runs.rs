@@ -14,7 +14,8 @@ use http::header::HeaderMap;
 use serde_json::{Value, json};
 
 use super::{HandlerResult, Rejection, read_utf8_body};
-use crate::http::sse_response::{SsePermit, accepts_event_stream, last_event_id};
+use crate::http::accept_header::accepts_event_stream;
+use crate::http::sse_response::{SsePermit, last_event_id};
 use crate::protocols::adk::AdkState;
 use crate::protocols::adk::BeginOutcome;
 use crate::protocols::adk::stream::{self, AdkRunStream};

@@ -12,9 +12,8 @@ use http::StatusCode;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::{
-    GooseCaller, GooseError, HandlerResult, bad_request, empty_response, json_response, no_such_session, read_json,
-};
+use super::{GooseCaller, HandlerResult, empty_response, json_response, read_json};
+use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
 use crate::protocols::goose::{apply_saved_settings, extensions, providers, recipes, runs, sessions};
 
 /// `POST /agent/start`.

@@ -10,7 +10,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{GooseCaller, GooseError, HandlerResult, bad_request, json_response, read_json};
+use super::{GooseCaller, HandlerResult, json_response, read_json};
+use crate::protocols::goose::error::{GooseError, bad_request};
 
 /// `GET /agent/list_apps`: each with its page.
 pub(crate) async fn list_apps(caller: GooseCaller) -> HandlerResult {

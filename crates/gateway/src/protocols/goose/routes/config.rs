@@ -11,7 +11,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{GooseCaller, GooseError, HandlerResult, bad_request, empty_response, json_response, read_json};
+use super::{GooseCaller, HandlerResult, empty_response, json_response, read_json};
+use crate::protocols::goose::error::{GooseError, bad_request};
 use crate::protocols::goose::{built_in_commands, config, extensions, providers as shown};
 
 /// A model that says nothing of its window is shown with this one, as goose does.

@@ -17,16 +17,16 @@ use axum::extract::{FromRequestParts, Path};
 use axum::response::{IntoResponse, Response};
 use axum::routing::on;
 use bytes::Bytes;
+use gander_domain::SessionId;
 use gander_domain::caller::Scope;
-use gander_domain::{CommandError, ServiceError, SessionId, sanitize};
 use gander_services::Services;
 use gander_wire::check::holds_nul;
 use http::StatusCode;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::runs::ChatError;
+use super::error::{GooseError, bad_request, no_such_session};
 use crate::ClientPeer;
 use crate::http::body;
 use crate::http::error::problem;
@@ -153,7 +153,7 @@ const fn put_route(path: &'static str, access: Access, serve: crate::http::Serve
     Route { verb: Verb::Put, ..Route::post(path, access, SMALL, serve) }
 }
 
-/// Who calls, and what stands behind the door.
+/// Who calls, and what every handler shares.
 pub(crate) struct GooseCaller {
     pub(crate) state: Arc<HttpState>,
     pub(crate) identity: gander_domain::caller::Caller,
@@ -196,68 +196,6 @@ impl FromRequestParts<Arc<HttpState>> for SessionInPath {
 
 /// What is answered, or why not.
 pub(crate) type HandlerResult = Result<Response, GooseError>;
-
-/// A refusal as goose words it.
-#[derive(Debug)]
-pub(crate) struct GooseError {
-    status: StatusCode,
-    message: String,
-}
-
-impl GooseError {
-    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: sanitize::visible_text(&message.into()) }
-    }
-}
-
-impl IntoResponse for GooseError {
-    fn into_response(self) -> Response {
-        (self.status, Json(json!({ "message": self.message }))).into_response()
-    }
-}
-
-impl From<ServiceError> for GooseError {
-    fn from(refusal: ServiceError) -> Self {
-        let status = match &refusal {
-            ServiceError::UnknownSession(_) => return no_such_session(),
-            ServiceError::Command(CommandError::QueueFull(_)) => StatusCode::TOO_MANY_REQUESTS,
-            ServiceError::Command(CommandError::RunActive(_) | CommandError::RunAwaiting(_)) => StatusCode::CONFLICT,
-            ServiceError::Command(CommandError::NoSuchRun(_) | CommandError::NoSuchQuestion(_)) => {
-                StatusCode::NOT_FOUND
-            }
-            ServiceError::Command(_) | ServiceError::BadWorkspace(_) | ServiceError::BadParams(_) => {
-                StatusCode::BAD_REQUEST
-            }
-            ServiceError::UnknownMethod(_) => StatusCode::NOT_IMPLEMENTED,
-            ServiceError::AuthRequired => StatusCode::UNAUTHORIZED,
-            ServiceError::Forbidden(_) | ServiceError::Denied(_) => StatusCode::FORBIDDEN,
-            ServiceError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            ServiceError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(status, refusal.to_string())
-    }
-}
-
-impl From<ChatError> for GooseError {
-    fn from(wrong: ChatError) -> Self {
-        let text = wrong.to_string();
-        match wrong {
-            ChatError::Refused(refusal) => refusal.into(),
-            ChatError::Message(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
-            ChatError::BadAction(_) => bad_request(text),
-            ChatError::NoQuestion(_) => Self::new(StatusCode::NOT_FOUND, text),
-            ChatError::KeyReused(_) => Self::new(StatusCode::CONFLICT, text),
-        }
-    }
-}
-
-fn no_such_session() -> GooseError {
-    GooseError::new(StatusCode::NOT_FOUND, "Session not found")
-}
-
-fn bad_request(message: impl Into<String>) -> GooseError {
-    GooseError::new(StatusCode::BAD_REQUEST, message)
-}
 
 fn json_response(value: Value) -> HandlerResult {
     Ok(Json(value).into_response())

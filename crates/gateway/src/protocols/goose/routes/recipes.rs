@@ -8,7 +8,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{GooseCaller, GooseError, HandlerResult, empty_response, json_response, no_such_session, read_json};
+use super::{GooseCaller, HandlerResult, empty_response, json_response, read_json};
+use crate::protocols::goose::error::{GooseError, no_such_session};
 use crate::protocols::goose::{recipes, sessions};
 
 #[derive(Deserialize)]

@@ -16,10 +16,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    GooseCaller, GooseError, HandlerResult, SessionInPath, bad_request, empty_response, json_response, no_such_session,
-    read_answer_json, read_json, read_json_for_session,
+    GooseCaller, HandlerResult, SessionInPath, empty_response, json_response, read_answer_json, read_json,
+    read_json_for_session,
 };
+use crate::http::accept_header::accepts_any_of;
 use crate::http::sse_response::{SsePermit, last_event_id};
+use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
 use crate::protocols::goose::projection::SessionEvents;
 use crate::protocols::goose::runs::{self, ChatError, PromptOutcome, PromptRequest};
 use crate::protocols::goose::sessions;
@@ -195,12 +197,8 @@ impl<S: Sync> axum::extract::FromRequestParts<S> for StreamParts {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut http::request::Parts, _: &S) -> Result<Self, Self::Rejection> {
-        let wanted = parts.headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let kinds: Vec<&str> = wanted.flat_map(|value| value.split(',')).map(str::trim).collect();
-        let fits = |kind: &&str| {
-            ["text/event-stream", "text/*", "*/*", "application/json"].iter().any(|ours| kind.starts_with(ours))
-        };
-        Ok(Self { extensions: parts.extensions.clone(), accepts: kinds.is_empty() || kinds.iter().any(fits) })
+        let ranges = ["text/event-stream", "text/*", "*/*", "application/json"];
+        Ok(Self { extensions: parts.extensions.clone(), accepts: accepts_any_of(&parts.headers, &ranges) })
     }
 }
 

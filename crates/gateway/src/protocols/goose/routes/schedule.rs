@@ -9,7 +9,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{GooseCaller, HandlerResult, bad_request, json_response, parse_limit, read_json};
+use super::{GooseCaller, HandlerResult, json_response, parse_limit, read_json};
+use crate::protocols::goose::error::bad_request;
 use crate::protocols::goose::recipes;
 
 /// `POST /schedule/create`.

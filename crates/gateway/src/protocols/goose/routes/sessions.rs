@@ -16,11 +16,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    GooseCaller, GooseError, HandlerResult, SessionInPath, bad_request, empty_response, json_response, parse_limit,
-    read_json, read_json_for_session,
+    GooseCaller, HandlerResult, SessionInPath, empty_response, json_response, parse_limit, read_json,
+    read_json_for_session,
 };
 use crate::http::json_stream::{JsonStream, JsonStyle};
 use crate::http::sse_response::SsePermit;
+use crate::protocols::goose::error::{GooseError, bad_request};
 use crate::protocols::goose::{extensions, recipes, runs, sessions};
 
 /// Sessions on a page at most, where pages are asked for.

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{GooseCaller, GooseError, HandlerResult, json_response, no_such_session, read_json};
+use super::{GooseCaller, HandlerResult, json_response, read_json};
+use crate::protocols::goose::error::{GooseError, no_such_session};
 use crate::protocols::goose::sessions;
 
 /// How long a server that sleeps may take to be ready.

@@ -2,7 +2,8 @@
 
 use http::StatusCode;
 
-use super::{GooseCaller, GooseError, HandlerResult};
+use super::{GooseCaller, HandlerResult};
+use crate::protocols::goose::error::GooseError;
 
 /// A route of goosed that nothing stands behind.
 pub(crate) async fn refuse_unsupported(_caller: GooseCaller) -> HandlerResult {

@@ -1,0 +1,45 @@
+//! What the hub and the store refuse, as errors of ACP-REST.
+
+use gander_domain::CommandError;
+use gander_runtime::hub::HubError;
+use gander_store::StoreError;
+use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
+
+/// What a client is told of a refusal inside.
+pub(super) fn hub_refusal(error: &HubError) -> AcpRestRefusal {
+    let server = |status, error: AcpRestError| AcpRestRefusal { status, error };
+    match error {
+        HubError::Refused(CommandError::QueueFull(_)) => server(429, AcpRestError::server_error(error.to_string())),
+        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_) | CommandError::StateFull(_)) => {
+            AcpRestRefusal::unreadable(error.to_string())
+        }
+        HubError::Refused(
+            CommandError::RunActive(_)
+            | CommandError::RunAwaiting(_)
+            | CommandError::NotRunning
+            | CommandError::NoSuchRun(_)
+            | CommandError::NoSuchQuestion(_)
+            | CommandError::NoSuchSeq(_),
+        ) => AcpRestRefusal::wrong_state(error.to_string()),
+        HubError::Store(StoreError::NotFound(session) | StoreError::Deleted(session)) => {
+            AcpRestRefusal::not_found(format!("no such session: {session}"))
+        }
+        HubError::Store(StoreError::Truncated { .. }) => {
+            server(409, AcpRestError::invalid("the log does not have this place").with_reason("log_truncated"))
+        }
+        HubError::Denied(_) => AcpRestRefusal::wrong_state(error.to_string()),
+        HubError::Draining => server(503, AcpRestError::server_error(error.to_string())),
+        HubError::Store(inside) => {
+            tracing::error!(error = %inside, "a run could not be served");
+            server(
+                if inside.is_outage() { 503 } else { 500 },
+                AcpRestError::server_error("the store failed, see the server's log"),
+            )
+        }
+        HubError::Gone(_) => server(500, AcpRestError::server_error(error.to_string())),
+    }
+}
+
+pub(super) fn store_refusal(error: StoreError) -> AcpRestRefusal {
+    hub_refusal(&HubError::Store(error))
+}

@@ -1,0 +1,48 @@
+//! What the hub and the store refuse, as errors of ADK.
+
+use gander_domain::CommandError;
+use gander_runtime::hub::HubError;
+use gander_services::state::StateError;
+use gander_store::StoreError;
+use gander_wire::adk::AdkRefusal;
+use serde_json::Value;
+
+/// What a client is told of a refusal inside.
+pub(super) fn hub_refusal(error: &HubError) -> AdkRefusal {
+    match error {
+        HubError::Refused(CommandError::QueueFull(_)) => AdkRefusal::new(429, error.to_string()),
+        HubError::Refused(CommandError::EmptyPrompt | CommandError::BadAnswer(_)) => {
+            AdkRefusal::invalid_body(&["newMessage"], format!("Value error, {error}"), Value::Null)
+        }
+        HubError::Refused(CommandError::StateFull(_)) => {
+            AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null)
+        }
+        HubError::Refused(
+            CommandError::RunActive(_)
+            | CommandError::RunAwaiting(_)
+            | CommandError::NotRunning
+            | CommandError::NoSuchRun(_)
+            | CommandError::NoSuchQuestion(_)
+            | CommandError::NoSuchSeq(_),
+        ) => AdkRefusal::new(409, error.to_string()),
+        HubError::Store(StoreError::NotFound(_) | StoreError::Deleted(_)) => AdkRefusal::no_such_session(),
+        HubError::Denied(_) => AdkRefusal::new(403, error.to_string()),
+        HubError::Draining => AdkRefusal::new(503, error.to_string()),
+        HubError::Store(inside) => {
+            tracing::error!(error = %inside, "a request could not be served");
+            AdkRefusal::new(if inside.is_outage() { 503 } else { 500 }, "the store failed, see the server's log")
+        }
+        HubError::Gone(_) => AdkRefusal::new(500, error.to_string()),
+    }
+}
+
+pub(super) fn store_refusal(error: StoreError) -> AdkRefusal {
+    hub_refusal(&HubError::Store(error))
+}
+
+pub(super) fn state_refusal(error: StateError) -> AdkRefusal {
+    match error {
+        StateError::Full(_) => AdkRefusal::invalid_body(&["stateDelta"], format!("Value error, {error}"), Value::Null),
+        StateError::Store(error) => store_refusal(error),
+    }
+}

@@ -1,0 +1,71 @@
+//! Errors as goose words them.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use gander_domain::{CommandError, ServiceError, sanitize};
+use http::StatusCode;
+use serde_json::json;
+
+use super::runs::ChatError;
+
+/// A refusal as goose words it.
+#[derive(Debug)]
+pub(crate) struct GooseError {
+    status: StatusCode,
+    pub(super) message: String,
+}
+
+impl GooseError {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: sanitize::visible_text(&message.into()) }
+    }
+}
+
+impl IntoResponse for GooseError {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "message": self.message }))).into_response()
+    }
+}
+
+impl From<ServiceError> for GooseError {
+    fn from(refusal: ServiceError) -> Self {
+        let status = match &refusal {
+            ServiceError::UnknownSession(_) => return no_such_session(),
+            ServiceError::Command(CommandError::QueueFull(_)) => StatusCode::TOO_MANY_REQUESTS,
+            ServiceError::Command(CommandError::RunActive(_) | CommandError::RunAwaiting(_)) => StatusCode::CONFLICT,
+            ServiceError::Command(CommandError::NoSuchRun(_) | CommandError::NoSuchQuestion(_)) => {
+                StatusCode::NOT_FOUND
+            }
+            ServiceError::Command(_) | ServiceError::BadWorkspace(_) | ServiceError::BadParams(_) => {
+                StatusCode::BAD_REQUEST
+            }
+            ServiceError::UnknownMethod(_) => StatusCode::NOT_IMPLEMENTED,
+            ServiceError::AuthRequired => StatusCode::UNAUTHORIZED,
+            ServiceError::Forbidden(_) | ServiceError::Denied(_) => StatusCode::FORBIDDEN,
+            ServiceError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ServiceError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, refusal.to_string())
+    }
+}
+
+impl From<ChatError> for GooseError {
+    fn from(wrong: ChatError) -> Self {
+        let text = wrong.to_string();
+        match wrong {
+            ChatError::Refused(refusal) => refusal.into(),
+            ChatError::Message(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, text),
+            ChatError::BadAction(_) => bad_request(text),
+            ChatError::NoQuestion(_) => Self::new(StatusCode::NOT_FOUND, text),
+            ChatError::KeyReused(_) => Self::new(StatusCode::CONFLICT, text),
+        }
+    }
+}
+
+pub(super) fn no_such_session() -> GooseError {
+    GooseError::new(StatusCode::NOT_FOUND, "Session not found")
+}
+
+pub(super) fn bad_request(message: impl Into<String>) -> GooseError {
+    GooseError::new(StatusCode::BAD_REQUEST, message)
+}
