@@ -10,7 +10,7 @@ use gander_domain::{
     Choice, ChoiceKind, Delta, DeltaKind, Order, Outcome, Part, Question, QuestionId, QuestionKind, QuestionOrigin,
     Reply, Report, Role, SessionView, StopReason, ToolCall, ToolCallId, ToolEnd, ToolGate, ToolKind, ToolResult, Usage,
 };
-use gander_runtime::backend::{Backend, Stay};
+use gander_runtime::backend::{Backend, BackendRun};
 use gander_store::Store;
 use gander_store::clock::SystemIds;
 use serde_json::{Value, json};
@@ -53,8 +53,8 @@ fn confirmation_hint(name: &str, arguments: &Value) -> Option<String> {
 
 #[async_trait]
 impl Backend for ScriptedAgent {
-    async fn drive(&self, stay: Stay) {
-        let Stay { view, context, orders, reports, stop, .. } = stay;
+    async fn drive(&self, backend_run: BackendRun) {
+        let BackendRun { view, context, orders, reports, stop, .. } = backend_run;
         let own = context.messages.get(context.run_start_index()..).unwrap_or_default();
         let prompt = own.iter().find(|message| message.role == Role::User);
         let said = prompt.map(|message| plain_text(&message.parts)).unwrap_or_default();
@@ -68,9 +68,9 @@ impl Backend for ScriptedAgent {
             }
         };
         tokio::select! {
-            biased;
-            () = stop.cancelled() => {}
-            outcome = outcome => drop(outcome),
+        biased;
+        () = stop.cancelled() => {}
+        outcome = outcome => drop(outcome),
         }
     }
 }
@@ -255,8 +255,8 @@ impl ScriptedRun {
         for number in 0..50 {
             self.send_deltas(DeltaKind::Text, &[&format!("tick{number} ")]).await?;
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(100)) => {}
-                order = self.orders.recv() => self.handle_order(order).await?,
+            () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            order = self.orders.recv() => self.handle_order(order).await?,
             }
         }
         self.answer_with(&[]).await

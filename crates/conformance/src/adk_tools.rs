@@ -5,8 +5,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gander_domain::{Report, SessionView, State, ToolCallId, ToolEnd, ToolResult};
-use gander_services::artifacts::{Artifacts, Content, NewVersion, Shelf};
-use gander_services::state::{Room, Shared};
+use gander_services::artifacts::{ArtifactContent, ArtifactScope, Artifacts, NewVersion};
+use gander_services::state::{SharedState, StateScopeKey};
 use gander_store::Store;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub(crate) struct ScriptedTools {
 
 pub(crate) struct ToolOutcome {
     pub(crate) result: ToolResult,
-    saved: Option<(String, u64, Content)>,
+    saved: Option<(String, u64, ArtifactContent)>,
     kept: State,
 }
 
@@ -59,10 +59,10 @@ impl ScriptedTools {
     }
 
     async fn save_note(&self, view: &SessionView, name: String, body: &str) -> ToolOutcome {
-        let content = Content::Bytes { data: STANDARD.encode(body) };
+        let content = ArtifactContent::Bytes { data: STANDARD.encode(body) };
         let mime = Some("text/plain".to_owned());
         let new = NewVersion { name: name.clone(), mime, metadata: Map::new(), content: content.clone() };
-        let saved = Artifacts::new(Arc::clone(&self.store)).save(&Shelf::session(view.session), new).await;
+        let saved = Artifacts::new(Arc::clone(&self.store)).save(&ArtifactScope::for_session(view.session), new).await;
         match saved {
             Ok(version) => ToolOutcome {
                 saved: Some((name.clone(), version.number, content)),
@@ -78,9 +78,9 @@ impl ScriptedTools {
     async fn set_pref(&self, view: &SessionView, key: &str, value: &Value) -> ToolOutcome {
         let names = ["", "user:", "app:", "temp:"].map(|scope| (format!("{scope}{key}"), value.clone()));
         let kept: State = names.into_iter().collect();
-        let shared = Shared::new(Arc::clone(&self.store));
+        let shared = SharedState::new(Arc::clone(&self.store));
         let kept_for_all = async {
-            let room = Room::of(&*self.store, view, "user").await?;
+            let room = StateScopeKey::for_session(&*self.store, view, "user").await?;
             shared.set(&room, &kept).await
         };
         match kept_for_all.await {

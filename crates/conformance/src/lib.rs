@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use gander_domain::{AgentManifest, Capability};
 use gander_gateway::protocols::a2a::MESSAGE_ONLY_CAPABILITY;
-use gander_runtime::backend::handler::{Handled, Handler};
+use gander_runtime::backend::handler::{Handler, HandlerBackend};
 use gander_services::agents::Agent;
 use gander_store::Store;
 
@@ -59,7 +59,7 @@ fn a2a_tck_agent() -> Agent {
         capabilities: vec![mere],
         ..AgentManifest::new("tck", "tck", "Does what the A2A kits ask for")
     };
-    Agent::new(manifest, Arc::new(Handled(a2a_tck::TckAgent)))
+    Agent::new(manifest, Arc::new(HandlerBackend(a2a_tck::TckAgent)))
 }
 
 /// The agents behind our captures of the Agent Development Kit.
@@ -73,7 +73,7 @@ fn scripted_agent(name: &str, description: &str, store: &Arc<dyn Store>) -> Agen
 fn handler_agent(name: &str, description: &str, handler: impl Handler) -> Agent {
     let any = || vec!["*/*".to_owned()];
     let manifest = AgentManifest { takes: any(), gives: any(), ..AgentManifest::new(name, name, description) };
-    Agent::new(manifest, Arc::new(Handled(handler)))
+    Agent::new(manifest, Arc::new(HandlerBackend(handler)))
 }
 
 fn typed_agent(name: &str, description: &str, handler: impl Handler) -> Agent {
@@ -81,5 +81,5 @@ fn typed_agent(name: &str, description: &str, handler: impl Handler) -> Agent {
     let takes = types(&["text/plain", "application/json"]);
     let gives = types(&["text/html", "application/json", "application/javascript", "text/css"]);
     let manifest = AgentManifest { takes, gives, ..AgentManifest::new(name, name, description) };
-    Agent::new(manifest, Arc::new(Handled(handler)))
+    Agent::new(manifest, Arc::new(HandlerBackend(handler)))
 }

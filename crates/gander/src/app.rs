@@ -17,24 +17,24 @@ use gander_native::Native;
 use gander_runtime::backend::goosed::Goosed;
 use gander_runtime::hub::Hub;
 use gander_services::agents::{Agent, Agents};
-use gander_services::apps::{self, Apps};
-use gander_services::artifacts::{self, Artifacts};
-use gander_services::clients::Clients;
-use gander_services::extensions::{self, Extensions, Ground, NetworkStore, PinStore, VaultPurse};
+use gander_services::apps::{Apps, app_tool_specs};
+use gander_services::artifacts::{Artifacts, artifact_tool_specs};
+use gander_services::clients::AttachedClients;
+use gander_services::extensions::{self, Extensions, ExtensionsConfig, NetworkStore, PinStore, VaultTokenStore};
 use gander_services::grants::Grants;
-use gander_services::memory::{self, Memories};
-use gander_services::models::{Chosen, Models};
+use gander_services::memory::{Memories, memory_tool_specs};
+use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::Paths;
 use gander_services::recipes::Recipes;
 use gander_services::scheduler;
 use gander_services::schedules::{Schedules, canonical_time_zone};
-use gander_services::state::Shared;
+use gander_services::state::SharedState;
 use gander_services::token::{Tokens, owner_token};
-use gander_services::trust::{PROJECT, Trust};
+use gander_services::trust::{PROJECT_FOLDER, Trust};
 use gander_services::vault::Vault;
 use gander_services::workspaces::Workspaces;
 use gander_services::{Control, Services};
-use gander_store::{Health, Options, SqliteStore, Store};
+use gander_store::{Health, SqliteStore, Store, StoreOptions};
 use gander_tools::protected::Protected;
 use gander_tools::sandbox::Sandbox;
 use gander_tools::{FileAccess, Redactor, Surroundings, Toolbox};
@@ -115,7 +115,8 @@ impl App {
     }
 
     async fn start_with(config: Config, more_agents: Vec<AgentsFactory>) -> anyhow::Result<Arc<Self>> {
-        let store = SqliteStore::open(Options::new(config.paths.data())).await.context("the log cannot be opened")?;
+        let store =
+            SqliteStore::open(StoreOptions::new(config.paths.data())).await.context("the log cannot be opened")?;
         let store: Arc<dyn Store> = Arc::new(store);
         let models = Arc::new(models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
@@ -124,9 +125,9 @@ impl App {
         let networks = NetworkStore::load(Arc::clone(&store)).await?;
         let trust = Trust::load(Arc::clone(&store)).await?;
         let vault = Vault::open(config.paths.secrets())?;
-        let added = extensions::Kept::load(Arc::clone(&store), vault.clone()).await?;
-        let keyring = Keyring::new(Arc::new(VaultPurse(vault.clone())));
-        let ground = Ground { keyring, ..ground(&config, (pins, networks), added, &trust, sandbox.clone()) };
+        let added = extensions::ExtensionRegistry::load(Arc::clone(&store), vault.clone()).await?;
+        let keyring = Keyring::new(Arc::new(VaultTokenStore(vault.clone())));
+        let ground = ExtensionsConfig { keyring, ..ground(&config, (pins, networks), added, &trust, sandbox.clone()) };
         let extensions = Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), ground));
         let files = files(&config);
         let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
@@ -142,7 +143,7 @@ impl App {
         let cache = config.sections.limits.idle_sessions.len();
         let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections), cache)
             .with_default_policy(config.sections.permissions.policy)
-            .with_on_deleted(kept.artifacts.forgetter());
+            .with_on_deleted(kept.artifacts.on_session_deleted());
         weak.get_or_init(|| hub.weak());
         let (sender, controls) = mpsc::channel(8);
         let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
@@ -158,10 +159,10 @@ impl App {
     fn pick_up(&self) {
         let (hub, models) = (self.desk.hub.clone(), Arc::clone(&self.models));
         tokio::spawn(scheduler::run_due_schedules(Arc::clone(&self.desk), self.clock.clone()));
-        tokio::spawn(Arc::clone(&self.desk.agents).look_after(self.clock.clone()));
-        hub.tidy();
+        tokio::spawn(Arc::clone(&self.desk.agents).watch_files(self.clock.clone()));
+        hub.start_maintenance();
         tokio::spawn(async move {
-            match hub.recover().await {
+            match hub.recover_open_runs().await {
                 Ok(0) => {}
                 Ok(runs) => tracing::info!(runs, "picked up runs that were under way"),
                 Err(error) => tracing::error!(%error, "open runs could not be picked up"),
@@ -210,7 +211,7 @@ impl App {
 
     /// True if nothing runs and nothing is due.
     pub fn idle(&self) -> bool {
-        self.desk.hub.active() == 0 && self.push.is_idle() && self.desk.schedules.is_idle()
+        self.desk.hub.active_sessions() == 0 && self.push.is_idle() && self.desk.schedules.is_idle()
     }
 
     /// The settings it was started with.
@@ -248,7 +249,7 @@ impl fmt::Debug for App {
 fn models(config: &Config) -> anyhow::Result<Models> {
     let section = &config.sections.model;
     let (default, fast, strong) = (section.default.clone(), section.fast.clone(), section.strong.clone());
-    let chosen = Chosen { default, fast, strong };
+    let chosen = ModelPreferences { default, fast, strong };
     Ok(Models::new(config.catalogue()?, config.keys.clone(), chosen))
 }
 
@@ -262,7 +263,7 @@ fn agents(
     let mut remote = config.agents.iter();
     let mut agents = match config.native {
         true => Agents::native(Arc::clone(&native.shelf), Arc::new(native)),
-        false => Agents::only(remote_agent(remote.next().context("there is no agent")?, store)?),
+        false => Agents::answering_every_name(remote_agent(remote.next().context("there is no agent")?, store)?),
     };
     for agent in remote {
         agents.add(remote_agent(agent, store)?)?;
@@ -288,13 +289,13 @@ fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<A
 /// The agents and modes: built in, the owner's, and those of projects that are trusted.
 fn shelf(config: &Config, trust: &Trust, files: &FileAccess) -> Shelf {
     let trust = trust.clone();
-    let place = PathBuf::from(PROJECT).join("agents");
-    Shelf::with(config.agents_folder()).and_projects(place, files.clone(), move |folder| trust.trusted(folder))
+    let place = PathBuf::from(PROJECT_FOLDER).join("agents");
+    Shelf::with(config.agents_folder()).and_projects(place, files.clone(), move |folder| trust.is_trusted(folder))
 }
 
 /// Every tool of our own that a session may have, whichever of them are on.
 fn own_tools(toolbox: &Toolbox) -> Arc<[ToolSpec]> {
-    let lent = apps::specs().into_iter().chain(artifacts::specs()).chain(memory::specs());
+    let lent = app_tool_specs().into_iter().chain(artifact_tool_specs()).chain(memory_tool_specs());
     toolbox.specs().iter().cloned().chain([delegate::spec()]).chain(lent).collect()
 }
 
@@ -321,11 +322,11 @@ async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Sc
 fn ground(
     config: &Config,
     (pins, networks): (PinStore, NetworkStore),
-    kept: extensions::Kept,
+    kept: extensions::ExtensionRegistry,
     trust: &Trust,
     sandbox: Sandbox,
-) -> Ground {
-    Ground {
+) -> ExtensionsConfig {
+    ExtensionsConfig {
         environment: config.tool_environment.clone(),
         sandbox,
         network: sandbox::network(config.sections.sandbox.server_network),
@@ -334,7 +335,7 @@ fn ground(
         networks,
         pins,
         keyring: Keyring::default(),
-        kept,
+        registry: kept,
         trust: trust.clone(),
         keys: config.keys.clone(),
     }
@@ -427,18 +428,18 @@ fn desk(
         effort: config.sections.model.effort,
         ..Settings::new(&manifest.name, manifest.default_mode())
     };
-    let clients = Arc::new(Clients::default());
+    let clients = Arc::new(AttachedClients::default());
     let status = status(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let models = Arc::clone(models);
     let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
     Services {
         artifacts: kept.artifacts,
-        shared: Shared::new(Arc::clone(hub.store())),
+        shared_state: SharedState::new(Arc::clone(hub.store())),
         hub,
         clients,
         workspaces: workspaces(config, &kept.files),
         files: kept.files,
-        longest_line: config.sections.limits.line.len(),
+        max_line_bytes: config.sections.limits.line.len(),
         grants: kept.grants,
         trust: kept.trust,
         extensions: kept.extensions,
@@ -465,14 +466,14 @@ async fn pass_on(controls: mpsc::Sender<ControlAsk>, control: Control) -> Result
     answer.await.map_err(|_| gone(()))?
 }
 
-fn status(hub: Hub, clients: Arc<Clients>, models: Arc<Models>) -> impl Fn() -> Value {
+fn status(hub: Hub, clients: Arc<AttachedClients>, models: Arc<Models>) -> impl Fn() -> Value {
     move || {
         let stats = hub.store().stats();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
-            "sessions": { "active": hub.active(), "attached": clients.total() },
-            "idle_sessions": hub.cache(),
+            "sessions": { "active": hub.active_sessions(), "attached": clients.total_attached() },
+            "idle_sessions": hub.cache_stats(),
             "model": models.known_default(),
             "store": {
                 "commits": stats.commits,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gander_domain::logged_message::HiddenEntries;
 use gander_domain::{Entry, Seq, SessionId};
-use gander_store::{Form, Limit, Store, StoreError};
+use gander_store::{DeltaForm, Limit, Store, StoreError};
 use serde_json::Value;
 
 /// What one look into the log takes.
@@ -37,7 +37,7 @@ impl<R: ListProjection> LogList<R> {
     pub async fn open(store: &Arc<dyn Store>, session: SessionId, recount: R) -> Result<Self, StoreError> {
         let (mut hidden, mut end) = (HiddenEntries::default(), Seq::ZERO);
         loop {
-            let page = store.read(session, end, READ_LIMIT, Form::Joined).await?;
+            let page = store.read(session, end, READ_LIMIT, DeltaForm::Joined).await?;
             let Some(last) = page.last() else { break };
             end = last.seq;
             page.iter().for_each(|entry| hidden.apply(entry));
@@ -51,7 +51,7 @@ impl<R: ListProjection> LogList<R> {
             return Ok(None);
         }
         let page = match self.place < self.end {
-            true => self.store.read(self.session, self.place, READ_LIMIT, Form::Joined).await?,
+            true => self.store.read(self.session, self.place, READ_LIMIT, DeltaForm::Joined).await?,
             false => Vec::new(),
         };
         let Some(last) = page.last() else {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use gander_services::units::{Bytes, Span};
+use gander_services::units::{ByteSize, DurationSetting};
 use serde::{Deserialize, Serialize};
 
 /// The network.
@@ -19,7 +19,7 @@ pub struct ServerSection {
     /// Below which folders others than the owner on this machine may choose where a session works.
     pub roots: Vec<PathBuf>,
     /// How long a reply that nobody reads goes on.
-    pub reply_grace: Span,
+    pub reply_grace: DurationSetting,
     /// May the network name programs to start?
     pub allow_remote_commands: bool,
     /// Doors that need no token on this machine.
@@ -62,7 +62,7 @@ pub struct AdkSection {
     /// What happens to a run whose client leaves.
     pub on_leave: OnLeave,
     /// Pieces that come within this time are sent as one.
-    pub join: Span,
+    pub join: DurationSetting,
     /// The folder of an installed web page.
     #[serde(default)]
     pub ui: Option<PathBuf>,
@@ -107,23 +107,23 @@ impl fmt::Display for OpenProtocol {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Body of a request.
-    pub body: Bytes,
+    pub body: ByteSize,
     /// Body of a request with a prompt.
-    pub prompt_body: Bytes,
+    pub prompt_body: ByteSize,
     /// Header, all lines.
-    pub header_size: Bytes,
+    pub header_size: ByteSize,
     /// Header lines.
     pub header_lines: usize,
     /// Address of a request.
-    pub uri: Bytes,
+    pub uri: ByteSize,
     /// Line of a line-delimited protocol.
-    pub line: Bytes,
+    pub line: ByteSize,
     /// Time for a header.
-    pub header_time: Span,
+    pub header_time: DurationSetting,
     /// Time for a body.
-    pub body_time: Span,
+    pub body_time: DurationSetting,
     /// How long an answer waits for a reader that takes nothing of it.
-    pub stalled_reader: Span,
+    pub stalled_reader: DurationSetting,
     /// Requests per token from elsewhere, in the long run.
     pub requests_per_second: u32,
     /// Requests per token from elsewhere, at once.
@@ -141,5 +141,5 @@ pub struct Limits {
     /// Streams and WebSockets per token from this machine, at once.
     pub local_streams: usize,
     /// Idle sessions in memory, all together.
-    pub idle_sessions: Bytes,
+    pub idle_sessions: ByteSize,
 }

@@ -15,7 +15,7 @@ use gander_agent::route::Adviser;
 use gander_agent::turn::overdrawn;
 use gander_domain::{Context, Notice, Outcome, Report, Route, Routing, SessionView, Severity, Usage};
 use gander_mcp::Servers;
-use gander_runtime::backend::{Backend, Beginning, Lent, Stay};
+use gander_runtime::backend::{Backend, BackendRun, ClientResources, RunStart};
 use gander_runtime::hub::WeakHub;
 use gander_services::apps::{AppTools, Apps};
 use gander_services::artifacts::{ArtifactTools, Artifacts};
@@ -23,8 +23,8 @@ use gander_services::extensions::Extensions;
 use gander_services::grants::Grants;
 use gander_services::memory::{Memories, MemoryTools};
 use gander_services::models::Models;
-use gander_services::recipes::{Followed, Recipes};
-use gander_services::toolset::Offered;
+use gander_services::recipes::{Recipes, SessionRecipe};
+use gander_services::toolset::ToolsetAdapter;
 use gander_services::trust::Trust;
 use gander_services::workspaces::Workspaces;
 use gander_store::clock::SystemIds;
@@ -88,7 +88,7 @@ struct Course {
 /// What was written down for a run before it began.
 struct Prepared {
     notes: Notes,
-    followed: Option<Followed>,
+    followed: Option<SessionRecipe>,
     apps: AppTools,
     subs: Vec<Sub>,
     parts: Option<Value>,
@@ -96,22 +96,24 @@ struct Prepared {
 
 #[async_trait]
 impl Backend for Native {
-    async fn drive(&self, stay: Stay) {
-        if stay.lent.host.as_ref().is_some_and(|host| host.offers() == Offers::default()) {
-            drop(stay.reports.send(Report::Noticed(left_alone())).await);
+    async fn drive(&self, backend_run: BackendRun) {
+        if backend_run.client_resources.host.as_ref().is_some_and(|host| host.offers() == Offers::default()) {
+            drop(backend_run.reports.send(Report::Noticed(left_alone())).await);
         }
-        if let Some(notice) = self.trust.notice(stay.view.session, Path::new(&stay.view.workspace)) {
-            drop(stay.reports.send(Report::Noticed(notice)).await);
+        if let Some(notice) =
+            self.trust.untrusted_notice(backend_run.view.session, Path::new(&backend_run.view.workspace))
+        {
+            drop(backend_run.reports.send(Report::Noticed(notice)).await);
         }
-        let servers = self.extensions.of(&stay.view);
-        let first = stay.beginning == Beginning::Fresh && stay.view.ended.is_empty();
-        let session = stay.view.session;
-        let apps = AppTools { apps: self.apps.clone(), principal: stay.view.owner.clone() };
-        let Stay { mut context, mut view, beginning, lent, orders, reports, stop, .. } = stay;
+        let servers = self.extensions.servers_of(&backend_run.view);
+        let first = backend_run.start == RunStart::Fresh && backend_run.view.ended.is_empty();
+        let session = backend_run.view.session;
+        let apps = AppTools { apps: self.apps.clone(), principal: backend_run.view.owner.clone() };
+        let BackendRun { mut context, mut view, start, client_resources, orders, reports, stop, .. } = backend_run;
         let mut orders = Orders::from(orders);
         let mut parts = None;
-        if beginning == Beginning::Fresh
-            && let Some(course) = self.course(&context, &view, &lent).await
+        if start == RunStart::Fresh
+            && let Some(course) = self.course(&context, &view, &client_resources).await
         {
             context.settings.apply_route(&course.route);
             drop(reports.send(Report::Routed(course.route)).await);
@@ -122,7 +124,7 @@ impl Backend for Native {
             parts = course.parts;
         }
         settle(&servers, &mut orders, &stop).await;
-        let followed = match self.recipes.of(session).await {
+        let followed = match self.recipes.recipe_of_session(session).await {
             Ok(followed) => followed,
             Err(error) => {
                 tracing::error!(%error, "a session's recipe could not be read");
@@ -138,7 +140,10 @@ impl Backend for Native {
         if first {
             tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
         }
-        match self.equip(&context, &view, &lent, servers, Prepared { notes, followed, apps, subs, parts }).await {
+        match self
+            .equip(&context, &view, &client_resources, servers, Prepared { notes, followed, apps, subs, parts })
+            .await
+        {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.
@@ -165,7 +170,7 @@ impl Native {
 
     /// What agents were asked to remember, for this folder and everywhere.
     async fn remembered(&self, view: &SessionView) -> String {
-        match self.memories.told(&view.owner, &view.workspace).await {
+        match self.memories.prompt_text(&view.owner, &view.workspace).await {
             Ok(told) if told.is_empty() => told,
             Ok(told) => format!("\n\n## What you were asked to remember\n{told}"),
             Err(error) => {
@@ -176,17 +181,22 @@ impl Native {
     }
 
     /// A sub-agent has none of its own.
-    fn office(&self, view: &SessionView, lent: &Lent) -> MaybeOffice {
+    fn office(&self, view: &SessionView, client_resources: &ClientResources) -> MaybeOffice {
         let is_sub = view.run.as_ref().is_some_and(|run| run.origin.door == subagents::DOOR);
         let hub = self.hub.get().filter(|_| !is_sub)?.clone();
         let (shelf, recipes) = (Arc::clone(&self.shelf), Arc::clone(&self.recipes));
         let extensions = Arc::clone(&self.extensions);
-        let (parent, lent) = (view.clone(), lent.clone());
-        Some(Arc::new(subagents::Desk { hub, shelf, recipes, extensions, parent, lent }))
+        let (parent, client_resources) = (view.clone(), client_resources.clone());
+        Some(Arc::new(subagents::Desk { hub, shelf, recipes, extensions, parent, client_resources }))
     }
 
     /// Who answers the prompt, if the session leaves that open.
-    async fn course(&self, context: &Context, view: &SessionView, lent: &Lent) -> Option<Course> {
+    async fn course(
+        &self,
+        context: &Context,
+        view: &SessionView,
+        client_resources: &ClientResources,
+    ) -> Option<Course> {
         let judge = match context.settings.routing {
             Routing::Off => return None,
             Routing::Rules => None,
@@ -194,11 +204,13 @@ impl Native {
             Routing::Model if overdrawn(context.settings.budget, view.spent).is_some() => None,
             Routing::Model => {
                 let named = context.settings.model.as_deref();
-                self.models.of_mode(named, Some("fast"), lent.keys.as_ref()).await.ok()
+                self.models.model_for_mode(named, Some("fast"), client_resources.keys.as_ref()).await.ok()
             }
         };
         let (library, mut judge) = (self.library(view), judge.as_deref().map(Adviser::new));
-        let alone = !self.settings.split || self.recipes.is_followed(view.session) || self.office(view, lent).is_none();
+        let alone = !self.settings.split
+            || self.recipes.has_recipe(view.session)
+            || self.office(view, client_resources).is_none();
         let split = if alone { None } else { routing::split(&library, context, judge.as_mut()).await };
         let joined = split.and_then(|split| Some((split.route(&library, &context.settings)?, split.arguments())));
         let (route, parts) = match joined {
@@ -228,30 +240,34 @@ impl Native {
         &self,
         context: &Context,
         view: &SessionView,
-        lent: &Lent,
+        client_resources: &ClientResources,
         servers: Arc<Servers>,
         prepared: Prepared,
     ) -> Result<Equipment, Outcome> {
         let mode = self.library(view).mode(&context.settings);
-        let model = self.models.of_mode(context.settings.model.as_deref(), mode.model.as_deref(), lent.keys.as_ref());
+        let model = self.models.model_for_mode(
+            context.settings.model.as_deref(),
+            mode.model.as_deref(),
+            client_resources.keys.as_ref(),
+        );
         let model = model.await.map_err(|error| Outcome::failed("model", error.to_string()))?;
         let workspace = Arc::new(self.open(view, context).await?);
-        let host = lent.host.clone();
+        let host = client_resources.host.clone();
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
         let Prepared { notes, followed, apps, subs, parts } = prepared;
-        let office = self.office(view, lent);
+        let office = self.office(view, client_resources);
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
-        task.guests.push(Arc::new(Offered(apps)));
+        task.guests.push(Arc::new(ToolsetAdapter(apps)));
         let page = self.limits.result / 2; // the rest is for where it goes on, and for masks of secrets
         let artifacts = ArtifactTools { artifacts: self.artifacts.clone(), session: view.session, page };
-        task.guests.push(Arc::new(Offered(artifacts)));
+        task.guests.push(Arc::new(ToolsetAdapter(artifacts)));
         let (principal, folder) = (view.owner.clone(), view.workspace.clone());
-        task.guests.push(Arc::new(Offered(MemoryTools { memories: self.memories.clone(), principal, folder })));
+        task.guests.push(Arc::new(ToolsetAdapter(MemoryTools { memories: self.memories.clone(), principal, folder })));
         task.parts = parts;
         if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
             let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());
             let recipes = Arc::clone(&self.recipes);
-            let read: ReadFile = Box::new(move |path| recipes.file(&folder, path));
+            let read: ReadFile = Box::new(move |path| recipes.read_workspace_file(&folder, path));
             task.guests.push(Arc::new(SubRecipes { subs, office, people, read }));
         }
         let surroundings = Surroundings {
@@ -292,12 +308,12 @@ async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken
 }
 
 /// The recipes that a session's recipe uses, and what was left out.
-async fn used(recipes: &Arc<Recipes>, followed: Option<Followed>) -> (Vec<Sub>, Vec<String>) {
+async fn used(recipes: &Arc<Recipes>, followed: Option<SessionRecipe>) -> (Vec<Sub>, Vec<String>) {
     let Some(followed) = followed.filter(|followed| !followed.recipe.sub_recipes.is_empty()) else {
         return Default::default();
     };
     let recipes = Arc::clone(recipes);
-    tokio::task::spawn_blocking(move || recipes.subs(&followed)).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || recipes.load_sub_recipes(&followed)).await.unwrap_or_default()
 }
 
 /// Says once per session what was left out of its notes.

@@ -17,11 +17,11 @@ use gander_domain::{
     ToolCallId, ToolEnd, ToolResult, Usage,
 };
 use gander_mcp::{Reach, Spec};
-use gander_runtime::backend::Lent;
+use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::{Ack, Follower, Hub, HubError, WeakHub};
-use gander_services::extensions::{Entry, Extensions, Range, Rights};
-use gander_services::recipes::{Followed, Recipes, resolve_recipe_extensions};
-use gander_store::{Form, Limit, StoreError};
+use gander_services::extensions::{ExtensionEntry, ExtensionScope, Extensions, Rights};
+use gander_services::recipes::{Recipes, SessionRecipe, resolve_recipe_extensions};
+use gander_store::{DeltaForm, Limit, StoreError};
 use gander_tools::{Guard, Signal};
 use sha2::{Digest as _, Sha256};
 
@@ -38,8 +38,8 @@ pub struct Desk {
     pub recipes: Arc<Recipes>,
     pub extensions: Arc<Extensions>,
     pub parent: SessionView,
-    /// What the run's own client lends is lent on.
-    pub lent: Lent,
+    /// What the run's own client lends is passed on.
+    pub client_resources: ClientResources,
 }
 
 /// A sub-agent at work.
@@ -51,7 +51,7 @@ struct Sub<'a> {
     parent: Parent<'a>,
 }
 
-/// A sub-agent's log from its beginning, and how many of its model calls its parent has paid for already.
+/// A sub-agent's log from its start, and how many of its model calls its parent has paid for already.
 struct Watched {
     follower: Follower,
     paid: usize,
@@ -87,7 +87,7 @@ impl Office for Desk {
             Err(error) => failed(error.to_string()),
         };
         if brought {
-            self.extensions.close(session);
+            self.extensions.close_session(session);
         }
         result
     }
@@ -104,14 +104,15 @@ impl Desk {
         let view = SessionView { session: sub.session, ..self.parent.clone() };
         let there = self.extensions.built_ins(&view);
         for built_in in wanted.built_ins.into_iter().filter(|built_in| !there.has(*built_in)) {
-            let range = Range::Session(sub.session);
-            let added = self.extensions.add(range, built_in.name(), Entry::built_in(), Rights::Addresses).await;
+            let range = ExtensionScope::Session(sub.session);
+            let added =
+                self.extensions.add(range, built_in.name(), ExtensionEntry::built_in(), Rights::Addresses).await;
             added.map_err(|error| error.to_string())?;
         }
         let servers = [wanted.programs, wanted.addresses].concat();
         let brings = !servers.is_empty();
         if brings {
-            self.extensions.bring(&view, servers);
+            self.extensions.attach(&view, servers);
         }
         Ok(brings)
     }
@@ -130,9 +131,9 @@ impl Desk {
             choice("reject_once", "No", ChoiceKind::RejectOnce),
         ];
         let reply = tokio::select! {
-            biased;
-            () = sub.parent.cancel.cancelled() => Reply::Cancelled,
-            reply = sub.parent.people.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
+        biased;
+        () = sub.parent.cancel.cancelled() => Reply::Cancelled,
+        reply = sub.parent.people.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply,
         };
         match reply.allows() {
             true => Ok(()),
@@ -145,23 +146,26 @@ impl Desk {
         match sub.hub.view(sub.session).await {
             Ok(_) => {
                 let paid = self.paid(sub).await?;
-                return Ok(Watched { follower: sub.hub.follow(sub.session, Seq::ZERO, Form::Joined), paid });
+                return Ok(Watched { follower: sub.hub.follow(sub.session, Seq::ZERO, DeltaForm::Joined), paid });
             }
             Err(HubError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(error),
         }
         if let Some(recipe) = &task.recipe {
             // Before it begins: its first run already works towards what the recipe wants.
-            let followed = Followed { recipe: (**recipe).clone(), folder: None };
-            self.recipes.follow(sub.session, &followed).await?;
+            let followed = SessionRecipe { recipe: (**recipe).clone(), folder: None };
+            self.recipes.set_session_recipe(sub.session, &followed).await?;
         }
         let SessionView { session: parent, owner, workspace, folders, .. } = self.parent.clone();
         let birth =
             SessionInit { session: sub.session, owner, workspace, folders, settings, parent: Some(parent), meta: None };
         let (run, origin, parts) = (sub.run, sub.origin.clone(), vec![Part::text(task.prompt.clone())]);
         let prompt = Command::Prompt { run, origin, parts, if_busy: IfBusy::Refuse, meta: None };
-        let lent = self.lent.clone();
-        let begun = sub.hub.begin(&sub.caller(), birth, Vec::new(), prompt, Ack::Committed, lent).await;
+        let client_resources = self.client_resources.clone();
+        let begun = sub
+            .hub
+            .create_with_prompt(&sub.caller(), birth, Vec::new(), prompt, Ack::Committed, client_resources)
+            .await;
         begun.accepted.await?;
         Ok(Watched { follower: begun.follower, paid: 0 })
     }
@@ -170,7 +174,7 @@ impl Desk {
     async fn paid(&self, sub: &Sub<'_>) -> Result<usize, HubError> {
         let (mut paid, mut after) = (0, Seq::ZERO);
         loop {
-            let page = sub.hub.store().read(self.parent.session, after, Limit::default(), Form::Joined).await?;
+            let page = sub.hub.store().read(self.parent.session, after, Limit::default(), DeltaForm::Joined).await?;
             let Some(last) = page.last() else { return Ok(paid) };
             after = last.seq;
             let of_this = |usage: &Usage| usage.child == Some(sub.session);
@@ -224,14 +228,14 @@ impl Sub<'_> {
                 }
             };
             let batch = tokio::select! {
-                biased;
-                () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
-                batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
-                (question, reply) = asked => {
-                    open.retain(|known| known.id != question);
-                    self.answer(question, reply).await;
-                    continue;
-                }
+            biased;
+            () = self.parent.cancel.cancelled() => return self.cancel(follower).await,
+            batch = follower.next() => batch.map_err(HubError::from)?.ok_or(HubError::Gone(self.session))?,
+            (question, reply) = asked => {
+            open.retain(|known| known.id != question);
+            self.answer(question, reply).await;
+            continue;
+            }
             };
             let (mut due, mut outcome) = (Vec::new(), None);
             for entry in batch.iter().filter(|entry| entry.run == Some(self.run)) {

@@ -13,21 +13,21 @@ use gander_domain::{
     Accepted, ChoiceKind, Command, CommandError, Delta, DeltaKind, Event, IfBusy, Order, Outcome, Part, Question,
     QuestionOrigin, Recovery, Reply, Report, RunId, Seq, SessionId, StopReason, ToolEnd, ToolGate, ToolResult,
 };
-use gander_runtime::backend::{Backend, Lent, Stay};
-use gander_runtime::hub::{Ack, Begun, Hub, HubError};
-use gander_store::{Alias, Form, MemoryStore, Options, SqliteStore, Store as _, StoreError, read_all};
+use gander_runtime::backend::{Backend, BackendRun, ClientResources};
+use gander_runtime::hub::{Ack, Hub, HubError, StartedSession};
+use gander_store::{Alias, DeltaForm, MemoryStore, SqliteStore, Store as _, StoreError, StoreOptions, read_all};
 use gander_testkit::build;
 use tokio::sync::Notify;
 
-type Part1 = Arc<dyn Fn(Stay) -> BoxFuture<'static, ()> + Send + Sync>;
+type Part1 = Arc<dyn Fn(BackendRun) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A back-end that does what a test says.
 struct Scripted(Part1);
 
 #[async_trait]
 impl Backend for Scripted {
-    async fn drive(&self, stay: Stay) {
-        (self.0)(stay).await;
+    async fn drive(&self, backend_run: BackendRun) {
+        (self.0)(backend_run).await;
     }
 }
 
@@ -35,10 +35,10 @@ const END: Report = Report::Ended(Outcome::Completed { stop: StopReason::EndTurn
 
 fn hub<F, W>(store: &Arc<MemoryStore>, part: F) -> Hub
 where
-    F: Fn(Stay) -> W + Send + Sync + 'static,
+    F: Fn(BackendRun) -> W + Send + Sync + 'static,
     W: Future<Output = ()> + Send + 'static,
 {
-    let part: Part1 = Arc::new(move |stay| Box::pin(part(stay)));
+    let part: Part1 = Arc::new(move |backend_run| Box::pin(part(backend_run)));
     Hub::new(Arc::clone(store) as _, Arc::new(Scripted(part)), Recovery::default())
 }
 
@@ -57,10 +57,10 @@ fn text(text: &str) -> Report {
 
 /// Follows the log until the run ends.
 async fn until_end(hub: &Hub, session: SessionId, run: RunId) -> Vec<Event> {
-    let mut follower = hub.follow(session, Seq::ZERO, Form::Exact);
+    let mut follower = hub.follow(session, Seq::ZERO, DeltaForm::Exact);
     let mut events = Vec::new();
     loop {
-        let batch = match follower.stored().await.unwrap() {
+        let batch = match follower.next_stored().await.unwrap() {
             Some(batch) => batch,
             None => follower.next().await.unwrap().unwrap(),
         };
@@ -74,7 +74,7 @@ async fn until_end(hub: &Hub, session: SessionId, run: RunId) -> Vec<Event> {
 }
 
 async fn until_rest(hub: &Hub) {
-    while hub.active() > 0 {
+    while hub.active_sessions() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -82,11 +82,11 @@ async fn until_rest(hub: &Hub) {
 #[tokio::test]
 async fn a_turn_streams_and_the_session_rests_afterwards() {
     let store = Arc::new(MemoryStore::new());
-    let hub = hub(&store, |stay| async move {
+    let hub = hub(&store, |backend_run| async move {
         for word in ["a", "b", "c"] {
-            stay.reports.send(text(word)).await.unwrap();
+            backend_run.reports.send(text(word)).await.unwrap();
         }
-        stay.reports.send(END).await.unwrap();
+        backend_run.reports.send(END).await.unwrap();
     });
     let session = session(&hub).await;
     let accepted = hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await;
@@ -94,7 +94,7 @@ async fn a_turn_streams_and_the_session_rests_afterwards() {
     let events = until_end(&hub, session, build::run(7)).await;
     assert!(matches!(events.last(), Some(Event::RunEnded { outcome: Outcome::Completed { .. } })));
     until_rest(&hub).await;
-    let stored = read_all(&*store, session, Form::Exact).await.unwrap();
+    let stored = read_all(&*store, session, DeltaForm::Exact).await.unwrap();
     assert_eq!(stored.into_iter().map(|entry| entry.event).collect::<Vec<_>>(), events);
     let repeated = hub.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await;
     assert_eq!(repeated, Ok(Accepted::Repeated(build::run(7))));
@@ -105,22 +105,22 @@ async fn an_awaiting_session_owns_no_task_and_its_answer_resumes_it() {
     let store = Arc::new(MemoryStore::new());
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
-    let hub = hub(&store, move |mut stay| {
+    let hub = hub(&store, move |mut backend_run| {
         let count = Arc::clone(&count);
         async move {
             let call = build::shell(build::call_id(1));
-            if stay.context.pending.is_empty() && stay.view.run.as_ref().unwrap().tools.is_empty() {
+            if backend_run.context.pending.is_empty() && backend_run.view.run.as_ref().unwrap().tools.is_empty() {
                 let gate = ToolGate::Ask(build::permission(build::question_id(1), call.id));
-                stay.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
-                return stay.reports.send(Report::Parked).await.unwrap();
+                backend_run.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
+                return backend_run.reports.send(Report::Parked).await.unwrap();
             }
-            assert_eq!(stay.orders.recv().await, Some(Order::Resume { run: stay.run }));
-            stay.reports.send(Report::ToolReady { call: call.id }).await.unwrap();
-            assert_eq!(stay.orders.recv().await, Some(Order::RunTool { call: call.id }));
+            assert_eq!(backend_run.orders.recv().await, Some(Order::Resume { run: backend_run.run }));
+            backend_run.reports.send(Report::ToolReady { call: call.id }).await.unwrap();
+            assert_eq!(backend_run.orders.recv().await, Some(Order::RunTool { call: call.id }));
             count.fetch_add(1, Ordering::SeqCst);
             let result = ToolResult::text(ToolEnd::Completed, "done");
-            stay.reports.send(Report::ToolDone { call: call.id, result }).await.unwrap();
-            stay.reports.send(END).await.unwrap();
+            backend_run.reports.send(Report::ToolDone { call: call.id, result }).await.unwrap();
+            backend_run.reports.send(END).await.unwrap();
         }
     });
     let session = session(&hub).await;
@@ -144,20 +144,20 @@ async fn an_awaiting_session_owns_no_task_and_its_answer_resumes_it() {
 #[tokio::test]
 async fn a_parked_back_end_may_leave_while_its_answer_is_being_written() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(Options::new(folder.path().join("data"))).await.unwrap());
+    let store = Arc::new(SqliteStore::open(StoreOptions::new(folder.path().join("data"))).await.unwrap());
     let round = Arc::new(AtomicUsize::new(0));
     let rounds = Arc::clone(&round);
-    let part: Part1 = Arc::new(move |stay: Stay| {
+    let part: Part1 = Arc::new(move |backend_run: BackendRun| {
         let pause = Duration::from_micros(500 * rounds.load(Ordering::SeqCst) as u64);
         Box::pin(async move {
-            if stay.view.run.as_ref().unwrap().tools.is_empty() {
+            if backend_run.view.run.as_ref().unwrap().tools.is_empty() {
                 let call = build::shell(build::call_id(1));
                 let gate = ToolGate::Ask(build::permission(build::question_id(1), call.id));
-                stay.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
+                backend_run.reports.send(Report::ToolWanted { call, gate }).await.unwrap();
                 tokio::time::sleep(pause).await;
-                return stay.reports.send(Report::Parked).await.unwrap();
+                return backend_run.reports.send(Report::Parked).await.unwrap();
             }
-            stay.reports.send(END).await.unwrap();
+            backend_run.reports.send(END).await.unwrap();
         })
     });
     let hub = Hub::new(store as _, Arc::new(Scripted(part)), Recovery::default());
@@ -178,28 +178,28 @@ async fn a_parked_back_end_may_leave_while_its_answer_is_being_written() {
 }
 
 /// Asks twice and parks; then goes on until it is told to stop.
-async fn asks_twice(mut stay: Stay) {
+async fn asks_twice(mut backend_run: BackendRun) {
     let asked = |n| {
         let call = build::shell(build::call_id(n));
         let gate = ToolGate::Ask(build::permission(build::question_id(n), call.id));
         Report::ToolWanted { call, gate }
     };
-    if stay.view.run.as_ref().unwrap().tools.is_empty() {
+    if backend_run.view.run.as_ref().unwrap().tools.is_empty() {
         for n in [1, 2] {
-            stay.reports.send(asked(n)).await.unwrap();
+            backend_run.reports.send(asked(n)).await.unwrap();
         }
-        return stay.reports.send(Report::Parked).await.unwrap();
+        return backend_run.reports.send(Report::Parked).await.unwrap();
     }
-    while stay.orders.recv().await.is_some_and(|order| order != Order::Cancel) {}
-    drop(stay.reports.send(END).await);
+    while backend_run.orders.recv().await.is_some_and(|order| order != Order::Cancel) {}
+    drop(backend_run.reports.send(END).await);
 }
 
 /// A session on a real disk with a parked run, and the command that answers one of its two questions.
 async fn parked(folder: &tempfile::TempDir) -> (Hub, SessionId, Command) {
-    let store = SqliteStore::open(Options::new(folder.path().join("data"))).await.unwrap();
-    let part: Part1 = Arc::new(|stay| match stay.run == build::run(7) {
-        true => Box::pin(asks_twice(stay)),
-        false => Box::pin(async move { stay.reports.send(END).await.unwrap() }),
+    let store = SqliteStore::open(StoreOptions::new(folder.path().join("data"))).await.unwrap();
+    let part: Part1 = Arc::new(|backend_run| match backend_run.run == build::run(7) {
+        true => Box::pin(asks_twice(backend_run)),
+        false => Box::pin(async move { backend_run.reports.send(END).await.unwrap() }),
     });
     let hub = Hub::new(Arc::new(store) as _, Arc::new(Scripted(part)), Recovery::default());
     let session = session(&hub).await;
@@ -251,8 +251,8 @@ async fn a_prompt_right_after_an_answer_is_not_replaced_by_what_it_superseded() 
 #[tokio::test(start_paused = true)]
 async fn a_back_end_that_ignores_a_cancel_is_stopped() {
     let store = Arc::new(MemoryStore::new());
-    let hub = hub(&store, |stay| async move {
-        stay.reports.send(text("deaf")).await.unwrap();
+    let hub = hub(&store, |backend_run| async move {
+        backend_run.reports.send(text("deaf")).await.unwrap();
         std::future::pending::<()>().await;
     });
     let session = session(&hub).await;
@@ -279,19 +279,19 @@ async fn a_back_end_that_panics_hurts_only_its_run() {
 #[tokio::test]
 async fn a_new_hub_picks_up_what_the_old_one_left_open() {
     let store = Arc::new(MemoryStore::new());
-    let old = hub(&store, |stay| async move {
-        stay.reports.send(text("half a sen")).await.unwrap();
+    let old = hub(&store, |backend_run| async move {
+        backend_run.reports.send(text("half a sen")).await.unwrap();
         std::future::pending::<()>().await;
     });
     let session = session(&old).await;
     old.command(&Caller::local_owner(), session, prompt(7), Ack::Committed).await.unwrap();
     old.drain(Duration::ZERO).await;
     assert_eq!(old.command(&Caller::local_owner(), session, prompt(8), Ack::Committed).await, Err(HubError::Draining));
-    let new = hub(&store, |stay| async move {
-        stay.reports.send(text("whole")).await.unwrap();
-        stay.reports.send(END).await.unwrap();
+    let new = hub(&store, |backend_run| async move {
+        backend_run.reports.send(text("whole")).await.unwrap();
+        backend_run.reports.send(END).await.unwrap();
     });
-    assert_eq!(new.recover().await, Ok(1));
+    assert_eq!(new.recover_open_runs().await, Ok(1));
     let events = until_end(&new, session, build::run(7)).await;
     assert!(events.contains(&Event::RunRecovered { attempt: 1 }));
     let interrupted = |event: &Event| matches!(event, Event::MessageDone { message } if message.interrupted);
@@ -304,10 +304,10 @@ async fn a_new_hub_picks_up_what_the_old_one_left_open() {
 #[tokio::test]
 async fn a_run_whose_asker_died_with_the_server_is_picked_up() {
     let store = Arc::new(MemoryStore::new());
-    let old = hub(&store, |stay| async move {
+    let old = hub(&store, |backend_run| async move {
         let question = build::permission(build::question_id(1), build::call_id(1));
         let held = Question { call: None, origin: QuestionOrigin::Held, ..question };
-        stay.reports.send(Report::Asked(held)).await.unwrap();
+        backend_run.reports.send(Report::Asked(held)).await.unwrap();
         std::future::pending::<()>().await;
     });
     let session = session(&old).await;
@@ -316,8 +316,8 @@ async fn a_run_whose_asker_died_with_the_server_is_picked_up() {
         tokio::task::yield_now().await;
     }
     old.drain(Duration::ZERO).await;
-    let new = hub(&store, |stay| async move { stay.reports.send(END).await.unwrap() });
-    assert_eq!(new.recover().await, Ok(1));
+    let new = hub(&store, |backend_run| async move { backend_run.reports.send(END).await.unwrap() });
+    assert_eq!(new.recover_open_runs().await, Ok(1));
     let events = until_end(&new, session, build::run(7)).await;
     let given_up =
         |event: &Event| matches!(event, Event::QuestionAnswered { answer, .. } if answer.reply == Reply::Interrupted);
@@ -329,12 +329,12 @@ async fn deleting_cancels_first_and_the_id_is_used_up() {
     let store = Arc::new(MemoryStore::new());
     let stopped = Arc::new(Notify::new());
     let told = Arc::clone(&stopped);
-    let hub = hub(&store, move |mut stay| {
+    let hub = hub(&store, move |mut backend_run| {
         let told = Arc::clone(&told);
         async move {
-            while stay.orders.recv().await != Some(Order::Cancel) {}
+            while backend_run.orders.recv().await != Some(Order::Cancel) {}
             told.notify_one();
-            stay.reports.send(Report::Ended(Outcome::Cancelled)).await.unwrap();
+            backend_run.reports.send(Report::Ended(Outcome::Cancelled)).await.unwrap();
         }
     });
     let session = session(&hub).await;
@@ -359,27 +359,27 @@ async fn an_unknown_session_is_said_to_be_unknown() {
 #[tokio::test]
 async fn a_session_and_its_first_prompt_are_one_append() {
     let store = Arc::new(MemoryStore::default());
-    let hub = hub(&store, |stay: Stay| async move {
-        stay.reports.send(text("hi")).await.unwrap();
-        stay.reports.send(END).await.unwrap();
+    let hub = hub(&store, |backend_run: BackendRun| async move {
+        backend_run.reports.send(text("hi")).await.unwrap();
+        backend_run.reports.send(END).await.unwrap();
     });
     let begun = hub
-        .begin(
+        .create_with_prompt(
             &Caller::local_owner(),
             build::birth(build::session(1)),
             vec![name()],
             prompt(7),
             Ack::Committed,
-            Lent::default(),
+            ClientResources::default(),
         )
         .await;
-    let Begun { view, mut follower, accepted } = begun;
+    let StartedSession { view, mut follower, accepted } = begun;
     assert_eq!((view.session, accepted.await.unwrap()), (build::session(1), Accepted::Started(build::run(7))));
     let first = follower.next().await.unwrap().unwrap();
     let kinds: Vec<bool> = first.iter().take(3).map(|entry| entry.run.is_some()).collect();
     assert_eq!(kinds, [false, true, true], "the session, its run and the prompt");
     let live = until_end(&hub, build::session(1), build::run(7)).await;
-    let stored = read_all(&*store, build::session(1), Form::Exact).await.unwrap();
+    let stored = read_all(&*store, build::session(1), DeltaForm::Exact).await.unwrap();
     assert_eq!(live, stored.iter().map(|entry| entry.event.clone()).collect::<Vec<_>>());
     assert_eq!(store.resolve_alias(&name()).await.unwrap(), Some(build::session(1)));
 }
@@ -387,16 +387,16 @@ async fn a_session_and_its_first_prompt_are_one_append() {
 #[tokio::test]
 async fn a_session_whose_name_is_taken_does_not_begin() {
     let store = Arc::new(MemoryStore::default());
-    let hub = hub(&store, |stay: Stay| async move { stay.reports.send(END).await.unwrap() });
+    let hub = hub(&store, |backend_run: BackendRun| async move { backend_run.reports.send(END).await.unwrap() });
     hub.create(&Caller::local_owner(), build::birth(build::session(1)), vec![name()]).await.unwrap();
     let begun = hub
-        .begin(
+        .create_with_prompt(
             &Caller::local_owner(),
             build::birth(build::session(2)),
             vec![name()],
             prompt(7),
             Ack::Committed,
-            Lent::default(),
+            ClientResources::default(),
         )
         .await;
     let refused = begun.accepted.await.unwrap_err();
@@ -412,7 +412,7 @@ fn name() -> Alias {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_lost_that_comes_while_a_task_leaves() {
     let store = Arc::new(MemoryStore::default());
-    let hub = hub(&store, |stay: Stay| async move { stay.reports.send(END).await.unwrap() });
+    let hub = hub(&store, |backend_run: BackendRun| async move { backend_run.reports.send(END).await.unwrap() });
     let session = session(&hub).await;
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..8 {
@@ -448,23 +448,23 @@ async fn idle_sessions_are_cached_up_to_a_size() {
     const LIMIT: usize = 256 << 10;
     let shown = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&shown);
-    let part: Part1 = Arc::new(move |stay| {
-        counted.store(stay.context.messages.len(), Ordering::SeqCst);
-        Box::pin(async move { stay.reports.send(END).await.unwrap() })
+    let part: Part1 = Arc::new(move |backend_run| {
+        counted.store(backend_run.context.messages.len(), Ordering::SeqCst);
+        Box::pin(async move { backend_run.reports.send(END).await.unwrap() })
     });
     let store = Arc::new(MemoryStore::new());
     let hub = Hub::with_cache(store as _, Arc::new(Scripted(part)), Recovery::default(), LIMIT);
     let mut sessions = Vec::new();
     for n in 1..=8 {
         sessions.push(one_turn(&hub, n, 100 << 10).await);
-        let cache = hub.cache();
+        let cache = hub.cache_stats();
         assert!(cache.bytes <= LIMIT && cache.limit == LIMIT, "{cache:?}");
     }
-    let cache = hub.cache();
+    let cache = hub.cache_stats();
     assert!(cache.sessions == 2 && cache.bytes > 200 << 10, "{cache:?}");
     // What is too large for the cache keeps its place with what is small of it.
     sessions.push(one_turn(&hub, 9, 2 * LIMIT).await);
-    assert_eq!(hub.cache().sessions, 3, "{:?}", hub.cache());
+    assert_eq!(hub.cache_stats().sessions, 3, "{:?}", hub.cache_stats());
     for (session, n) in sessions.into_iter().zip(101..) {
         hub.command(&Caller::local_owner(), session, prompt(n), Ack::Committed).await.unwrap();
         until_end(&hub, session, build::run(n)).await;

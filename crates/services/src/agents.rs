@@ -8,34 +8,34 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gander_agent::modes::{Library, Shelf};
 use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings};
-use gander_runtime::backend::{Backend, Holding, Stay};
+use gander_runtime::backend::{Backend, BackendRun, RemoteFile};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// All agents: those of the native loop, as their files are now, then the others. The first serves whoever names none.
 pub struct Agents {
-    native: Option<Native>,
+    native: Option<NativeAgents>,
     others: Vec<Agent>,
     /// The first answers to every name.
     any_name: bool,
     /// The roster of the library it was made from.
-    roster: Mutex<Option<Made>>,
+    roster: Mutex<Option<CachedRoster>>,
     /// The same by folder, for sessions that somebody asked about.
-    rosters: Mutex<HashMap<String, Made>>,
+    rosters: Mutex<HashMap<String, CachedRoster>>,
     /// Told when it is another.
     changed: watch::Sender<()>,
 }
 
 /// How often files are looked at while somebody would be told of a change.
-const LOOK: Duration = Duration::from_secs(1);
+const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Folders whose rosters are kept in mind.
-const MOST_FOLDERS: usize = 256;
+const MAX_FOLDERS: usize = 256;
 
 /// A roster, and the library that it was made from.
-type Made = (Option<Arc<Library>>, Arc<Roster>);
+type CachedRoster = (Option<Arc<Library>>, Arc<Roster>);
 
-struct Native {
+struct NativeAgents {
     shelf: Arc<Shelf>,
     backend: Arc<dyn Backend>,
 }
@@ -64,20 +64,20 @@ impl Agent {
 impl Agents {
     /// With one agent, the default.
     pub fn new(first: Agent) -> Self {
-        Self { others: vec![first], ..Self::none() }
+        Self { others: vec![first], ..Self::empty() }
     }
 
     /// One agent that answers to every name.
-    pub fn only(agent: Agent) -> Self {
+    pub fn answering_every_name(agent: Agent) -> Self {
         Self { any_name: true, ..Self::new(agent) }
     }
 
     /// With the agents of this shelf, which this back-end runs.
     pub fn native(shelf: Arc<Shelf>, backend: Arc<dyn Backend>) -> Self {
-        Self { native: Some(Native { shelf, backend }), ..Self::none() }
+        Self { native: Some(NativeAgents { shelf, backend }), ..Self::empty() }
     }
 
-    fn none() -> Self {
+    fn empty() -> Self {
         let (roster, rosters, changed) = (Mutex::default(), Mutex::default(), watch::Sender::new(()));
         Self { native: None, others: Vec::new(), any_name: false, roster, rosters, changed }
     }
@@ -101,7 +101,7 @@ impl Agents {
         {
             return Arc::clone(roster);
         }
-        let roster = self.made(library.as_deref());
+        let roster = self.build_roster(library.as_deref());
         let before = kept.replace((library, Arc::clone(&roster)));
         if before.is_some_and(|(_, before)| before.agents() != roster.agents()) {
             self.changed.send_replace(());
@@ -121,8 +121,8 @@ impl Agents {
             return Arc::clone(roster);
         }
         let same = Arc::ptr_eq(&library, &native.shelf.library());
-        let roster = if same { all } else { self.made(Some(&library)) };
-        if kept.len() >= MOST_FOLDERS && !kept.contains_key(folder) {
+        let roster = if same { all } else { self.build_roster(Some(&library)) };
+        if kept.len() >= MAX_FOLDERS && !kept.contains_key(folder) {
             kept.clear();
         }
         let before = kept.insert(folder.to_owned(), (Some(library), Arc::clone(&roster)));
@@ -133,7 +133,7 @@ impl Agents {
     }
 
     /// The agents of this library and the others. Names of these are taken.
-    fn made(&self, library: Option<&Library>) -> Arc<Roster> {
+    fn build_roster(&self, library: Option<&Library>) -> Arc<Roster> {
         let free = |manifest: &AgentManifest| self.others.iter().all(|agent| agent.manifest.name != manifest.name);
         let native = library.into_iter().flat_map(Library::manifests).filter(free).map(Arc::new);
         let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
@@ -141,7 +141,7 @@ impl Agents {
     }
 
     /// Looks at all files that somebody asked about.
-    fn look(&self) {
+    fn scan_files(&self) {
         self.roster();
         let folders: Vec<String> =
             self.rosters.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
@@ -154,8 +154,8 @@ impl Agents {
     }
 
     /// Looks at the files of agents while anybody is there who would be told of a change.
-    pub async fn look_after(self: Arc<Self>, stop: CancellationToken) {
-        let mut looks = tokio::time::interval(LOOK);
+    pub async fn watch_files(self: Arc<Self>, stop: CancellationToken) {
+        let mut looks = tokio::time::interval(SCAN_INTERVAL);
         loop {
             tokio::select! {
                 biased;
@@ -165,7 +165,7 @@ impl Agents {
             let agents = Arc::clone(&self);
             let looked = tokio::task::spawn_blocking(move || {
                 if agents.changed.receiver_count() > 0 {
-                    agents.look();
+                    agents.scan_files();
                 }
             });
             if let Err(error) = looked.await {
@@ -198,7 +198,7 @@ impl Agents {
         roster.settings_for_name(name, base).or_else(any)
     }
 
-    fn backend(&self, view: &SessionView) -> Option<Arc<dyn Backend>> {
+    fn backend_of(&self, view: &SessionView) -> Option<Arc<dyn Backend>> {
         let name = &view.settings.agent;
         if let Some(agent) = self.others.iter().find(|agent| self.any_name || agent.manifest.name == *name) {
             return Some(Arc::clone(&agent.backend));
@@ -211,37 +211,37 @@ impl Agents {
 
 #[async_trait]
 impl Backend for Agents {
-    async fn drive(&self, stay: Stay) {
-        match self.backend(&stay.view) {
-            Some(backend) => backend.drive(stay).await,
+    async fn drive(&self, backend_run: BackendRun) {
+        match self.backend_of(&backend_run.view) {
+            Some(backend) => backend.drive(backend_run).await,
             None => {
-                let message = format!("no such agent here: {}", stay.view.settings.agent);
+                let message = format!("no such agent here: {}", backend_run.view.settings.agent);
                 // Nobody hears it only if the session is gone.
-                drop(stay.reports.send(Report::Ended(Outcome::failed("agent", message))).await);
+                drop(backend_run.reports.send(Report::Ended(Outcome::failed("agent", message))).await);
             }
         }
     }
 
-    async fn opened(&self, view: &SessionView) {
-        if let Some(backend) = self.backend(view) {
-            backend.opened(view).await;
+    async fn session_opened(&self, view: &SessionView) {
+        if let Some(backend) = self.backend_of(view) {
+            backend.session_opened(view).await;
         }
     }
 
-    async fn closing(&self, view: &SessionView) {
-        if let Some(backend) = self.backend(view) {
-            backend.closing(view).await;
+    async fn session_closing(&self, view: &SessionView) {
+        if let Some(backend) = self.backend_of(view) {
+            backend.session_closing(view).await;
         }
     }
 
-    async fn holdings(&self, view: &SessionView) -> Vec<String> {
-        match self.backend(view) {
-            Some(backend) => backend.holdings(view).await,
+    async fn list_remote_files(&self, view: &SessionView) -> Vec<String> {
+        match self.backend_of(view) {
+            Some(backend) => backend.list_remote_files(view).await,
             None => Vec::new(),
         }
     }
 
-    async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
-        self.backend(view)?.holding(view, name).await
+    async fn read_remote_file(&self, view: &SessionView, name: &str) -> Option<RemoteFile> {
+        self.backend_of(view)?.read_remote_file(view, name).await
     }
 }

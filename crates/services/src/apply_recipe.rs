@@ -8,8 +8,8 @@ use gander_runtime::hub::Ack;
 use gander_tools::Guard;
 
 use crate::errors::{recipe_flaw, refusal, unavailable};
-use crate::extensions::Entry;
-use crate::recipes::{Followed, RecipeExtensions, resolve_recipe_extensions};
+use crate::extensions::ExtensionEntry;
+use crate::recipes::{RecipeExtensions, SessionRecipe, resolve_recipe_extensions};
 use crate::{Services, extension_changes};
 
 /// The recipe that a session is to follow.
@@ -44,22 +44,29 @@ pub async fn apply_recipe(
     request: ApplyRecipe,
 ) -> Result<AppliedRecipe, ServiceError> {
     let ApplyRecipe { recipe, values, folder, approved } = request;
-    let recipe = services.recipes.ready(&recipe, &values, &view.workspace, folder.as_deref()).await;
+    let recipe = services.recipes.fill_recipe(&recipe, &values, &view.workspace, folder.as_deref()).await;
     let recipe = recipe.map_err(|flaw| recipe_flaw(&flaw))?;
     let wanted = approved_extensions(services, caller, &recipe, &approved)?;
     let patch = recipe_settings(services, &recipe)?;
     services
         .recipes
-        .follow(view.session, &Followed { recipe: recipe.clone(), folder })
+        .set_session_recipe(view.session, &SessionRecipe { recipe: recipe.clone(), folder })
         .await
         .map_err(|error| unavailable(&error))?;
     let there = services.extensions.built_ins(view);
     for built_in in wanted.built_ins.into_iter().filter(|wanted| !there.has(*wanted)) {
-        extension_changes::add(services, caller, Some(view.session), built_in.name(), Entry::built_in()).await?;
+        extension_changes::add_extension(
+            services,
+            caller,
+            Some(view.session),
+            built_in.name(),
+            ExtensionEntry::built_in(),
+        )
+        .await?;
     }
     let servers = [wanted.programs, wanted.addresses].concat();
     if !servers.is_empty() {
-        services.extensions.bring(view, servers);
+        services.extensions.attach(view, servers);
     }
     let title = view.title.is_none().then(|| Command::SetTitle { title: session_title(&recipe) });
     let configure = (patch != SettingsPatch::default()).then_some(Command::Configure { patch });
@@ -98,9 +105,11 @@ fn approved_extensions(
 fn recipe_settings(services: &Services, recipe: &Recipe) -> Result<SettingsPatch, ServiceError> {
     let wanted = recipe.settings.clone().unwrap_or_default();
     let model = match (wanted.goose_provider, wanted.goose_model) {
-        (Some(provider), model) => Some(services.models.named(&provider, model.as_deref()).ok_or_else(|| {
-            ServiceError::BadParams(format!("settings.goose_provider: no such provider here: {provider}"))
-        })?),
+        (Some(provider), model) => {
+            Some(services.models.qualified_name(&provider, model.as_deref()).ok_or_else(|| {
+                ServiceError::BadParams(format!("settings.goose_provider: no such provider here: {provider}"))
+            })?)
+        }
         (None, Some(model)) if model.contains('/') => Some(model),
         (None, Some(_) | None) => None,
     };

@@ -9,20 +9,20 @@ use tokio::sync::watch;
 
 /// How many clients are attached to each session.
 #[derive(Debug, Default)]
-pub struct Clients {
+pub struct AttachedClients {
     sessions: Mutex<HashMap<SessionId, Attached>>,
 }
 
 /// One client at one session. Dropping it is leaving.
 #[derive(Debug)]
-pub struct Presence {
-    clients: Arc<Clients>,
+pub struct ClientPresence {
+    clients: Arc<AttachedClients>,
     session: SessionId,
 }
 
 /// Who waits for the clients of a session to leave. The session is listed meanwhile.
 struct Watcher {
-    clients: Arc<Clients>,
+    clients: Arc<AttachedClients>,
     session: SessionId,
     changed: watch::Receiver<()>,
 }
@@ -37,7 +37,7 @@ struct Attached {
 }
 
 impl Attached {
-    fn tell(&self) {
+    fn notify(&self) {
         self.changed.send_replace(());
     }
 
@@ -46,23 +46,23 @@ impl Attached {
     }
 }
 
-impl Clients {
+impl AttachedClients {
     /// A client comes.
-    pub fn enter(self: &Arc<Self>, session: SessionId) -> Presence {
+    pub fn attach(self: &Arc<Self>, session: SessionId) -> ClientPresence {
         let mut sessions = self.lock();
         let attached = sessions.entry(session).or_default();
         attached.count += 1;
-        attached.tell();
-        Presence { clients: Arc::clone(self), session }
+        attached.notify();
+        ClientPresence { clients: Arc::clone(self), session }
     }
 
     /// How many are attached to this session.
-    pub fn at(&self, session: SessionId) -> usize {
+    pub fn attached_to(&self, session: SessionId) -> usize {
         self.lock().get(&session).map_or(0, |attached| attached.count)
     }
 
     /// How many are attached at all.
-    pub fn total(&self) -> usize {
+    pub fn total_attached(&self) -> usize {
         self.lock().values().map(|attached| attached.count).sum()
     }
 
@@ -70,11 +70,11 @@ impl Clients {
     ///
     /// Whoever comes stops the clock, however soon it leaves again, and whoever is there when the time is over is waited
     /// for: that somebody was there once does not mean that somebody stays.
-    pub async fn deserted(self: &Arc<Self>, session: SessionId, time: Duration) {
+    pub async fn wait_until_deserted(self: &Arc<Self>, session: SessionId, time: Duration) {
         let mut watcher = Watcher::new(self, session);
         loop {
             watcher.changed.mark_unchanged();
-            let nobody = self.at(session) == 0;
+            let nobody = self.attached_to(session) == 0;
             tokio::select! {
                 biased;
                 told = watcher.changed.changed() => told.expect("the session is listed while somebody watches it"),
@@ -89,12 +89,12 @@ impl Clients {
     }
 }
 
-impl Drop for Presence {
+impl Drop for ClientPresence {
     fn drop(&mut self) {
         let mut sessions = self.clients.lock();
         if let Some(attached) = sessions.get_mut(&self.session) {
             attached.count -= 1;
-            attached.tell();
+            attached.notify();
             if attached.is_unused() {
                 sessions.remove(&self.session);
             }
@@ -103,7 +103,7 @@ impl Drop for Presence {
 }
 
 impl Watcher {
-    fn new(clients: &Arc<Clients>, session: SessionId) -> Self {
+    fn new(clients: &Arc<AttachedClients>, session: SessionId) -> Self {
         let mut sessions = clients.lock();
         let attached = sessions.entry(session).or_default();
         attached.watchers += 1;
@@ -143,11 +143,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_is_deserted_once_nobody_came_for_the_whole_time() {
-        let (clients, session, begin) = (Arc::<Clients>::default(), session(), Instant::now());
-        let mut deserted = pin!(clients.deserted(session, TIME));
+        let (clients, session, begin) = (Arc::<AttachedClients>::default(), session(), Instant::now());
+        let mut deserted = pin!(clients.wait_until_deserted(session, TIME));
         assert!(futures::poll!(deserted.as_mut()).is_pending());
         advance(TIME - Duration::from_secs(1)).await;
-        drop(clients.enter(session)); // gone before anybody looks
+        drop(clients.attach(session)); // gone before anybody looks
         deserted.await;
         assert_eq!(begin.elapsed(), 2 * TIME - Duration::from_secs(1));
     }
@@ -155,9 +155,9 @@ mod tests {
     /// Whoever listens just when the time is over does not keep the session for good.
     #[tokio::test(start_paused = true)]
     async fn who_is_there_when_the_time_is_over_is_waited_for() {
-        let (clients, session) = (Arc::<Clients>::default(), session());
-        let present = clients.enter(session);
-        let mut deserted = pin!(clients.deserted(session, TIME));
+        let (clients, session) = (Arc::<AttachedClients>::default(), session());
+        let present = clients.attach(session);
+        let mut deserted = pin!(clients.wait_until_deserted(session, TIME));
         assert!(futures::poll!(deserted.as_mut()).is_pending());
         advance(3 * TIME).await;
         assert!(futures::poll!(deserted.as_mut()).is_pending());
@@ -169,11 +169,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_left_of_those_who_are_gone() {
-        let (clients, one, other) = (Arc::<Clients>::default(), session(), session());
-        let present = clients.enter(one);
-        assert!(tokio::time::timeout(TIME, clients.deserted(one, TIME)).await.is_err());
-        clients.deserted(other, TIME).await;
-        assert_eq!((clients.at(one), clients.total(), clients.lock().len()), (1, 1, 1));
+        let (clients, one, other) = (Arc::<AttachedClients>::default(), session(), session());
+        let present = clients.attach(one);
+        assert!(tokio::time::timeout(TIME, clients.wait_until_deserted(one, TIME)).await.is_err());
+        clients.wait_until_deserted(other, TIME).await;
+        assert_eq!((clients.attached_to(one), clients.total_attached(), clients.lock().len()), (1, 1, 1));
         drop(present);
         assert!(clients.lock().is_empty());
     }

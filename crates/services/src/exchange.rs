@@ -9,7 +9,7 @@ use gander_domain::{
 };
 use gander_runtime::hub::Hub;
 use gander_store::clock::{self, SystemIds};
-use gander_store::{Append, Durability, Epoch, Form, Store, StoreError, read_all};
+use gander_store::{Append, DeltaForm, Durability, Epoch, Store, StoreError, read_all};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ struct Document {
 
 /// The whole log of a session.
 pub async fn export(store: &dyn Store, session: SessionId) -> Result<Value, StoreError> {
-    let entries = read_all(store, session, Form::Exact).await?;
+    let entries = read_all(store, session, DeltaForm::Exact).await?;
     let document = Document { format: FORMAT.to_owned(), version: VERSION, exported_at: clock::now(), entries };
     serde_json::to_value(document).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

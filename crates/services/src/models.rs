@@ -6,17 +6,17 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gander_domain::{Effort, ModelChoice as Listed, Roster, SessionCatalog};
+use gander_domain::{Effort, ModelChoice, Roster, SessionCatalog};
 use gander_models::{Catalogue, Choice, ConnectError, Keys, Model, Patience, Retry, connect_with, detect, probes};
 pub use providers::{Provider, Variable};
 use tokio::sync::OnceCell;
 
 /// Connections kept at once: each holds a pool of sockets.
-const KEPT: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 /// Models that the owner chose, as `provider/model`.
 #[derive(Clone, Debug, Default)]
-pub struct Chosen {
+pub struct ModelPreferences {
     /// For sessions without a choice of their own.
     pub default: Option<String>,
     /// For modes that want a quick one.
@@ -30,21 +30,21 @@ pub struct Models {
     catalogue: Catalogue,
     keys: Keys,
     /// What the owner chose.
-    chosen: Chosen,
+    chosen: ModelPreferences,
     found: OnceCell<Choice>,
     connected: Mutex<HashMap<(String, u64), Arc<dyn Model>>>,
 }
 
 impl Models {
     /// `provider/model`, if the provider is known; without a model its default.
-    pub fn named(&self, provider: &str, model: Option<&str>) -> Option<String> {
+    pub fn qualified_name(&self, provider: &str, model: Option<&str>) -> Option<String> {
         let known = self.providers().into_iter().find(|known| known.name == provider)?;
         let model = model.map(str::to_owned).or(known.default_model)?;
         Some(format!("{provider}/{model}"))
     }
 
     /// Models of this catalogue, reached with these keys.
-    pub fn new(catalogue: Catalogue, keys: Keys, chosen: Chosen) -> Self {
+    pub fn new(catalogue: Catalogue, keys: Keys, chosen: ModelPreferences) -> Self {
         // Whoever comes second finds the same provider installed.
         drop(rustls::crypto::ring::default_provider().install_default());
         Self { catalogue, keys, chosen, found: OnceCell::new(), connected: Mutex::default() }
@@ -57,7 +57,7 @@ impl Models {
                 let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
                 Choice { model: model.clone(), reason, alternatives: Vec::new() }
             }
-            None => self.found.get_or_init(|| look_around(&self.catalogue, &self.keys)).await.clone(),
+            None => self.found.get_or_init(|| detect_default_model(&self.catalogue, &self.keys)).await.clone(),
         }
     }
 
@@ -67,20 +67,24 @@ impl Models {
     }
 
     /// The model of a session, reached with a client's own keys where it has some.
-    pub async fn of(&self, session: Option<&str>, lent: Option<&Keys>) -> Result<Arc<dyn Model>, ConnectError> {
+    pub async fn model_for_session(
+        &self,
+        session: Option<&str>,
+        lent: Option<&Keys>,
+    ) -> Result<Arc<dyn Model>, ConnectError> {
         let keys = lent.map_or_else(|| self.keys.clone(), |lent| lent.clone().or(&self.keys));
         let name = match session {
             Some(name) => name.to_owned(),
             None => self.default_with(lent, &keys).await,
         };
-        let key = (name.clone(), fingerprint(&keys));
+        let key = (name.clone(), keys_fingerprint(&keys));
         if let Some(model) = self.lock().get(&key) {
             return Ok(Arc::clone(model));
         }
         let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
-        let model = connect_with(&self.catalogue, &name, &lookup, once())?;
+        let model = connect_with(&self.catalogue, &name, &lookup, single_attempt())?;
         let mut connected = self.lock();
-        if connected.len() >= KEPT {
+        if connected.len() >= MAX_CONNECTIONS {
             connected.clear();
         }
         connected.insert(key, Arc::clone(&model));
@@ -89,7 +93,7 @@ impl Models {
 
     /// The same, for a mode that prefers a model: that one is used unless the session has a choice of its own, or it
     /// cannot be reached.
-    pub async fn of_mode(
+    pub async fn model_for_mode(
         &self,
         session: Option<&str>,
         mode: Option<&str>,
@@ -101,17 +105,17 @@ impl Models {
             other => other,
         };
         if let (None, Some(preferred)) = (session, preferred) {
-            match self.of(Some(preferred), lent).await {
+            match self.model_for_session(Some(preferred), lent).await {
                 Ok(model) => return Ok(model),
                 Err(error) => tracing::warn!(preferred, %error, "a mode's own model cannot be reached"),
             }
         }
-        self.of(session, lent).await
+        self.model_for_session(session, lent).await
     }
 
     /// What sessions can be set to.
     pub fn catalog(&self, roster: Arc<Roster>) -> Arc<SessionCatalog> {
-        let models = self.listed();
+        let models = self.list_models();
         let efforts = vec![Effort::Off, Effort::Low, Effort::Medium, Effort::High];
         Arc::new(SessionCatalog { roster, models, default_model: self.known_default(), efforts })
     }
@@ -120,23 +124,25 @@ impl Models {
     async fn default_with(&self, lent: Option<&Keys>, keys: &Keys) -> String {
         let brings = lent.is_some_and(|lent| lent.names().any(|name| self.keys.get(name).is_none()));
         if brings && self.chosen.default.is_none() {
-            return look_around(&self.catalogue, keys).await.model;
+            return detect_default_model(&self.catalogue, keys).await.model;
         }
         self.default().await.model
     }
 
-    fn listed(&self) -> Vec<Listed> {
+    fn list_models(&self) -> Vec<ModelChoice> {
         let known = self.known_default();
         let usable = self.catalogue.vendors().filter(|(name, vendor)| {
             *name == "demo" || vendor.key_variables.iter().any(|variable| self.keys.get(variable).is_some())
         });
-        let mut models: Vec<Listed> = usable
+        let mut models: Vec<ModelChoice> = usable
             .flat_map(|(name, vendor)| {
                 let models = vendor.models.keys().cloned().chain(vendor.default_model.clone());
-                models.map(move |model| listed(&format!("{name}/{model}")))
+                models.map(move |model| model_choice(&format!("{name}/{model}")))
             })
-            .chain(known.as_deref().map(listed))
-            .chain(self.found.get().into_iter().flat_map(|choice| &choice.alternatives).map(|model| listed(model)))
+            .chain(known.as_deref().map(model_choice))
+            .chain(
+                self.found.get().into_iter().flat_map(|choice| &choice.alternatives).map(|model| model_choice(model)),
+            )
             .collect();
         models.sort_by(|a, b| a.id.cmp(&b.id));
         models.dedup();
@@ -149,7 +155,7 @@ impl Models {
     }
 }
 
-async fn look_around(catalogue: &Catalogue, keys: &Keys) -> Choice {
+async fn detect_default_model(catalogue: &Catalogue, keys: &Keys) -> Choice {
     let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
     let choice = detect(catalogue, &lookup, &probes(catalogue, &lookup)).await;
     tracing::info!(model = choice.model, "{}", choice.reason);
@@ -157,16 +163,16 @@ async fn look_around(catalogue: &Catalogue, keys: &Keys) -> Choice {
 }
 
 /// The turn itself tries again, and tells people that it does.
-fn once() -> Patience {
+fn single_attempt() -> Patience {
     Patience { retry: Retry { attempts: 1, ..Retry::default() }, ..Patience::default() }
 }
 
-fn listed(id: &str) -> Listed {
-    Listed { id: id.to_owned(), name: id.to_owned() }
+fn model_choice(id: &str) -> ModelChoice {
+    ModelChoice { id: id.to_owned(), name: id.to_owned() }
 }
 
 /// Tells sets of keys apart, in memory only.
-fn fingerprint(keys: &Keys) -> u64 {
+fn keys_fingerprint(keys: &Keys) -> u64 {
     let mut hasher = DefaultHasher::new();
     for name in keys.names() {
         (name, keys.get(name)).hash(&mut hasher);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// Above this a socket's path may not fit into what the system allows (104 to 108 bytes).
-const LONGEST_SOCKET_PATH: usize = 100;
+const MAX_SOCKET_PATH_BYTES: usize = 100;
 
 /// Why there is no data directory.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +121,7 @@ impl Paths {
     /// Where a server puts its socket.
     pub fn socket_to_bind(&self) -> PathBuf {
         let plain = self.data.join("gander.sock");
-        if plain.as_os_str().len() <= LONGEST_SOCKET_PATH {
+        if plain.as_os_str().len() <= MAX_SOCKET_PATH_BYTES {
             return plain;
         }
         let digest = Sha256::digest(self.data.as_os_str().as_bytes());
@@ -255,7 +255,7 @@ mod tests {
         let long = Paths::new(root.path().join("x".repeat(100)), Some(root.path()));
         long.create().unwrap();
         let socket = long.socket_to_bind();
-        assert!(socket.as_os_str().len() <= LONGEST_SOCKET_PATH, "{}", socket.display());
+        assert!(socket.as_os_str().len() <= MAX_SOCKET_PATH_BYTES, "{}", socket.display());
         long.note_socket(&socket).unwrap();
         let other_session = Paths::new(long.data().to_owned(), None);
         assert_eq!(other_session.socket(), socket);

@@ -10,7 +10,7 @@ use crate::Services;
 use crate::errors::{recipe_flaw, refusal, unavailable};
 use crate::scheduler::{is_running, start_schedule};
 use crate::schedules::{MAX_SCHEDULES, Schedule, ScheduleState, canonical_time_zone, cron};
-use crate::times::time;
+use crate::times::rfc3339;
 
 /// Why a schedule is not made, changed or run.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub async fn create_schedule(services: &Services, caller: &Caller, plan: NewSche
     };
     let workspace = workspace.transpose().map_err(|error| ServiceError::BadWorkspace(error.to_string()))?;
     let here = workspace.as_deref().unwrap_or("/");
-    let filled = services.recipes.ready(&recipe, &plan.values, here, plan.folder.as_deref()).await;
+    let filled = services.recipes.fill_recipe(&recipe, &plan.values, here, plan.folder.as_deref()).await;
     filled.map_err(|flaw| recipe_flaw(&flaw))?;
     let job = Schedule {
         source: plan.source.unwrap_or_else(|| format!("{}.json", plan.id)),
@@ -160,7 +160,7 @@ pub async fn inspect_schedule_run(services: &Services, caller: &Caller, id: &str
         return Ok(json!({}));
     }
     let seconds = (gander_store::clock::now().micros() - at.micros()) / 1_000_000;
-    Ok(json!({ "sessionId": session, "processStartTime": time(at), "runningDurationSeconds": seconds }))
+    Ok(json!({ "sessionId": session, "processStartTime": rfc3339(at), "runningDurationSeconds": seconds }))
 }
 
 /// Its last sessions, the latest first.
@@ -176,7 +176,7 @@ pub async fn list_schedule_sessions(
         // One that was deleted, or never began, is not listed.
         let Ok(view) = services.hub.view_for(*session, &caller.principal).await else { continue };
         listed.push(json!({
-            "id": view.session, "name": view.title.as_deref().unwrap_or(id), "createdAt": time(view.created_at),
+            "id": view.session, "name": view.title.as_deref().unwrap_or(id), "createdAt": rfc3339(view.created_at),
             "workingDir": view.workspace, "scheduleId": id, "messageCount": view.messages,
             "inputTokens": view.last_usage.as_ref().map(|usage| usage.input),
             "outputTokens": view.last_usage.as_ref().map(|usage| usage.output),
@@ -195,9 +195,9 @@ async fn schedule_json(services: &Services, state: &ScheduleState) -> Value {
     };
     json!({
         "id": job.id, "source": job.source, "cron": job.cron, "paused": job.paused, "zone": job.zone,
-        "last_run": state.last_run().map(|(at, _)| time(at)), "next_run": state.next_run().map(time),
+        "last_run": state.last_run().map(|(at, _)| rfc3339(at)), "next_run": state.next_run().map(rfc3339),
         "currently_running": running.is_some(), "current_session_id": running.map(|(_, session)| session),
-        "process_start_time": running.map(|(at, _)| time(at)), "recipe_base_dir": job.folder,
+        "process_start_time": running.map(|(at, _)| rfc3339(at)), "recipe_base_dir": job.folder,
         "working_dir": job.workspace, "trouble": last_error,
     })
 }

@@ -73,7 +73,7 @@ async fn begin_session(services: &Services, job: &Schedule, session: SessionId) 
     let recipe = from_value(job.recipe.clone()).map_err(|flaw| recipe_flaw(&flaw))?;
     let folder = match &job.workspace {
         Some(folder) => services.workspaces.check(&job.owner, folder).map(|()| folder.clone()),
-        None => services.workspaces.private(session),
+        None => services.workspaces.create_scratch(session),
     };
     let birth = SessionInit {
         session,

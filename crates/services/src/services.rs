@@ -14,14 +14,14 @@ use serde_json::Value;
 use crate::agents::Agents;
 use crate::apps::Apps;
 use crate::artifacts::Artifacts;
-use crate::clients::Clients;
+use crate::clients::AttachedClients;
 use crate::control::Control;
 use crate::extensions::Extensions;
 use crate::grants::Grants;
 use crate::models::Models;
 use crate::recipes::Recipes;
 use crate::schedules::Schedules;
-use crate::state::Shared;
+use crate::state::SharedState;
 use crate::trust::Trust;
 use crate::workspaces::Workspaces;
 
@@ -33,17 +33,17 @@ pub struct Services {
     /// The sessions.
     pub hub: Hub,
     /// Who is attached where.
-    pub clients: Arc<Clients>,
+    pub clients: Arc<AttachedClients>,
     /// How files are read for sessions and clients.
     pub files: FileAccess,
     /// Which folders sessions work in.
     pub workspaces: Workspaces,
     /// A longer line or message is refused.
-    pub longest_line: usize,
+    pub max_line_bytes: usize,
     /// What was put away under a name.
     pub artifacts: Artifacts,
     /// Values that outlive a session.
-    pub shared: Shared,
+    pub shared_state: SharedState,
     /// What was allowed for good.
     pub grants: Grants,
     /// Whose own settings count.

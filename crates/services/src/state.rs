@@ -9,14 +9,14 @@ use gander_store::{Durability, Place, Saying, ScopeAppend, Store, StoreError, cl
 use serde_json::{Value, json};
 
 /// So many folds are remembered.
-const REMEMBERED: usize = 1_024;
+const MAX_CACHED_SCOPES: usize = 1_024;
 
 /// All of them together: one may hold as much as a session's values.
-const MAX_REMEMBERED_BYTES: usize = 8 << 20;
+const MAX_CACHED_BYTES: usize = 8 << 20;
 
 /// Who shares values: the sessions of one user with one agent, and all users of that agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Room {
+pub struct StateScopeKey {
     /// Whose.
     pub principal: Principal,
     /// With which agent.
@@ -38,7 +38,7 @@ pub enum StateError {
 
 /// Values of rooms, folded from their logs. Cheap to clone.
 #[derive(Clone)]
-pub struct Shared {
+pub struct SharedState {
     store: Arc<dyn Store>,
     known: Arc<Mutex<HashMap<String, Folded>>>,
 }
@@ -54,9 +54,9 @@ struct Folded {
     bytes: usize,
 }
 
-impl Room {
-    /// The room of a session: where the ADK door sees it.
-    pub async fn of(store: &dyn Store, view: &SessionView, user: &str) -> Result<Self, StoreError> {
+impl StateScopeKey {
+    /// The key of a session: where the ADK door sees it.
+    pub async fn for_session(store: &dyn Store, view: &SessionView, user: &str) -> Result<Self, StoreError> {
         let names = store.aliases(view.session).await?;
         let named = names.iter().find(|alias| alias.door == "adk").and_then(|alias| alias.namespace.split_once('/'));
         let (app, user) = named.unwrap_or((&view.settings.agent, user));
@@ -72,24 +72,24 @@ impl Room {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// Those in this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, known: Arc::default() }
     }
 
-    /// What is kept for a room: the agent's names, then the user's.
-    pub async fn get(&self, room: &Room) -> Result<State, StateError> {
+    /// What is kept for a key: the agent's names, then the user's.
+    pub async fn get(&self, key: &StateScopeKey) -> Result<State, StateError> {
         let mut all = State::new();
-        for (_, scope) in room.scopes() {
+        for (_, scope) in key.scopes() {
             all.extend(self.fold(&scope).await?.state);
         }
         Ok(all)
     }
 
-    /// Keeps what of a change belongs to a room. It would survive a power cut when this returns.
-    pub async fn set(&self, room: &Room, delta: &State) -> Result<(), StateError> {
-        for (kind, scope) in room.scopes() {
+    /// Keeps what of a change belongs to a key. It would survive a power cut when this returns.
+    pub async fn set(&self, key: &StateScopeKey, delta: &State) -> Result<(), StateError> {
+        for (kind, scope) in key.scopes() {
             let own = filter_by_scope(delta, kind);
             if own.is_empty() {
                 continue;
@@ -122,7 +122,7 @@ impl Shared {
         .await?;
         if folded.place != before {
             folded.bytes = encoded_size(&folded.state);
-            self.remember(scope, folded.clone());
+            self.cache(scope, folded.clone());
         }
         Ok(folded)
     }
@@ -134,14 +134,14 @@ impl Shared {
         }
         let facts = vec![json!({ "kind": "set", "delta": folded.state })];
         let place = shorten(&*self.store, scope, folded.place, facts).await?;
-        self.remember(scope, Folded { place, ..folded });
+        self.cache(scope, Folded { place, ..folded });
         Ok(())
     }
 
-    fn remember(&self, scope: &str, folded: Folded) {
+    fn cache(&self, scope: &str, folded: Folded) {
         let mut known = self.lock();
         let bytes: usize = known.values().map(|folded| folded.bytes).sum();
-        if known.len() >= REMEMBERED || bytes + folded.bytes > MAX_REMEMBERED_BYTES {
+        if known.len() >= MAX_CACHED_SCOPES || bytes + folded.bytes > MAX_CACHED_BYTES {
             known.clear();
         }
         known.insert(scope.to_owned(), folded);

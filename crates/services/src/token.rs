@@ -18,7 +18,7 @@ use crate::paths::{Paths, hex, write_private};
 
 /// A token that was given to somebody: its hash, never the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct TokenGrant {
     /// Whose.
     pub name: String,
     /// What for.
@@ -59,11 +59,11 @@ pub struct Tokens {
     /// A second one of the owner's own choice.
     chosen: Option<[u8; 32]>,
     list: PathBuf,
-    given: Mutex<Given>,
+    given: Mutex<TokenList>,
 }
 
 #[derive(Debug, Default)]
-struct Given {
+struct TokenList {
     seen: Option<(SystemTime, u64)>,
     grants: Vec<([u8; 32], Identity)>,
 }
@@ -103,7 +103,7 @@ impl Tokens {
     }
 }
 
-impl Given {
+impl TokenList {
     /// Reads the list again if it is another than last time. One that cannot be read grants nothing.
     fn refresh(&mut self, list: &Path) {
         let stamp = std::fs::metadata(list).and_then(|file| Ok((file.modified()?, file.len()))).ok();
@@ -111,7 +111,7 @@ impl Given {
             return;
         }
         self.seen = stamp;
-        self.grants = read_grants(list).unwrap_or_default().into_iter().filter_map(known).collect();
+        self.grants = read_grants(list).unwrap_or_default().into_iter().filter_map(identity_of).collect();
     }
 }
 
@@ -130,30 +130,35 @@ pub fn owner_token(paths: &Paths) -> Result<SecretString, TokenError> {
 }
 
 /// The tokens given to others.
-pub fn list(paths: &Paths) -> Result<Vec<Grant>, TokenError> {
+pub fn list_tokens(paths: &Paths) -> Result<Vec<TokenGrant>, TokenError> {
     read_grants(&paths.tokens())
 }
 
 /// Makes a token for somebody. It is shown this once.
-pub fn add(paths: &Paths, name: &str, scopes: &[Scope], adk_user: Option<String>) -> Result<SecretString, TokenError> {
+pub fn add_token(
+    paths: &Paths,
+    name: &str,
+    scopes: &[Scope],
+    adk_user: Option<String>,
+) -> Result<SecretString, TokenError> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(fine) || name == Principal::owner().as_str() {
         return Err(TokenError::BadName(name.to_owned()));
     }
-    let mut grants = list(paths)?;
+    let mut grants = list_tokens(paths)?;
     if grants.iter().any(|grant| grant.name == name) {
         return Err(TokenError::Exists(name.to_owned()));
     }
     let token = new_token().map_err(|reason| TokenError::File { path: paths.tokens(), reason })?;
     let scopes = scopes.iter().copied().chain([Scope::Read]).collect();
-    grants.push(Grant { name: name.to_owned(), scopes, adk_user, sha256: hex(&digest(&token)) });
+    grants.push(TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex(&digest(&token)) });
     write_grants(&paths.tokens(), &grants)?;
     Ok(SecretString::from(token))
 }
 
 /// Takes a token back. It stops working at once.
-pub fn revoke(paths: &Paths, name: &str) -> Result<(), TokenError> {
-    let mut grants = list(paths)?;
+pub fn revoke_token(paths: &Paths, name: &str) -> Result<(), TokenError> {
+    let mut grants = list_tokens(paths)?;
     let before = grants.len();
     grants.retain(|grant| grant.name != name);
     if grants.len() == before {
@@ -172,7 +177,7 @@ fn new_token() -> io::Result<String> {
     Ok(format!("gander_{}", hex(&random)))
 }
 
-fn known(grant: Grant) -> Option<([u8; 32], Identity)> {
+fn identity_of(grant: TokenGrant) -> Option<([u8; 32], Identity)> {
     let mut hash = [0u8; 32];
     if grant.sha256.len() != 64 {
         return None;
@@ -180,11 +185,11 @@ fn known(grant: Grant) -> Option<([u8; 32], Identity)> {
     for (byte, digits) in hash.iter_mut().zip(grant.sha256.as_bytes().chunks(2)) {
         *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
-    let Grant { name, scopes, adk_user, .. } = grant;
+    let TokenGrant { name, scopes, adk_user, .. } = grant;
     Some((hash, Identity { principal: Principal::named(name), scopes, adk_user }))
 }
 
-fn read_grants(path: &Path) -> Result<Vec<Grant>, TokenError> {
+fn read_grants(path: &Path) -> Result<Vec<TokenGrant>, TokenError> {
     let failed = |reason| TokenError::File { path: path.to_owned(), reason };
     match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(io::Error::other(error))),
@@ -193,7 +198,7 @@ fn read_grants(path: &Path) -> Result<Vec<Grant>, TokenError> {
     }
 }
 
-fn write_grants(path: &Path, grants: &[Grant]) -> Result<(), TokenError> {
+fn write_grants(path: &Path, grants: &[TokenGrant]) -> Result<(), TokenError> {
     let text = serde_json::to_vec_pretty(grants).expect("grants are plain data");
     write_private(path, &text).map_err(|reason| TokenError::File { path: path.to_owned(), reason })
 }
@@ -241,7 +246,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let paths = paths(&root);
         let tokens = Tokens::open(&paths).unwrap();
-        let token = add(&paths, "phone", &[Scope::Approve], Some("ann".into())).unwrap();
+        let token = add_token(&paths, "phone", &[Scope::Approve], Some("ann".into())).unwrap();
         let identity = Identity {
             principal: Principal::named("phone"),
             scopes: [Scope::Read, Scope::Approve].into(),
@@ -249,7 +254,7 @@ mod tests {
         };
         assert_eq!(tokens.identify(token.expose_secret()), Some(identity));
         assert!(!std::fs::read_to_string(paths.tokens()).unwrap().contains(token.expose_secret()));
-        revoke(&paths, "phone").unwrap();
+        revoke_token(&paths, "phone").unwrap();
         assert_eq!(tokens.identify(token.expose_secret()), None);
     }
 
@@ -258,10 +263,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let paths = paths(&root);
         for bad in ["", "owner", "a b", "../x"] {
-            assert!(matches!(add(&paths, bad, &[], None), Err(TokenError::BadName(_))), "{bad}");
+            assert!(matches!(add_token(&paths, bad, &[], None), Err(TokenError::BadName(_))), "{bad}");
         }
-        add(&paths, "a", &[], None).unwrap();
-        assert!(matches!(add(&paths, "a", &[], None), Err(TokenError::Exists(_))));
-        assert!(matches!(revoke(&paths, "b"), Err(TokenError::Unknown(_))));
+        add_token(&paths, "a", &[], None).unwrap();
+        assert!(matches!(add_token(&paths, "a", &[], None), Err(TokenError::Exists(_))));
+        assert!(matches!(revoke_token(&paths, "b"), Err(TokenError::Unknown(_))));
     }
 }

@@ -13,26 +13,26 @@ use tokio_util::sync::CancellationToken;
 #[async_trait]
 pub trait Toolset: Send + Sync {
     /// A call, read.
-    type Wanted: Send;
+    type Call: Send;
 
     /// What they are.
     fn specs(&self) -> Vec<ToolSpec>;
 
     /// What a call means. None for any other tool; an error is what the model is told.
-    fn read(&self, name: &str, arguments: &Value) -> Option<Result<Self::Wanted, String>>;
+    fn parse_call(&self, name: &str, arguments: &Value) -> Option<Result<Self::Call, String>>;
 
     /// A call in one line for people, and what kind of thing it does.
-    fn title(&self, wanted: &Self::Wanted) -> (String, ToolKind);
+    fn call_title(&self, call: &Self::Call) -> (String, ToolKind);
 
     /// Does it. Either text is for the model.
-    async fn carry_out(&self, wanted: Self::Wanted, signals: &mpsc::Sender<Signal>) -> Result<String, String>;
+    async fn execute(&self, call: Self::Call, signals: &mpsc::Sender<Signal>) -> Result<String, String>;
 }
 
 /// A set as runs use it: on offer where the mode says so.
-pub struct Offered<T>(pub T);
+pub struct ToolsetAdapter<T>(pub T);
 
 #[async_trait]
-impl<T: Toolset> Guest for Offered<T> {
+impl<T: Toolset> Guest for ToolsetAdapter<T> {
     fn specs(&self) -> Vec<ToolSpec> {
         self.0.specs()
     }
@@ -42,8 +42,8 @@ impl<T: Toolset> Guest for Offered<T> {
     }
 
     fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        let (title, kind) = match self.0.read(name, arguments)? {
-            Ok(wanted) => self.0.title(&wanted),
+        let (title, kind) = match self.0.parse_call(name, arguments)? {
+            Ok(call) => self.0.call_title(&call),
             Err(wrong) => return Some(Err(ToolResult::text(ToolEnd::Failed, wrong))),
         };
         let (name, arguments, locations) = (name.to_owned(), arguments.clone(), Vec::new());
@@ -56,8 +56,8 @@ impl<T: Toolset> Guest for Offered<T> {
         signals: &mpsc::Sender<Signal>,
         _cancel: &CancellationToken,
     ) -> Option<ToolResult> {
-        let done = match self.0.read(&call.name, &call.arguments)? {
-            Ok(wanted) => self.0.carry_out(wanted, signals).await,
+        let done = match self.0.parse_call(&call.name, &call.arguments)? {
+            Ok(parsed) => self.0.execute(parsed, signals).await,
             Err(wrong) => Err(wrong),
         };
         Some(match done {
@@ -68,7 +68,7 @@ impl<T: Toolset> Guest for Offered<T> {
 }
 
 /// A tool that takes these properties and no others.
-pub fn spec(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolSpec {
+pub fn tool_spec(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -77,6 +77,6 @@ pub fn spec(name: &str, description: &str, properties: &Value, required: &[&str]
 }
 
 /// Arguments as the tool takes them, or what the model is told.
-pub fn arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
+pub fn parse_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, String> {
     T::deserialize(arguments).map_err(|error| format!("arguments do not fit the tool: {error}"))
 }

@@ -1,7 +1,7 @@
 //! Folders whose own settings (`.gander/`) count: facts of no session, kept in their own log, revocable.
 //!
 //! Whatever a project brings along (agents, extensions, rules) is only text until its folder is trusted: whoever
-//! reads it asks [`Trust::trusted`] first.
+//! reads it asks [`Trust::is_trusted`] first.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -21,16 +21,16 @@ use crate::paths::hex;
 const SCOPE: &str = "trust";
 
 /// Where a project keeps its own settings.
-pub const PROJECT: &str = ".gander";
+pub const PROJECT_FOLDER: &str = ".gander";
 
 /// The file in it that names programs to start.
-pub const PROGRAMS: &str = "extensions.toml";
+pub const PROGRAMS_FILE: &str = "extensions.toml";
 
 /// Bytes of that file; a longer one is not read.
 const MAX_PROGRAM_FILE: u64 = 256 << 10;
 
 /// Sessions that are remembered as told about their folder.
-const REMEMBERED: usize = 10_000;
+const MAX_NOTICED_SESSIONS: usize = 10_000;
 
 /// Why a folder is not trusted now.
 #[derive(Debug, thiserror::Error)]
@@ -53,13 +53,13 @@ pub enum TrustError {
 pub struct Trust {
     store: Arc<dyn Store>,
     /// The same in memory: whoever asks cannot wait for a disk.
-    known: Arc<Mutex<BTreeMap<PathBuf, Since>>>,
+    known: Arc<Mutex<BTreeMap<PathBuf, TrustedSince>>>,
     told: Arc<Mutex<HashSet<SessionId>>>,
 }
 
 /// When a folder was trusted, and what its programs were then.
 #[derive(Clone)]
-struct Since {
+struct TrustedSince {
     at: Timestamp,
     programs: String,
 }
@@ -85,7 +85,9 @@ impl Trust {
         let mut known = BTreeMap::new();
         for entry in read_scope_all(&*store, SCOPE).await? {
             match serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                Fact::Trusted { folder, programs } => drop(known.insert(folder, Since { at: entry.at, programs })),
+                Fact::Trusted { folder, programs } => {
+                    drop(known.insert(folder, TrustedSince { at: entry.at, programs }))
+                }
                 Fact::Revoked { folder } => drop(known.remove(&folder)),
                 Fact::Unknown(_) => {}
             }
@@ -94,24 +96,24 @@ impl Trust {
     }
 
     /// True if the settings that this very folder brings along count. What lies below it needs its own trust.
-    pub fn trusted(&self, folder: &Path) -> bool {
+    pub fn is_trusted(&self, folder: &Path) -> bool {
         folder.canonicalize().is_ok_and(|folder| lock(&self.known).contains_key(&folder))
     }
 
     /// True if the programs that it names are also still those that were there when it was trusted.
-    pub fn trusted_with_programs(&self, folder: &Path) -> bool {
+    pub fn is_trusted_with_programs(&self, folder: &Path) -> bool {
         let Ok(folder) = folder.canonicalize() else { return false };
         let since = lock(&self.known).get(&folder).cloned();
-        since.is_some_and(|since| since.programs == fingerprint(&folder))
+        since.is_some_and(|since| since.programs == programs_fingerprint(&folder))
     }
 
     /// From now on they count; the folder as it is really called.
     pub async fn trust(&self, folder: &Path) -> Result<PathBuf, TrustError> {
         let real = folder.canonicalize().and_then(|real| std::fs::read_dir(&real).map(|_| real));
         let folder = real.map_err(|reason| TrustError::NoFolder { folder: folder.to_owned(), reason })?;
-        let programs = fingerprint(&folder);
+        let programs = programs_fingerprint(&folder);
         append_fact(&*self.store, SCOPE, &Fact::Trusted { folder: folder.clone(), programs: programs.clone() }).await?;
-        lock(&self.known).insert(folder.clone(), Since { at: gander_store::clock::now(), programs });
+        lock(&self.known).insert(folder.clone(), TrustedSince { at: gander_store::clock::now(), programs });
         Ok(folder)
     }
 
@@ -131,19 +133,21 @@ impl Trust {
     }
 
     /// What a session's people should know: their folder brings settings along that do not count. Said once.
-    pub fn notice(&self, session: SessionId, folder: &Path) -> Option<Notice> {
-        let title = match (self.trusted(folder), self.trusted_with_programs(folder)) {
-            _ if !folder.join(PROJECT).is_dir() => return None,
+    pub fn untrusted_notice(&self, session: SessionId, folder: &Path) -> Option<Notice> {
+        let title = match (self.is_trusted(folder), self.is_trusted_with_programs(folder)) {
+            _ if !folder.join(PROJECT_FOLDER).is_dir() => return None,
             (true, true) => return None,
             (true, false) => {
-                format!("{PROJECT}/{PROGRAMS} changed since you trusted this folder: it is off until you do again")
+                format!(
+                    "{PROJECT_FOLDER}/{PROGRAMS_FILE} changed since you trusted this folder: it is off until you do again"
+                )
             }
             (false, _) => {
-                format!("This folder brings settings of its own ({PROJECT}): they are off until you trust it")
+                format!("This folder brings settings of its own ({PROJECT_FOLDER}): they are off until you trust it")
             }
         };
         let mut told = lock(&self.told);
-        if told.len() >= REMEMBERED {
+        if told.len() >= MAX_NOTICED_SESSIONS {
             told.clear();
         }
         told.insert(session).then(|| Notice {
@@ -155,8 +159,8 @@ impl Trust {
 }
 
 /// What the file that names a project's programs says; none if it is not there. A link does not lead out of the folder.
-pub fn program_file(folder: &Path) -> Result<Option<Vec<u8>>, PathError> {
-    let name = format!("{PROJECT}/{PROGRAMS}");
+pub fn read_program_file(folder: &Path) -> Result<Option<Vec<u8>>, PathError> {
+    let name = format!("{PROJECT_FOLDER}/{PROGRAMS_FILE}");
     // The file configures the server and is shown to nobody, so nothing in it is masked.
     let Ok(opened) = FileAccess::default().open(folder, &[]) else { return Ok(None) };
     match opened.read_plain(&name, MAX_PROGRAM_FILE) {
@@ -167,8 +171,8 @@ pub fn program_file(folder: &Path) -> Result<Option<Vec<u8>>, PathError> {
 }
 
 /// What the file that names programs holds now, in short; empty if there is none.
-fn fingerprint(folder: &Path) -> String {
-    match program_file(folder) {
+fn programs_fingerprint(folder: &Path) -> String {
+    match read_program_file(folder) {
         Ok(Some(bytes)) => hex(&Sha256::digest(&bytes)),
         Ok(None) => String::new(),
         // Its programs are not started either.
@@ -196,15 +200,15 @@ mod tests {
         std::os::unix::fs::symlink(&real, root.path().join("link")).unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let trust = Trust::load(Arc::clone(&store)).await.unwrap();
-        assert!(!trust.trusted(&real));
+        assert!(!trust.is_trusted(&real));
         assert_eq!(trust.trust(&root.path().join("link")).await.unwrap(), real);
         let again = Trust::load(Arc::clone(&store)).await.unwrap();
         for trust in [&trust, &again] {
-            assert!(trust.trusted(&real) && trust.trusted(&root.path().join("link")));
-            assert!(!trust.trusted(&real.join("below")) && !trust.trusted(root.path()));
+            assert!(trust.is_trusted(&real) && trust.is_trusted(&root.path().join("link")));
+            assert!(!trust.is_trusted(&real.join("below")) && !trust.is_trusted(root.path()));
         }
         assert!(again.revoke(&real).await.unwrap() && !again.revoke(&real).await.unwrap());
-        assert!(!Trust::load(store).await.unwrap().trusted(&real));
+        assert!(!Trust::load(store).await.unwrap().is_trusted(&real));
         assert!(matches!(trust.trust(&root.path().join("none")).await, Err(TrustError::NoFolder { .. })));
     }
 
@@ -213,13 +217,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let trust = Trust::load(Arc::new(MemoryStore::default())).await.unwrap();
         let (one, other) = (SessionId::make(&mut SystemIds), SessionId::make(&mut SystemIds));
-        assert!(trust.notice(one, root.path()).is_none());
-        std::fs::create_dir(root.path().join(PROJECT)).unwrap();
-        assert!(trust.notice(one, root.path()).is_some() && trust.notice(one, root.path()).is_none());
+        assert!(trust.untrusted_notice(one, root.path()).is_none());
+        std::fs::create_dir(root.path().join(PROJECT_FOLDER)).unwrap();
+        assert!(
+            trust.untrusted_notice(one, root.path()).is_some() && trust.untrusted_notice(one, root.path()).is_none()
+        );
         trust.trust(root.path()).await.unwrap();
-        assert!(trust.notice(other, root.path()).is_none() && trust.trusted_with_programs(root.path()));
-        std::fs::write(root.path().join(PROJECT).join(PROGRAMS), "[evil]\ncommand = \"rm\"").unwrap();
-        assert!(trust.trusted(root.path()) && !trust.trusted_with_programs(root.path()));
-        assert!(trust.notice(other, root.path()).is_some_and(|notice| notice.title.contains("changed")));
+        assert!(trust.untrusted_notice(other, root.path()).is_none() && trust.is_trusted_with_programs(root.path()));
+        std::fs::write(root.path().join(PROJECT_FOLDER).join(PROGRAMS_FILE), "[evil]\ncommand = \"rm\"").unwrap();
+        assert!(trust.is_trusted(root.path()) && !trust.is_trusted_with_programs(root.path()));
+        assert!(trust.untrusted_notice(other, root.path()).is_some_and(|notice| notice.title.contains("changed")));
     }
 }

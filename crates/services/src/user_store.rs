@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Things of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shelf {
+pub enum Collection {
     /// Settings by key.
     Config,
     /// Preferences of a page by key.
@@ -29,7 +29,7 @@ pub enum Shelf {
 
 /// One principal's things.
 #[derive(Clone, Copy)]
-pub struct Book<'a> {
+pub struct UserStore<'a> {
     store: &'a dyn Store,
     principal: &'a Principal,
 }
@@ -38,12 +38,14 @@ pub struct Book<'a> {
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Fact {
     Put {
-        shelf: Shelf,
+        #[serde(rename = "shelf")]
+        collection: Collection,
         key: String,
         value: Value,
     },
     Removed {
-        shelf: Shelf,
+        #[serde(rename = "shelf")]
+        collection: Collection,
         key: String,
     },
     #[serde(untagged)]
@@ -53,39 +55,39 @@ enum Fact {
 /// What a book says up to a place.
 #[derive(Default)]
 struct Folded {
-    things: BTreeMap<(Shelf, String), Value>,
+    things: BTreeMap<(Collection, String), Value>,
     /// It holds facts that only another version knows.
     strange: bool,
 }
 
-impl<'a> Book<'a> {
+impl<'a> UserStore<'a> {
     /// This principal's.
-    pub fn of(store: &'a dyn Store, principal: &'a Principal) -> Self {
+    pub fn open(store: &'a dyn Store, principal: &'a Principal) -> Self {
         Self { store, principal }
     }
 
     /// All things of a kind.
-    pub async fn shelf(&self, wanted: Shelf) -> Result<BTreeMap<String, Value>, StoreError> {
+    pub async fn collection(&self, wanted: Collection) -> Result<BTreeMap<String, Value>, StoreError> {
         let things = self.fold().await?.1.things.into_iter();
-        Ok(things.filter(|((shelf, _), _)| *shelf == wanted).map(|((_, key), value)| (key, value)).collect())
+        Ok(things.filter(|((collection, _), _)| *collection == wanted).map(|((_, key), value)| (key, value)).collect())
     }
 
     /// One thing.
-    pub async fn get(&self, shelf: Shelf, key: &str) -> Result<Option<Value>, StoreError> {
-        Ok(self.shelf(shelf).await?.remove(key))
+    pub async fn get(&self, collection: Collection, key: &str) -> Result<Option<Value>, StoreError> {
+        Ok(self.collection(collection).await?.remove(key))
     }
 
     /// Keeps something, in place of an older one.
-    pub async fn put(&self, shelf: Shelf, key: &str, value: Value) -> Result<(), StoreError> {
-        self.append(&Fact::Put { shelf, key: key.to_owned(), value }).await
+    pub async fn put(&self, collection: Collection, key: &str, value: Value) -> Result<(), StoreError> {
+        self.append(&Fact::Put { collection, key: key.to_owned(), value }).await
     }
 
     /// Forgets something; false if there was nothing.
-    pub async fn remove(&self, shelf: Shelf, key: &str) -> Result<bool, StoreError> {
-        if self.get(shelf, key).await?.is_none() {
+    pub async fn remove(&self, collection: Collection, key: &str) -> Result<bool, StoreError> {
+        if self.get(collection, key).await?.is_none() {
             return Ok(false);
         }
-        self.append(&Fact::Removed { shelf, key: key.to_owned() }).await?;
+        self.append(&Fact::Removed { collection, key: key.to_owned() }).await?;
         Ok(true)
     }
 
@@ -94,8 +96,8 @@ impl<'a> Book<'a> {
         let take = |saying| match saying {
             Saying::Anew => folded.things.clear(),
             Saying::Fact(fact) => match serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                Fact::Put { shelf, key, value } => drop(folded.things.insert((shelf, key), value)),
-                Fact::Removed { shelf, key } => drop(folded.things.remove(&(shelf, key))),
+                Fact::Put { collection, key, value } => drop(folded.things.insert((collection, key), value)),
+                Fact::Removed { collection, key } => drop(folded.things.remove(&(collection, key))),
                 Fact::Unknown(_) => folded.strange = true,
             },
         };
@@ -107,7 +109,7 @@ impl<'a> Book<'a> {
     async fn append(&self, fact: &Fact) -> Result<(), StoreError> {
         let (place, Folded { things, strange }) = self.fold().await?;
         if !strange && place.is_long(things.len()) {
-            let put = |((shelf, key), value)| serde_json::to_value(Fact::Put { shelf, key, value });
+            let put = |((collection, key), value)| serde_json::to_value(Fact::Put { collection, key, value });
             let facts = things.into_iter().map(put).collect::<Result<Vec<_>, _>>();
             let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
             shorten(self.store, &self.scope(), place, facts).await?;

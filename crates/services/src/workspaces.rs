@@ -36,7 +36,7 @@ pub enum BadWorkspace {
     /// Only the owner on the same machine chooses freely.
     #[error(
         "must lie below a folder of server.roots; only the owner on the server's machine may choose others \
-         (leave it out for a private folder): {0}"
+(leave it out for a private folder): {0}"
     )]
     OutsideRoots(String),
 }
@@ -51,14 +51,14 @@ pub struct Workspaces {
 
 /// Which folders somebody may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum AllowedFolders {
     Anywhere,
     BelowRoots,
 }
 
 /// A folder that may be chosen.
 #[derive(Debug, PartialEq, Eq)]
-enum Chosen {
+enum CheckedFolder {
     Folder(String),
     /// It is, or lies in, the private folder of this session.
     Scratch(String, Option<SessionId>),
@@ -72,31 +72,35 @@ impl Workspaces {
 
     /// The folder that a caller chose, without symbolic links. Nothing is made.
     pub async fn choose(&self, hub: &Hub, caller: &Caller, path: &str) -> Result<String, BadWorkspace> {
-        let choice = choice_of(caller);
+        let choice = allowed_folders(caller);
         let (this, named) = (self.clone(), path.to_owned());
         // The disk may be slow, or a server far away.
-        let looked = tokio::task::spawn_blocking(move || this.look_up(choice, &named)).await;
+        let looked = tokio::task::spawn_blocking(move || this.check_folder(choice, &named)).await;
         let chosen = looked.map_err(|error| BadWorkspace::Closed(error.to_string()))??;
         match (chosen, choice) {
-            (Chosen::Folder(folder), _) | (Chosen::Scratch(folder, _), Choice::Anywhere) => Ok(folder),
-            (Chosen::Scratch(folder, Some(session)), Choice::BelowRoots)
+            (CheckedFolder::Folder(folder), _) | (CheckedFolder::Scratch(folder, _), AllowedFolders::Anywhere) => {
+                Ok(folder)
+            }
+            (CheckedFolder::Scratch(folder, Some(session)), AllowedFolders::BelowRoots)
                 if hub.view_for(session, &caller.principal).await.is_ok() =>
             {
                 Ok(folder)
             }
             // Somebody else's private folder looks as if it were not there.
-            (Chosen::Scratch(..), Choice::BelowRoots) => Err(BadWorkspace::OutsideRoots(path.to_owned())),
+            (CheckedFolder::Scratch(..), AllowedFolders::BelowRoots) => {
+                Err(BadWorkspace::OutsideRoots(path.to_owned()))
+            }
         }
     }
 
     /// Checks again, when work begins, a folder that was chosen before: roots may be fewer, links may have been turned.
     pub fn check(&self, owner: &Principal, path: &str) -> Result<(), BadWorkspace> {
-        let choice = if *owner == Principal::owner() { Choice::Anywhere } else { Choice::BelowRoots };
-        self.look_up(choice, path).map(drop)
+        let choice = if *owner == Principal::owner() { AllowedFolders::Anywhere } else { AllowedFolders::BelowRoots };
+        self.check_folder(choice, path).map(drop)
     }
 
     /// True if both name the same folder.
-    pub fn is_same(&self, named: &str, workspace: &str) -> bool {
+    pub fn is_same_folder(&self, named: &str, workspace: &str) -> bool {
         named == workspace || std::fs::canonicalize(named).is_ok_and(|real| real == Path::new(workspace))
     }
 
@@ -107,14 +111,14 @@ impl Workspaces {
     }
 
     /// A private folder for a session that named none.
-    pub fn private(&self, session: SessionId) -> Result<String, BadWorkspace> {
+    pub fn create_scratch(&self, session: SessionId) -> Result<String, BadWorkspace> {
         let folder = self.scratch.join(session.to_string());
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|error: io::Error| BadWorkspace::Closed(error.kind().to_string()))?;
         folder.into_os_string().into_string().map_err(|_| BadWorkspace::Impossible)
     }
 
-    fn look_up(&self, choice: Choice, path: &str) -> Result<Chosen, BadWorkspace> {
+    fn check_folder(&self, choice: AllowedFolders, path: &str) -> Result<CheckedFolder, BadWorkspace> {
         if path.len() > MAX_PATH_BYTES || path.contains('\0') {
             return Err(BadWorkspace::Impossible);
         }
@@ -124,23 +128,23 @@ impl Workspaces {
         let found = self.real_folder(path);
         let scratch = found.as_ref().ok().and_then(|real| self.scratch_session(real));
         match choice {
-            Choice::Anywhere => {}
-            Choice::BelowRoots if scratch.is_some() => {}
+            AllowedFolders::Anywhere => {}
+            AllowedFolders::BelowRoots if scratch.is_some() => {}
             // One answer for everything else: nobody finds out this way what there is on the disk.
-            Choice::BelowRoots if !self.is_below_roots(path, found.as_deref().ok()) => {
+            AllowedFolders::BelowRoots if !self.is_below_roots(path, found.as_deref().ok()) => {
                 return Err(BadWorkspace::OutsideRoots(path.to_owned()));
             }
-            Choice::BelowRoots => {}
+            AllowedFolders::BelowRoots => {}
         }
         let real = found?;
-        let around = choice == Choice::BelowRoots && self.files.is_around_hidden(&real);
+        let around = choice == AllowedFolders::BelowRoots && self.files.is_around_hidden(&real);
         if around || self.files.hides(&real) {
             return Err(BadWorkspace::DataDirectory(path.to_owned()));
         }
         let name = real.into_os_string().into_string().map_err(|_| BadWorkspace::Impossible)?;
         Ok(match scratch {
-            Some(session) => Chosen::Scratch(name, session),
-            None => Chosen::Folder(name),
+            Some(session) => CheckedFolder::Scratch(name, session),
+            None => CheckedFolder::Folder(name),
         })
     }
 
@@ -170,9 +174,9 @@ impl Workspaces {
 }
 
 /// The owner's own schedules and sub-agents go on where the owner began them.
-fn choice_of(caller: &Caller) -> Choice {
+fn allowed_folders(caller: &Caller) -> AllowedFolders {
     let at_home = caller.is_same_machine() || caller.protocol == Protocol::Internal;
-    if caller.is_owner() && at_home { Choice::Anywhere } else { Choice::BelowRoots }
+    if caller.is_owner() && at_home { AllowedFolders::Anywhere } else { AllowedFolders::BelowRoots }
 }
 
 #[cfg(test)]
@@ -205,8 +209,8 @@ mod tests {
         let workspaces = workspaces(&root);
         let at =
             |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", root.display()) };
-        let folder = |path: &str| Ok(Chosen::Folder(at(path)));
-        let scratch = Ok(Chosen::Scratch(at(&format!("data/scratch/{SESSION}")), SESSION.parse().ok()));
+        let folder = |path: &str| Ok(CheckedFolder::Folder(at(path)));
+        let scratch = Ok(CheckedFolder::Scratch(at(&format!("data/scratch/{SESSION}")), SESSION.parse().ok()));
         let data = |path: &str| Err(BadWorkspace::DataDirectory(at(path)));
         let outside = |path: &str| Err(BadWorkspace::OutsideRoots(at(path)));
         let missing = || Err(BadWorkspace::Closed("entity not found".to_owned()));
@@ -218,7 +222,7 @@ mod tests {
             (
                 &format!("data/scratch/{SESSION}"),
                 scratch,
-                Ok(Chosen::Scratch(at(&format!("data/scratch/{SESSION}")), SESSION.parse().ok())),
+                Ok(CheckedFolder::Scratch(at(&format!("data/scratch/{SESSION}")), SESSION.parse().ok())),
             ),
             ("home", folder("home"), outside("home")),
             ("lent/out", folder("home"), outside("lent/out")),
@@ -237,10 +241,14 @@ mod tests {
             ("/", folder("/"), outside("/")),
         ];
         for (path, anywhere, below_roots) in cases {
-            let trimmed = |chosen: Result<Chosen, BadWorkspace>| format!("{chosen:?}").replace("/\")", "\")");
-            assert_eq!(trimmed(workspaces.look_up(Choice::Anywhere, &at(path))), trimmed(anywhere), "owner: {path}");
+            let trimmed = |chosen: Result<CheckedFolder, BadWorkspace>| format!("{chosen:?}").replace("/\")", "\")");
             assert_eq!(
-                trimmed(workspaces.look_up(Choice::BelowRoots, &at(path))),
+                trimmed(workspaces.check_folder(AllowedFolders::Anywhere, &at(path))),
+                trimmed(anywhere),
+                "owner: {path}"
+            );
+            assert_eq!(
+                trimmed(workspaces.check_folder(AllowedFolders::BelowRoots, &at(path))),
                 trimmed(below_roots),
                 "other: {path}"
             );
@@ -253,7 +261,7 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         let mut workspaces = workspaces(&root);
         workspaces.roots = vec![root.clone()];
-        let look = |path: &Path| workspaces.look_up(Choice::BelowRoots, path.to_str().unwrap());
+        let look = |path: &Path| workspaces.check_folder(AllowedFolders::BelowRoots, path.to_str().unwrap());
         assert!(matches!(look(&root), Err(BadWorkspace::DataDirectory(_))));
         assert!(matches!(look(&root.join("data")), Err(BadWorkspace::DataDirectory(_))));
         assert!(look(&root.join("home")).is_ok());

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 const RING_BYTES: usize = 64 * 1024;
 
 /// A session is quiet after this time.
-const QUIET: Duration = Duration::from_secs(5);
+const QUIET_AFTER: Duration = Duration::from_secs(5);
 
 /// What a tail has to say.
 #[derive(Clone, Debug)]
-pub enum Next {
+pub enum TailEvent {
     /// These follow the reader's place, without a gap.
-    Live(Fresh),
+    Live(LiveBatch),
     /// There is more, but not here any longer: read the log.
     Behind,
     /// The session was deleted, or the store closed.
@@ -29,12 +29,12 @@ pub enum Next {
 
 /// Committed entries that follow a place, shared and not copied.
 #[derive(Clone, Debug)]
-pub struct Fresh {
+pub struct LiveBatch {
     batches: Vec<Arc<[Entry]>>,
     after: Seq,
 }
 
-impl Fresh {
+impl LiveBatch {
     /// The entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.batches.iter().flat_map(|batch| batch.iter()).filter(|entry| entry.seq > self.after)
@@ -60,7 +60,7 @@ pub struct Tail {
 
 impl Tail {
     /// Waits until there is something after a place. Safe to drop at any time.
-    pub async fn next(&self, after: Seq) -> Next {
+    pub async fn next(&self, after: Seq) -> TailEvent {
         loop {
             let mut notified = std::pin::pin!(self.feed.wake.notified());
             notified.as_mut().enable();
@@ -72,8 +72,8 @@ impl Tail {
     }
 
     /// What is there now, without waiting.
-    pub fn peek(&self, after: Seq) -> Option<Next> {
-        lock(&self.feed.ring).look(after)
+    pub fn peek(&self, after: Seq) -> Option<TailEvent> {
+        lock(&self.feed.ring).entries_after(after)
     }
 }
 
@@ -111,14 +111,14 @@ impl Feeds {
     }
 
     /// The session is no more.
-    pub(super) fn end(&self, session: SessionId) {
+    pub(super) fn end_session(&self, session: SessionId) {
         if let Some(feed) = lock(&self.map).get(&session) {
             feed.end();
         }
     }
 
     /// What the session wrote last is not stored. Who follows it is told; who comes later begins anew.
-    pub(super) fn fail(&self, session: SessionId, reason: &str) {
+    pub(super) fn fail_session(&self, session: SessionId, reason: &str) {
         let feed = lock(&self.map).remove(&session);
         if let Some(feed) = feed {
             lock(&feed.ring).failed = Some(reason.to_owned());
@@ -132,13 +132,13 @@ impl Feeds {
     }
 
     /// Drops the rings of sessions that were quiet for some seconds. Call it as often as you like.
-    pub(super) fn settle(&self) {
+    pub(super) fn drop_quiet_rings(&self) {
         let before = lock(&self.settled).replace(Instant::now());
-        if let Some(before) = before.filter(|before| before.elapsed() < QUIET) {
+        if let Some(before) = before.filter(|before| before.elapsed() < QUIET_AFTER) {
             *lock(&self.settled) = Some(before);
             return;
         }
-        lock(&self.map).values().for_each(|feed| lock(&feed.ring).settle());
+        lock(&self.map).values().for_each(|feed| lock(&feed.ring).drop_if_quiet());
     }
 }
 
@@ -177,20 +177,20 @@ impl Ring {
         }
     }
 
-    fn look(&self, after: Seq) -> Option<Next> {
+    fn entries_after(&self, after: Seq) -> Option<TailEvent> {
         if self.ended {
-            return Some(Next::Ended);
+            return Some(TailEvent::Ended);
         }
         if self.head <= after {
-            return self.failed.clone().map(Next::Failed);
+            return self.failed.clone().map(TailEvent::Failed);
         }
         let start = self.batches.partition_point(|(batch, _)| batch.last().is_none_or(|entry| entry.seq <= after));
         let batches: Vec<_> = self.batches.range(start..).map(|(batch, _)| Arc::clone(batch)).collect();
         let follows = batches.first().and_then(|batch| batch.first()).is_some_and(|entry| entry.seq <= after.next());
-        Some(if follows { Next::Live(Fresh { batches, after }) } else { Next::Behind })
+        Some(if follows { TailEvent::Live(LiveBatch { batches, after }) } else { TailEvent::Behind })
     }
 
-    fn settle(&mut self) {
+    fn drop_if_quiet(&mut self) {
         if self.quiet {
             self.batches = VecDeque::new();
             self.bytes = 0;

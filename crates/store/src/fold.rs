@@ -4,16 +4,16 @@ use gander_domain::{Entry, Event, Outcome, Principal, QuestionId, QuestionOrigin
 
 /// What some entries of one session change.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Changes {
-    pub(super) card: Option<CardChange>,
+pub(super) struct SideTableChanges {
+    pub(super) summary: Option<SummaryChange>,
     pub(super) runs: Vec<RunChange>,
     pub(super) questions: Vec<QuestionChange>,
 }
 
 /// What changes in a session's summary; `None` stays. Its state follows from its runs and questions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct CardChange {
-    pub(super) birth: Option<CreatedSession>,
+pub(super) struct SummaryChange {
+    pub(super) creation: Option<CreatedSession>,
     pub(super) title: Option<String>,
     pub(super) agent: Option<String>,
     pub(super) archived: Option<bool>,
@@ -58,8 +58,8 @@ pub(super) struct QuestionChange {
 }
 
 /// Folds entries of one session, in order.
-pub(super) fn changes<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Changes {
-    let mut changes = Changes::default();
+pub(super) fn fold_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> SideTableChanges {
+    let mut changes = SideTableChanges::default();
     for entry in entries {
         if !entry.event.is_delta() {
             changes.apply(entry);
@@ -68,24 +68,24 @@ pub(super) fn changes<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Chang
     changes
 }
 
-impl Changes {
+impl SideTableChanges {
     fn apply(&mut self, entry: &Entry) {
-        let card = self.card.get_or_insert_default();
-        card.updated_at = card.updated_at.max(entry.at);
+        let summary = self.summary.get_or_insert_default();
+        summary.updated_at = summary.updated_at.max(entry.at);
         match &entry.event {
             Event::SessionCreated { owner, workspace, settings, parent, .. } => {
                 let (owner, workspace) = (owner.clone(), workspace.clone());
-                card.birth = Some(CreatedSession { owner, workspace, parent: *parent, at: entry.at });
-                card.agent = Some(settings.agent.clone());
+                summary.creation = Some(CreatedSession { owner, workspace, parent: *parent, at: entry.at });
+                summary.agent = Some(settings.agent.clone());
             }
-            Event::TitleSet { title } => card.title = Some(title.clone()),
-            Event::SettingsChanged { patch } => card.agent = patch.agent.clone().or_else(|| card.agent.take()),
-            Event::Routed { route } => card.agent = Some(route.agent.clone()),
-            Event::ArchiveSet { archived } => card.archived = Some(*archived),
-            Event::RunQueued { .. } => self.run(entry, RunStep::Queued),
-            Event::RunStarted { .. } => self.run(entry, RunStep::Started),
-            Event::RunEnded { outcome } => self.run(entry, RunStep::Ended(outcome.clone())),
-            Event::MessageDone { .. } => card.messages += 1,
+            Event::TitleSet { title } => summary.title = Some(title.clone()),
+            Event::SettingsChanged { patch } => summary.agent = patch.agent.clone().or_else(|| summary.agent.take()),
+            Event::Routed { route } => summary.agent = Some(route.agent.clone()),
+            Event::ArchiveSet { archived } => summary.archived = Some(*archived),
+            Event::RunQueued { .. } => self.push_run(entry, RunStep::Queued),
+            Event::RunStarted { .. } => self.push_run(entry, RunStep::Started),
+            Event::RunEnded { outcome } => self.push_run(entry, RunStep::Ended(outcome.clone())),
+            Event::MessageDone { .. } => summary.messages += 1,
             Event::QuestionAsked { question } => {
                 // No run waits for what is asked aside.
                 let run = entry.run.filter(|_| !question.is_non_blocking());
@@ -115,7 +115,7 @@ impl Changes {
         }
     }
 
-    fn run(&mut self, entry: &Entry, step: RunStep) {
+    fn push_run(&mut self, entry: &Entry, step: RunStep) {
         let Some(run) = entry.run else { return };
         self.runs.push(RunChange { run, seq: entry.seq, at: entry.at, step });
     }

@@ -21,15 +21,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use error::StoreError;
-pub use feed::{Fresh, Next, Tail};
+pub use feed::{LiveBatch, Tail, TailEvent};
 pub use memory::MemoryStore;
-pub use row::join;
+pub use row::join_deltas;
 pub use runs::{RunKey, RunPage, RunQuery, RunSort};
 pub use shorten::{Due, Place, Saying, longest, read_on, shorten};
-pub use sqlite::{Options, SqliteStore};
+pub use sqlite::{SqliteStore, StoreOptions};
 pub use types::{
-    Alias, Append, Card, CardState, Claim, Committed, Cursor, Durability, Epoch, Form, Health, Limit, Maintained, Page,
-    PageKey, Patience, QuestionRow, RunRow, RunState, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats,
+    Alias, Append, BusyTimeout, Claim, Committed, Cursor, DeltaForm, Durability, Epoch, Health, Limit,
+    MaintenanceReport, PageKey, QuestionRow, RunRow, RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery,
+    SessionStatus, SessionSummary, Snapshot, Stats,
 };
 
 /// Facts of a scope that are read in one go.
@@ -56,7 +57,13 @@ pub trait Store: Send + Sync + 'static {
     /// Entries after a place, in order; at least one if there is any.
     ///
     /// [`StoreError::Truncated`] if the place is beyond the log's end.
-    async fn read(&self, session: SessionId, after: Seq, limit: Limit, form: Form) -> Result<Vec<Entry>, StoreError>;
+    async fn read(
+        &self,
+        session: SessionId,
+        after: Seq,
+        limit: Limit,
+        form: DeltaForm,
+    ) -> Result<Vec<Entry>, StoreError>;
 
     /// The place of a session's last entry.
     async fn head(&self, session: SessionId) -> Result<Seq, StoreError>;
@@ -65,7 +72,7 @@ pub trait Store: Send + Sync + 'static {
     fn incarnation(&self) -> u32;
 
     /// The place a cursor names, or [`StoreError::Truncated`] if this log never had it.
-    async fn honour(&self, session: SessionId, cursor: Cursor) -> Result<Seq, StoreError> {
+    async fn validate_cursor(&self, session: SessionId, cursor: Cursor) -> Result<Seq, StoreError> {
         let head = self.head(session).await?;
         if cursor.incarnation != self.incarnation() || cursor.seq > head {
             return Err(StoreError::Truncated { asked: cursor.seq, head });
@@ -82,10 +89,10 @@ pub trait Store: Send + Sync + 'static {
     /// A page of somebody's sessions, last changed first.
     ///
     /// No session shows twice; one that changes meanwhile moves to the front.
-    async fn sessions(&self, query: SessionQuery) -> Result<Page, StoreError>;
+    async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError>;
 
     /// One session's summary.
-    async fn card(&self, session: SessionId) -> Result<Card, StoreError>;
+    async fn session_summary(&self, session: SessionId) -> Result<SessionSummary, StoreError>;
 
     /// Runs that have not ended, by id, after one of them. Those that wait for people alone are awaiting.
     async fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Result<Vec<RunRow>, StoreError>;
@@ -94,7 +101,7 @@ pub trait Store: Send + Sync + 'static {
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError>;
 
     /// The same among the runs of this principal: ids that callers choose are nobody else's business.
-    async fn run_of(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError>;
+    async fn run_of_owner(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError>;
 
     /// A page of somebody's runs, those whose state changed last first.
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError>;
@@ -109,7 +116,7 @@ pub trait Store: Send + Sync + 'static {
     async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError>;
 
     /// The names of one namespace and their sessions, by name, after one of them.
-    async fn named(
+    async fn aliases_in(
         &self,
         principal: &Principal,
         door: &str,
@@ -122,7 +129,7 @@ pub trait Store: Send + Sync + 'static {
     async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError>;
 
     /// Forgets a name; true if it meant something.
-    async fn free_alias(&self, alias: &Alias) -> Result<bool, StoreError>;
+    async fn remove_alias(&self, alias: &Alias) -> Result<bool, StoreError>;
 
     /// Removes a session. Its names are free again, its id never is.
     async fn delete(&self, session: SessionId, at: Timestamp) -> Result<(), StoreError>;
@@ -147,17 +154,17 @@ pub trait Store: Send + Sync + 'static {
     /// Puts one fact in place of everything in a scope up to this entry, which keeps its place and its time.
     ///
     /// Nothing happens if there is no such entry any more: somebody else was faster.
-    async fn shorten_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError>;
+    async fn compact_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError>;
 
     /// Forgets a scope.
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError>;
 
     /// One bounded piece of upkeep: joins deltas of runs that ended long ago into their messages, removes what
-    /// deleted sessions left. Call it now and then, and again at once while it says [`Maintained::more`].
-    async fn maintain(&self, now: Timestamp) -> Result<Maintained, StoreError>;
+    /// deleted sessions left. Call it now and then, and again at once while it says [`MaintenanceReport::more`].
+    async fn maintain(&self, now: Timestamp) -> Result<MaintenanceReport, StoreError>;
 
     /// Makes every fold again from the log; gives the number of sessions.
-    async fn rebuild(&self) -> Result<u64, StoreError>;
+    async fn rebuild_folds(&self) -> Result<u64, StoreError>;
 
     /// Whether a write succeeded within the last seconds, by trying one if need be.
     async fn health(&self) -> Health;
@@ -170,7 +177,7 @@ pub trait Store: Send + Sync + 'static {
 }
 
 /// Everything of a log, for tests and exports of small sessions.
-pub async fn read_all(store: &dyn Store, session: SessionId, form: Form) -> Result<Vec<Entry>, StoreError> {
+pub async fn read_all(store: &dyn Store, session: SessionId, form: DeltaForm) -> Result<Vec<Entry>, StoreError> {
     let mut entries: Vec<Entry> = Vec::new();
     loop {
         let after = entries.last().map_or(Seq::ZERO, |entry| entry.seq);

@@ -8,17 +8,18 @@ use async_trait::async_trait;
 use gander_domain::{Entry, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 
-use self::state::State;
+use self::state::MemoryState;
 use super::feed::Feeds;
 use super::{
-    Alias, Append, Card, Claim, Committed, Durability, Form, Health, Limit, Maintained, Page, QuestionRow, RunPage,
-    RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, Store, StoreError, Tail,
+    Alias, Append, Claim, Committed, DeltaForm, Durability, Health, Limit, MaintenanceReport, QuestionRow, RunPage,
+    RunQuery, RunRow, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionSummary, Snapshot, Stats, Store,
+    StoreError, Tail,
 };
 
 /// Keeps everything in memory. Clones share it.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryState>>,
     feeds: Arc<Feeds>,
 }
 
@@ -34,18 +35,18 @@ impl MemoryStore {
         Self { state: Arc::clone(&self.state), feeds: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+    fn lock_open(&self) -> Result<MutexGuard<'_, MemoryState>, StoreError> {
         let state = self.lock();
         if state.closed { Err(StoreError::Closed) } else { Ok(state) }
     }
 
     /// Publishing happens under the lock, so that batches cannot overtake each other.
     fn commit(&self, append: Append, aliases: Option<Vec<Alias>>) -> Result<Committed, StoreError> {
-        let mut state = self.open()?;
+        let mut state = self.lock_open()?;
         let Append { session, .. } = append;
         let entries = append.entries.clone();
         let head = match aliases {
@@ -65,19 +66,25 @@ impl Store for MemoryStore {
     }
 
     async fn claim(&self, session: SessionId) -> Result<Claim, StoreError> {
-        self.open()?.claim(session)
+        self.lock_open()?.claim(session)
     }
 
     async fn append(&self, append: Append) -> Result<Committed, StoreError> {
         self.commit(append, None)
     }
 
-    async fn read(&self, session: SessionId, after: Seq, limit: Limit, form: Form) -> Result<Vec<Entry>, StoreError> {
-        self.open()?.read(session, after, limit, form)
+    async fn read(
+        &self,
+        session: SessionId,
+        after: Seq,
+        limit: Limit,
+        form: DeltaForm,
+    ) -> Result<Vec<Entry>, StoreError> {
+        self.lock_open()?.read(session, after, limit, form)
     }
 
     async fn head(&self, session: SessionId) -> Result<Seq, StoreError> {
-        self.open()?.head(session)
+        self.lock_open()?.head(session)
     }
 
     fn incarnation(&self) -> u32 {
@@ -89,48 +96,48 @@ impl Store for MemoryStore {
     }
 
     async fn snapshot(&self, session: SessionId, version: u32, upto: Seq) -> Result<Option<Snapshot>, StoreError> {
-        self.open()?.snapshot(session, version, upto)
+        self.lock_open()?.snapshot(session, version, upto)
     }
 
-    async fn sessions(&self, query: SessionQuery) -> Result<Page, StoreError> {
-        Ok(self.open()?.sessions(&query))
+    async fn sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        Ok(self.lock_open()?.sessions(&query))
     }
 
-    async fn card(&self, session: SessionId) -> Result<Card, StoreError> {
-        self.open()?.card(session)
+    async fn session_summary(&self, session: SessionId) -> Result<SessionSummary, StoreError> {
+        self.lock_open()?.session_summary(session)
     }
 
     async fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Result<Vec<RunRow>, StoreError> {
-        Ok(self.open()?.open_runs(after, limit))
+        Ok(self.lock_open()?.open_runs(after, limit))
     }
 
     async fn run(&self, run: RunId) -> Result<Option<RunRow>, StoreError> {
-        Ok(self.open()?.run(run))
+        Ok(self.lock_open()?.run(run))
     }
 
-    async fn run_of(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError> {
-        Ok(self.open()?.run_of(run, owner))
+    async fn run_of_owner(&self, run: RunId, owner: &Principal) -> Result<Option<RunRow>, StoreError> {
+        Ok(self.lock_open()?.run_of_owner(run, owner))
     }
 
     async fn runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
-        Ok(self.open()?.runs(&query))
+        Ok(self.lock_open()?.runs(&query))
     }
 
     async fn question(&self, question: QuestionId) -> Result<Option<QuestionRow>, StoreError> {
-        Ok(self.open()?.question(question))
+        Ok(self.lock_open()?.question(question))
     }
 
     async fn resolve_alias(&self, alias: &Alias) -> Result<Option<SessionId>, StoreError> {
-        Ok(self.open()?.aliases.get(alias).copied())
+        Ok(self.lock_open()?.aliases.get(alias).copied())
     }
 
     async fn aliases(&self, session: SessionId) -> Result<Vec<Alias>, StoreError> {
-        let state = self.open()?;
+        let state = self.lock_open()?;
         let of_session = state.aliases.iter().filter(|(_, target)| **target == session);
         Ok(of_session.map(|(alias, _)| alias.clone()).collect())
     }
 
-    async fn named(
+    async fn aliases_in(
         &self,
         principal: &Principal,
         door: &str,
@@ -138,7 +145,7 @@ impl Store for MemoryStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<(String, SessionId)>, StoreError> {
-        let state = self.open()?;
+        let state = self.lock_open()?;
         let here = |alias: &Alias| {
             alias.principal == *principal
                 && alias.door == door
@@ -150,31 +157,31 @@ impl Store for MemoryStore {
     }
 
     async fn set_alias(&self, alias: Alias, session: SessionId) -> Result<(), StoreError> {
-        self.open()?.set_alias(alias, session)
+        self.lock_open()?.set_alias(alias, session)
     }
 
-    async fn free_alias(&self, alias: &Alias) -> Result<bool, StoreError> {
-        Ok(self.open()?.aliases.remove(alias).is_some())
+    async fn remove_alias(&self, alias: &Alias) -> Result<bool, StoreError> {
+        Ok(self.lock_open()?.aliases.remove(alias).is_some())
     }
 
     async fn delete(&self, session: SessionId, _at: Timestamp) -> Result<(), StoreError> {
-        self.open()?.delete(session)?;
-        self.feeds.end(session);
+        self.lock_open()?.delete(session)?;
+        self.feeds.end_session(session);
         Ok(())
     }
 
     async fn deleted_owner(&self, session: SessionId) -> Result<Option<Principal>, StoreError> {
-        Ok(self.open()?.deleted_owner(session))
+        Ok(self.lock_open()?.deleted_owner(session))
     }
 
     async fn append_scope(&self, append: ScopeAppend, _sync: Durability) -> Result<Seq, StoreError> {
-        let mut state = self.open()?;
+        let mut state = self.lock_open()?;
         state.check_scopes(std::slice::from_ref(&append))?;
         Ok(state.append_scope(append))
     }
 
     async fn read_scope(&self, scope: &str, after: Seq, limit: u32) -> Result<Vec<ScopeEntry>, StoreError> {
-        Ok(self.open()?.read_scope(scope, after, limit))
+        Ok(self.lock_open()?.read_scope(scope, after, limit))
     }
 
     async fn scopes(
@@ -183,31 +190,31 @@ impl Store for MemoryStore {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<(String, Timestamp)>, StoreError> {
-        let state = self.open()?;
+        let state = self.lock_open()?;
         let named = state.scopes.iter().filter(|(name, _)| name.starts_with(prefix));
         let later = named.filter(|(name, _)| after.is_none_or(|after| name.as_str() > after));
         let last = later.filter_map(|(name, entries)| Some((name.clone(), entries.last()?.at)));
         Ok(last.take(limit as usize).collect())
     }
 
-    async fn shorten_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError> {
-        self.open()?.shorten_scope(scope, upto, at, fact);
+    async fn compact_scope(&self, scope: &str, upto: Seq, at: Timestamp, fact: Value) -> Result<(), StoreError> {
+        self.lock_open()?.compact_scope(scope, upto, at, fact);
         Ok(())
     }
 
     async fn delete_scope(&self, scope: &str) -> Result<(), StoreError> {
-        self.open()?.scopes.remove(scope);
+        self.lock_open()?.scopes.remove(scope);
         Ok(())
     }
 
-    async fn maintain(&self, _now: Timestamp) -> Result<Maintained, StoreError> {
-        drop(self.open()?);
-        self.feeds.settle();
-        Ok(Maintained::default())
+    async fn maintain(&self, _now: Timestamp) -> Result<MaintenanceReport, StoreError> {
+        drop(self.lock_open()?);
+        self.feeds.drop_quiet_rings();
+        Ok(MaintenanceReport::default())
     }
 
-    async fn rebuild(&self) -> Result<u64, StoreError> {
-        Ok(self.open()?.rebuild())
+    async fn rebuild_folds(&self) -> Result<u64, StoreError> {
+        Ok(self.lock_open()?.rebuild_folds())
     }
 
     async fn health(&self) -> Health {

@@ -101,7 +101,7 @@ pub async fn read_on(
 /// holds facts of a kind it does not know leaves it alone: they would be lost.
 pub async fn shorten(store: &dyn Store, scope: &str, place: Place, facts: Vec<Value>) -> Result<Place, StoreError> {
     let fact = Value::Object(Map::from_iter([(ANEW.to_owned(), Value::Array(facts))]));
-    store.shorten_scope(scope, place.end, place.at, fact).await?;
+    store.compact_scope(scope, place.end, place.at, fact).await?;
     Ok(Place { entries: 1, ..place })
 }
 

@@ -54,12 +54,12 @@ pub struct Append {
     /// The view at a place: a cache.
     pub snapshot: Option<Snapshot>,
     /// Whether somebody waits for an answer and is told soon that the store is busy, or it is tried for longer.
-    pub patience: Patience,
+    pub busy_timeout: BusyTimeout,
 }
 
 /// How long a busy store is waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Patience {
+pub enum BusyTimeout {
     /// About a second.
     #[default]
     Short,
@@ -70,7 +70,7 @@ pub enum Patience {
 impl Append {
     /// Entries and nothing else.
     pub fn new(session: SessionId, epoch: Epoch, entries: Vec<Entry>, sync: Durability) -> Self {
-        Self { session, epoch, entries, sync, scopes: Vec::new(), snapshot: None, patience: Patience::Short }
+        Self { session, epoch, entries, sync, scopes: Vec::new(), snapshot: None, busy_timeout: BusyTimeout::Short }
     }
 }
 
@@ -107,7 +107,7 @@ impl Default for Limit {
 
 /// How deltas are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum DeltaForm {
     /// As they were written, one by one.
     Exact,
     /// Adjacent ones of one part joined, carrying the last one's place and time.
@@ -127,7 +127,7 @@ pub struct Snapshot {
 
 /// A session in a list. A fold of its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Card {
+pub struct SessionSummary {
     /// Which.
     pub session: SessionId,
     /// Whose.
@@ -143,7 +143,7 @@ pub struct Card {
     /// The last fact's time.
     pub updated_at: Timestamp,
     /// What it does now.
-    pub state: CardState,
+    pub state: SessionStatus,
     /// Put away?
     pub archived: bool,
     /// How many whole messages it holds.
@@ -154,7 +154,7 @@ pub struct Card {
 
 /// What a session does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CardState {
+pub enum SessionStatus {
     /// Nothing.
     Idle,
     /// A run is under way.
@@ -175,7 +175,7 @@ pub struct SessionQuery {
     /// Those put away, or the others.
     pub archived: bool,
     /// Only in this state.
-    pub state: Option<CardState>,
+    pub state: Option<SessionStatus>,
     /// Go on after this page.
     pub after: Option<PageKey>,
     /// At most so many, up to 1,000.
@@ -211,9 +211,9 @@ impl std::str::FromStr for PageKey {
 
 /// One page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct SessionPage {
     /// Its sessions.
-    pub cards: Vec<Card>,
+    pub sessions: Vec<SessionSummary>,
     /// Where the next one begins, if there is more.
     pub next: Option<PageKey>,
 }
@@ -302,7 +302,7 @@ pub struct ScopeEntry {
 
 /// What one piece of upkeep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Maintained {
+pub struct MaintenanceReport {
     /// Rows of deltas that went into their message.
     pub compacted: u64,
     /// Rows of deleted sessions that are gone.
@@ -345,6 +345,6 @@ pub(super) fn searchable(title: &str) -> String {
 }
 
 /// The words of a search, ready to be looked for in a lower-cased title.
-pub(super) fn words(text: &str) -> Vec<String> {
+pub(super) fn search_words(text: &str) -> Vec<String> {
     text.to_lowercase().split_whitespace().take(8).map(str::to_owned).collect()
 }

@@ -7,10 +7,10 @@ use anyhow::ensure;
 use gander::config::{Origin, SETTINGS};
 use gander::daemon::{Attached, Hello, Want, connect};
 use gander_client::Link;
-use gander_services::models::{Chosen, Models};
+use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::Lock;
-use gander_services::units::Bytes;
-use gander_store::{Options, SqliteStore, Store};
+use gander_services::units::ByteSize;
+use gander_store::{SqliteStore, Store, StoreOptions};
 use gander_tools::sandbox::{Caps, Layers};
 use serde_json::{Value, json};
 
@@ -41,8 +41,8 @@ async fn rebuild_log(context: &Context) -> anyhow::Result<Exit> {
     paths.create()?;
     let lock = Lock::try_take(&paths.server_lock())?;
     ensure!(lock.is_some(), "a server runs on this data directory, stop it first: {}", paths.data().display());
-    let store = SqliteStore::open(Options::new(paths.data())).await?;
-    let sessions = store.rebuild().await?;
+    let store = SqliteStore::open(StoreOptions::new(paths.data())).await?;
+    let sessions = store.rebuild_folds().await?;
     store.close().await?;
     context.output.line(&format!("rebuilt the side tables of {sessions} sessions"))?;
     Ok(Exit::Done)
@@ -117,7 +117,7 @@ impl Doctor {
     async fn model(&self) -> anyhow::Result<()> {
         let config = &self.context.config;
         self.head("\nmodel")?;
-        let models = Models::new(config.catalogue()?, config.keys.clone(), Chosen::default());
+        let models = Models::new(config.catalogue()?, config.keys.clone(), ModelPreferences::default());
         match &config.sections.model.default {
             Some(model) => self.row("in force", model, &config.origin("model.default").to_string())?,
             None => {
@@ -185,12 +185,12 @@ fn cache(stats: &Value) -> String {
     let number = |name: &str| stats[name].as_u64().unwrap_or_default();
     let size =
         |bytes: u64| if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
-    format!("{}, {} of {}", number("sessions"), size(number("bytes")), Bytes(number("limit")))
+    format!("{}, {} of {}", number("sessions"), size(number("bytes")), ByteSize(number("limit")))
 }
 
 /// What a command may have, in words.
 fn limits(caps: Caps) -> String {
-    let memory = caps.memory.map_or("any memory".to_owned(), |memory| format!("{} for each process", Bytes(memory)));
+    let memory = caps.memory.map_or("any memory".to_owned(), |memory| format!("{} for each process", ByteSize(memory)));
     let processes = caps.processes.map_or("any number of processes".to_owned(), |most| format!("{most} processes"));
     format!("{memory}, {processes}")
 }

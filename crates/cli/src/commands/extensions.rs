@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Subcommand;
 use gander::config::Environment;
-use gander_services::extensions::Entry;
+use gander_services::extensions::ExtensionEntry;
 use serde_json::{Value, json};
 
 use super::client;
@@ -144,7 +144,7 @@ fn request(command: &ExtensionsCommand, environment: &Environment) -> anyhow::Re
             session,
             command,
         } => {
-            let entry = Entry {
+            let entry = ExtensionEntry {
                 command: command.first().map(PathBuf::from),
                 args: command.iter().skip(1).cloned().collect(),
                 url: url.clone(),
@@ -153,7 +153,7 @@ fn request(command: &ExtensionsCommand, environment: &Environment) -> anyhow::Re
                 network: *network,
                 shared: *shared,
                 sandbox: no_sandbox.then_some(false),
-                ..Entry::default()
+                ..ExtensionEntry::default()
             };
             ("_gander/extensions/add", json!({ "sessionId": session, "name": name, "entry": entry }))
         }

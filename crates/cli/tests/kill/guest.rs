@@ -21,7 +21,7 @@ const SESSIONS: &str = "/apps/gander/users/guest/sessions";
 
 /// What is known of one session.
 #[derive(Clone, Debug)]
-pub(crate) struct Stay {
+pub(crate) struct BackendRun {
     pub(crate) session: String,
     /// What each event said, whole or in pieces, by its id.
     seen: BTreeMap<String, String>,
@@ -36,8 +36,8 @@ pub(crate) struct Stay {
 pub(crate) struct Guest {
     index: usize,
     dice: Dice,
-    past: Vec<Stay>,
-    now: Option<Stay>,
+    past: Vec<BackendRun>,
+    now: Option<BackendRun>,
     prompts: u64,
     /// The last visit ended in the middle of a stream.
     pub(crate) hit: bool,
@@ -49,7 +49,7 @@ struct Way {
     address: SocketAddr,
 }
 
-impl Stay {
+impl BackendRun {
     /// How many events said something.
     pub(crate) fn heard(&self) -> usize {
         self.seen.len()
@@ -80,7 +80,7 @@ impl Guest {
     }
 
     /// Every session it ever had.
-    pub(crate) fn stays(&self) -> impl Iterator<Item = &Stay> {
+    pub(crate) fn stays(&self) -> impl Iterator<Item = &BackendRun> {
         self.past.iter().chain(&self.now)
     }
 
@@ -110,28 +110,28 @@ impl Guest {
 
     /// Comes back to its session, or makes one.
     async fn enter(&mut self, way: &Way) -> anyhow::Result<()> {
-        let full = self.now.as_ref().is_some_and(|stay| stay.asked >= PROMPTS);
+        let full = self.now.as_ref().is_some_and(|backend_run| backend_run.asked >= PROMPTS);
         self.past.extend(self.now.take_if(|_| full));
         match &self.now {
-            Some(stay) => way.kept(stay).await,
+            Some(backend_run) => way.kept(backend_run).await,
             None => {
                 let session = way.post(SESSIONS, &json!({})).await?.json::<Value>().await?;
                 let session = session["id"].as_str().context("no session")?.to_owned();
-                self.now = Some(Stay { session, seen: BTreeMap::new(), asked: 0, accepted: Vec::new() });
+                self.now = Some(BackendRun { session, seen: BTreeMap::new(), asked: 0, accepted: Vec::new() });
                 Ok(())
             }
         }
     }
 
     async fn run(&mut self, house: &House, way: &Way) -> anyhow::Result<()> {
-        let stay = self.now.as_mut().context("there is a session")?;
+        let backend_run = self.now.as_mut().context("there is a session")?;
         self.prompts += 1;
-        stay.asked += 1;
+        backend_run.asked += 1;
         let number = (self.index as u64 + 100) * 1_000_000 + self.prompts;
         let pace = Pace { deltas: 60, between_ms: 1 + self.dice.below(4), word: number, ..Pace::default() };
         let message = json!({ "role": "user", "parts": [{ "text": format!("word {number} {}", pace.marker()) }] });
         let body = json!({
-            "appName": "gander", "userId": "guest", "sessionId": stay.session, "newMessage": message, "streaming": true,
+            "appName": "gander", "userId": "guest", "sessionId": backend_run.session, "newMessage": message, "streaming": true,
         });
         let mut response = way.post("/run_sse", &body).await?;
         let mut unread = Vec::new();
@@ -141,10 +141,10 @@ impl Guest {
                 let frame: Vec<u8> = unread.drain(..end + 2).collect();
                 let Some(data) = frame.strip_prefix(b"data: ") else { continue };
                 let event: Value = serde_json::from_slice(data)?;
-                if !stay.accepted.contains(&number.to_string()) {
-                    stay.accepted.push(number.to_string());
+                if !backend_run.accepted.contains(&number.to_string()) {
+                    backend_run.accepted.push(number.to_string());
                 }
-                self.hit |= stay.hear(&event);
+                self.hit |= backend_run.hear(&event);
                 house.first_delta.notify_one();
             }
         }
@@ -153,7 +153,7 @@ impl Guest {
     }
 }
 
-impl Stay {
+impl BackendRun {
     /// True if it is a piece of more.
     fn hear(&mut self, event: &Value) -> bool {
         let (id, text) = (event["id"].as_str().unwrap_or_default().to_owned(), text_of(event));
@@ -173,10 +173,10 @@ impl Way {
     }
 
     /// Demands that everything is there. A message that a kill cut off is shown once the server has closed it.
-    async fn kept(&self, stay: &Stay) -> anyhow::Result<()> {
+    async fn kept(&self, backend_run: &BackendRun) -> anyhow::Result<()> {
         let began = Instant::now();
         loop {
-            match stay.check(&shown(&self.client, self.address, &stay.session).await?) {
+            match backend_run.check(&shown(&self.client, self.address, &backend_run.session).await?) {
                 Err(error) if began.elapsed() > PATIENCE => return Err(Lost::because(error)),
                 Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
                 Ok(()) => return Ok(()),

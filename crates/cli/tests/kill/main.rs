@@ -149,12 +149,12 @@ async fn settle(launch: &Launch, house: &House, people: &People) -> anyhow::Resu
         checks::check(&launch.export(&record.session).await?).with_context(|| record.session.clone())?;
     }
     let http = reqwest::Client::builder().no_proxy().build()?;
-    for stay in people.guests.iter().flat_map(Guest::stays) {
-        eventually("the run ends", || async { run_ended(launch, &stay.session).await }).await?;
-        stay.check(&guest::shown(&http, server.address, &stay.session).await?)?;
-        checks::check(&launch.export(&stay.session).await?).with_context(|| stay.session.clone())?;
+    for backend_run in people.guests.iter().flat_map(Guest::stays) {
+        eventually("the run ends", || async { run_ended(launch, &backend_run.session).await }).await?;
+        backend_run.check(&guest::shown(&http, server.address, &backend_run.session).await?)?;
+        checks::check(&launch.export(&backend_run.session).await?).with_context(|| backend_run.session.clone())?;
     }
-    let heard: usize = people.guests.iter().flat_map(Guest::stays).map(guest::Stay::heard).sum();
+    let heard: usize = people.guests.iter().flat_map(Guest::stays).map(guest::BackendRun::heard).sum();
     ensure!(heard > 0, "no guest heard anything");
     eprintln!("guests heard {heard} events");
     let twice: Vec<_> = house.ledger.counts().into_iter().filter(|(_, times)| *times > 1).collect();

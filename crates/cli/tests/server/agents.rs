@@ -12,10 +12,10 @@ use gander_domain::{
     Recovery, Reply, Role, Seq, SessionId, SessionInit, StopReason,
 };
 use gander_gateway::sse::{Projection, SseStream, SseWriter, StreamPosition};
-use gander_runtime::backend::handler::{Handled, Handler, Stop, Turn};
+use gander_runtime::backend::handler::{Handler, HandlerBackend, Stop, Turn};
 use gander_runtime::hub::{Ack, Hub};
 use gander_services::agents::{Agent, Agents, NameTaken};
-use gander_store::{Form, MemoryStore};
+use gander_store::{DeltaForm, MemoryStore};
 use gander_testkit::build;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -48,12 +48,12 @@ impl Handler for Asking {
 
 fn agents() -> Agents {
     let agent = |name: &'static str| {
-        Agent::new(AgentManifest::new(name, name, "says its name"), Arc::new(Handled(Named(name))))
+        Agent::new(AgentManifest::new(name, name, "says its name"), Arc::new(HandlerBackend(Named(name))))
     };
     let mut agents = Agents::new(agent("first"));
     agents.add(agent("second")).unwrap();
     assert_eq!(agents.add(agent("first")), Err(NameTaken("first".to_owned())));
-    agents.add(Agent::new(AgentManifest::new("asking", "asking", "asks"), Arc::new(Handled(Asking)))).unwrap();
+    agents.add(Agent::new(AgentManifest::new("asking", "asking", "asks"), Arc::new(HandlerBackend(Asking)))).unwrap();
     agents
 }
 
@@ -71,7 +71,7 @@ async fn prompt(hub: &Hub, session: SessionId) {
 
 /// What is in the log up to the first entry of this kind.
 async fn until(hub: &Hub, session: SessionId, last: fn(&Event) -> bool) -> Vec<Event> {
-    let (mut follower, mut events) = (hub.follow(session, Seq::ZERO, Form::Exact), Vec::new());
+    let (mut follower, mut events) = (hub.follow(session, Seq::ZERO, DeltaForm::Exact), Vec::new());
     loop {
         for entry in follower.next().await.unwrap().unwrap().iter() {
             events.push(entry.event.clone());
@@ -161,7 +161,7 @@ async fn a_log_is_read_as_events_and_a_reader_goes_on_after_any_of_them() {
     prompt(&hub, session).await;
     until(&hub, session, ends).await;
     let read = async |seen: StreamPosition| {
-        let (follower, stop) = (hub.follow(session, Seq::ZERO, Form::Exact), CancellationToken::new());
+        let (follower, stop) = (hub.follow(session, Seq::ZERO, DeltaForm::Exact), CancellationToken::new());
         let follow = SseStream { follower, reading: Kinds::default(), seen, incarnation: 7, stop };
         let pieces: Vec<_> = follow.into_events().map(|piece| piece.unwrap()).collect().await;
         String::from_utf8(pieces.concat()).unwrap()

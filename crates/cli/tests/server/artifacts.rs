@@ -4,18 +4,20 @@
 use std::sync::Arc;
 
 use gander_domain::Principal;
-use gander_services::artifacts::{ArtifactError, Artifacts, Content, LARGEST, NewVersion, Shelf};
-use gander_services::state::{Room, Shared};
-use gander_store::{MemoryStore, Options, SqliteStore, Store, longest, read_scope_all};
+use gander_services::artifacts::{
+    ArtifactContent, ArtifactError, ArtifactScope, Artifacts, MAX_ARTIFACT_BYTES, NewVersion,
+};
+use gander_services::state::{SharedState, StateScopeKey};
+use gander_store::{MemoryStore, SqliteStore, Store, StoreOptions, longest, read_scope_all};
 use gander_testkit::build;
 use serde_json::{Map, Value, json};
 
 async fn open(folder: &std::path::Path) -> Arc<dyn Store> {
-    Arc::new(SqliteStore::open(Options::new(folder.join("data"))).await.unwrap())
+    Arc::new(SqliteStore::open(StoreOptions::new(folder.join("data"))).await.unwrap())
 }
 
 fn text(name: &str, text: &str) -> NewVersion {
-    let content = Content::Text { text: text.to_owned() };
+    let content = ArtifactContent::Text { text: text.to_owned() };
     NewVersion { name: name.to_owned(), mime: Some("text/plain".to_owned()), metadata: Map::new(), content }
 }
 
@@ -23,11 +25,11 @@ fn state(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-async fn texts(artifacts: &Artifacts, shelf: &Shelf, name: &str) -> Vec<String> {
+async fn texts(artifacts: &Artifacts, shelf: &ArtifactScope, name: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for version in artifacts.versions(shelf, name).await.unwrap() {
         let (_, content) = artifacts.load(shelf, name, Some(version.number)).await.unwrap().unwrap();
-        let Content::Text { text } = content else { panic!("no text") };
+        let ArtifactContent::Text { text } = content else { panic!("no text") };
         texts.push(format!("{}={text}", version.number));
     }
     texts
@@ -36,7 +38,8 @@ async fn texts(artifacts: &Artifacts, shelf: &Shelf, name: &str) -> Vec<String> 
 #[tokio::test]
 async fn versions_count_from_0_and_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let (shelf, other) = (Shelf::session(build::session(1)), Shelf::person(&Principal::owner(), "apps"));
+    let (shelf, other) =
+        (ArtifactScope::for_session(build::session(1)), ArtifactScope::for_person(&Principal::owner(), "apps"));
     let store = open(folder.path()).await;
     let artifacts = Artifacts::new(Arc::clone(&store));
     for (shelf, name, body) in [(&shelf, "a/b.txt", "one"), (&shelf, "a/b.txt", "two"), (&other, "a/b.txt", "other")] {
@@ -53,7 +56,7 @@ async fn versions_count_from_0_and_survive_a_restart() {
     assert!(artifacts.delete(&shelf, "a/b.txt").await.unwrap());
     assert!(!artifacts.delete(&shelf, "a/b.txt").await.unwrap());
     assert_eq!(artifacts.save(&shelf, text("a/b.txt", "new")).await.unwrap().number, 0);
-    artifacts.forget(&shelf).await.unwrap();
+    artifacts.delete_all(&shelf).await.unwrap();
     assert_eq!(artifacts.list(&shelf).await.unwrap(), []);
     assert_eq!(artifacts.list(&other).await.unwrap().len(), 1);
 }
@@ -62,7 +65,7 @@ async fn versions_count_from_0_and_survive_a_restart() {
 async fn two_who_save_at_once_get_two_versions() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(open(folder.path()).await);
-    let shelf = Shelf::session(build::session(1));
+    let shelf = ArtifactScope::for_session(build::session(1));
     let saves = (0..12).map(|n| {
         let (artifacts, shelf) = (artifacts.clone(), shelf.clone());
         tokio::spawn(async move { artifacts.save(&shelf, text("x", &n.to_string())).await.unwrap().number })
@@ -79,12 +82,12 @@ async fn two_who_save_at_once_get_two_versions() {
 async fn bad_names_and_too_much_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(open(folder.path()).await);
-    let shelf = Shelf::session(build::session(1));
+    let shelf = ArtifactScope::for_session(build::session(1));
     for name in ["", "../x", "a/../b", "/a", "CON", "a.", "a\nb", &"x".repeat(300)] {
         let refused = artifacts.save(&shelf, text(name, "x")).await;
         assert!(matches!(refused, Err(ArtifactError::BadName(..))), "{name}");
     }
-    let huge = artifacts.save(&shelf, text("x", &"x".repeat(LARGEST + 1))).await;
+    let huge = artifacts.save(&shelf, text("x", &"x".repeat(MAX_ARTIFACT_BYTES + 1))).await;
     assert!(matches!(huge, Err(ArtifactError::TooLarge(_))));
     assert_eq!(artifacts.list(&shelf).await.unwrap(), []);
 }
@@ -92,15 +95,16 @@ async fn bad_names_and_too_much_are_refused() {
 #[tokio::test]
 async fn shared_values_are_seen_by_who_shares_them_and_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let room = |app: &str, user: &str| Room { principal: Principal::owner(), app: app.into(), user: user.into() };
+    let room =
+        |app: &str, user: &str| StateScopeKey { principal: Principal::owner(), app: app.into(), user: user.into() };
     let store = open(folder.path()).await;
-    let shared = Shared::new(Arc::clone(&store));
+    let shared = SharedState::new(Arc::clone(&store));
     let delta = state(json!({ "a": 1, "user:b": 2, "app:c": 3, "temp:d": 4 }));
     shared.set(&room("x", "ann"), &delta).await.unwrap();
     shared.set(&room("x", "ann"), &state(json!({ "user:b": null }))).await.unwrap();
     store.close().await.unwrap();
     drop((store, shared));
-    let shared = Shared::new(open(folder.path()).await);
+    let shared = SharedState::new(open(folder.path()).await);
     assert_eq!(shared.get(&room("x", "ann")).await.unwrap(), state(json!({ "app:c": 3, "user:b": null })));
     assert_eq!(shared.get(&room("x", "bob")).await.unwrap(), state(json!({ "app:c": 3 })));
     assert_eq!(shared.get(&room("y", "ann")).await.unwrap(), state(json!({})));
@@ -114,8 +118,8 @@ const WRITES: usize = 10_000;
 #[tokio::test]
 async fn values_that_change_often_keep_their_log_short() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let room = Room { principal: Principal::owner(), app: "x".into(), user: "ann".into() };
-    let (shared, mut expected) = (Shared::new(Arc::clone(&store)), Map::new());
+    let room = StateScopeKey { principal: Principal::owner(), app: "x".into(), user: "ann".into() };
+    let (shared, mut expected) = (SharedState::new(Arc::clone(&store)), Map::new());
     for write in 0..WRITES {
         let delta = state(json!({ format!("user:{}", write % 7): write, format!("app:{}", write % 3): write }));
         shared.set(&room, &delta).await.unwrap();
@@ -126,13 +130,13 @@ async fn values_that_change_often_keep_their_log_short() {
         assert!((2..=longest(7) + 1).contains(&length), "{scope}: {length}");
     }
     assert_eq!(shared.get(&room).await.unwrap(), expected);
-    assert_eq!(Shared::new(store).get(&room).await.unwrap(), expected, "who reads it for the first time");
+    assert_eq!(SharedState::new(store).get(&room).await.unwrap(), expected, "who reads it for the first time");
 }
 
 #[tokio::test]
 async fn artifacts_that_come_and_go_keep_their_index_short() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let (artifacts, shelf) = (Artifacts::new(Arc::clone(&store)), Shelf::session(build::session(1)));
+    let (artifacts, shelf) = (Artifacts::new(Arc::clone(&store)), ArtifactScope::for_session(build::session(1)));
     for name in ["kept.txt", "kept.txt", "also.txt"] {
         artifacts.save(&shelf, text(name, "stays")).await.unwrap();
     }
@@ -154,9 +158,9 @@ async fn artifacts_that_come_and_go_keep_their_index_short() {
 #[tokio::test]
 async fn a_shortened_log_survives_a_restart_and_one_of_a_newer_version_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let room = |user: &str| Room { principal: Principal::owner(), app: "x".into(), user: user.into() };
+    let room = |user: &str| StateScopeKey { principal: Principal::owner(), app: "x".into(), user: user.into() };
     let store = open(folder.path()).await;
-    let shared = Shared::new(Arc::clone(&store));
+    let shared = SharedState::new(Arc::clone(&store));
     let strange = json!({ "kind": "of another version" });
     gander_store::append_fact(&*store, "state/user/owner/x/bob", &strange).await.unwrap();
     for write in 0..longest(0) + 40 {
@@ -170,7 +174,7 @@ async fn a_shortened_log_survives_a_restart_and_one_of_a_newer_version_is_left_a
     let length = async |user: &str| read_scope_all(&*store, &format!("state/user/owner/x/{user}")).await.unwrap().len();
     assert!(length("ann").await < 60, "{}", length("ann").await);
     assert_eq!(length("bob").await, longest(0) + 41);
-    let shared = Shared::new(Arc::clone(&store));
+    let shared = SharedState::new(Arc::clone(&store));
     for user in ["ann", "bob"] {
         assert_eq!(shared.get(&room(user)).await.unwrap(), state(json!({ "user:n": longest(0) + 39 })));
     }

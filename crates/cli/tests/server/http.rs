@@ -233,11 +233,11 @@ async fn status_shows_who_asks_and_every_limit_in_force() {
 #[tokio::test]
 async fn a_token_without_the_scope_is_forbidden() {
     let server = Server::start(test_router, &[]).await;
-    let token = token::add(&server.config.paths, "reader", &[], None).unwrap();
+    let token = token::add_token(&server.config.paths, "reader", &[], None).unwrap();
     let bearer = format!("Authorization: Bearer {}", token.expose_secret());
     let answer = server.send("POST", "/echo", &[&bearer, "Content-Type: application/json"], "{}").await;
     assert_eq!((answer.status, answer.code()), (403, json!("forbidden")));
-    token::revoke(&server.config.paths, "reader").unwrap();
+    token::revoke_token(&server.config.paths, "reader").unwrap();
     let answer = server.send("POST", "/echo", &[&bearer, "Content-Type: application/json"], "{}").await;
     assert_eq!(answer.status, 401);
 }

@@ -120,7 +120,7 @@ fn expect(protocol: &Protocol, status: u16, answer: &Answer) {
 #[tokio::test]
 async fn every_refusal_is_said_in_the_words_of_the_protocol_that_was_called() {
     let server = Served::with(&[], &[("GANDER_LIMITS_PROMPT_BODY", "1 KiB"), ("GANDER_LIMITS_BODY", "1 KiB")]).await;
-    let reader = token::add(&server.config.paths, "reader", &[], None).unwrap();
+    let reader = token::add_token(&server.config.paths, "reader", &[], None).unwrap();
     let (owner, reader) = (server.token.as_str(), reader.expose_secret());
     let deep = format!("{{\"x\":{}{}}}", "[".repeat(200), "]".repeat(200));
     for protocol in &PROTOCOLS {

@@ -2,7 +2,7 @@
 
 use gander_client::CertificatePin;
 use gander_runtime::backend::goosed::{Protocol, Remote};
-use gander_services::units::Span;
+use gander_services::units::DurationSetting;
 use secrecy::SecretString;
 use serde::Deserialize;
 use toml::Value;
@@ -49,7 +49,7 @@ struct Entry {
     cert_fingerprint: Option<String>,
     working_dir: Option<String>,
     mode: Option<String>,
-    timeout: Option<Span>,
+    timeout: Option<DurationSetting>,
     protocol: Option<Speaks>,
 }
 

@@ -2,7 +2,7 @@
 
 use gander_mcp::{Reach, Spec};
 use gander_models::Keys;
-use gander_services::extensions::Entry;
+use gander_services::extensions::ExtensionEntry;
 use gander_tools::BuiltIn;
 use toml::Value;
 
@@ -10,13 +10,13 @@ use toml::Value;
 #[derive(Debug)]
 pub(super) struct Extension {
     name: String,
-    entry: Entry,
+    entry: ExtensionEntry,
 }
 
 /// Reads one server, or says what is wrong with it.
 pub(super) fn read(name: &str, value: Value) -> Result<Extension, String> {
-    let entry: Entry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
-    Ok(Extension { name: name.to_owned(), entry: entry.checked(name)? })
+    let entry: ExtensionEntry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    Ok(Extension { name: name.to_owned(), entry: entry.validated(name)? })
 }
 
 impl Extension {

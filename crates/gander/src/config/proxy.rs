@@ -7,7 +7,7 @@ use std::time::Duration;
 use gander_client::{CertificatePin, InvalidPin};
 use gander_gateway::settings::{OnLeave, OpenProtocol};
 use gander_runtime::backend::goosed::{Protocol, Remote};
-use gander_services::units::Span;
+use gander_services::units::DurationSetting;
 use secrecy::SecretString;
 
 use super::agents::is_web_address;
@@ -158,7 +158,7 @@ fn span(text: &str) -> Result<Duration, ProxyError> {
         let digits = rest.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(bad)?;
         let letters = rest[digits..].find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len() - digits);
         let (piece, next) = rest.split_at(digits + letters);
-        total += piece.parse::<Span>().map_err(|_| bad())?.0;
+        total += piece.parse::<DurationSetting>().map_err(|_| bad())?.0;
         rest = next;
     }
     if total.is_zero() { Err(bad()) } else { Ok(total) }

@@ -6,7 +6,7 @@ use gander_agent::AgentSettings;
 use gander_domain::{Effort, Policy};
 use gander_gateway::settings::{A2aSection, AdkSection, Limits, ServerSection};
 use gander_services::schedules::MissedRuns;
-use gander_services::units::{Bytes, Span};
+use gander_services::units::{ByteSize, DurationSetting};
 use gander_tools::permission::Rule;
 use gander_wire::acp::AcpOptions;
 use serde::{Deserialize, Serialize};
@@ -75,17 +75,17 @@ pub struct PermissionsSection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolsSection {
     /// How long a command may take.
-    pub command_time: Span,
+    pub command_time: DurationSetting,
     /// How long it may take at most.
-    pub longest_command_time: Span,
+    pub longest_command_time: DurationSetting,
     /// How much of its output is kept.
-    pub command_output: Bytes,
+    pub command_output: ByteSize,
     /// How much text a tool gives back.
-    pub result: Bytes,
+    pub result: ByteSize,
     /// How long a fetch may take.
-    pub fetch_time: Span,
+    pub fetch_time: DurationSetting,
     /// How much of a page is read.
-    pub fetch_size: Bytes,
+    pub fetch_size: ByteSize,
 }
 
 impl ToolsSection {
@@ -119,7 +119,7 @@ pub struct SandboxSection {
     /// Further folders that can be written.
     pub writable: Vec<PathBuf>,
     /// How much memory each process may write; 0: as much as there is.
-    pub memory: Bytes,
+    pub memory: ByteSize,
     /// How many processes and threads a command may have; 0: any number.
     pub processes: u64,
 }
@@ -130,7 +130,7 @@ pub struct RecoverySection {
     /// Go on or give up.
     pub on_restart: OnRestart,
     /// Older runs are failed.
-    pub max_age: Span,
+    pub max_age: DurationSetting,
     /// More often is failed.
     pub max_times: u32,
 }
@@ -159,7 +159,7 @@ pub struct SchedulesSection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonSection {
     /// How long it stays for nobody.
-    pub idle: Span,
+    pub idle: DurationSetting,
 }
 
 /// What is logged.

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
-use gander_services::artifacts::{ArtifactError, Content, Shelf, Version};
+use gander_services::artifacts::{ArtifactContent, ArtifactError, ArtifactScope, SavedVersion};
 use gander_store::StoreError;
 use http::Uri;
 use http::header::{self, HeaderValue};
@@ -46,12 +46,12 @@ pub(crate) async fn download_artifact(
         Query::<ArtifactQuery>::try_from_uri(uri).map_err(|error| DownloadError::Unreadable(error.body_text()))?;
     let Query(ArtifactQuery { name, version }) = wanted;
     let session: SessionId = session.parse().map_err(|_| DownloadError::Unreadable("no session's id".to_owned()))?;
-    match services.hub.store().card(session).await {
+    match services.hub.store().session_summary(session).await {
         Ok(card) if card.owner == identity.principal => {}
         Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Err(DownloadError::Missing(name)),
         Err(error) => return Err(store_error(&error)),
     }
-    let found = services.artifacts.load(&Shelf::session(session), &name, Some(version)).await;
+    let found = services.artifacts.load(&ArtifactScope::for_session(session), &name, Some(version)).await;
     let found = found.map_err(|error| match error {
         ArtifactError::Store(error) => store_error(&error),
         ArtifactError::BadName(..) | ArtifactError::TooLarge(_) | ArtifactError::Full => internal_error(&error),
@@ -61,10 +61,10 @@ pub(crate) async fn download_artifact(
 }
 
 /// Whatever it is, a browser keeps it and does not run it here: an agent wrote it.
-fn file_response(version: &Version, content: Content) -> Result<Response, DownloadError> {
+fn file_response(version: &SavedVersion, content: ArtifactContent) -> Result<Response, DownloadError> {
     let (bytes, otherwise) = match content {
-        Content::Text { text } => (text.into_bytes(), "text/plain; charset=utf-8"),
-        Content::Bytes { data } => {
+        ArtifactContent::Text { text } => (text.into_bytes(), "text/plain; charset=utf-8"),
+        ArtifactContent::Bytes { data } => {
             (STANDARD.decode(data).map_err(|error| internal_error(&error))?, "application/octet-stream")
         }
     };

@@ -205,7 +205,7 @@ struct ListStream<R> {
 impl<R: Projection> ListStream<R> {
     async fn next_piece(&mut self) -> Result<Option<Bytes>, StoreError> {
         while !self.over {
-            let batch = if self.follower.place() < self.end { self.follower.stored().await? } else { None };
+            let batch = if self.follower.position() < self.end { self.follower.next_stored().await? } else { None };
             match &batch {
                 Some(batch) => {
                     for entry in batch.iter().take_while(|entry| entry.seq <= self.end) {

@@ -11,7 +11,7 @@ use gander_domain::{
 use gander_store::clock::SystemIds;
 use tokio::sync::mpsc;
 
-use super::{Backend, Stay};
+use super::{Backend, BackendRun};
 
 /// An agent written as one function.
 #[async_trait]
@@ -33,7 +33,7 @@ pub enum Stop {
 }
 
 /// A back-end that runs a handler.
-pub struct Handled<H>(pub H);
+pub struct HandlerBackend<H>(pub H);
 
 /// One run, as a handler sees it.
 pub struct Turn {
@@ -50,20 +50,20 @@ pub struct Turn {
 }
 
 #[async_trait]
-impl<H: Handler> Backend for Handled<H> {
-    async fn drive(&self, stay: Stay) {
-        let (mut turn, mut orders, stop) = Turn::new(stay);
+impl<H: Handler> Backend for HandlerBackend<H> {
+    async fn drive(&self, backend_run: BackendRun) {
+        let (mut turn, mut orders, stop) = Turn::new(backend_run);
         let reports = turn.reports.clone();
         let last = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = cancelled(&mut orders) => Report::Ended(Outcome::Cancelled),
-            handled = self.0.handle(&mut turn) => match handled {
-                Ok(()) => Report::Ended(Outcome::Completed { stop: StopReason::EndTurn }),
-                Err(Stop::Asked) => Report::Parked,
-                Err(Stop::Failed(reason, message)) => Report::Ended(Outcome::failed(reason, message)),
-                Err(Stop::Gone) => return,
-            },
+        biased;
+        () = stop.cancelled() => return,
+        () = wait_for_cancel(&mut orders) => Report::Ended(Outcome::Cancelled),
+        handled = self.0.handle(&mut turn) => match handled {
+        Ok(()) => Report::Ended(Outcome::Completed { stop: StopReason::EndTurn }),
+        Err(Stop::Asked) => Report::Parked,
+        Err(Stop::Failed(reason, message)) => Report::Ended(Outcome::failed(reason, message)),
+        Err(Stop::Gone) => return,
+        },
         };
         // Nobody hears it only if the session is gone.
         drop(reports.send(last).await);
@@ -71,8 +71,8 @@ impl<H: Handler> Backend for Handled<H> {
 }
 
 impl Turn {
-    fn new(stay: Stay) -> (Self, mpsc::Receiver<Order>, tokio_util::sync::CancellationToken) {
-        let Stay { run, view, mut context, orders, reports, stop, .. } = stay;
+    fn new(backend_run: BackendRun) -> (Self, mpsc::Receiver<Order>, tokio_util::sync::CancellationToken) {
+        let BackendRun { run, view, mut context, orders, reports, stop, .. } = backend_run;
         let own = context.messages.split_off(context.run_start_index());
         let prompt = own.into_iter().find(|message| message.role == Role::User);
         let answers = context.asked.into_iter().map_while(|asked| asked.answer).map(|answer| answer.reply).collect();
@@ -146,7 +146,7 @@ impl Turn {
 }
 
 /// Waits for the order to stop. A session that is gone gives none: its token says so.
-pub(super) async fn cancelled(orders: &mut mpsc::Receiver<Order>) {
+pub(super) async fn wait_for_cancel(orders: &mut mpsc::Receiver<Order>) {
     loop {
         match orders.recv().await {
             Some(Order::Cancel) => return,

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 pub mod goosed;
 pub mod handler;
 
-/// Runs agents. One call of [`Backend::drive`] is one stay of a run: from its start, or from its last answer,
+/// Runs agents. One call of [`Backend::drive`] is one back-end run: from its start, or from its last answer,
 /// until it parks or ends.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
@@ -19,46 +19,46 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// Returning without either is a dead back-end. Everything the run started is stopped when this returns
     /// or is dropped.
-    async fn drive(&self, stay: Stay);
+    async fn drive(&self, backend_run: BackendRun);
 
     /// A session of this agent began, without a prompt.
-    async fn opened(&self, _view: &SessionView) {}
+    async fn session_opened(&self, _view: &SessionView) {}
 
     /// A session of this agent is about to be deleted.
-    async fn closing(&self, _view: &SessionView) {}
+    async fn session_closing(&self, _view: &SessionView) {}
 
     /// Names of what the agent itself keeps for a session, beside our artifacts.
-    async fn holdings(&self, _view: &SessionView) -> Vec<String> {
+    async fn list_remote_files(&self, _view: &SessionView) -> Vec<String> {
         Vec::new()
     }
 
     /// One of them, if there is one of this name.
-    async fn holding(&self, _view: &SessionView, _name: &str) -> Option<Holding> {
+    async fn read_remote_file(&self, _view: &SessionView, _name: &str) -> Option<RemoteFile> {
         None
     }
 }
 
 /// Something that an agent elsewhere keeps for a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holding {
+pub struct RemoteFile {
     /// Its media type.
     pub mime: String,
     /// What it says.
     pub text: String,
 }
 
-/// What a back-end gets for one stay of a run.
-pub struct Stay {
+/// What a back-end gets for one start of a run.
+pub struct BackendRun {
     /// Which run.
     pub run: RunId,
-    /// The session, as of the entry that starts this stay.
+    /// The session, as of the entry that starts the back-end.
     pub view: SessionView,
     /// The conversation, as of the same entry.
     pub context: Context,
     /// Whether the log already holds work of this run.
-    pub beginning: Beginning,
+    pub start: RunStart,
     /// What the prompting client lends.
-    pub lent: Lent,
+    pub client_resources: ClientResources,
     /// Orders, in order.
     pub orders: mpsc::Receiver<Order>,
     /// Reports, in order.
@@ -67,9 +67,9 @@ pub struct Stay {
     pub stop: CancellationToken,
 }
 
-/// Whether a stay is a run's first.
+/// Whether a back-end starts for the first time in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beginning {
+pub enum RunStart {
     /// Its first.
     Fresh,
     /// It goes on from what the log says.
@@ -78,7 +78,7 @@ pub enum Beginning {
 
 /// What the client that prompts a run lends to it, for as long as that client stays.
 #[derive(Clone, Default)]
-pub struct Lent {
+pub struct ClientResources {
     /// Its files and terminals.
     pub host: Option<Arc<dyn Host>>,
     /// Its provider keys and addresses, by variable name. In memory only.

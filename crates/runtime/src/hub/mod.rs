@@ -1,13 +1,13 @@
 //! The hub: finds or starts the one task of a session, and lets readers follow its log.
 
-mod commit;
+mod active_backend;
+mod commit_queue;
 mod error;
-mod follow;
-mod load;
-mod rest;
-mod stay;
-mod task;
-mod upkeep;
+mod follower;
+mod idle_cache;
+mod maintenance;
+mod rebuild;
+mod session_task;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,22 +23,22 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use error::HubError;
-pub use follow::{Batch, Follower};
-pub use rest::CacheStats;
+pub use follower::{Batch, Follower};
+pub use idle_cache::CacheStats;
 
-use crate::backend::{Backend, Lent};
+use crate::backend::{Backend, ClientResources};
 use gander_domain::authorize;
 use gander_domain::caller::Caller;
 use gander_store::clock;
-use gander_store::{Alias, Append, Durability, Epoch, Form, Store, StoreError};
-use rest::Rest;
-use task::{Ask, Live, Newborn, Task};
+use gander_store::{Alias, Append, DeltaForm, Durability, Epoch, Store, StoreError};
+use idle_cache::IdleCache;
+use session_task::{LiveSession, SessionRequest, SessionTask, UnsavedSession};
 
 /// Commands that may wait for one session's task.
-const INBOX: usize = 64;
+const INBOX_CAPACITY: usize = 64;
 
 /// Bytes of idle sessions that are kept in memory unless somebody says otherwise.
-const CACHE_BYTES: usize = 64 << 20;
+const DEFAULT_CACHE_BYTES: usize = 64 << 20;
 
 /// Finds or starts the one task of a session. Cheap to clone.
 #[derive(Clone)]
@@ -65,9 +65,9 @@ struct Inner {
     default_policy: Policy,
     tasks: Mutex<Tasks>,
     /// Sessions without a task, kept so that their next turn need not read the log.
-    rest: Mutex<Rest>,
+    idle_cache: Mutex<IdleCache>,
     /// What clients lend to runs that have not ended.
-    lent: Mutex<HashMap<RunId, Lent>>,
+    client_resources: Mutex<HashMap<RunId, ClientResources>>,
     tracker: TaskTracker,
     draining: AtomicBool,
     stop: CancellationToken,
@@ -79,10 +79,10 @@ struct Inner {
 /// A function and not a call to the services: they are built on the hub.
 pub type OnDeleted = Arc<dyn Fn(SessionId) -> BoxFuture<'static, ()> + Send + Sync>;
 
-type Tasks = HashMap<SessionId, mpsc::Sender<Ask>>;
+type Tasks = HashMap<SessionId, mpsc::Sender<SessionRequest>>;
 
 /// A session that just began with its first prompt.
-pub struct Begun {
+pub struct StartedSession {
     /// As it was before the prompt.
     pub view: SessionView,
     /// Its log, from its first entry.
@@ -103,7 +103,7 @@ pub enum Ack {
 impl Hub {
     /// A hub over a store, with one back-end for all sessions.
     pub fn new(store: Arc<dyn Store>, backend: Arc<dyn Backend>, recovery: Recovery) -> Self {
-        Self::with_cache(store, backend, recovery, CACHE_BYTES)
+        Self::with_cache(store, backend, recovery, DEFAULT_CACHE_BYTES)
     }
 
     /// The same, with so many bytes for idle sessions in memory.
@@ -119,8 +119,8 @@ impl Hub {
             recovery,
             default_policy: Policy::Ask,
             tasks: Mutex::default(),
-            rest: Mutex::new(Rest::new(cache_bytes)),
-            lent: Mutex::default(),
+            idle_cache: Mutex::new(IdleCache::new(cache_bytes)),
+            client_resources: Mutex::default(),
             tracker: TaskTracker::new(),
             draining: AtomicBool::new(false),
             stop: CancellationToken::new(),
@@ -170,46 +170,50 @@ impl Hub {
         aliases: Vec<Alias>,
     ) -> Result<SessionView, HubError> {
         authorize::authorize_creation(caller, &birth, self.inner.default_policy)?;
-        self.inner.refuse_new_work()?;
+        self.inner.check_not_draining()?;
         let id = birth.session;
         let mut session = Session::create(clock::now(), birth);
         let Some(Effect::Append(entry)) = session.poll_effect() else { return Err(HubError::Gone(id)) };
-        let mut context = load::empty_context(session.view());
+        let mut context = rebuild::empty_context(session.view());
         context.apply(&entry);
         let append = Append::new(id, Epoch::FIRST, vec![entry], Durability::Barrier);
         self.inner.store.create(append, aliases).await?;
         let view = session.view().clone();
-        let evicted = lock(&self.inner.rest).put(rest::Warm::new(session, Epoch::FIRST, Some(context)));
+        let evicted =
+            lock(&self.inner.idle_cache).put(idle_cache::IdleSession::new(session, Epoch::FIRST, Some(context)));
         drop(evicted);
-        self.inner.backend.opened(&view).await;
+        self.inner.backend.session_opened(&view).await;
         Ok(view)
     }
 
     /// Begins a session with its first prompt: both go into one append, and what comes of them is followed from there.
-    pub async fn begin(
+    pub async fn create_with_prompt(
         &self,
         caller: &Caller,
         birth: SessionInit,
         aliases: Vec<Alias>,
         prompt: Command,
         ack: Ack,
-        lent: Lent,
-    ) -> Begun {
+        client_resources: ClientResources,
+    ) -> StartedSession {
         let id = birth.session;
         let allowed = authorize::authorize_creation(caller, &birth, self.inner.default_policy);
         let session = Session::create(clock::now(), birth);
         let view = session.view().clone();
-        let follower = Follower::of_newborn(Arc::clone(&self.inner.store), id);
+        let follower = Follower::for_unsaved(Arc::clone(&self.inner.store), id);
         let (reply, answer) = oneshot::channel();
-        match allowed.map_err(HubError::from).and_then(|()| self.lend(caller, &prompt, lent)) {
+        match allowed
+            .map_err(HubError::from)
+            .and_then(|()| self.attach_client_resources(caller, &prompt, client_resources))
+        {
             Ok(()) => {
-                let first = Ask::Command { caller: Box::new(caller.clone()), command: prompt, ack, reply };
-                self.inner.start(&mut lock(&self.inner.tasks), id, Some((Box::new(session), aliases)), first);
+                let first = SessionRequest::Command { caller: Box::new(caller.clone()), command: prompt, ack, reply };
+                self.inner.start_task(&mut lock(&self.inner.tasks), id, Some((Box::new(session), aliases)), first);
             }
             Err(refused) => drop(reply.send(Err(refused))),
         }
         let accepted = async move { answer.await.unwrap_or(Err(HubError::Gone(id))) };
-        Begun { view, follower, accepted: accepted.boxed() }
+        StartedSession { view, follower, accepted: accepted.boxed() }
     }
 
     /// Carries out a command; it is stored when this returns.
@@ -220,7 +224,7 @@ impl Hub {
         command: Command,
         ack: Ack,
     ) -> Result<Accepted, HubError> {
-        self.submit(caller, session, command, ack, Lent::default()).await.await
+        self.submit(caller, session, command, ack, ClientResources::default()).await.await
     }
 
     /// Hands a command to its session, with what the caller lends to the run that it begins.
@@ -234,13 +238,13 @@ impl Hub {
         session: SessionId,
         command: Command,
         ack: Ack,
-        lent: Lent,
+        client_resources: ClientResources,
     ) -> impl Future<Output = Result<Accepted, HubError>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
-        match self.lend(caller, &command, lent) {
+        match self.attach_client_resources(caller, &command, client_resources) {
             Ok(()) => {
                 self.inner
-                    .deliver(session, Ask::Command { caller: Box::new(caller.clone()), command, ack, reply })
+                    .deliver(session, SessionRequest::Command { caller: Box::new(caller.clone()), command, ack, reply })
                     .await
             }
             Err(refused) => drop(reply.send(Err(refused))),
@@ -249,33 +253,38 @@ impl Hub {
     }
 
     /// A prompt that the caller may not give must not leave its keys behind.
-    fn lend(&self, caller: &Caller, command: &Command, lent: Lent) -> Result<(), HubError> {
+    fn attach_client_resources(
+        &self,
+        caller: &Caller,
+        command: &Command,
+        client_resources: ClientResources,
+    ) -> Result<(), HubError> {
         authorize::authorize_any_command(caller, command)?;
         let Command::Prompt { run, .. } = command else { return Ok(()) };
-        self.inner.refuse_new_work()?;
-        if lent.host.is_some() || lent.keys.is_some() {
+        self.inner.check_not_draining()?;
+        if client_resources.host.is_some() || client_resources.keys.is_some() {
             // Who sends the same run again does not take it over.
-            lock(&self.inner.lent).entry(*run).or_insert(lent);
+            lock(&self.inner.client_resources).entry(*run).or_insert(client_resources);
         }
         Ok(())
     }
 
     /// What the session is now.
     pub async fn view(&self, session: SessionId) -> Result<SessionView, HubError> {
-        if let Some(view) = lock(&self.inner.rest).view(session) {
+        if let Some(view) = lock(&self.inner.idle_cache).view(session) {
             return Ok(view);
         }
         if !lock(&self.inner.tasks).contains_key(&session) {
-            return Ok(load::view(&*self.inner.store, session, Seq(u64::MAX)).await?);
+            return Ok(rebuild::rebuild_view(&*self.inner.store, session, Seq(u64::MAX)).await?);
         }
         let (reply, answer) = oneshot::channel();
-        self.inner.deliver(session, Ask::View(reply)).await;
+        self.inner.deliver(session, SessionRequest::View(reply)).await;
         answer.await.unwrap_or(Err(HubError::Gone(session)))
     }
 
     /// What the session's log says: nothing that waits for its commit is in it, so that live begins at its head.
     pub async fn stored_view(&self, session: SessionId) -> Result<SessionView, HubError> {
-        if let Some(view) = lock(&self.inner.rest).view(session) {
+        if let Some(view) = lock(&self.inner.idle_cache).view(session) {
             return Ok(view);
         }
         let head = self.inner.store.head(session).await?;
@@ -297,7 +306,7 @@ impl Hub {
     }
 
     /// Follows a session's log after a place.
-    pub fn follow(&self, session: SessionId, after: Seq, form: Form) -> Follower {
+    pub fn follow(&self, session: SessionId, after: Seq, form: DeltaForm) -> Follower {
         Follower::new(Arc::clone(&self.inner.store), session, after, form)
     }
 
@@ -309,16 +318,16 @@ impl Hub {
 
     /// The view right after a place, for a reader who begins there.
     pub async fn view_at(&self, session: SessionId, place: Seq) -> Result<SessionView, HubError> {
-        Ok(load::view(&*self.inner.store, session, place).await?)
+        Ok(rebuild::rebuild_view(&*self.inner.store, session, place).await?)
     }
 
     /// Cancels what runs, then removes the session.
     pub async fn delete(&self, caller: &Caller, session: SessionId) -> Result<(), HubError> {
         caller.may_prompt()?;
         let view = self.view_for(session, &caller.principal).await?;
-        self.inner.backend.closing(&view).await;
+        self.inner.backend.session_closing(&view).await;
         let (reply, answer) = oneshot::channel();
-        self.inner.deliver(session, Ask::Delete(reply)).await;
+        self.inner.deliver(session, SessionRequest::Delete(reply)).await;
         answer.await.unwrap_or(Err(HubError::Gone(session)))?;
         (self.inner.on_deleted)(session).await;
         Ok(())
@@ -330,13 +339,13 @@ impl Hub {
     }
 
     /// How many sessions have a task: those that run, and those that were just spoken to.
-    pub fn active(&self) -> usize {
+    pub fn active_sessions(&self) -> usize {
         lock(&self.inner.tasks).len()
     }
 
     /// How full the cache of idle sessions is.
-    pub fn cache(&self) -> CacheStats {
-        lock(&self.inner.rest).stats()
+    pub fn cache_stats(&self) -> CacheStats {
+        lock(&self.inner.idle_cache).stats()
     }
 
     /// True if this run was accepted before, however long ago. For ids that callers choose.
@@ -347,51 +356,61 @@ impl Hub {
 }
 
 impl Inner {
-    fn refuse_new_work(&self) -> Result<(), HubError> {
+    fn check_not_draining(&self) -> Result<(), HubError> {
         if self.draining.load(Ordering::Acquire) { Err(HubError::Draining) } else { Ok(()) }
     }
 
     /// Hands something to the session's task, which is started if there is none.
-    async fn deliver(self: &Arc<Self>, session: SessionId, mut ask: Ask) {
-        while let Some((back, full)) = self.offer(session, ask) {
-            ask = back;
+    async fn deliver(self: &Arc<Self>, session: SessionId, mut request: SessionRequest) {
+        while let Some((back, full)) = self.try_deliver(session, request) {
+            request = back;
             drop(full.reserve().await); // there is room, or the task is over: either way it is worth another try
         }
     }
 
     /// Gives it back with the full inbox if there is no room.
     ///
-    /// Under the lock that [`Inner::retire`] holds: no task leaves between being found and being asked.
-    fn offer(self: &Arc<Self>, session: SessionId, ask: Ask) -> Option<(Ask, mpsc::Sender<Ask>)> {
+    /// Under the lock that [`Inner::retire_task`] holds: no task leaves between being found and being asked.
+    fn try_deliver(
+        self: &Arc<Self>,
+        session: SessionId,
+        request: SessionRequest,
+    ) -> Option<(SessionRequest, mpsc::Sender<SessionRequest>)> {
         let mut tasks = lock(&self.tasks);
         let Some(inbox) = tasks.get(&session).filter(|inbox| !inbox.is_closed()) else {
-            self.start(&mut tasks, session, None, ask);
+            self.start_task(&mut tasks, session, None, request);
             return None;
         };
-        let refused = inbox.try_send(ask).err()?;
+        let refused = inbox.try_send(request).err()?;
         Some((refused.into_inner(), inbox.clone()))
     }
 
     /// Starts a task that finds this in its inbox.
-    fn start(self: &Arc<Self>, tasks: &mut Tasks, session: SessionId, newborn: Option<Newborn>, first: Ask) {
-        let (sender, inbox) = mpsc::channel(INBOX);
+    fn start_task(
+        self: &Arc<Self>,
+        tasks: &mut Tasks,
+        session: SessionId,
+        unsaved: Option<UnsavedSession>,
+        first: SessionRequest,
+    ) {
+        let (sender, inbox) = mpsc::channel(INBOX_CAPACITY);
         let sent = sender.try_send(first);
         debug_assert!(sent.is_ok(), "a new inbox has room");
         tasks.insert(session, sender);
-        self.tracker.spawn(Task::new(Arc::clone(self), session, newborn, inbox).run());
+        self.tracker.spawn(SessionTask::new(Arc::clone(self), session, unsaved, inbox).run());
     }
 
     /// Takes the task off the list and keeps its session warm, unless something waits for it.
     ///
     /// Both under one lock: whoever starts the next task finds either this one or its warm session.
-    fn retire(&self, live: Live, inbox: &mut mpsc::Receiver<Ask>) -> Option<Live> {
+    fn retire_task(&self, live: LiveSession, inbox: &mut mpsc::Receiver<SessionRequest>) -> Option<LiveSession> {
         let mut tasks = lock(&self.tasks);
         if !inbox.is_empty() {
             return Some(live);
         }
         inbox.close();
         tasks.remove(&live.id());
-        let evicted = lock(&self.rest).put(live.into_warm());
+        let evicted = lock(&self.idle_cache).put(live.into_idle());
         drop(tasks);
         drop(evicted);
         None

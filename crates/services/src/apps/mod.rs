@@ -5,18 +5,18 @@ mod tools;
 use gander_domain::{Principal, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::artifacts::{ArtifactError, Artifacts, Content, NewVersion, Shelf, Version};
+use crate::artifacts::{ArtifactContent, ArtifactError, ArtifactScope, Artifacts, NewVersion, SavedVersion};
 
-pub use tools::{AppTools, specs};
+pub use tools::{AppTools, app_tool_specs};
 
 /// What apps are, on the shelf.
-const MIME: &str = "text/html";
+const PAGE_MIME: &str = "text/html";
 
 /// Bytes of a page.
-const LARGEST: usize = 2 << 20;
+const MAX_PAGE_BYTES: usize = 2 << 20;
 
 /// Letters of a name.
-const LONGEST: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// Everybody's apps.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub struct Apps {
 
 /// What is known of an app without its page.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct AppSummary {
     /// Its name.
     pub name: String,
     /// What it is for.
@@ -41,7 +41,7 @@ pub struct Summary {
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// The name.
-    #[error("an app's name has 1 to {LONGEST} letters, digits, blanks, dots, _ and -: {0:?}")]
+    #[error("an app's name has 1 to {MAX_NAME_CHARS} letters, digits, blanks, dots, _ and -: {0:?}")]
     BadName(String),
     /// The page.
     #[error("not a page that can be kept, {0}")]
@@ -64,9 +64,9 @@ impl Apps {
     }
 
     /// Somebody's apps, by name.
-    pub async fn list(&self, principal: &Principal) -> Result<Vec<Summary>, AppError> {
-        let kept = self.artifacts.list(&shelf(principal)).await?;
-        Ok(kept.iter().filter_map(|kept| Some(summary(&kept.name, kept.versions.last()?))).collect())
+    pub async fn list(&self, principal: &Principal) -> Result<Vec<AppSummary>, AppError> {
+        let kept = self.artifacts.list(&apps_scope(principal)).await?;
+        Ok(kept.iter().filter_map(|kept| Some(app_summary(&kept.name, kept.versions.last()?))).collect())
     }
 
     /// A page, in this version or the latest.
@@ -75,12 +75,13 @@ impl Apps {
         principal: &Principal,
         name: &str,
         version: Option<u64>,
-    ) -> Result<(Summary, String), AppError> {
+    ) -> Result<(AppSummary, String), AppError> {
         let missing = || AppError::Missing(name.to_owned());
-        let (version, content) = self.artifacts.load(&shelf(principal), name, version).await?.ok_or_else(missing)?;
+        let (version, content) =
+            self.artifacts.load(&apps_scope(principal), name, version).await?.ok_or_else(missing)?;
         match content {
-            Content::Text { text } => Ok((summary(name, &version), text)),
-            Content::Bytes { .. } => Err(missing()),
+            ArtifactContent::Text { text } => Ok((app_summary(name, &version), text)),
+            ArtifactContent::Bytes { .. } => Err(missing()),
         }
     }
 
@@ -92,17 +93,17 @@ impl Apps {
         description: Option<&str>,
         html: String,
     ) -> Result<u64, AppError> {
-        named(name)?;
-        page(&html)?;
+        check_name(name)?;
+        check_page(&html)?;
         let mut metadata = Map::new();
         metadata.extend(description.map(|text| ("description".to_owned(), Value::from(text))));
         let new = NewVersion {
             name: name.to_owned(),
-            mime: Some(MIME.to_owned()),
+            mime: Some(PAGE_MIME.to_owned()),
             metadata,
-            content: Content::Text { text: html },
+            content: ArtifactContent::Text { text: html },
         };
-        Ok(self.artifacts.save(&shelf(principal), new).await?.number)
+        Ok(self.artifacts.save(&apps_scope(principal), new).await?.number)
     }
 
     /// Keeps a page that came from elsewhere under its title; gives the name.
@@ -116,46 +117,46 @@ impl Apps {
 
     /// Takes an app away with all its versions.
     pub async fn delete(&self, principal: &Principal, name: &str) -> Result<(), AppError> {
-        match self.artifacts.delete(&shelf(principal), name).await? {
+        match self.artifacts.delete(&apps_scope(principal), name).await? {
             true => Ok(()),
             false => Err(AppError::Missing(name.to_owned())),
         }
     }
 }
 
-impl Summary {
+impl AppSummary {
     /// As goose's clients know it.
-    pub fn shown(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({
             "uri": format!("ui://apps/{}", self.name), "name": self.name, "description": self.description,
             "mimeType": "text/html;profile=mcp-app", "mcpServers": ["apps"], "version": self.version,
-            "updatedAt": crate::times::time(self.at),
+            "updatedAt": crate::times::rfc3339(self.at),
         })
     }
 }
 
-fn shelf(principal: &Principal) -> Shelf {
-    Shelf::person(principal, "apps")
+fn apps_scope(principal: &Principal) -> ArtifactScope {
+    ArtifactScope::for_person(principal, "apps")
 }
 
-fn summary(name: &str, version: &Version) -> Summary {
+fn app_summary(name: &str, version: &SavedVersion) -> AppSummary {
     let description = version.metadata.get("description").and_then(Value::as_str).map(str::to_owned);
-    Summary { name: name.to_owned(), description, version: version.number, at: version.saved_at() }
+    AppSummary { name: name.to_owned(), description, version: version.number, at: version.saved_at() }
 }
 
-fn named(name: &str) -> Result<(), AppError> {
+fn check_name(name: &str) -> Result<(), AppError> {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, ' ' | '.' | '_' | '-');
     let edges = name.starts_with(['.', ' ']) || name.ends_with(' ');
-    match name.is_empty() || name.chars().count() > LONGEST || !name.chars().all(plain) || edges {
-        true => Err(AppError::BadName(name.chars().take(LONGEST).collect())),
+    match name.is_empty() || name.chars().count() > MAX_NAME_CHARS || !name.chars().all(plain) || edges {
+        true => Err(AppError::BadName(name.chars().take(MAX_NAME_CHARS).collect())),
         false => Ok(()),
     }
 }
 
-fn page(html: &str) -> Result<(), AppError> {
+fn check_page(html: &str) -> Result<(), AppError> {
     let start = html.trim_start();
-    if html.len() > LARGEST {
-        return Err(AppError::BadPage(format!("it is larger than {LARGEST} bytes: {}", html.len())));
+    if html.len() > MAX_PAGE_BYTES {
+        return Err(AppError::BadPage(format!("it is larger than {MAX_PAGE_BYTES} bytes: {}", html.len())));
     }
     match start.starts_with('<') && !html.contains('\0') {
         true => Ok(()),

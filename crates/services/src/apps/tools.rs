@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{AppError, Apps};
-use crate::toolset::{Toolset, arguments as of, spec};
+use crate::toolset::{Toolset, parse_arguments, tool_spec};
 
 /// The apps of one person, for their sessions.
 pub struct AppTools {
@@ -58,7 +58,7 @@ pub struct Read {
 struct List {}
 
 /// A call, read.
-pub enum Wanted {
+pub enum AppCall {
     Create(Create),
     Update(Update),
     List,
@@ -66,25 +66,25 @@ pub enum Wanted {
 }
 
 /// What they are.
-pub fn specs() -> Vec<ToolSpec> {
+pub fn app_tool_specs() -> Vec<ToolSpec> {
     let text = || json!({"type": "string"});
     let edits = json!({"type": "array", "items": {"type": "object", "properties": {"old": text(), "new": text()},
-        "required": ["old", "new"], "additionalProperties": false}});
+"required": ["old", "new"], "additionalProperties": false}});
     vec![
-        spec(
+        tool_spec(
             "app_create",
             "Makes an app: one HTML page with its styles and scripts inside, which loads nothing from elsewhere.",
             &json!({"name": text(), "description": text(), "html": text()}),
             &["name", "html"],
         ),
-        spec(
+        tool_spec(
             "app_update",
             "Makes a new version of an app: its whole page as html, or edits that each replace a text occurring once.",
             &json!({"name": text(), "html": text(), "edits": edits}),
             &["name"],
         ),
-        spec("app_list", "Lists the apps there are.", &json!({}), &[]),
-        spec(
+        tool_spec("app_list", "Lists the apps there are.", &json!({}), &[]),
+        tool_spec(
             "app_read",
             "Gives an app's page, in its latest version or an older one.",
             &json!({"name": text(), "version": {"type": "integer", "minimum": 0}}),
@@ -95,72 +95,72 @@ pub fn specs() -> Vec<ToolSpec> {
 
 #[async_trait]
 impl Toolset for AppTools {
-    type Wanted = Wanted;
+    type Call = AppCall;
 
     fn specs(&self) -> Vec<ToolSpec> {
-        specs()
+        app_tool_specs()
     }
 
-    fn read(&self, name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
+    fn parse_call(&self, name: &str, arguments: &Value) -> Option<Result<AppCall, String>> {
         Some(match name {
-            "app_create" => of(arguments).map(Wanted::Create),
-            "app_update" => of(arguments).map(Wanted::Update),
-            "app_list" => of(arguments).map(|List {}| Wanted::List),
-            "app_read" => of(arguments).map(Wanted::Read),
+            "app_create" => parse_arguments(arguments).map(AppCall::Create),
+            "app_update" => parse_arguments(arguments).map(AppCall::Update),
+            "app_list" => parse_arguments(arguments).map(|List {}| AppCall::List),
+            "app_read" => parse_arguments(arguments).map(AppCall::Read),
             _ => return None,
         })
     }
 
-    fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
-        match wanted {
-            Wanted::Create(create) => {
+    fn call_title(&self, call: &AppCall) -> (String, ToolKind) {
+        match call {
+            AppCall::Create(create) => {
                 (format!("Make the app {}", sanitize::visible_line(&create.name)), ToolKind::Edit)
             }
-            Wanted::Update(update) => {
+            AppCall::Update(update) => {
                 (format!("Change the app {}", sanitize::visible_line(&update.name)), ToolKind::Edit)
             }
-            Wanted::List => ("List the apps".to_owned(), ToolKind::Read),
-            Wanted::Read(read) => (format!("Read the app {}", sanitize::visible_line(&read.name)), ToolKind::Read),
+            AppCall::List => ("List the apps".to_owned(), ToolKind::Read),
+            AppCall::Read(read) => (format!("Read the app {}", sanitize::visible_line(&read.name)), ToolKind::Read),
         }
     }
 
-    async fn carry_out(&self, wanted: Wanted, _signals: &mpsc::Sender<Signal>) -> Result<String, String> {
-        self.done(wanted).await.map_err(|error| error.to_string())
+    async fn execute(&self, call: AppCall, _signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+        self.execute_call(call).await.map_err(|error| error.to_string())
     }
 }
 
 impl AppTools {
-    async fn done(&self, wanted: Wanted) -> Result<String, AppError> {
+    async fn execute_call(&self, call: AppCall) -> Result<String, AppError> {
         let (apps, principal) = (&self.apps, &self.principal);
-        match wanted {
-            Wanted::Create(Create { name, description, html }) => {
+        match call {
+            AppCall::Create(Create { name, description, html }) => {
                 if apps.list(principal).await?.iter().any(|known| known.name == name) {
                     return Err(AppError::Taken(name));
                 }
                 apps.save(principal, &name, description.as_deref(), html).await?;
                 Ok(format!("made the app {name}"))
             }
-            Wanted::Update(Update { name, html, edits }) => {
+            AppCall::Update(Update { name, html, edits }) => {
                 let (old, page) = apps.read(principal, &name, None).await?;
-                let page = html.map_or_else(|| edited(page, &edits), Ok)?;
+                let page = html.map_or_else(|| apply_edits(page, &edits), Ok)?;
                 let version = apps.save(principal, &name, old.description.as_deref(), page).await?;
                 Ok(format!("the app {name} is now in version {version}"))
             }
-            Wanted::List => {
+            AppCall::List => {
                 let known = apps.list(principal).await?;
-                let line = |app: &super::Summary| {
+                let line = |app: &super::AppSummary| {
                     let about = app.description.as_deref().unwrap_or("no description");
                     format!("- {} (version {}): {about}", app.name, app.version)
                 };
                 let lines: Vec<String> = known.iter().map(line).collect();
                 Ok(if lines.is_empty() { "there are no apps".to_owned() } else { lines.join("\n") })
             }
-            Wanted::Read(Read { name, version }) => Ok(apps.read(principal, &name, version).await?.1),
+            AppCall::Read(Read { name, version }) => Ok(apps.read(principal, &name, version).await?.1),
         }
     }
 }
 
-fn edited(mut page: String, edits: &[Edit]) -> Result<String, AppError> {
+fn apply_edits(mut page: String, edits: &[Edit]) -> Result<String, AppError> {
     if edits.is_empty() {
         return Err(AppError::BadPage("give html or edits".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! What lies on a shelf: the fold of its log.
+//! What lies on a scope: the fold of its log.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 
 /// A name and its versions, oldest first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct NamedArtifact {
     /// The name.
     pub name: String,
     /// At least one.
-    pub versions: Vec<Version>,
+    pub versions: Vec<SavedVersion>,
 }
 
 /// One version, without its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Version {
+pub struct SavedVersion {
     /// From 0.
     pub number: u64,
     /// Its media type, if known.
@@ -33,13 +33,13 @@ pub struct Version {
     pub(super) content: String,
 }
 
-/// What happened on a shelf.
+/// What happened on a scope.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(super) enum Fact {
+pub(super) enum ArtifactFact {
     Saved {
         name: String,
-        version: Version,
+        version: SavedVersion,
     },
     Deleted {
         name: String,
@@ -48,36 +48,38 @@ pub(super) enum Fact {
     Unknown(Value),
 }
 
-/// What lies on a shelf now.
+/// What lies on a scope now.
 #[derive(Default)]
-pub(super) struct Index {
-    kept: BTreeMap<String, Vec<Version>>,
+pub(super) struct ArtifactIndex {
+    kept: BTreeMap<String, Vec<SavedVersion>>,
     place: Place,
     /// It holds facts that only another version knows.
     strange: bool,
 }
 
-impl Index {
+impl ArtifactIndex {
     pub(super) async fn read(store: &dyn Store, scope: &str) -> Result<Self, StoreError> {
         let mut index = Self::default();
         let place = read_on(store, scope, Place::default(), |saying| match saying {
             Saying::Anew => index.kept.clear(),
-            Saying::Fact(fact) => index.apply(serde_json::from_value(fact).unwrap_or(Fact::Unknown(Value::Null))),
+            Saying::Fact(fact) => {
+                index.apply(serde_json::from_value(fact).unwrap_or(ArtifactFact::Unknown(Value::Null)))
+            }
         });
         let place = place.await?;
         index.place = place;
         Ok(index)
     }
 
-    /// A log that is long for what lies on the shelf says it anew.
-    pub(super) async fn tidy(&self, store: &dyn Store, scope: &str) -> Result<(), StoreError> {
+    /// A log that is long for what lies on the scope says it anew.
+    pub(super) async fn compact_if_long(&self, store: &dyn Store, scope: &str) -> Result<(), StoreError> {
         if self.strange || !self.place.is_long(self.len()) {
             return Ok(());
         }
         let versions =
             self.kept.iter().flat_map(|(name, versions)| versions.iter().map(move |version| (name, version)));
-        let saved = |(name, version): (&String, &Version)| {
-            serde_json::to_value(Fact::Saved { name: name.clone(), version: version.clone() })
+        let saved = |(name, version): (&String, &SavedVersion)| {
+            serde_json::to_value(ArtifactFact::Saved { name: name.clone(), version: version.clone() })
         };
         let facts = versions.map(saved).collect::<Result<Vec<_>, _>>();
         let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
@@ -98,21 +100,21 @@ impl Index {
         self.versions(name).last().map_or(0, |version| version.number + 1)
     }
 
-    pub(super) fn versions(&self, name: &str) -> &[Version] {
+    pub(super) fn versions(&self, name: &str) -> &[SavedVersion] {
         self.kept.get(name).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn into_kept(self) -> Vec<Kept> {
-        self.kept.into_iter().map(|(name, versions)| Kept { name, versions }).collect()
+    pub(super) fn into_artifacts(self) -> Vec<NamedArtifact> {
+        self.kept.into_iter().map(|(name, versions)| NamedArtifact { name, versions }).collect()
     }
 
-    fn apply(&mut self, fact: Fact) {
+    fn apply(&mut self, fact: ArtifactFact) {
         match fact {
-            Fact::Saved { name, version } => self.kept.entry(name).or_default().push(version),
-            Fact::Deleted { name } => {
+            ArtifactFact::Saved { name, version } => self.kept.entry(name).or_default().push(version),
+            ArtifactFact::Deleted { name } => {
                 self.kept.remove(&name);
             }
-            Fact::Unknown(_) => self.strange = true,
+            ArtifactFact::Unknown(_) => self.strange = true,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Artifacts: things put away under a name, in versions from 0, for any door and any agent.
 //!
-//! They are facts of no session, kept in the one store. Each shelf has an index, a log of its own without the
-//! contents; each version's content is another. A version is on its shelf once the index says so: a crash in
+//! They are facts of no session, kept in the one store. Each scope has an index, a log of its own without the
+//! contents; each version's content is another. A version is on its scope once the index says so: a crash in
 //! between leaves a content that nobody points to.
 
 mod index;
@@ -16,27 +16,27 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-pub use gander_domain::ArtifactContent as Content;
-pub use index::{Kept, Version};
-pub use tools::{ArtifactTools, specs};
+pub use gander_domain::ArtifactContent;
+pub use index::{NamedArtifact, SavedVersion};
+pub use tools::{ArtifactTools, artifact_tool_specs};
 
 use gander_runtime::hub::OnDeleted;
 use gander_store::clock;
 use gander_store::{Durability, ScopeAppend, Store, StoreError};
-use index::{Fact, Index};
+use index::{ArtifactFact, ArtifactIndex};
 
 /// A larger content is refused, counted as it is stored: base64 for what is no text.
-pub const LARGEST: usize = 24 << 20;
+pub const MAX_ARTIFACT_BYTES: usize = 24 << 20;
 
-/// So many versions fit on one shelf, all names together.
-pub const MOST: usize = 10_000;
+/// So many versions fit on one scope, all names together.
+pub const MAX_VERSIONS: usize = 10_000;
 
 /// How often two who save at once are let try again.
-const TRIES: usize = 64;
+const MAX_SAVE_ATTEMPTS: usize = 64;
 
 /// Where artifacts lie: with a session, and gone with it, or with somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Shelf(String);
+pub struct ArtifactScope(String);
 
 /// One version, on its way in.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ pub struct NewVersion {
     /// What its saver wants to find again.
     pub metadata: Map<String, Value>,
     /// It.
-    pub content: Content,
+    pub content: ArtifactContent,
 }
 
 /// Why something cannot be put away or found.
@@ -58,10 +58,10 @@ pub enum ArtifactError {
     #[error("not the name of an artifact, {1}: {0:?}")]
     BadName(String, &'static str),
     /// Too much.
-    #[error("an artifact has at most {LARGEST} bytes: {0}")]
+    #[error("an artifact has at most {MAX_ARTIFACT_BYTES} bytes: {0}")]
     TooLarge(usize),
     /// Too many.
-    #[error("no more than {MOST} versions can be kept here")]
+    #[error("no more than {MAX_VERSIONS} versions can be kept here")]
     Full,
     /// The store says no.
     #[error(transparent)]
@@ -74,14 +74,14 @@ pub struct Artifacts {
     store: Arc<dyn Store>,
 }
 
-impl Shelf {
+impl ArtifactScope {
     /// With a session: forgotten when that is deleted.
-    pub fn session(session: SessionId) -> Self {
+    pub fn for_session(session: SessionId) -> Self {
         Self(format!("artifacts/session/{session}"))
     }
 
     /// With a person, in a room of their own such as `apps`.
-    pub fn person(principal: &Principal, room: &str) -> Self {
+    pub fn for_person(principal: &Principal, room: &str) -> Self {
         Self(format!("artifacts/person/{principal}/{room}"))
     }
 }
@@ -93,23 +93,23 @@ impl Artifacts {
     }
 
     /// Puts a new version away. It would survive a power cut when this returns.
-    pub async fn save(&self, shelf: &Shelf, new: NewVersion) -> Result<Version, ArtifactError> {
-        check(&new)?;
-        let content = content_scope();
+    pub async fn save(&self, scope: &ArtifactScope, new: NewVersion) -> Result<SavedVersion, ArtifactError> {
+        check_new_version(&new)?;
+        let content = new_content_scope();
         let NewVersion { name, mime, metadata, content: body } = new;
-        self.append(&content, fact(&body)?, None, Durability::Relaxed).await?;
-        for _ in 0..TRIES {
-            let index = self.index(shelf).await?;
-            if index.len() >= MOST {
+        self.append_fact(&content, fact_value(&body)?, None, Durability::Relaxed).await?;
+        for _ in 0..MAX_SAVE_ATTEMPTS {
+            let index = self.read_index(scope).await?;
+            if index.len() >= MAX_VERSIONS {
                 break;
             }
-            index.tidy(&*self.store, &shelf.0).await?;
+            index.compact_if_long(&*self.store, &scope.0).await?;
             let at = clock::now();
             let number = index.next_version(&name);
             let version =
-                Version { number, mime: mime.clone(), metadata: metadata.clone(), at, content: content.clone() };
-            let saved = fact(&Fact::Saved { name: name.clone(), version: version.clone() })?;
-            match self.append(&shelf.0, saved, Some(index.end()), Durability::Barrier).await {
+                SavedVersion { number, mime: mime.clone(), metadata: metadata.clone(), at, content: content.clone() };
+            let saved = fact_value(&ArtifactFact::Saved { name: name.clone(), version: version.clone() })?;
+            match self.append_fact(&scope.0, saved, Some(index.end()), Durability::Barrier).await {
                 Ok(()) => return Ok(version),
                 Err(StoreError::Gap { .. }) => {} // somebody else saved meanwhile
                 Err(error) => return Err(error.into()),
@@ -119,24 +119,24 @@ impl Artifacts {
         Err(ArtifactError::Full)
     }
 
-    /// Everything on a shelf, by name.
-    pub async fn list(&self, shelf: &Shelf) -> Result<Vec<Kept>, ArtifactError> {
-        Ok(self.index(shelf).await?.into_kept())
+    /// Everything on a scope, by name.
+    pub async fn list(&self, scope: &ArtifactScope) -> Result<Vec<NamedArtifact>, ArtifactError> {
+        Ok(self.read_index(scope).await?.into_artifacts())
     }
 
     /// All versions of one name, oldest first. None if there is none.
-    pub async fn versions(&self, shelf: &Shelf, name: &str) -> Result<Vec<Version>, ArtifactError> {
-        Ok(self.index(shelf).await?.versions(name).to_vec())
+    pub async fn versions(&self, scope: &ArtifactScope, name: &str) -> Result<Vec<SavedVersion>, ArtifactError> {
+        Ok(self.read_index(scope).await?.versions(name).to_vec())
     }
 
     /// One version, or the latest, with its content.
     pub async fn load(
         &self,
-        shelf: &Shelf,
+        scope: &ArtifactScope,
         name: &str,
         number: Option<u64>,
-    ) -> Result<Option<(Version, Content)>, ArtifactError> {
-        let index = self.index(shelf).await?;
+    ) -> Result<Option<(SavedVersion, ArtifactContent)>, ArtifactError> {
+        let index = self.read_index(scope).await?;
         let versions = index.versions(name);
         let version = match number {
             Some(number) => versions.iter().find(|version| version.number == number),
@@ -149,76 +149,88 @@ impl Artifacts {
     }
 
     /// Takes a name and all its versions away; false if there was none.
-    pub async fn delete(&self, shelf: &Shelf, name: &str) -> Result<bool, ArtifactError> {
-        let index = self.index(shelf).await?;
+    pub async fn delete(&self, scope: &ArtifactScope, name: &str) -> Result<bool, ArtifactError> {
+        let index = self.read_index(scope).await?;
         let versions = index.versions(name);
         if versions.is_empty() {
             return Ok(false);
         }
-        index.tidy(&*self.store, &shelf.0).await?;
-        self.append(&shelf.0, fact(&Fact::Deleted { name: name.to_owned() })?, None, Durability::Barrier).await?;
-        self.forget_contents(versions.iter()).await?;
+        index.compact_if_long(&*self.store, &scope.0).await?;
+        self.append_fact(
+            &scope.0,
+            fact_value(&ArtifactFact::Deleted { name: name.to_owned() })?,
+            None,
+            Durability::Barrier,
+        )
+        .await?;
+        self.delete_contents(versions.iter()).await?;
         Ok(true)
     }
 
     /// Forgets the artifacts of sessions that were deleted.
-    pub fn forgetter(&self) -> OnDeleted {
+    pub fn on_session_deleted(&self) -> OnDeleted {
         let artifacts = self.clone();
         Arc::new(move |session| {
             let artifacts = artifacts.clone();
             Box::pin(async move {
-                if let Err(error) = artifacts.forget(&Shelf::session(session)).await {
+                if let Err(error) = artifacts.delete_all(&ArtifactScope::for_session(session)).await {
                     tracing::warn!(%error, %session, "artifacts of a deleted session are left behind");
                 }
             })
         })
     }
 
-    /// Takes a whole shelf away.
-    pub async fn forget(&self, shelf: &Shelf) -> Result<(), ArtifactError> {
-        let kept = self.list(shelf).await?;
-        self.store.delete_scope(&shelf.0).await?;
-        self.forget_contents(kept.iter().flat_map(|kept| &kept.versions)).await
+    /// Takes a whole scope away.
+    pub async fn delete_all(&self, scope: &ArtifactScope) -> Result<(), ArtifactError> {
+        let kept = self.list(scope).await?;
+        self.store.delete_scope(&scope.0).await?;
+        self.delete_contents(kept.iter().flat_map(|kept| &kept.versions)).await
     }
 
-    async fn forget_contents(&self, versions: impl Iterator<Item = &Version>) -> Result<(), ArtifactError> {
+    async fn delete_contents(&self, versions: impl Iterator<Item = &SavedVersion>) -> Result<(), ArtifactError> {
         for version in versions {
             self.store.delete_scope(&version.content).await?;
         }
         Ok(())
     }
 
-    async fn index(&self, shelf: &Shelf) -> Result<Index, StoreError> {
-        Index::read(&*self.store, &shelf.0).await
+    async fn read_index(&self, scope: &ArtifactScope) -> Result<ArtifactIndex, StoreError> {
+        ArtifactIndex::read(&*self.store, &scope.0).await
     }
 
-    async fn append(&self, scope: &str, fact: Value, after: Option<Seq>, sync: Durability) -> Result<(), StoreError> {
+    async fn append_fact(
+        &self,
+        scope: &str,
+        fact: Value,
+        after: Option<Seq>,
+        sync: Durability,
+    ) -> Result<(), StoreError> {
         let append = ScopeAppend { scope: scope.to_owned(), at: clock::now(), facts: vec![fact], after };
         self.store.append_scope(append, sync).await.map(drop)
     }
 }
 
-impl Version {
+impl SavedVersion {
     /// When it was put away.
     pub fn saved_at(&self) -> Timestamp {
         self.at
     }
 }
 
-fn content_scope() -> String {
+fn new_content_scope() -> String {
     format!("artifacts/content/{}", Uuid::now_v7())
 }
 
-fn fact(value: &impl Serialize) -> Result<Value, StoreError> {
+fn fact_value(value: &impl Serialize) -> Result<Value, StoreError> {
     serde_json::to_value(value).map_err(|error| StoreError::Invalid(error.to_string()))
 }
 
-fn check(new: &NewVersion) -> Result<(), ArtifactError> {
-    if let Some(flaw) = name::flaw(&new.name) {
-        let shown = new.name[..new.name.floor_char_boundary(name::LONGEST)].to_owned();
+fn check_new_version(new: &NewVersion) -> Result<(), ArtifactError> {
+    if let Some(flaw) = name::name_flaw(&new.name) {
+        let shown = new.name[..new.name.floor_char_boundary(name::MAX_NAME_BYTES)].to_owned();
         return Err(ArtifactError::BadName(shown, flaw));
     }
     let metadata: usize = new.metadata.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
     let size = new.content.size() + metadata;
-    if size > LARGEST { Err(ArtifactError::TooLarge(size)) } else { Ok(()) }
+    if size > MAX_ARTIFACT_BYTES { Err(ArtifactError::TooLarge(size)) } else { Ok(()) }
 }

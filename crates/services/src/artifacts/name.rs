@@ -3,37 +3,37 @@
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 /// A longer name is refused: no file can have it.
-pub(super) const LONGEST: usize = 255;
+pub(super) const MAX_NAME_BYTES: usize = 255;
 
 /// Belongs to the user, not to the session; the rest is the name.
-const OF_USER: &str = "user:";
+const USER_PREFIX: &str = "user:";
 
 /// Letters that stand for a slash, or look like one.
-const SLASHES: [char; 9] =
+const SLASH_LOOKALIKES: [char; 9] =
     ['\\', '\u{2044}', '\u{2215}', '\u{2216}', '\u{29F5}', '\u{29F8}', '\u{29F9}', '\u{FF0F}', '\u{FF3C}'];
 
 /// What Windows takes for a device, whatever its ending.
-const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+const DEVICE_NAMES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// Why nothing can be called this; none if it can.
-pub(super) fn flaw(name: &str) -> Option<&'static str> {
-    let own = name.strip_prefix(OF_USER).unwrap_or(name);
-    if own.is_empty() || name.len() > LONGEST {
+pub(super) fn name_flaw(name: &str) -> Option<&'static str> {
+    let own = name.strip_prefix(USER_PREFIX).unwrap_or(name);
+    if own.is_empty() || name.len() > MAX_NAME_BYTES {
         return Some("it has 1 to 255 bytes");
     }
     if name.chars().any(char::is_control) {
         return Some("it has no control characters");
     }
-    if name.contains(SLASHES) {
+    if name.contains(SLASH_LOOKALIKES) {
         return Some("its folders are told apart by / alone, and no other letter looks like one");
     }
     if !ComposingNormalizerBorrowed::new_nfc().is_normalized(name) {
         return Some("its letters are composed (Unicode NFC)");
     }
-    own.split('/').find_map(flaw_of_step)
+    own.split('/').find_map(step_flaw)
 }
 
-fn flaw_of_step(step: &str) -> Option<&'static str> {
+fn step_flaw(step: &str) -> Option<&'static str> {
     let stem = step.split('.').next().unwrap_or_default().trim_end().to_lowercase();
     match step {
         "" => Some("it has no empty folder, neither at its start nor at its end"),
@@ -50,7 +50,7 @@ fn is_device(stem: &str) -> bool {
         let numbered = matches!(rest.next(), Some('1'..='9' | '¹' | '²' | '³'));
         numbered && rest.next().is_none()
     };
-    DEVICES.contains(&stem) || port("com") || port("lpt")
+    DEVICE_NAMES.contains(&stem) || port("com") || port("lpt")
 }
 
 #[cfg(test)]
@@ -59,23 +59,23 @@ mod tests {
 
     #[test]
     fn names_of_files_and_folders_are_names() {
-        let long = "x".repeat(LONGEST);
+        let long = "x".repeat(MAX_NAME_BYTES);
         let names =
             ["note.txt", "dir/pic.png", "user:shared.txt", "user:a/b", ".env", "a b", "caf\u{e9}", "..a", "a..b"];
         for name in names.into_iter().chain(["console", "com", "com10", "lpt0", "a:b", "nulls/x", long.as_str()]) {
-            assert_eq!(flaw(name), None, "{name}");
+            assert_eq!(name_flaw(name), None, "{name}");
         }
     }
 
     #[test]
     fn what_leads_elsewhere_or_looks_like_another_is_none() {
-        let long = "x".repeat(LONGEST + 1);
+        let long = "x".repeat(MAX_NAME_BYTES + 1);
         let elsewhere = ["", "user:", ".", "..", "../x", "a/../b", "a/..", "/abs", "user:/abs", "a//b", "a/", "./a"];
         let hidden = ["a\0b", "a\nb", "a\u{7f}", "..\\x", "a\u{2215}b", "a\u{ff0f}b", "cafe\u{301}", long.as_str()];
         let devices = ["CON", "con.txt", "a/Nul", "aux.tar.gz", "COM1", "lpt9.log", "com\u{b9}", "user:PRN", "con .x"];
         let ends = ["a.", "a ", "a./b", "user:a."];
         for name in elsewhere.into_iter().chain(hidden).chain(devices).chain(ends) {
-            assert!(flaw(name).is_some(), "{name:?}");
+            assert!(name_flaw(name).is_some(), "{name:?}");
         }
     }
 }

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::page::page;
-use super::{ArtifactError, Artifacts, Content, Kept, NewVersion, Shelf};
-use crate::toolset::{Toolset, arguments as of, spec};
+use super::page::text_page;
+use super::{ArtifactContent, ArtifactError, ArtifactScope, Artifacts, NamedArtifact, NewVersion};
+use crate::toolset::{Toolset, parse_arguments, tool_spec};
 
 /// The artifacts of one session, for its runs.
 pub struct ArtifactTools {
@@ -46,7 +46,7 @@ pub struct Read {
 }
 
 /// A call, read.
-pub enum Wanted {
+pub enum ArtifactCall {
     Save(Save),
     List,
     Read(Read),
@@ -68,25 +68,25 @@ enum Unable {
     #[error("this artifact has fewer lines than that: {0}")]
     Past(usize),
     #[error(transparent)]
-    Kept(#[from] ArtifactError),
+    NamedArtifact(#[from] ArtifactError),
 }
 
 /// What they are.
-pub fn specs() -> Vec<ToolSpec> {
+pub fn artifact_tool_specs() -> Vec<ToolSpec> {
     let text = || json!({"type": "string"});
     let from_0 = || json!({"type": "integer", "minimum": 0});
     vec![
-        spec(
+        tool_spec(
             "artifact_save",
             "Puts a text away under a name, for whoever asked: a report, a table, a page. The same name again is a new version.",
             &json!({"name": text(), "text": text(), "media_type": text()}),
             &["name", "text"],
         ),
-        spec("artifact_list", "Lists what was put away in this session.", &json!({}), &[]),
-        spec(
+        tool_spec("artifact_list", "Lists what was put away in this session.", &json!({}), &[]),
+        tool_spec(
             "artifact_read",
             "Gives a text that was put away, in its latest version or an older one. A long one comes in parts: offset \
-             says how many lines to leave out before.",
+says how many lines to leave out before.",
             &json!({"name": text(), "version": from_0(), "offset": from_0()}),
             &["name"],
         ),
@@ -95,34 +95,36 @@ pub fn specs() -> Vec<ToolSpec> {
 
 #[async_trait]
 impl Toolset for ArtifactTools {
-    type Wanted = Wanted;
+    type Call = ArtifactCall;
 
     fn specs(&self) -> Vec<ToolSpec> {
-        specs()
+        artifact_tool_specs()
     }
 
-    fn read(&self, name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
+    fn parse_call(&self, name: &str, arguments: &Value) -> Option<Result<ArtifactCall, String>> {
         Some(match name {
-            "artifact_save" => of(arguments).map(Wanted::Save),
-            "artifact_list" => of(arguments).map(|List {}| Wanted::List),
-            "artifact_read" => of(arguments).map(Wanted::Read),
+            "artifact_save" => parse_arguments(arguments).map(ArtifactCall::Save),
+            "artifact_list" => parse_arguments(arguments).map(|List {}| ArtifactCall::List),
+            "artifact_read" => parse_arguments(arguments).map(ArtifactCall::Read),
             _ => return None,
         })
     }
 
-    fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
-        match wanted {
-            Wanted::Save(save) => (format!("Put away {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
-            Wanted::List => ("List what was put away".to_owned(), ToolKind::Read),
-            Wanted::Read(read) => (format!("Read the artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read),
+    fn call_title(&self, call: &ArtifactCall) -> (String, ToolKind) {
+        match call {
+            ArtifactCall::Save(save) => (format!("Put away {}", sanitize::visible_line(&save.name)), ToolKind::Edit),
+            ArtifactCall::List => ("List what was put away".to_owned(), ToolKind::Read),
+            ArtifactCall::Read(read) => {
+                (format!("Read the artifact {}", sanitize::visible_line(&read.name)), ToolKind::Read)
+            }
         }
     }
 
-    async fn carry_out(&self, wanted: Wanted, signals: &mpsc::Sender<Signal>) -> Result<String, String> {
-        let done = match wanted {
-            Wanted::Save(save) => self.save(save, signals).await,
-            Wanted::List => self.list().await,
-            Wanted::Read(read) => self.load(read).await,
+    async fn execute(&self, call: ArtifactCall, signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+        let done = match call {
+            ArtifactCall::Save(save) => self.save(save, signals).await,
+            ArtifactCall::List => self.list().await,
+            ArtifactCall::Read(read) => self.load(read).await,
         };
         done.map_err(|error| error.to_string())
     }
@@ -135,7 +137,7 @@ impl ArtifactTools {
             return Err(Unable::Theirs(name));
         }
         let mime = Some(media_type.unwrap_or_else(|| "text/plain".to_owned()));
-        let (metadata, content) = (Map::new(), Content::Text { text });
+        let (metadata, content) = (Map::new(), ArtifactContent::Text { text });
         let told = content.content_for_log();
         let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
         let version = self.artifacts.save(&self.shelf(), new).await?.number;
@@ -147,7 +149,7 @@ impl ArtifactTools {
 
     async fn list(&self) -> Result<String, Unable> {
         let kept = self.artifacts.list(&self.shelf()).await?;
-        let line = |kept: &Kept| format!("- {} ({} versions)", kept.name, kept.versions.len());
+        let line = |kept: &NamedArtifact| format!("- {} ({} versions)", kept.name, kept.versions.len());
         let lines: Vec<String> = kept.iter().map(line).collect();
         Ok(if lines.is_empty() { "nothing was put away yet".to_owned() } else { lines.join("\n") })
     }
@@ -155,13 +157,15 @@ impl ArtifactTools {
     async fn load(&self, read: Read) -> Result<String, Unable> {
         let found = self.artifacts.load(&self.shelf(), &read.name, read.version).await?;
         match found {
-            Some((_, Content::Text { text })) => page(&text, read.offset, self.page).ok_or(Unable::Past(read.offset)),
-            Some((_, Content::Bytes { .. })) => Err(Unable::NoText(read.name)),
+            Some((_, ArtifactContent::Text { text })) => {
+                text_page(&text, read.offset, self.page).ok_or(Unable::Past(read.offset))
+            }
+            Some((_, ArtifactContent::Bytes { .. })) => Err(Unable::NoText(read.name)),
             None => Err(Unable::Missing(read.name)),
         }
     }
 
-    fn shelf(&self) -> Shelf {
-        Shelf::session(self.session)
+    fn shelf(&self) -> ArtifactScope {
+        ArtifactScope::for_session(self.session)
     }
 }

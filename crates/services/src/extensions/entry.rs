@@ -9,15 +9,15 @@ use gander_models::Keys;
 use gander_tools::{BuiltIn, absence};
 use serde::{Deserialize, Serialize};
 
-use crate::units::Span;
+use crate::units::DurationSetting;
 
 /// One server. It may hold secrets.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Entry {
+pub struct ExtensionEntry {
     /// What it is, where its other fields do not say.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<ExtensionKind>,
     /// A program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Entry {
     pub client_id: Option<String>,
     /// How long one call may be silent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
+    pub timeout: Option<DurationSetting>,
     /// Its program may use the network.
     pub network: bool,
     /// Sessions of the same person in the same folders use one.
@@ -54,7 +54,7 @@ pub struct Entry {
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ExtensionKind {
     /// Tools of our own.
     #[serde(alias = "platform")]
     Builtin,
@@ -64,28 +64,30 @@ pub enum Kind {
     StreamableHttp,
 }
 
-impl Entry {
+impl ExtensionEntry {
     /// Tools of our own: the name says which.
     pub fn built_in() -> Self {
-        Self { kind: Some(Kind::Builtin), ..Self::default() }
+        Self { kind: Some(ExtensionKind::Builtin), ..Self::default() }
     }
 
     /// True if it names tools of our own.
     pub fn is_built_in(&self) -> bool {
-        self.kind == Some(Kind::Builtin)
+        self.kind == Some(ExtensionKind::Builtin)
     }
 
     /// The same, if it can be one.
-    pub fn checked(self, name: &str) -> Result<Self, String> {
+    pub fn validated(self, name: &str) -> Result<Self, String> {
         if self.is_built_in() {
-            return self.checked_built_in(name);
+            return self.validated_built_in(name);
         }
         match (self.kind, &self.command, &self.url) {
-            (Some(Kind::Stdio), None, _) => return Err(format!("an extension of type stdio has a command: {name}")),
-            (Some(Kind::StreamableHttp), _, None) => {
+            (Some(ExtensionKind::Stdio), None, _) => {
+                return Err(format!("an extension of type stdio has a command: {name}"));
+            }
+            (Some(ExtensionKind::StreamableHttp), _, None) => {
                 return Err(format!("an extension of type streamable_http has a url: {name}"));
             }
-            (Some(Kind::Stdio | Kind::StreamableHttp | Kind::Builtin) | None, _, _) => {}
+            (Some(ExtensionKind::Stdio | ExtensionKind::StreamableHttp | ExtensionKind::Builtin) | None, _, _) => {}
         }
         match (&self.command, &self.url) {
             _ if name.is_empty() || name.len() > 128 || name.chars().any(char::is_control) => {
@@ -98,7 +100,7 @@ impl Entry {
         }
     }
 
-    fn checked_built_in(self, name: &str) -> Result<Self, String> {
+    fn validated_built_in(self, name: &str) -> Result<Self, String> {
         match (BuiltIn::named(name), &self.command, &self.url) {
             (Some(_), None, None) => Ok(self),
             (Some(_), _, _) => Err(format!("a built-in extension has neither a command nor a url: {name}")),
@@ -140,7 +142,7 @@ impl Entry {
 
     /// The same with what its writer could not see of the one before: a client is shown names of variables without
     /// their values, and an address without what it carries. Another program or address gets nothing of it.
-    pub fn keeping(mut self, before: &Spec, keys: &Keys) -> Self {
+    pub fn with_hidden_values(mut self, before: &Spec, keys: &Keys) -> Self {
         match &before.transport {
             Transport::Stdio { command, env, .. } if self.command.as_ref() == Some(command) => {
                 let hidden = |name: &str, value: &str| keys.get(name) != Some(value);
@@ -196,9 +198,9 @@ impl Secrets {
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for ExtensionEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("ExtensionEntry").field("command", &self.command).finish_non_exhaustive()
     }
 }
 
@@ -215,9 +217,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn entry(text: &str) -> Result<Entry, String> {
-        let entry: Entry = toml::from_str(text).map_err(|error| error.message().to_owned())?;
-        entry.checked("files")
+    fn entry(text: &str) -> Result<ExtensionEntry, String> {
+        let entry: ExtensionEntry = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        entry.validated("files")
     }
 
     #[test]
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn tools_of_our_own_are_named_and_nothing_else() {
-        let named = |name: &str, text: &str| toml::from_str::<Entry>(text).unwrap().checked(name);
+        let named = |name: &str, text: &str| toml::from_str::<ExtensionEntry>(text).unwrap().validated(name);
         assert!(named("memory", "type = \"builtin\"").unwrap().is_built_in());
         assert!(
             named("todo", "type = \"platform\"").unwrap().spec("todo", &Keys::default(), Reach::Anywhere).is_none()
@@ -262,19 +264,19 @@ mod tests {
         let text = "command = \"npx\"\nenv = { KEY = \"hush\", OLD = \"x\" }\nenv_keys = [\"SHARED\"]\nnetwork = true";
         let before = entry(text).unwrap().spec("files", &keys, Reach::Anywhere).unwrap();
         let given = "command = \"npx\"\nargs = [\"-y\"]\nenv_keys = [\"KEY\", \"SHARED\"]\nenv = { NEW = \"y\" }";
-        let kept = entry(given).unwrap().keeping(&before, &keys);
+        let kept = entry(given).unwrap().with_hidden_values(&before, &keys);
         let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         assert_eq!(kept.env, pairs(&[("KEY", "hush"), ("NEW", "y")]), "what is named no longer is gone");
         assert_eq!((kept.env_keys.as_slice(), kept.network), (["SHARED".to_owned()].as_slice(), true));
-        let other = entry("command = \"evil\"\nenv_keys = [\"KEY\"]").unwrap().keeping(&before, &keys);
+        let other = entry("command = \"evil\"\nenv_keys = [\"KEY\"]").unwrap().with_hidden_values(&before, &keys);
         assert!(other.env.is_empty() && !other.network);
         let web = "url = \"https://example.org/mcp?key=hush\"\nheaders = { a = \"hush\", b = \"hush\" }";
         let before = entry(web).unwrap().spec("web", &keys, Reach::Anywhere).unwrap();
         let given = "url = \"https://example.org/mcp\"\nheaders = { b = \"\", c = \"new\" }\ntimeout = \"9s\"";
-        let kept = entry(given).unwrap().keeping(&before, &keys);
+        let kept = entry(given).unwrap().with_hidden_values(&before, &keys);
         assert_eq!(kept.url.as_deref(), Some("https://example.org/mcp?key=hush"));
         assert_eq!(kept.headers, pairs(&[("a", "hush"), ("c", "new")]));
-        let other = entry("url = \"https://evil.example/mcp\"").unwrap().keeping(&before, &keys);
+        let other = entry("url = \"https://evil.example/mcp\"").unwrap().with_hidden_values(&before, &keys);
         assert!(other.headers.is_empty());
     }
 

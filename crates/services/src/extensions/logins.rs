@@ -12,18 +12,18 @@ use super::{ExtensionError, Extensions};
 use crate::vault::Vault;
 
 /// Tokens in the file for secrets.
-pub struct VaultPurse(pub Vault);
+pub struct VaultTokenStore(pub Vault);
 
 /// Logins under way, by who asked and for which server.
 #[derive(Default)]
-pub(super) struct Logins(Mutex<HashMap<(Principal, String), End>>);
+pub(super) struct Logins(Mutex<HashMap<(Principal, String), LoginOutcome>>);
 
 /// How one ends.
-type End = watch::Receiver<Option<Result<(), String>>>;
+type LoginOutcome = watch::Receiver<Option<Result<(), String>>>;
 
 impl Extensions {
     /// Begins a login; the answer is the address that its person opens. It goes on without whoever asked.
-    pub async fn login(self: &Arc<Self>, who: &Principal, spec: &Spec) -> Result<String, ExtensionError> {
+    pub async fn begin_login(self: &Arc<Self>, who: &Principal, spec: &Spec) -> Result<String, ExtensionError> {
         let login = Login::begin(spec, &self.keyring(who)).await.map_err(ExtensionError::Refused)?;
         let (url, (tell, end)) = (login.url.clone(), watch::channel(None));
         self.logins.lock().insert((who.clone(), spec.name.clone()), end);
@@ -31,7 +31,7 @@ impl Extensions {
         tokio::spawn(async move {
             let end = login.done().await;
             if let Some(extensions) = extensions.upgrade().filter(|_| end.is_ok()) {
-                extensions.unlocked(&who, &spec);
+                extensions.retry_after_login(&who, &spec);
             }
             tell.send_replace(Some(end));
         });
@@ -39,7 +39,7 @@ impl Extensions {
     }
 
     /// Until the login is over.
-    pub async fn logged_in(&self, who: &Principal, name: &str) -> Result<(), ExtensionError> {
+    pub async fn wait_for_login(&self, who: &Principal, name: &str) -> Result<(), ExtensionError> {
         let known = self.logins.lock().get(&(who.clone(), name.to_owned())).cloned();
         let mut end = known.ok_or_else(|| ExtensionError::Refused(format!("nobody logs in there: {name}")))?;
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| end.clone());
@@ -52,18 +52,18 @@ impl Extensions {
     }
 
     pub(super) fn keyring(&self, who: &Principal) -> Keyring {
-        self.ground.keyring.of(who.as_str())
+        self.config.keyring.of(who.as_str())
     }
 }
 
 impl Logins {
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Principal, String), End>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Principal, String), LoginOutcome>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Purse for VaultPurse {
+impl Purse for VaultTokenStore {
     fn load(&self, name: &str) -> Option<Value> {
         self.0.get(name)
     }

@@ -10,30 +10,30 @@ use gander_store::{self, Saying, Store, StoreError, append_fact, read_on, shorte
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use tools::{MemoryTools, specs};
+pub use tools::{MemoryTools, memory_tool_specs};
 
 /// Logs of memories begin like this.
 const SCOPE: &str = "memory/";
 
 /// So much does one principal keep.
-const MOST: usize = 1_000;
+const MAX_MEMORIES: usize = 1_000;
 
 /// Bytes of one memory.
-const LONGEST: usize = 8 << 10;
+const MAX_TEXT_BYTES: usize = 8 << 10;
 
 /// Letters of a category or a tag.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// Tags of one memory.
-const MOST_TAGS: usize = 16;
+const MAX_TAGS: usize = 16;
 
-/// How much of them a run is told unasked.
-const TOLD: usize = 8 << 10;
+/// How much of them a run is text unasked.
+const MAX_PROMPT_BYTES: usize = 8 << 10;
 
 /// Where a memory counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum MemoryScope {
     /// In every session.
     Everywhere,
     /// In sessions of this folder.
@@ -44,7 +44,7 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Where it counts.
-    pub place: Place,
+    pub place: MemoryScope,
     /// What it is about.
     pub category: String,
     /// What it says.
@@ -58,13 +58,13 @@ pub struct Memory {
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// A category or tag that is none.
-    #[error("a category or tag has 1 to {LONGEST_NAME} letters on one line: {0}")]
+    #[error("a category or tag has 1 to {MAX_NAME_CHARS} letters on one line: {0}")]
     BadName(String),
     /// Nothing to remember, or too much of it.
-    #[error("a memory has 1 to {LONGEST} bytes and at most {MOST_TAGS} tags")]
+    #[error("a memory has 1 to {MAX_TEXT_BYTES} bytes and at most {MAX_TAGS} tags")]
     BadText,
     /// There are too many already.
-    #[error("there are {MOST} memories already: remove some first")]
+    #[error("there are {MAX_MEMORIES} memories already: remove some first")]
     Full,
     /// Nothing is kept there.
     #[error("nothing is remembered there: {0}")]
@@ -107,30 +107,35 @@ impl Memories {
     }
 
     /// What somebody's agents remember, the oldest first.
-    pub async fn of(&self, principal: &Principal) -> Result<Vec<Memory>, StoreError> {
+    pub async fn list(&self, principal: &Principal) -> Result<Vec<Memory>, StoreError> {
         Ok(self.fold(principal).await?.1.kept)
     }
 
     /// Remembers one more; the same one twice is one.
     pub async fn remember(&self, principal: &Principal, memory: Memory) -> Result<(), MemoryError> {
-        let memory = checked(memory)?;
-        let kept = self.of(principal).await?;
+        let memory = check_memory(memory)?;
+        let kept = self.list(principal).await?;
         match kept.contains(&memory) {
             true => Ok(()),
-            false if kept.len() >= MOST => Err(MemoryError::Full),
-            false => Ok(append_fact(&*self.store, &scope(principal), &Fact::Remembered(memory)).await?),
+            false if kept.len() >= MAX_MEMORIES => Err(MemoryError::Full),
+            false => Ok(append_fact(&*self.store, &log_scope(principal), &Fact::Remembered(memory)).await?),
         }
     }
 
     /// Forgets a category of a place, or all of them; how many memories that were.
-    pub async fn forget(&self, principal: &Principal, place: &Place, category: &str) -> Result<usize, MemoryError> {
-        let kept = self.of(principal).await?;
-        let gone: Vec<Memory> = kept.into_iter().filter(|memory| memory.is_of(place, category)).collect();
+    pub async fn forget_category(
+        &self,
+        principal: &Principal,
+        place: &MemoryScope,
+        category: &str,
+    ) -> Result<usize, MemoryError> {
+        let kept = self.list(principal).await?;
+        let gone: Vec<Memory> = kept.into_iter().filter(|memory| memory.is_in_category(place, category)).collect();
         if gone.is_empty() {
             return Err(MemoryError::Missing(category.to_owned()));
         }
         let count = gone.len();
-        self.drop_all(principal, gone).await?;
+        self.remove_all(principal, gone).await?;
         Ok(count)
     }
 
@@ -138,27 +143,28 @@ impl Memories {
     pub async fn forget_one(
         &self,
         principal: &Principal,
-        place: &Place,
+        place: &MemoryScope,
         category: &str,
         text: &str,
     ) -> Result<(), MemoryError> {
-        let kept = self.of(principal).await?;
-        let of_it = kept.into_iter().filter(|memory| memory.is_of(place, category) && memory.text.contains(text));
+        let kept = self.list(principal).await?;
+        let of_it =
+            kept.into_iter().filter(|memory| memory.is_in_category(place, category) && memory.text.contains(text));
         let mut found: Vec<Memory> = of_it.collect();
         if let Some(exact) = found.iter().position(|memory| memory.text == text) {
             found = vec![found.swap_remove(exact)];
         }
         match (found.pop(), found.len()) {
-            (Some(memory), 0) => Ok(self.drop_all(principal, vec![memory]).await?),
+            (Some(memory), 0) => Ok(self.remove_all(principal, vec![memory]).await?),
             (Some(_), more) => Err(MemoryError::Ambiguous(more + 1)),
             (None, _) => Err(MemoryError::Missing(category.to_owned())),
         }
     }
 
     /// What is forgotten is not only said to be: the log says the rest anew, and the words are gone.
-    async fn drop_all(&self, principal: &Principal, gone: Vec<Memory>) -> Result<(), StoreError> {
+    async fn remove_all(&self, principal: &Principal, gone: Vec<Memory>) -> Result<(), StoreError> {
         for memory in gone {
-            append_fact(&*self.store, &scope(principal), &Fact::Forgotten(memory)).await?;
+            append_fact(&*self.store, &log_scope(principal), &Fact::Forgotten(memory)).await?;
         }
         let (place, Folded { kept, strange }) = self.fold(principal).await?;
         if strange {
@@ -166,7 +172,7 @@ impl Memories {
         }
         let facts = kept.into_iter().map(|memory| serde_json::to_value(Fact::Remembered(memory)));
         let facts = facts.collect::<Result<Vec<_>, _>>().map_err(|error| StoreError::Invalid(error.to_string()))?;
-        shorten(&*self.store, &scope(principal), place, facts).await.map(drop)
+        shorten(&*self.store, &log_scope(principal), place, facts).await.map(drop)
     }
 
     async fn fold(&self, principal: &Principal) -> Result<(gander_store::Place, Folded), StoreError> {
@@ -180,40 +186,40 @@ impl Memories {
                 Fact::Unknown(_) => folded.strange = true,
             },
         };
-        let place = read_on(&*self.store, &scope(principal), gander_store::Place::default(), take).await?;
+        let place = read_on(&*self.store, &log_scope(principal), gander_store::Place::default(), take).await?;
         Ok((place, folded))
     }
 
-    /// What a run in this folder is told unasked: the newest first, as far as there is room.
-    pub async fn told(&self, principal: &Principal, folder: &str) -> Result<String, StoreError> {
-        let mut told = String::new();
-        for memory in self.of(principal).await?.iter().rev().filter(|memory| memory.counts_in(folder)) {
+    /// What a run in this folder is text unasked: the newest first, as far as there is room.
+    pub async fn prompt_text(&self, principal: &Principal, folder: &str) -> Result<String, StoreError> {
+        let mut text = String::new();
+        for memory in self.list(principal).await?.iter().rev().filter(|memory| memory.applies_in(folder)) {
             let line = format!("- {}: {}\n", memory.category, memory.text);
-            if told.len() + line.len() > TOLD {
-                told.push_str("- (there is more: memory__retrieve_memories)\n");
+            if text.len() + line.len() > MAX_PROMPT_BYTES {
+                text.push_str("- (there is more: memory__retrieve_memories)\n");
                 break;
             }
-            told.push_str(&line);
+            text.push_str(&line);
         }
-        Ok(told)
+        Ok(text)
     }
 }
 
 impl Memory {
-    fn is_of(&self, place: &Place, category: &str) -> bool {
+    fn is_in_category(&self, place: &MemoryScope, category: &str) -> bool {
         self.place == *place && (category == tools::ALL || self.category == category)
     }
 
-    fn counts_in(&self, folder: &str) -> bool {
+    fn applies_in(&self, folder: &str) -> bool {
         match &self.place {
-            Place::Everywhere => true,
-            Place::Project(project) => project == folder,
+            MemoryScope::Everywhere => true,
+            MemoryScope::Project(project) => project == folder,
         }
     }
 }
 
 /// Memories as a model reads them, by category.
-fn listed(memories: &[Memory]) -> String {
+fn memories_text(memories: &[Memory]) -> String {
     let mut categories: Vec<&str> = memories.iter().map(|memory| memory.category.as_str()).collect();
     categories.sort_unstable();
     categories.dedup();
@@ -229,24 +235,24 @@ fn listed(memories: &[Memory]) -> String {
 }
 
 /// The same with nothing hidden in it, if it can be kept.
-fn checked(memory: Memory) -> Result<Memory, MemoryError> {
+fn check_memory(memory: Memory) -> Result<Memory, MemoryError> {
     let Memory { place, category, text, tags } = memory;
     let name = |name: &String| match name.trim() {
         "" | tools::ALL => Err(MemoryError::BadName(sanitize::visible_line(name))),
-        trimmed if trimmed.chars().count() > LONGEST_NAME || trimmed.chars().any(char::is_control) => {
+        trimmed if trimmed.chars().count() > MAX_NAME_CHARS || trimmed.chars().any(char::is_control) => {
             Err(MemoryError::BadName(sanitize::visible_line(name)))
         }
         trimmed => Ok(sanitize::strip_hidden_chars(trimmed)),
     };
     let (category, text) = (name(&category)?, sanitize::strip_hidden_chars(text.trim()));
     let tags = tags.iter().map(name).collect::<Result<Vec<String>, _>>()?;
-    match text.is_empty() || text.len() > LONGEST || tags.len() > MOST_TAGS {
+    match text.is_empty() || text.len() > MAX_TEXT_BYTES || tags.len() > MAX_TAGS {
         true => Err(MemoryError::BadText),
         false => Ok(Memory { place, category, text, tags }),
     }
 }
 
-fn scope(principal: &Principal) -> String {
+fn log_scope(principal: &Principal) -> String {
     format!("{SCOPE}{}", principal.as_str())
 }
 

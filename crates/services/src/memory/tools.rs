@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Memories, Memory, MemoryError, Place, listed};
-use crate::toolset::{Toolset, arguments as of, spec};
+use super::{Memories, Memory, MemoryError, MemoryScope, memories_text};
+use crate::toolset::{Toolset, parse_arguments, tool_spec};
 
 /// Every category.
 pub(super) const ALL: &str = "*";
@@ -26,7 +26,7 @@ pub struct MemoryTools {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Remember {
+pub struct RememberArguments {
     category: String,
     data: String,
     #[serde(default)]
@@ -36,52 +36,52 @@ pub struct Remember {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OfCategory {
+pub struct CategoryArguments {
     category: String,
     is_global: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OfText {
+pub struct TextArguments {
     category: String,
     memory_content: String,
     is_global: bool,
 }
 
 /// A call, read.
-pub enum Wanted {
-    Remember(Remember),
-    Retrieve(OfCategory),
-    Forget(OfCategory),
-    ForgetOne(OfText),
+pub enum MemoryCall {
+    Remember(RememberArguments),
+    Retrieve(CategoryArguments),
+    Forget(CategoryArguments),
+    ForgetOne(TextArguments),
 }
 
 /// The tools, as goose's users know them.
-pub fn specs() -> Vec<ToolSpec> {
+pub fn memory_tool_specs() -> Vec<ToolSpec> {
     let named = |name: &str| format!("{}{name}", BuiltIn::MEMORY);
     let text = || json!({"type": "string"});
     let global = json!({"type": "boolean", "description": "true: in every session, false: in this project"});
     vec![
-        spec(
+        tool_spec(
             &named("remember_memory"),
             "Remembers something beyond this session. Use it when the person asks you to, or says what should always hold.",
             &json!({"category": text(), "data": text(), "tags": {"type": "array", "items": text()}, "is_global": global}),
             &["category", "data", "is_global"],
         ),
-        spec(
+        tool_spec(
             &named("retrieve_memories"),
             "Gives what is remembered of a category; * for all of them.",
             &json!({"category": text(), "is_global": global}),
             &["category", "is_global"],
         ),
-        spec(
+        tool_spec(
             &named("remove_memory_category"),
             "Forgets everything of a category; * for all of them.",
             &json!({"category": text(), "is_global": global}),
             &["category", "is_global"],
         ),
-        spec(
+        tool_spec(
             &named("remove_specific_memory"),
             "Forgets one memory of a category, by its text.",
             &json!({"category": text(), "memory_content": text(), "is_global": global}),
@@ -92,77 +92,77 @@ pub fn specs() -> Vec<ToolSpec> {
 
 #[async_trait]
 impl Toolset for MemoryTools {
-    type Wanted = Wanted;
+    type Call = MemoryCall;
 
     fn specs(&self) -> Vec<ToolSpec> {
-        specs()
+        memory_tool_specs()
     }
 
-    fn read(&self, name: &str, arguments: &Value) -> Option<Result<Wanted, String>> {
+    fn parse_call(&self, name: &str, arguments: &Value) -> Option<Result<MemoryCall, String>> {
         Some(match name.strip_prefix(BuiltIn::MEMORY)? {
-            "remember_memory" => of(arguments).map(Wanted::Remember),
-            "retrieve_memories" => of(arguments).map(Wanted::Retrieve),
-            "remove_memory_category" => of(arguments).map(Wanted::Forget),
-            "remove_specific_memory" => of(arguments).map(Wanted::ForgetOne),
+            "remember_memory" => parse_arguments(arguments).map(MemoryCall::Remember),
+            "retrieve_memories" => parse_arguments(arguments).map(MemoryCall::Retrieve),
+            "remove_memory_category" => parse_arguments(arguments).map(MemoryCall::Forget),
+            "remove_specific_memory" => parse_arguments(arguments).map(MemoryCall::ForgetOne),
             _ => return None,
         })
     }
 
-    fn title(&self, wanted: &Wanted) -> (String, ToolKind) {
+    fn call_title(&self, call: &MemoryCall) -> (String, ToolKind) {
         let shown = |category: &str, is_global: bool| {
             let place = if is_global { "everywhere" } else { "in this project" };
             format!("{} ({place})", sanitize::visible_line(category))
         };
-        match wanted {
-            Wanted::Remember(Remember { category, data, is_global, .. }) => (
+        match call {
+            MemoryCall::Remember(RememberArguments { category, data, is_global, .. }) => (
                 format!("Remember in {}: {}", shown(category, *is_global), sanitize::visible_line(data)),
                 ToolKind::Edit,
             ),
-            Wanted::Retrieve(OfCategory { category, is_global }) => {
+            MemoryCall::Retrieve(CategoryArguments { category, is_global }) => {
                 (format!("Recall {}", shown(category, *is_global)), ToolKind::Read)
             }
-            Wanted::Forget(OfCategory { category, is_global }) => {
+            MemoryCall::Forget(CategoryArguments { category, is_global }) => {
                 (format!("Forget all of {}", shown(category, *is_global)), ToolKind::Delete)
             }
-            Wanted::ForgetOne(OfText { category, memory_content, is_global }) => {
+            MemoryCall::ForgetOne(TextArguments { category, memory_content, is_global }) => {
                 let of = shown(category, *is_global);
                 (format!("Forget in {of}: {}", sanitize::visible_line(memory_content)), ToolKind::Delete)
             }
         }
     }
 
-    async fn carry_out(&self, wanted: Wanted, _signals: &mpsc::Sender<Signal>) -> Result<String, String> {
-        self.done(wanted).await.map_err(|error| error.to_string())
+    async fn execute(&self, call: MemoryCall, _signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+        self.execute_call(call).await.map_err(|error| error.to_string())
     }
 }
 
 impl MemoryTools {
-    async fn done(&self, wanted: Wanted) -> Result<String, MemoryError> {
+    async fn execute_call(&self, call: MemoryCall) -> Result<String, MemoryError> {
         let (memories, principal) = (&self.memories, &self.principal);
-        match wanted {
-            Wanted::Remember(Remember { category, data, tags, is_global }) => {
-                let memory = Memory { place: self.place(is_global), category, text: data, tags };
+        match call {
+            MemoryCall::Remember(RememberArguments { category, data, tags, is_global }) => {
+                let memory = Memory { place: self.memory_scope(is_global), category, text: data, tags };
                 memories.remember(principal, memory).await?;
                 Ok("remembered".to_owned())
             }
-            Wanted::Retrieve(OfCategory { category, is_global }) => {
-                let place = self.place(is_global);
-                let mut found = memories.of(principal).await?;
-                found.retain(|memory| memory.is_of(&place, &category));
-                Ok(if found.is_empty() { "nothing is remembered there".to_owned() } else { listed(&found) })
+            MemoryCall::Retrieve(CategoryArguments { category, is_global }) => {
+                let place = self.memory_scope(is_global);
+                let mut found = memories.list(principal).await?;
+                found.retain(|memory| memory.is_in_category(&place, &category));
+                Ok(if found.is_empty() { "nothing is remembered there".to_owned() } else { memories_text(&found) })
             }
-            Wanted::Forget(OfCategory { category, is_global }) => {
-                let count = memories.forget(principal, &self.place(is_global), &category).await?;
+            MemoryCall::Forget(CategoryArguments { category, is_global }) => {
+                let count = memories.forget_category(principal, &self.memory_scope(is_global), &category).await?;
                 Ok(format!("forgot {count} memories"))
             }
-            Wanted::ForgetOne(OfText { category, memory_content, is_global }) => {
-                memories.forget_one(principal, &self.place(is_global), &category, &memory_content).await?;
+            MemoryCall::ForgetOne(TextArguments { category, memory_content, is_global }) => {
+                memories.forget_one(principal, &self.memory_scope(is_global), &category, &memory_content).await?;
                 Ok("forgot it".to_owned())
             }
         }
     }
 
-    fn place(&self, is_global: bool) -> Place {
-        if is_global { Place::Everywhere } else { Place::Project(self.folder.clone()) }
+    fn memory_scope(&self, is_global: bool) -> MemoryScope {
+        if is_global { MemoryScope::Everywhere } else { MemoryScope::Project(self.folder.clone()) }
     }
 }

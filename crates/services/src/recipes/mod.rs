@@ -1,9 +1,9 @@
 //! Recipes at work: which one a session follows, and which ones people call by a slash.
 
 mod extensions;
-mod ready;
+mod fill;
 mod slash;
-mod sub;
+mod sub_recipes;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use gander_tools::FileAccess;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::user_store::{Book, Shelf};
+use crate::user_store::{Collection, UserStore};
 
 pub use extensions::{RecipeExtensions, resolve_recipe_extensions};
-pub use ready::ready;
-pub use slash::{Slash, expanded};
+pub use fill::fill_in_workspace;
+pub use slash::{SlashRecipe, expand_slash};
 
 /// Logs of what sessions follow begin like this.
 const SCOPE: &str = "recipe/";
@@ -38,14 +38,14 @@ pub struct Recipes {
     /// Sessions that follow one: most do not, and their runs need not look.
     following: Mutex<HashSet<SessionId>>,
     /// What people call by a slash, as far as somebody asked.
-    slashes: Mutex<HashMap<Principal, Arc<[Slash]>>>,
+    slashes: Mutex<HashMap<Principal, Arc<[SlashRecipe]>>>,
     /// Recipes that may be filled in at once.
     fills: Arc<Semaphore>,
 }
 
 /// A recipe that a session follows, filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Followed {
+pub struct SessionRecipe {
     /// The recipe.
     pub recipe: Recipe,
     /// Its folder, if it came from a file.
@@ -73,7 +73,7 @@ impl Recipes {
 
     /// Fills a recipe in for a session in this workspace. Templates and files take a while: beside the runtime, and only
     /// so many at once. Whoever leaves before its turn leaves no work behind.
-    pub async fn ready(
+    pub async fn fill_recipe(
         &self,
         recipe: &Recipe,
         values: &Values,
@@ -88,7 +88,7 @@ impl Recipes {
         let (files, recipe, values) = (self.files.clone(), recipe.clone(), values.clone());
         let (workspace, folder) = (workspace.to_owned(), folder.map(str::to_owned));
         let filling = tokio::task::spawn_blocking(move || {
-            let filled = ready(&files, &recipe, &values, &workspace, folder.as_deref());
+            let filled = fill_in_workspace(&files, &recipe, &values, &workspace, folder.as_deref());
             // The permit stays with the work, also when nobody waits for it any more.
             drop(permit);
             filled
@@ -97,22 +97,22 @@ impl Recipes {
     }
 
     /// The text of a file of the workspace, with nothing hidden in it and no secrets.
-    pub fn file(&self, workspace: &str, path: &str) -> Result<String, String> {
-        ready::file(&self.files, workspace, path)
+    pub fn read_workspace_file(&self, workspace: &str, path: &str) -> Result<String, String> {
+        fill::read_workspace_file(&self.files, workspace, path)
     }
 
     /// The recipes that a recipe uses, and what is said of those that cannot be used.
-    pub fn subs(&self, followed: &Followed) -> (Vec<Sub>, Vec<String>) {
-        sub::subs(&self.files, followed)
+    pub fn load_sub_recipes(&self, followed: &SessionRecipe) -> (Vec<Sub>, Vec<String>) {
+        sub_recipes::load_sub_recipes(&self.files, followed)
     }
 
     /// True if the session follows one.
-    pub fn is_followed(&self, session: SessionId) -> bool {
+    pub fn has_recipe(&self, session: SessionId) -> bool {
         lock(&self.following).contains(&session)
     }
 
     /// The recipe that a session follows.
-    pub async fn of(&self, session: SessionId) -> Result<Option<Followed>, StoreError> {
+    pub async fn recipe_of_session(&self, session: SessionId) -> Result<Option<SessionRecipe>, StoreError> {
         if !lock(&self.following).contains(&session) {
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Recipes {
     }
 
     /// From now on the session follows this one.
-    pub async fn follow(&self, session: SessionId, followed: &Followed) -> Result<(), StoreError> {
+    pub async fn set_session_recipe(&self, session: SessionId, followed: &SessionRecipe) -> Result<(), StoreError> {
         let fact = serde_json::to_value(followed).map_err(|error| StoreError::Invalid(error.to_string()))?;
         let scope = format!("{SCOPE}{session}");
         let append = ScopeAppend { scope, at: clock::now(), facts: vec![fact], after: None };
@@ -136,20 +136,23 @@ impl Recipes {
     }
 
     /// What somebody calls by a slash.
-    pub async fn slashes(&self, principal: &Principal) -> Result<Arc<[Slash]>, StoreError> {
+    pub async fn slash_recipes(&self, principal: &Principal) -> Result<Arc<[SlashRecipe]>, StoreError> {
         if let Some(known) = lock(&self.slashes).get(principal) {
             return Ok(Arc::clone(known));
         }
-        let book = Book::of(&*self.store, principal);
-        let (recipes, names) = (book.shelf(Shelf::Recipe).await?, book.shelf(Shelf::Slash).await?);
-        let slashes: Arc<[Slash]> =
-            names.iter().filter_map(|(id, name)| Slash::new(name.as_str()?, &recipes.get(id)?["recipe"])).collect();
+        let user_store = UserStore::open(&*self.store, principal);
+        let (recipes, names) =
+            (user_store.collection(Collection::Recipe).await?, user_store.collection(Collection::Slash).await?);
+        let slashes: Arc<[SlashRecipe]> = names
+            .iter()
+            .filter_map(|(id, name)| SlashRecipe::new(name.as_str()?, &recipes.get(id)?["recipe"]))
+            .collect();
         lock(&self.slashes).insert(principal.clone(), Arc::clone(&slashes));
         Ok(slashes)
     }
 
     /// Somebody saved or removed a recipe or its name.
-    pub fn changed(&self, principal: &Principal) {
+    pub fn forget_slashes(&self, principal: &Principal) {
         lock(&self.slashes).remove(principal);
     }
 }

@@ -11,14 +11,14 @@ use crate::errors::{recipe_flaw, unavailable};
 
 /// A recipe with a name of its own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slash {
+pub struct SlashRecipe {
     /// What is typed after the slash.
     pub name: String,
     /// The recipe.
     pub recipe: Arc<Recipe>,
 }
 
-impl Slash {
+impl SlashRecipe {
     /// None if the recipe cannot be used any more.
     pub(super) fn new(name: &str, recipe: &Value) -> Option<Self> {
         let recipe = Arc::new(from_value(recipe.clone()).ok()?);
@@ -26,7 +26,7 @@ impl Slash {
     }
 
     /// As a client is told of it.
-    pub fn offer(&self) -> SlashCommand {
+    pub fn to_command(&self) -> SlashCommand {
         let keys: Vec<&str> = self.recipe.parameters.iter().map(|parameter| parameter.key.as_str()).collect();
         let hint = keys.iter().map(|key| format!("{key}=…")).collect::<Vec<_>>().join(" ");
         SlashCommand { name: self.name.clone(), description: self.recipe.description.clone(), hint }
@@ -34,7 +34,7 @@ impl Slash {
 }
 
 /// What a person's prompt becomes: the name of a recipe becomes what that recipe says.
-pub async fn expanded(
+pub async fn expand_slash(
     recipes: &Recipes,
     principal: &Principal,
     workspace: &str,
@@ -43,15 +43,16 @@ pub async fn expanded(
     let Some(Part::Text { text }) = parts.first() else { return Ok(parts) };
     let Some(line) = text.trim_start().strip_prefix('/') else { return Ok(parts) };
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let slashes = recipes.slashes(principal).await.map_err(|error| unavailable(&error))?;
+    let slashes = recipes.slash_recipes(principal).await.map_err(|error| unavailable(&error))?;
     let Some(slash) = slashes.iter().find(|slash| slash.name == name) else { return Ok(parts) };
-    let filled = recipes.ready(&slash.recipe, &values(&slash.recipe, rest.trim()), workspace, None).await;
+    let filled =
+        recipes.fill_recipe(&slash.recipe, &parse_slash_values(&slash.recipe, rest.trim()), workspace, None).await;
     parts[0] = Part::text(filled.map_err(|flaw| recipe_flaw(&flaw))?.words());
     Ok(parts)
 }
 
 /// `key=value` words; anything else is the first parameter, whole.
-fn values(recipe: &Recipe, typed: &str) -> Values {
+fn parse_slash_values(recipe: &Recipe, typed: &str) -> Values {
     let known = |key: &str| recipe.parameters.iter().any(|parameter| parameter.key == key);
     let pairs: Option<Values> = typed
         .split_whitespace()
@@ -77,14 +78,17 @@ mod tests {
         let parameter = |key: &str| json!({"key": key, "input_type": "string", "requirement": "required"});
         let recipe = json!({"title": "t", "description": "d", "prompt": "{{ a }}{{ b }}",
             "parameters": [parameter("a"), parameter("b")]});
-        let slash = Slash::new("go", &recipe).unwrap();
+        let slash = SlashRecipe::new("go", &recipe).unwrap();
         let told = |typed: &str| {
-            values(&slash.recipe, typed).into_iter().map(|(key, value)| format!("{key}:{value}")).collect::<Vec<_>>()
+            parse_slash_values(&slash.recipe, typed)
+                .into_iter()
+                .map(|(key, value)| format!("{key}:{value}"))
+                .collect::<Vec<_>>()
         };
         assert_eq!(told("b=2 a=1"), ["a:1", "b:2"]);
         assert_eq!(told("two words"), ["a:two words"]);
         assert_eq!(told("x=1"), ["a:x=1"]);
         assert_eq!(told(""), Vec::<String>::new());
-        assert_eq!(slash.offer().hint, "a=… b=…");
+        assert_eq!(slash.to_command().hint, "a=… b=…");
     }
 }

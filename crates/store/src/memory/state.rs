@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use gander_domain::{Entry, Event, Principal, QuestionId, RunId, Seq, SessionId, Timestamp};
 use serde_json::Value;
 
-use crate::fold::{self, Changes, CreatedSession, RunStep};
-use crate::row::join;
-use crate::types::{searchable, words};
+use crate::fold::{self, CreatedSession, RunStep, SideTableChanges};
+use crate::row::join_deltas;
+use crate::types::{search_words, searchable};
 use crate::{
-    Alias, Append, Card, CardState, Claim, Durability, Epoch, Form, Limit, Page, PageKey, QuestionRow, RunKey, RunPage,
-    RunQuery, RunRow, RunState, ScopeAppend, ScopeEntry, SessionQuery, Snapshot, Stats, StoreError,
+    Alias, Append, Claim, DeltaForm, Durability, Epoch, Limit, PageKey, QuestionRow, RunKey, RunPage, RunQuery, RunRow,
+    RunState, ScopeAppend, ScopeEntry, SessionPage, SessionQuery, SessionStatus, SessionSummary, Snapshot, Stats,
+    StoreError,
 };
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct MemoryState {
     sessions: BTreeMap<SessionId, Log>,
     /// Whose each was.
     deleted: HashMap<SessionId, Principal>,
@@ -30,7 +31,7 @@ struct Log {
     epoch: Epoch,
     entries: Vec<Entry>,
     snapshots: BTreeMap<Seq, Snapshot>,
-    card: Card,
+    summary: SessionSummary,
 }
 
 impl Log {
@@ -39,7 +40,7 @@ impl Log {
     }
 }
 
-impl State {
+impl MemoryState {
     pub(super) fn create(&mut self, append: Append, aliases: Vec<Alias>) -> Result<Seq, StoreError> {
         let session = append.session;
         if self.deleted.contains_key(&session) {
@@ -53,15 +54,15 @@ impl State {
         if let Some(taken) = aliases.iter().find_map(|alias| self.aliases.get(alias)) {
             return Err(StoreError::AliasTaken(*taken));
         }
-        let card = first_card(session, &append.entries)?;
-        let log = Log { epoch: Epoch::FIRST, entries: Vec::new(), snapshots: BTreeMap::new(), card };
+        let summary = first_summary(session, &append.entries)?;
+        let log = Log { epoch: Epoch::FIRST, entries: Vec::new(), snapshots: BTreeMap::new(), summary };
         self.sessions.insert(session, log);
         self.aliases.extend(aliases.into_iter().map(|alias| (alias, session)));
         self.append(Append { epoch: Epoch::FIRST, ..append })
     }
 
     pub(super) fn append(&mut self, append: Append) -> Result<Seq, StoreError> {
-        let Append { session, epoch, entries, sync, scopes, snapshot, patience: _ } = append;
+        let Append { session, epoch, entries, sync, scopes, snapshot, busy_timeout: _ } = append;
         let log = self.log(session)?;
         if log.epoch != epoch {
             return Err(StoreError::Fenced { current: log.epoch });
@@ -72,7 +73,7 @@ impl State {
             self.append_scope(scope);
         });
         self.count(&entries, sync);
-        self.fold(session, &fold::changes(&entries));
+        self.apply_changes(session, &fold::fold_entries(&entries));
         let log = self.log_mut(session)?;
         log.entries.extend(entries);
         log.snapshots.extend(snapshot.map(|snapshot| (snapshot.seq, snapshot)));
@@ -94,7 +95,7 @@ impl State {
         session: SessionId,
         after: Seq,
         limit: Limit,
-        form: Form,
+        form: DeltaForm,
     ) -> Result<Vec<Entry>, StoreError> {
         let log = self.log(session)?;
         if after > log.head() {
@@ -102,8 +103,8 @@ impl State {
         }
         let entries = log.entries[after.0 as usize..].iter().take(limit.entries.max(1)).cloned();
         Ok(match form {
-            Form::Exact => entries.collect(),
-            Form::Joined => join(entries),
+            DeltaForm::Exact => entries.collect(),
+            DeltaForm::Joined => join_deltas(entries),
         })
     }
 
@@ -112,49 +113,49 @@ impl State {
         Ok(older.find(|snapshot| snapshot.version == version).cloned())
     }
 
-    pub(super) fn card(&self, session: SessionId) -> Result<Card, StoreError> {
-        self.log(session).map(|log| log.card.clone())
+    pub(super) fn session_summary(&self, session: SessionId) -> Result<SessionSummary, StoreError> {
+        self.log(session).map(|log| log.summary.clone())
     }
 
-    pub(super) fn sessions(&self, query: &SessionQuery) -> Page {
-        let words = query.text.as_deref().map(words).unwrap_or_default();
-        let mut cards: Vec<&Card> = self.sessions.values().map(|log| &log.card).collect();
-        cards.retain(|card| matches(card, query, &words));
-        cards.sort_by_key(|card| std::cmp::Reverse((card.updated_at, card.session)));
+    pub(super) fn sessions(&self, query: &SessionQuery) -> SessionPage {
+        let words = query.text.as_deref().map(search_words).unwrap_or_default();
+        let mut sessions: Vec<&SessionSummary> = self.sessions.values().map(|log| &log.summary).collect();
+        sessions.retain(|summary| matches_query(summary, query, &words));
+        sessions.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.session)));
         let limit = query.limit.clamp(1, 1000) as usize;
-        let more = cards.len() > limit;
-        cards.truncate(limit);
-        let next = cards.last().filter(|_| more).map(|card| page_key(card));
-        Page { cards: cards.into_iter().cloned().collect(), next }
+        let more = sessions.len() > limit;
+        sessions.truncate(limit);
+        let next = sessions.last().filter(|_| more).map(|summary| page_key(summary));
+        SessionPage { sessions: sessions.into_iter().cloned().collect(), next }
     }
 
     pub(super) fn open_runs(&self, after: Option<(RunId, SessionId)>, limit: u32) -> Vec<RunRow> {
         let open = self.runs.iter().filter(|(_, row)| !matches!(row.state, RunState::Ended(..)));
         let rest = open.filter(|(key, _)| after.is_none_or(|after| **key > after));
-        rest.take(limit as usize).map(|(_, row)| self.parked(row)).collect()
+        rest.take(limit as usize).map(|(_, row)| self.with_recoverable_state(row)).collect()
     }
 
     pub(super) fn run(&self, run: RunId) -> Option<RunRow> {
-        self.runs.iter().find(|((id, _), _)| *id == run).map(|(_, row)| self.awaiting(row))
+        self.runs.iter().find(|((id, _), _)| *id == run).map(|(_, row)| self.with_awaiting_state(row))
     }
 
-    pub(super) fn run_of(&self, run: RunId, owner: &Principal) -> Option<RunRow> {
-        let owned = |session| self.sessions.get(&session).is_some_and(|log| log.card.owner == *owner);
+    pub(super) fn run_of_owner(&self, run: RunId, owner: &Principal) -> Option<RunRow> {
+        let owned = |session| self.sessions.get(&session).is_some_and(|log| log.summary.owner == *owner);
         let mut rows = self.runs.iter().filter(|((id, session), _)| *id == run && owned(*session));
-        rows.next().map(|(_, row)| self.awaiting(row))
+        rows.next().map(|(_, row)| self.with_awaiting_state(row))
     }
 
     pub(super) fn runs(&self, query: &RunQuery) -> RunPage {
         let mut all: Vec<(RunKey, RunRow)> = Vec::new();
-        for row in self.runs.values().map(|row| self.awaiting(row)) {
-            let Some(log) = self.sessions.get(&row.session).filter(|log| log.card.owner == query.principal) else {
+        for row in self.runs.values().map(|row| self.with_awaiting_state(row)) {
+            let Some(log) = self.sessions.get(&row.session).filter(|log| log.summary.owner == query.principal) else {
                 continue;
             };
             let at = match &row.state {
                 RunState::Ended(seq, _) => log.entries.get(seq.0 as usize - 1).map_or(row.began_at, |entry| entry.at),
                 RunState::Queued | RunState::Running | RunState::Awaiting => row.began_at,
             };
-            let fits = query.agent.as_ref().is_none_or(|agent| *agent == log.card.agent)
+            let fits = query.agent.as_ref().is_none_or(|agent| *agent == log.summary.agent)
                 && query.session.is_none_or(|session| session == row.session)
                 && query.state.is_none_or(|state| state == row.state.sort())
                 && query.since.is_none_or(|since| at >= since);
@@ -188,7 +189,7 @@ impl State {
     }
 
     pub(super) fn delete(&mut self, session: SessionId) -> Result<(), StoreError> {
-        let owner = self.card(session)?.owner;
+        let owner = self.session_summary(session)?.owner;
         self.sessions.remove(&session);
         self.deleted.insert(session, owner);
         self.runs.retain(|(_, owner), _| *owner != session);
@@ -226,7 +227,7 @@ impl State {
         end
     }
 
-    pub(super) fn shorten_scope(&mut self, scope: &str, upto: Seq, at: Timestamp, fact: Value) {
+    pub(super) fn compact_scope(&mut self, scope: &str, upto: Seq, at: Timestamp, fact: Value) {
         let Some(log) = self.scopes.get_mut(scope) else { return };
         let Some(place) = log.iter().position(|entry| entry.seq == upto && entry.at == at) else { return };
         log[place].fact = fact;
@@ -242,30 +243,30 @@ impl State {
         entries.iter().filter(|entry| entry.seq > after).take(limit as usize).cloned().collect()
     }
 
-    pub(super) fn rebuild(&mut self) -> u64 {
+    pub(super) fn rebuild_folds(&mut self) -> u64 {
         self.runs.clear();
         self.questions.clear();
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
         for session in &sessions {
             let Some(log) = self.sessions.get_mut(session) else { continue };
-            log.card.messages = 0;
-            log.card.updated_at = Timestamp::default();
-            let changes = fold::changes(&log.entries);
-            self.fold(*session, &changes);
+            log.summary.messages = 0;
+            log.summary.updated_at = Timestamp::default();
+            let changes = fold::fold_entries(&log.entries);
+            self.apply_changes(*session, &changes);
         }
         sessions.len() as u64
     }
 
     fn log(&self, session: SessionId) -> Result<&Log, StoreError> {
-        self.sessions.get(&session).ok_or_else(|| self.absent(session))
+        self.sessions.get(&session).ok_or_else(|| self.missing_error(session))
     }
 
     fn log_mut(&mut self, session: SessionId) -> Result<&mut Log, StoreError> {
-        let absent = self.absent(session);
+        let absent = self.missing_error(session);
         self.sessions.get_mut(&session).ok_or(absent)
     }
 
-    fn absent(&self, session: SessionId) -> StoreError {
+    fn missing_error(&self, session: SessionId) -> StoreError {
         if self.deleted.contains_key(&session) { StoreError::Deleted(session) } else { StoreError::NotFound(session) }
     }
 
@@ -277,7 +278,7 @@ impl State {
         self.stats.deltas += entries.iter().filter(|entry| entry.event.is_delta()).count() as u64;
     }
 
-    fn fold(&mut self, session: SessionId, changes: &Changes) {
+    fn apply_changes(&mut self, session: SessionId, changes: &SideTableChanges) {
         for change in &changes.runs {
             let (run, first, began_at) = (change.run, change.seq, change.at);
             let row = RunRow { run, session, state: RunState::Queued, first, began_at };
@@ -294,40 +295,40 @@ impl State {
             let row = self.questions.entry((question, session)).or_insert(row);
             row.answered = change.answered.or(row.answered);
         }
-        let state = self.state_of(session);
-        if let (Some(change), Some(log)) = (&changes.card, self.sessions.get_mut(&session)) {
-            let card = &mut log.card;
-            card.title = change.title.clone().unwrap_or_else(|| card.title.clone());
-            card.agent = change.agent.clone().unwrap_or_else(|| card.agent.clone());
-            card.archived = change.archived.unwrap_or(card.archived);
-            card.messages += change.messages;
-            card.updated_at = card.updated_at.max(change.updated_at);
-            card.state = state;
+        let state = self.session_status(session);
+        if let (Some(change), Some(log)) = (&changes.summary, self.sessions.get_mut(&session)) {
+            let summary = &mut log.summary;
+            summary.title = change.title.clone().unwrap_or_else(|| summary.title.clone());
+            summary.agent = change.agent.clone().unwrap_or_else(|| summary.agent.clone());
+            summary.archived = change.archived.unwrap_or(summary.archived);
+            summary.messages += change.messages;
+            summary.updated_at = summary.updated_at.max(change.updated_at);
+            summary.state = state;
         }
     }
 
-    fn state_of(&self, session: SessionId) -> CardState {
+    fn session_status(&self, session: SessionId) -> SessionStatus {
         let asked = |row: &QuestionRow| row.session == session && row.run.is_some() && row.answered.is_none();
         let asked = self.questions.values().any(asked);
         let runs = || self.runs.values().any(|row| row.session == session && row.state == RunState::Running);
         match asked {
-            true => CardState::Awaiting,
-            false if runs() => CardState::Running,
-            false => CardState::Idle,
+            true => SessionStatus::Awaiting,
+            false if runs() => SessionStatus::Running,
+            false => SessionStatus::Idle,
         }
     }
 
-    fn parked(&self, row: &RunRow) -> RunRow {
+    fn with_recoverable_state(&self, row: &RunRow) -> RunRow {
         let waits = |question: &QuestionRow| {
             question.held
                 && question.run == Some(row.run)
                 && question.session == row.session
                 && question.answered.is_none()
         };
-        if self.questions.values().any(waits) { row.clone() } else { self.awaiting(row) }
+        if self.questions.values().any(waits) { row.clone() } else { self.with_awaiting_state(row) }
     }
 
-    fn awaiting(&self, row: &RunRow) -> RunRow {
+    fn with_awaiting_state(&self, row: &RunRow) -> RunRow {
         let mut row = row.clone();
         let waits = |question: &QuestionRow| {
             question.session == row.session && question.run == Some(row.run) && question.answered.is_none()
@@ -339,13 +340,13 @@ impl State {
     }
 }
 
-fn first_card(session: SessionId, entries: &[Entry]) -> Result<Card, StoreError> {
-    let birth = entries.first().filter(|entry| matches!(entry.event, Event::SessionCreated { .. }));
-    let card = birth.and_then(|entry| fold::changes([entry]).card);
-    let Some(CreatedSession { owner, workspace, parent, at }) = card.and_then(|card| card.birth) else {
+fn first_summary(session: SessionId, entries: &[Entry]) -> Result<SessionSummary, StoreError> {
+    let creation = entries.first().filter(|entry| matches!(entry.event, Event::SessionCreated { .. }));
+    let summary = creation.and_then(|entry| fold::fold_entries([entry]).summary);
+    let Some(CreatedSession { owner, workspace, parent, at }) = summary.and_then(|summary| summary.creation) else {
         return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
     };
-    Ok(Card {
+    Ok(SessionSummary {
         session,
         owner,
         workspace,
@@ -353,7 +354,7 @@ fn first_card(session: SessionId, entries: &[Entry]) -> Result<Card, StoreError>
         title: String::new(),
         created_at: at,
         updated_at: at,
-        state: CardState::Idle,
+        state: SessionStatus::Idle,
         archived: false,
         messages: 0,
         parent,
@@ -371,16 +372,16 @@ fn check_order(head: Seq, entries: &[Entry]) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn matches(card: &Card, query: &SessionQuery, words: &[String]) -> bool {
-    let title = searchable(&card.title);
-    card.owner == query.principal
-        && card.archived == query.archived
-        && query.workspace.as_ref().is_none_or(|workspace| card.workspace == *workspace)
-        && query.state.is_none_or(|state| card.state == state)
+fn matches_query(summary: &SessionSummary, query: &SessionQuery, words: &[String]) -> bool {
+    let title = searchable(&summary.title);
+    summary.owner == query.principal
+        && summary.archived == query.archived
+        && query.workspace.as_ref().is_none_or(|workspace| summary.workspace == *workspace)
+        && query.state.is_none_or(|state| summary.state == state)
         && words.iter().all(|word| title.contains(word.as_str()))
-        && query.after.is_none_or(|after| (card.updated_at, card.session) < (after.updated_at, after.session))
+        && query.after.is_none_or(|after| (summary.updated_at, summary.session) < (after.updated_at, after.session))
 }
 
-fn page_key(card: &Card) -> PageKey {
-    PageKey { updated_at: card.updated_at, session: card.session }
+fn page_key(summary: &SessionSummary) -> PageKey {
+    PageKey { updated_at: summary.updated_at, session: summary.session }
 }

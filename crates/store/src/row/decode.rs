@@ -2,20 +2,20 @@
 
 use gander_domain::{Delta, DeltaKind, Entry, Event, Message, MessageId, Part, RunId, Seq, Timestamp};
 
-use super::{Chunk, Fact, Kind, Row, Span, corrupt};
-use crate::{Form, Limit, StoreError};
+use super::{Chunk, Row, RowKind, Span, StoredFact, corrupt};
+use crate::{DeltaForm, Limit, StoreError};
 
 /// Joins adjacent deltas of one part; a joined delta carries the last one's place and time.
-pub fn join(entries: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
+pub fn join_deltas(entries: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
     let mut joined = Vec::new();
     entries.into_iter().for_each(|entry| push_joined(&mut joined, entry));
     joined
 }
 
 /// Gathers the entries of rows, in order, up to a limit.
-pub(crate) struct Expand {
+pub(crate) struct RowDecoder {
     after: Seq,
-    form: Form,
+    form: DeltaForm,
     limit: Limit,
     bytes: usize,
     entries: Vec<Entry>,
@@ -32,8 +32,8 @@ struct Deltas<'a> {
     text: &'a str,
 }
 
-impl Expand {
-    pub(crate) fn new(after: Seq, form: Form, limit: Limit) -> Self {
+impl RowDecoder {
+    pub(crate) fn new(after: Seq, form: DeltaForm, limit: Limit) -> Self {
         Self { after, form, limit, bytes: 0, entries: Vec::new() }
     }
 
@@ -45,9 +45,9 @@ impl Expand {
     /// Adds a row; a span comes with the body of the next one, its message.
     pub(crate) fn push(&mut self, row: &Row, next: Option<&str>) -> Result<(), StoreError> {
         match row.kind {
-            Kind::Fact | Kind::Whole => self.fact(row),
-            Kind::Chunk => self.chunk(row),
-            Kind::Span => self.span(row, &whole_message(next.unwrap_or_default())?),
+            RowKind::Fact | RowKind::Whole => self.push_fact(row),
+            RowKind::Chunk => self.push_chunk(row),
+            RowKind::Span => self.push_span(row, &whole_message(next.unwrap_or_default())?),
         }
     }
 
@@ -55,66 +55,70 @@ impl Expand {
         self.entries
     }
 
-    fn fact(&mut self, row: &Row) -> Result<(), StoreError> {
+    fn push_fact(&mut self, row: &Row) -> Result<(), StoreError> {
         if row.first > self.after {
             self.bytes += row.body.len();
-            let entry = fact(row)?;
-            self.add(entry);
+            let entry = fact_entry(row)?;
+            self.push_entry(entry);
         }
         Ok(())
     }
 
-    fn chunk(&mut self, row: &Row) -> Result<(), StoreError> {
+    fn push_chunk(&mut self, row: &Row) -> Result<(), StoreError> {
         let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
         let Chunk { message, part, growth, run, times, cuts, text } = &chunk;
         let (message, part, growth, run) = (*message, *part, *growth, *run);
         let deltas = Deltas { message, part, growth, run, first: row.first, cuts, text };
-        self.deltas(&deltas, &mut times.iter())
+        self.push_deltas(&deltas, &mut times.iter())
     }
 
-    fn span(&mut self, row: &Row, message: &Message) -> Result<(), StoreError> {
+    fn push_span(&mut self, row: &Row, message: &Message) -> Result<(), StoreError> {
         let span: Span = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
         let mut times = span.times.iter();
         let mut first = row.first;
         for piece in &span.pieces {
-            let text = grown_text(message, piece.part).ok_or_else(|| bad("span without its part", row.first))?;
+            let text = grown_text(message, piece.part).ok_or_else(|| corrupt_at("span without its part", row.first))?;
             let (part, growth) = (piece.part, piece.growth);
             let deltas = Deltas { message: span.message, part, growth, run: span.run, first, cuts: &piece.cuts, text };
-            self.deltas(&deltas, &mut times)?;
+            self.push_deltas(&deltas, &mut times)?;
             first = Seq(first.0 + piece.cuts.len() as u64);
         }
         Ok(())
     }
 
-    fn deltas(&mut self, deltas: &Deltas<'_>, times: &mut impl Iterator<Item = Timestamp>) -> Result<(), StoreError> {
+    fn push_deltas(
+        &mut self,
+        deltas: &Deltas<'_>,
+        times: &mut impl Iterator<Item = Timestamp>,
+    ) -> Result<(), StoreError> {
         let Deltas { message, part, growth, run, first, cuts, text } = *deltas;
         let mut rest = text;
         for ((seq, cut), at) in (first.0..).map(Seq).zip(cuts).zip(times) {
             let (delta, more) =
-                rest.split_at_checked(*cut as usize).ok_or_else(|| bad("deltas do not fit their text", seq))?;
+                rest.split_at_checked(*cut as usize).ok_or_else(|| corrupt_at("deltas do not fit their text", seq))?;
             rest = more;
             // A joined read may end only where a row does, or it would cost a row per entry.
-            if seq <= self.after || (self.form == Form::Exact && self.is_full()) {
+            if seq <= self.after || (self.form == DeltaForm::Exact && self.is_full()) {
                 continue;
             }
             self.bytes += delta.len();
             let event = Event::PartDelta { message, part, growth, text: delta.to_owned() };
-            self.add(Entry { seq, at, run, event, meta: None });
+            self.push_entry(Entry { seq, at, run, event, meta: None });
         }
         Ok(())
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn push_entry(&mut self, entry: Entry) {
         match self.form {
-            Form::Exact => self.entries.push(entry),
-            Form::Joined => push_joined(&mut self.entries, entry),
+            DeltaForm::Exact => self.entries.push(entry),
+            DeltaForm::Joined => push_joined(&mut self.entries, entry),
         }
     }
 }
 
-/// The message in the body of a row of kind [`Kind::Whole`].
+/// The message in the body of a row of kind [`RowKind::Whole`].
 pub(super) fn whole_message(body: &str) -> Result<Message, StoreError> {
-    let fact: Fact = serde_json::from_str(body).map_err(|error| corrupt(&error))?;
+    let fact: StoredFact = serde_json::from_str(body).map_err(|error| corrupt(&error))?;
     let Event::MessageDone { message } = fact.event else {
         return Err(StoreError::Corrupt("row is no whole message".to_owned()));
     };
@@ -135,14 +139,14 @@ pub(super) fn grown_text(message: &Message, part: u32) -> Option<&str> {
     }
 }
 
-fn fact(row: &Row) -> Result<Entry, StoreError> {
-    let Fact { at, run, event, meta } = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
+fn fact_entry(row: &Row) -> Result<Entry, StoreError> {
+    let StoredFact { at, run, event, meta } = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
     Ok(Entry { seq: row.first, at, run, event, meta })
 }
 
 fn push_joined(joined: &mut Vec<Entry>, entry: Entry) {
     if let Some(last) = joined.last_mut()
-        && grow(last, &entry)
+        && try_join(last, &entry)
     {
         last.seq = entry.seq;
         last.at = entry.at;
@@ -152,7 +156,7 @@ fn push_joined(joined: &mut Vec<Entry>, entry: Entry) {
 }
 
 /// Adds a delta's text to the one before, if they belong together and whoever shows the text needs no cutting.
-fn grow(last: &mut Entry, entry: &Entry) -> bool {
+fn try_join(last: &mut Entry, entry: &Entry) -> bool {
     if last.run != entry.run || last.meta.is_some() || entry.meta.is_some() {
         return false;
     }
@@ -169,6 +173,6 @@ fn grow(last: &mut Entry, entry: &Entry) -> bool {
     joins
 }
 
-fn bad(what: &str, seq: Seq) -> StoreError {
+fn corrupt_at(what: &str, seq: Seq) -> StoreError {
     StoreError::Corrupt(format!("{what}: {seq}"))
 }

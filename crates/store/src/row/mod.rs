@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::StoreError;
-pub(super) use decode::Expand;
-pub use decode::join;
-pub(super) use encode::Rows;
+pub(super) use decode::RowDecoder;
+pub use decode::join_deltas;
+pub(super) use encode::RowEncoder;
 pub(super) use span::{Compactor, Replacement};
 use times::Times;
 
 /// What a row holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RowKind {
     /// One entry.
     Fact,
     /// Deltas with their text.
@@ -38,11 +38,11 @@ pub(super) enum Kind {
 pub(super) struct Row {
     pub(super) first: Seq,
     pub(super) last: Seq,
-    pub(super) kind: Kind,
+    pub(super) kind: RowKind,
     pub(super) body: String,
 }
 
-impl Kind {
+impl RowKind {
     pub(super) fn code(self) -> i64 {
         match self {
             Self::Fact => 0,
@@ -65,7 +65,7 @@ impl Kind {
 
 /// A fact as it is written.
 #[derive(Serialize)]
-struct FactRef<'a> {
+struct StoredFactRef<'a> {
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
@@ -76,7 +76,7 @@ struct FactRef<'a> {
 
 /// A fact as it is read.
 #[derive(Deserialize)]
-struct Fact {
+struct StoredFact {
     at: Timestamp,
     #[serde(default)]
     run: Option<RunId>,
@@ -107,12 +107,12 @@ struct Span {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
     times: Times,
-    pieces: Vec<Piece>,
+    pieces: Vec<SpanPart>,
 }
 
 /// The deltas of one part: they begin at its first byte.
 #[derive(Serialize, Deserialize)]
-struct Piece {
+struct SpanPart {
     part: u32,
     growth: DeltaKind,
     /// Each delta's length in bytes.

@@ -3,8 +3,8 @@
 use gander_domain::{Message, RunId, Seq};
 
 use super::decode::{grown_text, whole_message};
-use super::encode::encode;
-use super::{Chunk, Kind, Piece, Row, Span, Times, corrupt};
+use super::encode::to_json;
+use super::{Chunk, Row, RowKind, Span, SpanPart, Times, corrupt};
 use crate::StoreError;
 
 /// One span in place of the chunks between its first and last entry.
@@ -18,45 +18,45 @@ pub(crate) struct Replacement {
 /// Takes the chunk and whole-message rows of a run in order, and says what can be replaced.
 #[derive(Default)]
 pub(crate) struct Compactor {
-    open: Option<Open>,
+    open: Option<OpenMessage>,
 }
 
 /// The deltas of one message, as far as seen.
-struct Open {
+struct OpenMessage {
     message: gander_domain::MessageId,
     run: Option<RunId>,
     first: Seq,
     last: Seq,
     chunks: u64,
     times: Times,
-    pieces: Vec<(Piece, String)>,
+    pieces: Vec<(SpanPart, String)>,
 }
 
 impl Compactor {
     pub(crate) fn push(&mut self, row: &Row) -> Result<Option<Replacement>, StoreError> {
         match row.kind {
-            Kind::Chunk => self.chunk(row).map(|()| None),
-            Kind::Whole => self.open.take().map_or(Ok(None), |open| open.close(row)),
-            Kind::Fact | Kind::Span => {
+            RowKind::Chunk => self.push_chunk(row).map(|()| None),
+            RowKind::Whole => self.open.take().map_or(Ok(None), |open| open.into_replacement(row)),
+            RowKind::Fact | RowKind::Span => {
                 self.open = None;
                 Ok(None)
             }
         }
     }
 
-    fn chunk(&mut self, row: &Row) -> Result<(), StoreError> {
+    fn push_chunk(&mut self, row: &Row) -> Result<(), StoreError> {
         let chunk: Chunk<'_> = serde_json::from_str(&row.body).map_err(|error| corrupt(&error))?;
         if !self.open.as_ref().is_some_and(|open| open.is_followed_by(row, &chunk)) {
-            self.open = Some(Open::new(row, &chunk));
+            self.open = Some(OpenMessage::new(row, &chunk));
         }
         if let Some(open) = &mut self.open {
-            open.add(row, chunk);
+            open.push_chunk_of_message(row, chunk);
         }
         Ok(())
     }
 }
 
-impl Open {
+impl OpenMessage {
     fn new(row: &Row, chunk: &Chunk<'_>) -> Self {
         let (message, run) = (chunk.message, chunk.run);
         let times = Times::default();
@@ -67,7 +67,7 @@ impl Open {
         (self.message, self.run, self.last.next()) == (chunk.message, chunk.run, row.first)
     }
 
-    fn add(&mut self, row: &Row, chunk: Chunk<'_>) {
+    fn push_chunk_of_message(&mut self, row: &Row, chunk: Chunk<'_>) {
         self.last = row.last;
         self.chunks += 1;
         chunk.times.iter().take(chunk.cuts.len()).for_each(|time| self.times.push(time));
@@ -77,26 +77,26 @@ impl Open {
                 piece.cuts.extend(cuts);
                 grown.push_str(&text);
             }
-            _ => self.pieces.push((Piece { part, growth, cuts }, text.into_owned())),
+            _ => self.pieces.push((SpanPart { part, growth, cuts }, text.into_owned())),
         }
     }
 
     /// What is in the whole message may leave the chunks; if one byte differs, everything stays.
-    fn close(self, row: &Row) -> Result<Option<Replacement>, StoreError> {
+    fn into_replacement(self, row: &Row) -> Result<Option<Replacement>, StoreError> {
         if self.last.next() != row.first {
             return Ok(None);
         }
         let message = whole_message(&row.body)?;
-        if message.id != self.message || !self.is_held_by(&message) {
+        if message.id != self.message || !self.is_contained_in(&message) {
             return Ok(None);
         }
         let Self { message, run, first, last, chunks, times, pieces } = self;
         let pieces = pieces.into_iter().map(|(piece, _)| piece).collect();
         let span = Span { message, run, times, pieces };
-        Ok(Some(Replacement { row: Row { first, last, kind: Kind::Span, body: encode(&span)? }, chunks }))
+        Ok(Some(Replacement { row: Row { first, last, kind: RowKind::Span, body: to_json(&span)? }, chunks }))
     }
 
-    fn is_held_by(&self, message: &Message) -> bool {
+    fn is_contained_in(&self, message: &Message) -> bool {
         let rising = self.pieces.is_sorted_by(|(one, _), (next, _)| one.part < next.part);
         rising
             && self.pieces.iter().all(|(piece, grown)| {

@@ -18,7 +18,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn of(error: &sqlx::Error) -> Self {
+    pub(super) fn classify(error: &sqlx::Error) -> Self {
         let text = error.to_string();
         match primary_code(error) {
             Some(19) => Self::Constraint(text),
@@ -33,7 +33,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn error(&self) -> StoreError {
+    pub(super) fn to_store_error(&self) -> StoreError {
         match self {
             Self::Constraint(text) | Self::Other(text) => StoreError::Failed(text.clone()),
             Self::Full(text) | Self::Disk(text) => StoreError::ReadOnly(text.clone()),
@@ -43,7 +43,7 @@ impl Failure {
 }
 
 /// For reads, where every failure is just that.
-pub(super) fn failed(error: sqlx::Error) -> StoreError {
+pub(super) fn store_error(error: sqlx::Error) -> StoreError {
     if let sqlx::Error::PoolClosed = error {
         StoreError::Closed
     } else if let sqlx::Error::PoolTimedOut = error {

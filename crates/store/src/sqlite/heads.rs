@@ -6,12 +6,12 @@ use gander_domain::{Entry, Event, Seq, SessionId};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
-use super::failure::failed;
+use super::failure::store_error;
 use super::writer::Pending;
 use crate::{Append, Claim, Epoch, ScopeAppend, StoreError};
 
 /// More are forgotten and loaded again.
-const MOST: usize = 65_536;
+const MAX_CACHED_HEADS: usize = 65_536;
 
 #[derive(Default)]
 pub(super) struct Heads {
@@ -27,13 +27,13 @@ impl Heads {
         pending: &mut Pending,
     ) -> Result<(), StoreError> {
         let Append { session, epoch, entries, .. } = &pending.append;
-        let claim = self.of(connection, *session).await?;
+        let claim = self.claim_of(connection, *session).await?;
         check_epoch(claim.epoch, *epoch)?;
         let head = check_order(claim.head, entries)?;
         let session = *session;
         pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
         pending.head = head;
-        self.set(session, Claim { head, ..claim });
+        self.set_claim(session, Claim { head, ..claim });
         Ok(())
     }
 
@@ -55,12 +55,12 @@ impl Heads {
         let head = check_order(Seq::ZERO, &pending.append.entries)?;
         pending.scope_heads = self.admit_scopes(connection, &pending.append.scopes).await?;
         pending.head = head;
-        self.set(session, Claim { epoch: Epoch::FIRST, head });
+        self.set_claim(session, Claim { epoch: Epoch::FIRST, head });
         Ok(())
     }
 
     /// Who may write to a session, and where it ends.
-    pub(super) async fn of(
+    pub(super) async fn claim_of(
         &mut self,
         connection: &mut SqliteConnection,
         session: SessionId,
@@ -68,19 +68,19 @@ impl Heads {
         if let Some(claim) = self.sessions.get(&session) {
             return Ok(*claim);
         }
-        let claim = load(connection, session).await?;
-        self.set(session, claim);
+        let claim = load_claim(connection, session).await?;
+        self.set_claim(session, claim);
         Ok(claim)
     }
 
-    pub(super) fn set(&mut self, session: SessionId, claim: Claim) {
-        if self.sessions.len() >= MOST {
+    pub(super) fn set_claim(&mut self, session: SessionId, claim: Claim) {
+        if self.sessions.len() >= MAX_CACHED_HEADS {
             self.sessions.clear();
         }
         self.sessions.insert(session, claim);
     }
 
-    pub(super) fn forget(&mut self, append: &Append) {
+    pub(super) fn forget_append(&mut self, append: &Append) {
         self.forget_session(append.session);
         append.scopes.iter().for_each(|scope| self.forget_scope(&scope.scope));
     }
@@ -99,7 +99,7 @@ impl Heads {
         connection: &mut SqliteConnection,
         scopes: &[ScopeAppend],
     ) -> Result<Vec<Seq>, StoreError> {
-        if self.scopes.len() >= MOST {
+        if self.scopes.len() >= MAX_CACHED_HEADS {
             self.scopes.clear();
         }
         let mut ends: HashMap<&str, Seq> = HashMap::new();
@@ -107,7 +107,7 @@ impl Heads {
         for append in scopes {
             let head = match ends.get(append.scope.as_str()) {
                 Some(head) => *head,
-                None => self.scope(connection, &append.scope).await?,
+                None => self.scope_head(connection, &append.scope).await?,
             };
             check_scope(head, append)?;
             heads.push(head);
@@ -117,19 +117,19 @@ impl Heads {
         Ok(heads)
     }
 
-    async fn scope(&mut self, connection: &mut SqliteConnection, scope: &str) -> Result<Seq, StoreError> {
+    async fn scope_head(&mut self, connection: &mut SqliteConnection, scope: &str) -> Result<Seq, StoreError> {
         if let Some(head) = self.scopes.get(scope) {
             return Ok(*head);
         }
         let query = sqlx::query("SELECT COALESCE(MAX(seq), 0) FROM scope WHERE name = ?").bind(scope);
-        let head: i64 = query.fetch_one(connection).await.map_err(failed)?.get(0);
+        let head: i64 = query.fetch_one(connection).await.map_err(store_error)?.get(0);
         Ok(Seq(head as u64))
     }
 }
 
-async fn load(connection: &mut SqliteConnection, session: SessionId) -> Result<Claim, StoreError> {
-    let query = sqlx::query(super::read::HEAD).bind(session.uuid().into_bytes().to_vec());
-    let row = query.fetch_optional(connection).await.map_err(failed)?;
+async fn load_claim(connection: &mut SqliteConnection, session: SessionId) -> Result<Claim, StoreError> {
+    let query = sqlx::query(super::read::HEAD_SQL).bind(session.uuid().into_bytes().to_vec());
+    let row = query.fetch_optional(connection).await.map_err(store_error)?;
     let row = row.ok_or(StoreError::NotFound(session))?;
     if row.get::<bool, _>(1) {
         return Err(StoreError::Deleted(session));

@@ -22,9 +22,9 @@ impl Lock {
         make().map_err(|error| StoreError::Failed(format!("cannot make {}: {error}", directory.display())))?;
         let mut file = open_private(&directory.join("log.lock"))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(StoreError::Locked(holder(&mut file)));
+            return Err(StoreError::Locked(read_holder(&mut file)));
         }
-        sign(&mut file).map_err(|error| StoreError::Failed(format!("cannot write the lock file: {error}")))?;
+        write_holder(&mut file).map_err(|error| StoreError::Failed(format!("cannot write the lock file: {error}")))?;
         Ok(Self { _file: file })
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn open_private(path: &Path) -> Result<File, StoreError> {
     open.map_err(|error| StoreError::Failed(format!("cannot open {}: {error}", path.display())))
 }
 
-fn holder(file: &mut File) -> String {
+fn read_holder(file: &mut File) -> String {
     let mut pid = String::new();
     match file.read_to_string(&mut pid) {
         Ok(_) if !pid.trim().is_empty() => pid.trim().to_owned(),
@@ -49,7 +49,7 @@ fn holder(file: &mut File) -> String {
     }
 }
 
-fn sign(file: &mut File) -> std::io::Result<()> {
+fn write_holder(file: &mut File) -> std::io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())

@@ -6,11 +6,11 @@ use std::time::Duration;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
 
-use super::failure::failed;
+use super::failure::store_error;
 use crate::StoreError;
 
 /// Earlier versions can corrupt a WAL file that is reset while another connection checkpoints it.
-const OLDEST: (u32, u32, u32) = (3, 51, 3);
+const MIN_SQLITE_VERSION: (u32, u32, u32) = (3, 51, 3);
 
 /// The schema, step by step. A step that was released is never changed.
 const MIGRATIONS: &[&str] = &[
@@ -35,7 +35,7 @@ pub(super) fn connect_options(path: &Path) -> SqliteConnectOptions {
 }
 
 /// The one connection that writes.
-pub(super) async fn writer(path: &Path, max_pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
+pub(super) async fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<SqliteConnection, StoreError> {
     let mut options = connect_options(path)
         // The writer checkpoints when it suits it; the file shrinks when it starts over.
         .pragma("wal_autocheckpoint", "0")
@@ -47,44 +47,44 @@ pub(super) async fn writer(path: &Path, max_pages: Option<u32>) -> Result<Sqlite
     if let Some(pages) = max_pages {
         options = options.pragma("max_page_count", pages.to_string());
     }
-    let mut connection = options.connect().await.map_err(failed)?;
+    let mut connection = options.connect().await.map_err(store_error)?;
     assert_version(&mut connection).await?;
     migrate(&mut connection, MIGRATIONS).await?;
     // Once there are callers, they are told sooner.
-    sqlx::query("PRAGMA busy_timeout = 800").execute(&mut connection).await.map_err(failed)?;
+    sqlx::query("PRAGMA busy_timeout = 800").execute(&mut connection).await.map_err(store_error)?;
     Ok(connection)
 }
 
-/// Which life of the log this is, and whether the last one ended well.
-pub(super) struct Life {
-    pub(super) incarnation: u32,
+/// Which incarnation of the log this is, and whether the last one ended well.
+pub(super) struct Incarnation {
+    pub(super) number: u32,
     /// The boot of this machine, if it has a name.
     pub(super) boot: String,
 }
 
-/// Begins a new life if the machine went down under a running server: its last commits may be lost.
-pub(super) async fn life(connection: &mut SqliteConnection) -> Result<Life, StoreError> {
+/// Begins a new incarnation if the machine went down under a running server: its last commits may be lost.
+pub(super) async fn read_incarnation(connection: &mut SqliteConnection) -> Result<Incarnation, StoreError> {
     let query = sqlx::query("SELECT incarnation, boot, clean FROM meta");
-    let row = query.fetch_one(&mut *connection).await.map_err(failed)?;
+    let row = query.fetch_one(&mut *connection).await.map_err(store_error)?;
     let (incarnation, boot, clean): (u32, String, bool) = (row.get(0), row.get(1), row.get(2));
-    let now = boot_name();
+    let now = boot_id();
     let went_down = !clean && !boot.is_empty() && !now.is_empty() && boot != now;
-    let incarnation = if went_down { begin_life(connection).await? } else { incarnation };
-    Ok(Life { incarnation, boot: now })
+    let incarnation = if went_down { begin_incarnation(connection).await? } else { incarnation };
+    Ok(Incarnation { number: incarnation, boot: now })
 }
 
 /// Starts a new incarnation: cursors of earlier ones are refused from now on.
-pub(super) async fn begin_life(connection: &mut SqliteConnection) -> Result<u32, StoreError> {
+pub(super) async fn begin_incarnation(connection: &mut SqliteConnection) -> Result<u32, StoreError> {
     let query = sqlx::query("UPDATE meta SET incarnation = incarnation + 1, clean = 1 RETURNING incarnation");
-    Ok(query.fetch_one(connection).await.map_err(failed)?.get(0))
+    Ok(query.fetch_one(connection).await.map_err(store_error)?.get(0))
 }
 
 async fn assert_version(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     let query = sqlx::query("SELECT sqlite_version()");
-    let version: String = query.fetch_one(connection).await.map_err(failed)?.get(0);
+    let version: String = query.fetch_one(connection).await.map_err(store_error)?.get(0);
     let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
-    if (next(), next(), next()) < OLDEST {
+    if (next(), next(), next()) < MIN_SQLITE_VERSION {
         return Err(StoreError::Failed(format!("sqlite is too old to be safe: {version}")));
     }
     Ok(())
@@ -92,23 +92,23 @@ async fn assert_version(connection: &mut SqliteConnection) -> Result<(), StoreEr
 
 async fn migrate(connection: &mut SqliteConnection, migrations: &[&'static str]) -> Result<(), StoreError> {
     let query = sqlx::query("PRAGMA user_version");
-    let found: u32 = query.fetch_one(&mut *connection).await.map_err(failed)?.get(0);
+    let found: u32 = query.fetch_one(&mut *connection).await.map_err(store_error)?.get(0);
     let known = migrations.len() as u32;
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
     for (version, sql) in (1..).zip(migrations).skip(found as usize) {
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-        sqlx::raw_sql(*sql).execute(&mut *transaction).await.map_err(failed)?;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(store_error)?;
+        sqlx::raw_sql(*sql).execute(&mut *transaction).await.map_err(store_error)?;
         let stamp = AssertSqlSafe(format!("PRAGMA user_version = {version}"));
-        sqlx::raw_sql(stamp).execute(&mut *transaction).await.map_err(failed)?;
-        transaction.commit().await.map_err(failed)?;
+        sqlx::raw_sql(stamp).execute(&mut *transaction).await.map_err(store_error)?;
+        transaction.commit().await.map_err(store_error)?;
     }
     Ok(())
 }
 
 /// Linux names each boot; elsewhere a power cut is not noticed.
-fn boot_name() -> String {
+fn boot_id() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     name.trim().to_owned()
 }

@@ -6,16 +6,16 @@ use gander_domain::{Seq, SessionId};
 
 use super::script::Script;
 use super::writer::Pending;
-use crate::fold::{self, CardChange, Changes, CreatedSession, RunStep};
-use crate::row::{Row, Rows};
+use crate::fold::{self, CreatedSession, RunStep, SideTableChanges, SummaryChange};
+use crate::row::{Row, RowEncoder};
 use crate::types::searchable;
 use crate::{Epoch, ScopeAppend, StoreError};
 
 /// Rows of one INSERT: SQLite takes 32,766 values.
-const ROWS: usize = 2048;
+const MAX_INSERT_ROWS: usize = 2048;
 
 /// The statements of a batch.
-pub(super) struct Plan {
+pub(super) struct CommitPlan {
     pub(super) script: Script,
     /// True if it is one INSERT, which needs no transaction around it.
     pub(super) single: bool,
@@ -27,54 +27,57 @@ pub(super) struct Plan {
 }
 
 /// What one session gets in a batch.
-struct Group<'a> {
+struct SessionGroup<'a> {
     session: SessionId,
     epoch: Epoch,
     /// With their places in the batch.
     pending: Vec<(usize, &'a Pending)>,
 }
 
-impl Plan {
-    pub(super) fn of(batch: &[Pending]) -> Result<Self, StoreError> {
-        let groups = group(batch);
+impl CommitPlan {
+    pub(super) fn for_batch(batch: &[Pending]) -> Result<Self, StoreError> {
+        let groups = group_by_session(batch);
         let mut rows = Vec::new();
         let mut changes = Vec::new();
         let mut sizes = vec![0; batch.len()];
-        for Group { session, epoch, pending } in &groups {
-            let mut encoder = Rows::default();
+        for SessionGroup { session, epoch, pending } in &groups {
+            let mut encoder = RowEncoder::default();
             for (place, pending) in pending {
                 let mut entries = pending.append.entries.iter();
                 sizes[*place] = entries.try_fold(0, |size, entry| Ok(size + encoder.push(entry)?))?;
             }
             let entries = || pending.iter().flat_map(|(_, pending)| &pending.append.entries);
             rows.extend(encoder.finish()?.into_iter().map(|row| (*session, *epoch, row)));
-            changes.push((*session, fold::changes(entries())));
+            changes.push((*session, fold::fold_entries(entries())));
         }
         let (count, bytes) = (rows.len(), rows.iter().map(|(_, _, row)| row.body.len() + 8192).sum());
         let mut script = Script::default();
-        batch.iter().filter(|pending| pending.aliases.is_some()).try_for_each(|pending| birth(&mut script, pending))?;
+        batch
+            .iter()
+            .filter(|pending| pending.aliases.is_some())
+            .try_for_each(|pending| insert_session(&mut script, pending))?;
         let before = script.is_empty();
         insert_entries(&mut script, rows);
         let after = script.sql.len();
-        fold_all(&mut script, &changes)?;
-        batch.iter().for_each(|pending| beside(&mut script, pending));
-        let single = before && script.sql.len() == after && count <= ROWS;
+        upsert_folds(&mut script, &changes)?;
+        batch.iter().for_each(|pending| insert_scopes_and_snapshot(&mut script, pending));
+        let single = before && script.sql.len() == after && count <= MAX_INSERT_ROWS;
         Ok(Self { script, single, rows: count as u64, bytes, sizes })
     }
 }
 
 /// Writes what entries change in the side tables.
-pub(super) fn fold_all(script: &mut Script, changes: &[(SessionId, Changes)]) -> Result<(), StoreError> {
-    runs(script, changes)?;
-    questions(script, changes);
-    cards(script, changes);
+pub(super) fn upsert_folds(script: &mut Script, changes: &[(SessionId, SideTableChanges)]) -> Result<(), StoreError> {
+    upsert_runs(script, changes)?;
+    upsert_questions(script, changes);
+    update_summaries(script, changes);
     Ok(())
 }
 
 /// Writes facts of a scope after its end.
-pub(super) fn scope(script: &mut Script, append: &ScopeAppend, head: Seq) {
+pub(super) fn insert_scope_facts(script: &mut Script, append: &ScopeAppend, head: Seq) {
     for (seq, fact) in (head.0 + 1..).map(Seq).zip(&append.facts) {
-        script.sql("INSERT INTO scope VALUES (?, ?, ?, ?);\n");
+        script.push_sql("INSERT INTO scope VALUES (?, ?, ?, ?);\n");
         script.bind(append.scope.clone());
         script.bind_seq(seq);
         script.bind(append.at.micros());
@@ -83,21 +86,21 @@ pub(super) fn scope(script: &mut Script, append: &ScopeAppend, head: Seq) {
 }
 
 /// Binds what never changes in a session: owner, workspace, parent, creation.
-pub(super) fn bind_birth(script: &mut Script, birth: CreatedSession) {
-    script.bind(birth.owner.as_str().to_owned());
-    script.bind(birth.workspace);
-    script.bind(birth.parent.map(|parent| parent.uuid().into_bytes().to_vec()));
-    script.bind(birth.at.micros());
+pub(super) fn bind_creation(script: &mut Script, creation: CreatedSession) {
+    script.bind(creation.owner.as_str().to_owned());
+    script.bind(creation.workspace);
+    script.bind(creation.parent.map(|parent| parent.uuid().into_bytes().to_vec()));
+    script.bind(creation.at.micros());
 }
 
-fn group(batch: &[Pending]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn group_by_session(batch: &[Pending]) -> Vec<SessionGroup<'_>> {
+    let mut groups: Vec<SessionGroup<'_>> = Vec::new();
     let mut places: HashMap<SessionId, usize> = HashMap::new();
     for (index, pending) in batch.iter().enumerate() {
         let (session, epoch) = (pending.append.session, pending.append.epoch);
         let place = *places.entry(session).or_insert(groups.len());
         if place == groups.len() {
-            groups.push(Group { session, epoch, pending: Vec::new() });
+            groups.push(SessionGroup { session, epoch, pending: Vec::new() });
         }
         groups[place].pending.push((index, pending));
     }
@@ -105,21 +108,21 @@ fn group(batch: &[Pending]) -> Vec<Group<'_>> {
 }
 
 /// The row of a new session and its names.
-fn birth(script: &mut Script, pending: &Pending) -> Result<(), StoreError> {
+fn insert_session(script: &mut Script, pending: &Pending) -> Result<(), StoreError> {
     let session = pending.append.session;
-    let card = fold::changes(pending.append.entries.first()).card;
-    let Some(birth) = card.and_then(|card| card.birth) else {
+    let summary = fold::fold_entries(pending.append.entries.first()).summary;
+    let Some(creation) = summary.and_then(|summary| summary.creation) else {
         return Err(StoreError::Invalid("first entry does not create the session".to_owned()));
     };
-    script.sql(
+    script.push_sql(
         "INSERT OR ROLLBACK INTO session (id, epoch, owner, workspace, parent, created_at, agent, updated_at) \
-         VALUES (?, ?, ?, ?, ?, ?, '', 0);\n",
+VALUES (?, ?, ?, ?, ?, ?, '', 0);\n",
     );
     script.bind_session(session);
     script.bind(Epoch::FIRST.0 as i64);
-    bind_birth(script, birth);
+    bind_creation(script, creation);
     for alias in pending.aliases.iter().flatten() {
-        script.sql("INSERT INTO alias VALUES (?, ?, ?, ?, ?);\n");
+        script.push_sql("INSERT INTO alias VALUES (?, ?, ?, ?, ?);\n");
         script.bind(alias.principal.as_str().to_owned());
         script.bind(alias.door.clone());
         script.bind(alias.namespace.clone());
@@ -136,13 +139,13 @@ fn birth(script: &mut Script, pending: &Pending) -> Result<(), StoreError> {
 fn insert_entries(script: &mut Script, rows: Vec<(SessionId, Epoch, Row)>) {
     let mut rows = rows.into_iter().peekable();
     while rows.peek().is_some() {
-        let some: Vec<_> = rows.by_ref().take(ROWS).collect();
+        let some: Vec<_> = rows.by_ref().take(MAX_INSERT_ROWS).collect();
         let count = some.len().next_power_of_two();
-        script.sql("INSERT OR ROLLBACK INTO entry (session, first, last, kind, body) SELECT ");
-        script.sql(FENCE);
-        script.sql(", column3, column4, column5, column6 FROM (VALUES ");
-        script.tuples(count, 6);
-        script.sql(") WHERE column1 IS NOT NULL;\n");
+        script.push_sql("INSERT OR ROLLBACK INTO entry (session, first, last, kind, body) SELECT ");
+        script.push_sql(FENCE);
+        script.push_sql(", column3, column4, column5, column6 FROM (VALUES ");
+        script.push_tuples(count, 6);
+        script.push_sql(") WHERE column1 IS NOT NULL;\n");
         let empty = (count - some.len()) * 6;
         for (session, epoch, row) in some {
             script.bind_session(session);
@@ -161,17 +164,17 @@ const FENCE: &str = "(SELECT id FROM session WHERE id = column1 AND epoch = colu
 #[cfg(bug = "ignore_epoch")]
 const FENCE: &str = "column1";
 
-fn runs(script: &mut Script, changes: &[(SessionId, Changes)]) -> Result<(), StoreError> {
+fn upsert_runs(script: &mut Script, changes: &[(SessionId, SideTableChanges)]) -> Result<(), StoreError> {
     let all: Vec<_> = changes.iter().flat_map(|(session, c)| c.runs.iter().map(move |run| (*session, run))).collect();
-    for some in all.chunks(ROWS) {
-        script.sql(
+    for some in all.chunks(MAX_INSERT_ROWS) {
+        script.push_sql(
             "INSERT OR ROLLBACK INTO run (id, session, first, began_at, started, ended, ended_at, outcome) VALUES ",
         );
-        script.tuples(some.len(), 8);
-        script.sql(
+        script.push_tuples(some.len(), 8);
+        script.push_sql(
             " ON CONFLICT (id, session) DO UPDATE SET started = COALESCE(started, excluded.started), \
-             ended = COALESCE(ended, excluded.ended), ended_at = COALESCE(ended_at, excluded.ended_at), \
-             outcome = COALESCE(outcome, excluded.outcome);\n",
+ended = COALESCE(ended, excluded.ended), ended_at = COALESCE(ended_at, excluded.ended_at), \
+outcome = COALESCE(outcome, excluded.outcome);\n",
         );
         for (session, run) in some {
             let (seq, at) = (run.seq.0 as i64, run.at.micros());
@@ -194,16 +197,16 @@ fn runs(script: &mut Script, changes: &[(SessionId, Changes)]) -> Result<(), Sto
     Ok(())
 }
 
-fn questions(script: &mut Script, changes: &[(SessionId, Changes)]) {
-    let of = |(session, changes): &(SessionId, Changes)| {
+fn upsert_questions(script: &mut Script, changes: &[(SessionId, SideTableChanges)]) {
+    let of = |(session, changes): &(SessionId, SideTableChanges)| {
         let session = *session;
         changes.questions.clone().into_iter().map(move |question| (session, question))
     };
     let all: Vec<_> = changes.iter().flat_map(of).collect();
-    for some in all.chunks(ROWS) {
-        script.sql("INSERT OR ROLLBACK INTO question (id, session, run, asked, answered, held) VALUES ");
-        script.tuples(some.len(), 6);
-        script.sql(" ON CONFLICT (id, session) DO UPDATE SET answered = COALESCE(answered, excluded.answered);\n");
+    for some in all.chunks(MAX_INSERT_ROWS) {
+        script.push_sql("INSERT OR ROLLBACK INTO question (id, session, run, asked, answered, held) VALUES ");
+        script.push_tuples(some.len(), 6);
+        script.push_sql(" ON CONFLICT (id, session) DO UPDATE SET answered = COALESCE(answered, excluded.answered);\n");
         for (session, question) in some {
             script.bind_id(question.question.uuid());
             script.bind_session(*session);
@@ -216,39 +219,44 @@ fn questions(script: &mut Script, changes: &[(SessionId, Changes)]) {
 }
 
 /// Without being told, SQLite looks through all runs of the session for the open one.
-fn cards(script: &mut Script, changes: &[(SessionId, Changes)]) {
-    let all: Vec<_> = changes.iter().filter_map(|(session, c)| Some((*session, c.card.as_ref()?))).collect();
-    for some in all.chunks(ROWS) {
-        script.sql(
+fn update_summaries(script: &mut Script, changes: &[(SessionId, SideTableChanges)]) {
+    let all: Vec<_> = changes.iter().filter_map(|(session, c)| Some((*session, c.summary.as_ref()?))).collect();
+    for some in all.chunks(MAX_INSERT_ROWS) {
+        script.push_sql(
             "UPDATE OR ROLLBACK session SET title = COALESCE(column2, title), search = COALESCE(column3, search), \
-             agent = COALESCE(column4, agent), archived = COALESCE(column5, archived), \
-             messages = messages + column6, updated_at = MAX(updated_at, column7), state = CASE \
-             WHEN EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
-             WHERE q.session = session.id AND q.answered IS NULL AND q.run IS NOT NULL) THEN 2 \
-             WHEN EXISTS (SELECT 1 FROM run r INDEXED BY run_active \
-             WHERE r.session = session.id AND r.ended IS NULL AND r.started IS NOT NULL) THEN 1 ELSE 0 END FROM (VALUES ",
+agent = COALESCE(column4, agent), archived = COALESCE(column5, archived), \
+messages = messages + column6, updated_at = MAX(updated_at, column7), state = CASE \
+WHEN EXISTS (SELECT 1 FROM question q INDEXED BY question_open \
+WHERE q.session = session.id AND q.answered IS NULL AND q.run IS NOT NULL) THEN 2 \
+WHEN EXISTS (SELECT 1 FROM run r INDEXED BY run_active \
+WHERE r.session = session.id AND r.ended IS NULL AND r.started IS NOT NULL) THEN 1 ELSE 0 END FROM (VALUES ",
         );
-        script.tuples(some.len(), 7);
-        script.sql(") WHERE session.id = column1;\n");
-        some.iter().for_each(|(session, card)| bind_card(script, *session, card));
+        script.push_tuples(some.len(), 7);
+        script.push_sql(") WHERE session.id = column1;\n");
+        some.iter().for_each(|(session, summary)| bind_summary(script, *session, summary));
     }
 }
 
-fn bind_card(script: &mut Script, session: SessionId, card: &CardChange) {
+fn bind_summary(script: &mut Script, session: SessionId, summary: &SummaryChange) {
     script.bind_session(session);
-    script.bind(card.title.clone());
-    script.bind(card.title.as_deref().map(searchable));
-    script.bind(card.agent.clone());
-    script.bind(card.archived);
-    script.bind(card.messages as i64);
-    script.bind(card.updated_at.micros());
+    script.bind(summary.title.clone());
+    script.bind(summary.title.as_deref().map(searchable));
+    script.bind(summary.agent.clone());
+    script.bind(summary.archived);
+    script.bind(summary.messages as i64);
+    script.bind(summary.updated_at.micros());
 }
 
 /// Facts of scopes, and the snapshot.
-fn beside(script: &mut Script, pending: &Pending) {
-    pending.append.scopes.iter().zip(&pending.scope_heads).for_each(|(append, head)| scope(script, append, *head));
+fn insert_scopes_and_snapshot(script: &mut Script, pending: &Pending) {
+    pending
+        .append
+        .scopes
+        .iter()
+        .zip(&pending.scope_heads)
+        .for_each(|(append, head)| insert_scope_facts(script, append, *head));
     if let Some(snapshot) = &pending.append.snapshot {
-        script.sql("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?);\n");
+        script.push_sql("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?);\n");
         script.bind_session(pending.append.session);
         script.bind_seq(snapshot.seq);
         script.bind(i64::from(snapshot.version));

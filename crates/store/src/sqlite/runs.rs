@@ -4,24 +4,24 @@ use gander_domain::Timestamp;
 use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::failure::failed;
-use super::list::run_of;
+use super::failure::store_error;
+use super::list::decode_run;
 use super::script::Script;
 use crate::{RunKey, RunPage, RunQuery, RunSort, StoreError};
 
-const ROWS: &str = "SELECT run.id, run.session, run.first, run.began_at, run.started, run.ended, run.outcome, \
+const RUN_ROWS_SQL: &str = "SELECT run.id, run.session, run.first, run.began_at, run.started, run.ended, run.outcome, \
      EXISTS (SELECT 1 FROM question q WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL), \
      COALESCE(run.ended_at, run.began_at) AS at ";
-const ASKED: &str =
+const HAS_OPEN_QUESTION_SQL: &str =
     "EXISTS (SELECT 1 FROM question q WHERE q.session = run.session AND q.run = run.id AND q.answered IS NULL)";
 
-pub(super) async fn runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, StoreError> {
+pub(super) async fn list_runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, StoreError> {
     let limit = query.limit.clamp(1, 1000) as usize;
     let Script { sql, args } = count_script(&query);
-    let total: i64 = sqlx::query_with(AssertSqlSafe(sql), args).fetch_one(pool).await.map_err(failed)?.get(0);
+    let total: i64 = sqlx::query_with(AssertSqlSafe(sql), args).fetch_one(pool).await.map_err(store_error)?.get(0);
     let Script { sql, args } = page_script(&query, limit + 1);
-    let found = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(failed)?;
-    let mut rows = found.iter().map(run_of).collect::<Result<Vec<_>, _>>()?;
+    let found = sqlx::query_with(AssertSqlSafe(sql), args).fetch_all(pool).await.map_err(store_error)?;
+    let mut rows = found.iter().map(decode_run).collect::<Result<Vec<_>, _>>()?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let last = rows.last().zip(found.get(rows.len().saturating_sub(1))).filter(|_| more);
@@ -31,30 +31,33 @@ pub(super) async fn runs(pool: &SqlitePool, query: RunQuery) -> Result<RunPage, 
 
 fn count_script(query: &RunQuery) -> Script {
     let mut script = Script::new("SELECT COUNT(*) FROM session JOIN run ON run.session = session.id ");
-    restrict(&mut script, query);
+    push_conditions(&mut script, query);
     script
 }
 
 fn page_script(query: &RunQuery, limit: usize) -> Script {
-    let mut script = Script::new(ROWS);
-    script.sql(&format!("FROM run INDEXED BY {} CROSS JOIN session ON session.id = run.session ", walked(query)));
-    restrict(&mut script, query);
+    let mut script = Script::new(RUN_ROWS_SQL);
+    script.push_sql(&format!(
+        "FROM run INDEXED BY {} CROSS JOIN session ON session.id = run.session ",
+        page_index(query)
+    ));
+    push_conditions(&mut script, query);
     if let Some(after) = query.after {
         // The first says where in the index to begin, the second where exactly.
-        script.sql(" AND COALESCE(run.ended_at, run.began_at) <= ?");
+        script.push_sql(" AND COALESCE(run.ended_at, run.began_at) <= ?");
         script.bind(after.at.micros());
-        script.sql(" AND (COALESCE(run.ended_at, run.began_at), run.id) < (?, ?)");
+        script.push_sql(" AND (COALESCE(run.ended_at, run.began_at), run.id) < (?, ?)");
         script.bind(after.at.micros());
         script.bind_id(after.run.uuid());
     }
-    script.sql(" ORDER BY at DESC, run.id DESC LIMIT ?");
+    script.push_sql(" ORDER BY at DESC, run.id DESC LIMIT ?");
     script.bind(limit as i64);
     script
 }
 
 /// The index that a page is read from: the runs of one session and those that are open are few and sorted, of all others
 /// the newest come first and the rest is not looked at.
-fn walked(query: &RunQuery) -> &'static str {
+fn page_index(query: &RunQuery) -> &'static str {
     match (query.session, query.state) {
         (Some(_), _) => "run_by_session",
         (None, Some(RunSort::Queued | RunSort::Running | RunSort::Awaiting)) => "run_open",
@@ -65,7 +68,7 @@ fn walked(query: &RunQuery) -> &'static str {
 }
 
 /// The statements that list runs by time, for a test that looks at their plans.
-pub(super) fn statements() -> Vec<String> {
+pub(super) fn run_statements() -> Vec<String> {
     let key = RunKey { at: Timestamp::default(), run: gander_domain::RunId::new(uuid::Uuid::nil()) };
     let query = |state, after| RunQuery {
         principal: gander_domain::Principal::owner(),
@@ -80,27 +83,27 @@ pub(super) fn statements() -> Vec<String> {
     states.iter().flat_map(|state| [None, Some(key)].map(|after| page_script(&query(*state, after), 50).sql)).collect()
 }
 
-fn restrict(script: &mut Script, query: &RunQuery) {
-    script.sql("WHERE session.owner = ?");
+fn push_conditions(script: &mut Script, query: &RunQuery) {
+    script.push_sql("WHERE session.owner = ?");
     script.bind(query.principal.as_str().to_owned());
     if let Some(agent) = &query.agent {
-        script.sql(" AND session.agent = ?");
+        script.push_sql(" AND session.agent = ?");
         script.bind(agent.clone());
     }
     if let Some(session) = query.session {
-        script.sql(" AND run.session = ?");
+        script.push_sql(" AND run.session = ?");
         script.bind_session(session);
     }
     if let Some(since) = query.since {
-        script.sql(" AND COALESCE(run.ended_at, run.began_at) >= ?");
+        script.push_sql(" AND COALESCE(run.ended_at, run.began_at) >= ?");
         script.bind(since.micros());
     }
     let open = "run.ended IS NULL AND run.started IS NOT NULL";
-    script.sql(&match query.state {
+    script.push_sql(&match query.state {
         None => String::new(),
         Some(RunSort::Queued) => " AND run.ended IS NULL AND run.started IS NULL".to_owned(),
-        Some(RunSort::Running) => format!(" AND {open} AND NOT {ASKED}"),
-        Some(RunSort::Awaiting) => format!(" AND {open} AND {ASKED}"),
+        Some(RunSort::Running) => format!(" AND {open} AND NOT {HAS_OPEN_QUESTION_SQL}"),
+        Some(RunSort::Awaiting) => format!(" AND {open} AND {HAS_OPEN_QUESTION_SQL}"),
         Some(RunSort::Completed) => {
             " AND run.outcome ->> 'type' = 'completed' AND run.outcome ->> 'stop' NOT IN ('refusal', 'max_turns')"
                 .to_owned()

@@ -23,12 +23,12 @@ impl Script {
     }
 
     /// Adds a piece of SQL.
-    pub(super) fn sql(&mut self, sql: &str) {
+    pub(super) fn push_sql(&mut self, sql: &str) {
         self.sql.push_str(sql);
     }
 
     /// Adds `count` times `(?, …)`, separated by commas.
-    pub(super) fn tuples(&mut self, count: usize, width: usize) {
+    pub(super) fn push_tuples(&mut self, count: usize, width: usize) {
         let tuple = format!("({})", ["?"].repeat(width).join(","));
         for index in 0..count {
             self.sql.push_str(if index == 0 { "" } else { "," });
@@ -56,7 +56,7 @@ impl Script {
     /// Runs it all; gives the number of rows that its last change touched.
     ///
     /// One trip to the connection's thread, however many statements: a trip costs more than most of them.
-    pub(super) async fn run(self, connection: &mut SqliteConnection, cached: Cached) -> Result<u64, sqlx::Error> {
+    pub(super) async fn execute(self, connection: &mut SqliteConnection, cached: Cached) -> Result<u64, sqlx::Error> {
         let query = sqlx::query_with(AssertSqlSafe(self.sql), self.args).persistent(cached == Cached::Yes);
         // Statements that change nothing (`COMMIT`) repeat the count of the one before.
         let mut results = connection.execute_many(query);

@@ -13,7 +13,7 @@ use crate::feed::Feeds;
 use crate::{Append, Committed, Durability, Stats, StoreError};
 
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct StoreShared {
     pub(super) feeds: Arc<Feeds>,
     pub(super) counters: Counters,
     pub(super) faults: Faults,
@@ -25,10 +25,10 @@ pub(super) struct Shared {
 }
 
 /// After somebody could not write, others are told so at once for so long.
-const BUSY: Duration = Duration::from_millis(250);
+const BUSY_TTL: Duration = Duration::from_millis(250);
 
 /// A write that takes longer means that the disk does not keep up.
-const SLOW: Duration = Duration::from_secs(1);
+const SLOW_WRITE: Duration = Duration::from_secs(1);
 
 /// Whether writing is allowed.
 #[derive(Clone, Default)]
@@ -41,29 +41,29 @@ enum Mode {
     Broken(String),
 }
 
-impl Shared {
+impl StoreShared {
     pub(super) fn new(incarnation: u32, faults: Faults) -> Self {
         Self { incarnation: AtomicU32::new(incarnation), faults, ..Self::default() }
     }
 
-    pub(super) fn writable(&self) -> Result<(), StoreError> {
+    pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         match &*lock(&self.mode) {
-            Mode::Busy(since, reason) if since.elapsed() < BUSY => Err(StoreError::Busy(reason.clone())),
+            Mode::Busy(since, reason) if since.elapsed() < BUSY_TTL => Err(StoreError::Busy(reason.clone())),
             Mode::Writable | Mode::Busy(..) => Ok(()),
             Mode::Full(reason) | Mode::Broken(reason) => Err(StoreError::ReadOnly(reason.clone())),
         }
     }
 
     /// Whether it makes sense to try a write.
-    pub(super) fn probable(&self) -> Result<(), StoreError> {
+    pub(super) fn check_probe_allowed(&self) -> Result<(), StoreError> {
         match &*lock(&self.mode) {
-            Mode::Busy(since, reason) if since.elapsed() < BUSY => Err(StoreError::Busy(reason.clone())),
+            Mode::Busy(since, reason) if since.elapsed() < BUSY_TTL => Err(StoreError::Busy(reason.clone())),
             Mode::Writable | Mode::Full(_) | Mode::Busy(..) => Ok(()),
             Mode::Broken(reason) => Err(StoreError::ReadOnly(reason.clone())),
         }
     }
 
-    pub(super) fn recovered(&self) {
+    pub(super) fn set_writable(&self) {
         *lock(&self.mode) = Mode::Writable;
     }
 
@@ -73,25 +73,27 @@ impl Shared {
     }
 
     /// The writer begins something.
-    pub(super) fn working(&self) {
+    pub(super) fn note_working(&self) {
         *lock(&self.working) = Some(Instant::now());
     }
 
     /// The writer has nothing to do.
-    pub(super) fn rests(&self) {
+    pub(super) fn note_idle(&self) {
         *lock(&self.working) = None;
     }
 
     /// Nothing more is given to a writer that has been at one thing for too long.
-    pub(super) fn takes(&self) -> Result<(), StoreError> {
+    pub(super) fn check_keeping_up(&self) -> Result<(), StoreError> {
         match *lock(&self.working) {
-            Some(since) if since.elapsed() >= SLOW => Err(StoreError::Busy("the disk does not keep up".to_owned())),
+            Some(since) if since.elapsed() >= SLOW_WRITE => {
+                Err(StoreError::Busy("the disk does not keep up".to_owned()))
+            }
             Some(_) | None => Ok(()),
         }
     }
 
     /// A disk that failed once is not written to again.
-    pub(super) fn note(&self, failure: &Failure) {
+    pub(super) fn note_failure(&self, failure: &Failure) {
         let mode = match failure {
             Failure::Full(reason) => Mode::Full(reason.clone()),
             Failure::Disk(reason) => Mode::Broken(reason.clone()),
@@ -106,7 +108,7 @@ impl Shared {
         *lock(&self.mode) = mode;
     }
 
-    pub(super) fn commit_made(&self, sync: Durability) {
+    pub(super) fn note_commit(&self, sync: Durability) {
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.counters.barriers.fetch_add(u64::from(sync == Durability::Barrier), Ordering::Relaxed);
         *lock(&self.last_commit) = Some(Instant::now());
@@ -121,38 +123,38 @@ impl Shared {
     }
 
     /// Shows what was committed, then tells who sent it.
-    pub(super) fn committed(&self, pending: Pending) {
+    pub(super) fn publish_and_reply(&self, pending: Pending) {
         #[cfg(not(bug = "publish_before_commit"))]
         self.publish(pending.append, pending.size);
         drop(pending.reply.send(Ok(Committed { head: pending.head })));
     }
 
     /// Tells who sent it that it is not stored; and who follows that it will not come, if nothing can be stored.
-    pub(super) fn refuse(&self, pending: Pending, error: StoreError) {
+    pub(super) fn reply_refused(&self, pending: Pending, error: StoreError) {
         if let StoreError::ReadOnly(reason) = &error {
-            self.feeds.fail(pending.append.session, reason);
+            self.feeds.fail_session(pending.append.session, reason);
         }
         drop(pending.reply.send(Err(error)));
     }
 
     pub(super) fn publish(&self, append: Append, size: usize) {
-        self.feeds.publish(append.session, seeded(append.entries), size);
+        self.feeds.publish(append.session, with_seeded_bug(append.entries), size);
     }
 }
 
 #[cfg(not(any(bug = "duplicate_entry", bug = "reorder")))]
-fn seeded(entries: Vec<Entry>) -> Vec<Entry> {
+fn with_seeded_bug(entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
 #[cfg(bug = "duplicate_entry")]
-fn seeded(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn with_seeded_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.extend(entries.last().cloned());
     entries
 }
 
 #[cfg(bug = "reorder")]
-fn seeded(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn with_seeded_bug(mut entries: Vec<Entry>) -> Vec<Entry> {
     // Not the first one: a batch that does not follow sends its readers to the log.
     if entries.len() > 3 {
         entries.swap(1, 2);
@@ -161,7 +163,7 @@ fn seeded(mut entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 /// About how much entries are, without writing them out.
-pub(super) fn weight(entries: &[Entry]) -> usize {
+pub(super) fn entries_bytes(entries: &[Entry]) -> usize {
     entries.iter().map(|entry| entry.event.approximate_bytes()).sum()
 }
 
@@ -176,7 +178,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn count(&self, batch: &[Pending], rows: u64) {
+    pub(super) fn add_batch(&self, batch: &[Pending], rows: u64) {
         let entries = || batch.iter().flat_map(|pending| &pending.append.entries);
         let deltas = entries().filter(|entry| entry.event.is_delta()).count();
         self.rows.fetch_add(rows, Ordering::Relaxed);

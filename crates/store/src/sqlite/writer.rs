@@ -9,29 +9,29 @@ use sqlx::{Connection, Row};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::failure::{Failure, failed};
+use super::checkpointer::Checkpointer;
+use super::failure::{Failure, store_error};
 use super::heads::Heads;
-use super::keeper::Keeper;
 use super::lock::Lock;
-use super::open::{Life, begin_life};
-use super::plan::{self, Plan};
+use super::open::{Incarnation, begin_incarnation};
+use super::plan::{self, CommitPlan};
 use super::script::{Cached, Script};
-use super::shared::Shared;
-use crate::{Alias, Append, Claim, Committed, Durability, Epoch, Patience, ScopeAppend, StoreError};
+use super::shared::StoreShared;
+use crate::{Alias, Append, BusyTimeout, Claim, Committed, Durability, Epoch, ScopeAppend, StoreError};
 
 /// A commit takes at most about this much of what waits.
 const BATCH_ENTRIES: usize = 4096;
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// A busy file is tried again after this time, and for so long.
-const AGAIN: Duration = Duration::from_millis(300);
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_RETRY: Duration = Duration::from_millis(300);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The compiled form of a longer script is not kept.
-const LONGEST_KEPT: usize = 4 * 1024;
+const MAX_CACHED_SQL: usize = 4 * 1024;
 
 /// What the writer is asked to do.
-pub(super) enum Job {
+pub(super) enum WriterJob {
     Append(Box<Pending>),
     Claim(SessionId, oneshot::Sender<Result<Claim, StoreError>>),
     Scope(ScopeAppend, Durability, oneshot::Sender<Result<Seq, StoreError>>),
@@ -39,7 +39,7 @@ pub(super) enum Job {
     Write(Write, oneshot::Sender<Result<u64, StoreError>>),
     /// A small synced commit, to see whether that works.
     Probe(oneshot::Sender<Result<(), StoreError>>),
-    NewLife(oneshot::Sender<Result<u32, StoreError>>),
+    NewIncarnation(oneshot::Sender<Result<u32, StoreError>>),
     Close(oneshot::Sender<Result<(), StoreError>>),
 }
 
@@ -64,11 +64,11 @@ pub(super) struct Write {
     pub(super) script: Script,
     pub(super) sync: Durability,
     /// What the statements may have changed behind the writer's memory.
-    pub(super) touches: Touches,
+    pub(super) invalidates: Invalidates,
 }
 
 /// What the writer must forget after a write.
-pub(super) enum Touches {
+pub(super) enum Invalidates {
     Nothing,
     Session(SessionId),
     Scope(String),
@@ -83,87 +83,91 @@ enum Attempt {
 
 pub(super) struct Writer {
     pub(super) connection: SqliteConnection,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<StoreShared>,
     pub(super) heads: Heads,
     /// What `PRAGMA synchronous` is set to, if known.
     pub(super) level: Option<Durability>,
-    pub(super) keeper: Keeper,
-    pub(super) life: Life,
+    pub(super) checkpointer: Checkpointer,
+    pub(super) incarnation: Incarnation,
     pub(super) lock: Lock,
     /// Appends that found the file busy and are tried again.
-    pub(super) late: Vec<Pending>,
+    pub(super) retries: Vec<Pending>,
 }
 
-impl Job {
+impl WriterJob {
     /// True if it is queued however busy the writer is.
-    pub(super) fn is_patient(&self) -> bool {
+    pub(super) fn waits_when_busy(&self) -> bool {
         match self {
-            Self::Append(pending) => pending.append.patience == Patience::Long,
+            Self::Append(pending) => pending.append.busy_timeout == BusyTimeout::Long,
             Self::Claim(..) | Self::Scope(..) | Self::Write(..) | Self::Probe(_) => false,
-            Self::NewLife(_) | Self::Close(_) => true,
+            Self::NewIncarnation(_) | Self::Close(_) => true,
         }
     }
 }
 
 impl Writer {
     /// Works until it is closed or nobody can ask any more.
-    pub(super) async fn work(mut self, mut jobs: mpsc::Receiver<Job>) {
+    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<WriterJob>) {
         self.mark_open().await;
         let mut batch = Batch::default();
         loop {
-            self.shared.rests();
-            // What is late is tried again even if nobody asks for anything.
-            let job = match self.late.is_empty() {
+            self.shared.note_idle();
+            // What is retries is tried again even if nobody asks for anything.
+            let job = match self.retries.is_empty() {
                 true => Ok(jobs.recv().await),
-                false => tokio::time::timeout(AGAIN, jobs.recv()).await,
+                false => tokio::time::timeout(BUSY_RETRY, jobs.recv()).await,
             };
             let mut next = match job {
                 Ok(None) => break,
                 Ok(job) => job,
                 Err(_) => None,
             };
-            self.shared.working();
-            batch.pending.append(&mut self.late);
+            self.shared.note_working();
+            batch.pending.append(&mut self.retries);
             while let Some(job) = next {
                 match job {
-                    Job::Append(pending) => batch.add(*pending),
-                    Job::Close(reply) => {
-                        self.flush(batch.take(), Attempt::Together).await;
-                        return answer(reply, self.end().await);
+                    WriterJob::Append(pending) => batch.add(*pending),
+                    WriterJob::Close(reply) => {
+                        self.commit_batch(batch.take(), Attempt::Together).await;
+                        return send_reply(reply, self.close().await);
                     }
-                    other @ (Job::Claim(..) | Job::Scope(..) | Job::Write(..) | Job::Probe(_) | Job::NewLife(_)) => {
-                        self.flush(batch.take(), Attempt::Together).await;
-                        self.handle(other).await;
+                    other @ (WriterJob::Claim(..)
+                    | WriterJob::Scope(..)
+                    | WriterJob::Write(..)
+                    | WriterJob::Probe(_)
+                    | WriterJob::NewIncarnation(_)) => {
+                        self.commit_batch(batch.take(), Attempt::Together).await;
+                        self.handle_job(other).await;
                     }
                 }
                 next = if batch.is_full() { None } else { jobs.try_recv().ok() };
             }
-            self.flush(batch.take(), Attempt::Together).await;
-            self.keeper.tend(&mut self.connection).await;
+            self.commit_batch(batch.take(), Attempt::Together).await;
+            self.checkpointer.wake_or_checkpoint(&mut self.connection).await;
         }
-        if let Err(error) = self.end().await {
+        if let Err(error) = self.close().await {
             tracing::warn!(%error, "log was not closed cleanly");
         }
     }
 
-    async fn handle(&mut self, job: Job) {
+    async fn handle_job(&mut self, job: WriterJob) {
         match job {
-            Job::Claim(session, reply) => answer(reply, self.claim(session).await),
-            Job::Scope(append, sync, reply) => answer(reply, self.scope(append, sync).await),
-            Job::Write(write, reply) => answer(reply, self.write(write).await),
-            Job::Probe(reply) => answer(reply, self.probe().await),
-            Job::NewLife(reply) => answer(reply, self.new_life().await),
-            Job::Append(_) | Job::Close(_) => unreachable!("taken by the loop"),
+            WriterJob::Claim(session, reply) => send_reply(reply, self.claim(session).await),
+            WriterJob::Scope(append, sync, reply) => send_reply(reply, self.append_scope(append, sync).await),
+            WriterJob::Write(write, reply) => send_reply(reply, self.execute_write(write).await),
+            WriterJob::Probe(reply) => send_reply(reply, self.probe().await),
+            WriterJob::NewIncarnation(reply) => send_reply(reply, self.new_incarnation().await),
+            WriterJob::Append(_) | WriterJob::Close(_) => unreachable!("taken by the loop"),
         }
     }
 
     /// Commits what can be committed; whoever does not fit is told, the others are not held back.
-    async fn flush(&mut self, batch: Vec<Pending>, attempt: Attempt) {
+    async fn commit_batch(&mut self, batch: Vec<Pending>, attempt: Attempt) {
         let mut admitted = Vec::with_capacity(batch.len());
         for mut pending in batch {
             match self.admit(&mut pending).await {
                 Ok(()) => admitted.push(pending),
-                Err(error) => self.refuse(pending, error),
+                Err(error) => self.refuse_or_retry(pending, error),
             }
         }
         if admitted.is_empty() {
@@ -172,39 +176,39 @@ impl Writer {
         #[cfg(bug = "publish_before_commit")]
         admitted.iter().for_each(|pending| self.shared.publish(pending.append.clone(), 0));
         match self.commit(&mut admitted).await {
-            Ok(()) => admitted.into_iter().for_each(|pending| self.shared.committed(pending)),
-            Err(failure) => self.recover(admitted, &failure, attempt).await,
+            Ok(()) => admitted.into_iter().for_each(|pending| self.shared.publish_and_reply(pending)),
+            Err(failure) => self.recover_from_failure(admitted, &failure, attempt).await,
         }
     }
 
     /// After a failed commit nothing is known any more; what only did not fit is tried again, one by one.
-    async fn recover(&mut self, batch: Vec<Pending>, failure: &Failure, attempt: Attempt) {
-        batch.iter().for_each(|pending| self.heads.forget(&pending.append));
+    async fn recover_from_failure(&mut self, batch: Vec<Pending>, failure: &Failure, attempt: Attempt) {
+        batch.iter().for_each(|pending| self.heads.forget_append(&pending.append));
         if attempt == Attempt::Together && matches!(failure, Failure::Constraint(_)) {
             for pending in batch {
-                Box::pin(self.flush(vec![pending], Attempt::Alone)).await;
+                Box::pin(self.commit_batch(vec![pending], Attempt::Alone)).await;
             }
             return;
         }
         for pending in batch {
-            let error = self.reason(&pending, failure).await;
-            self.refuse(pending, error);
+            let error = self.refusal_reason(&pending, failure).await;
+            self.refuse_or_retry(pending, error);
         }
     }
 
     /// What a run says is tried again for a while if the file is only busy.
-    fn refuse(&mut self, mut pending: Pending, error: StoreError) {
+    fn refuse_or_retry(&mut self, mut pending: Pending, error: StoreError) {
         let tried = *pending.tried.get_or_insert_with(Instant::now);
-        let patient = pending.append.patience == Patience::Long && tried.elapsed() < PATIENCE;
+        let patient = pending.append.busy_timeout == BusyTimeout::Long && tried.elapsed() < BUSY_TIMEOUT;
         if patient && matches!(error, StoreError::Busy(_)) {
-            self.late.push(pending);
+            self.retries.push(pending);
         } else {
-            self.shared.refuse(pending, error);
+            self.shared.reply_refused(pending, error);
         }
     }
 
     async fn admit(&mut self, pending: &mut Pending) -> Result<(), StoreError> {
-        self.shared.writable()?;
+        self.shared.check_writable()?;
         match pending.aliases {
             Some(_) => self.heads.admit_new(&mut self.connection, pending).await,
             None => self.heads.admit(&mut self.connection, pending).await,
@@ -212,47 +216,47 @@ impl Writer {
     }
 
     async fn commit(&mut self, batch: &mut [Pending]) -> Result<(), Failure> {
-        let mut plan = Plan::of(batch).map_err(|error| Failure::Other(error.to_string()))?;
+        let mut plan = CommitPlan::for_batch(batch).map_err(|error| Failure::Other(error.to_string()))?;
         let sync = batch.iter().map(|pending| pending.append.sync).max().unwrap_or(Durability::Relaxed);
         if plan.script.is_empty() {
             if sync == Durability::Relaxed {
                 return Ok(());
             }
             // A barrier without anything to write still makes safe what came before.
-            plan.script.sql("UPDATE meta SET probe = probe + 1;\n");
+            plan.script.push_sql("UPDATE meta SET probe = probe + 1;\n");
         }
-        self.run(plan.script, sync, if plan.single { Wrap::Bare } else { Wrap::Transaction }).await?;
+        self.execute(plan.script, sync, if plan.single { Wrap::Bare } else { Wrap::Transaction }).await?;
         batch.iter_mut().zip(plan.sizes).for_each(|(pending, size)| pending.size = size);
-        self.keeper.wrote(plan.bytes);
-        self.shared.counters.count(batch, plan.rows);
+        self.checkpointer.note_written(plan.bytes);
+        self.shared.counters.add_batch(batch, plan.rows);
         Ok(())
     }
 
     /// Runs statements in one commit at a level of safety.
-    async fn run(&mut self, script: Script, sync: Durability, wrap: Wrap) -> Result<u64, Failure> {
-        if let Err(error) = self.switch(sync).await {
-            return Err(self.failed(&error).await);
+    async fn execute(&mut self, script: Script, sync: Durability, wrap: Wrap) -> Result<u64, Failure> {
+        if let Err(error) = self.set_synchronous(sync).await {
+            return Err(self.roll_back(&error).await);
         }
-        let script = wrapped(script, wrap);
+        let script = wrap_script(script, wrap);
         // What one busy session writes has few forms; what many write together is another one each time.
-        let cached = if script.sql.len() <= LONGEST_KEPT { Cached::Yes } else { Cached::No };
+        let cached = if script.sql.len() <= MAX_CACHED_SQL { Cached::Yes } else { Cached::No };
         self.level = None;
         let result = match self.shared.faults.check() {
-            Ok(()) => script.run(&mut self.connection, cached).await,
+            Ok(()) => script.execute(&mut self.connection, cached).await,
             Err(error) => Err(error),
         };
         match result {
             Ok(changed) => {
                 self.level = Some(sync);
-                self.shared.commit_made(sync);
+                self.shared.note_commit(sync);
                 Ok(changed)
             }
-            Err(error) => Err(self.failed(&error).await),
+            Err(error) => Err(self.roll_back(&error).await),
         }
     }
 
     /// Sets the level if it is another one. By itself and never kept: a level is set when its statement is compiled.
-    async fn switch(&mut self, sync: Durability) -> Result<(), sqlx::Error> {
+    async fn set_synchronous(&mut self, sync: Durability) -> Result<(), sqlx::Error> {
         if self.level == Some(sync) {
             return Ok(());
         }
@@ -264,95 +268,97 @@ impl Writer {
             Durability::Barrier => "PRAGMA synchronous = NORMAL",
             Durability::Relaxed => "PRAGMA synchronous = NORMAL",
         };
-        Script::new(level).run(&mut self.connection, Cached::No).await?;
+        Script::new(level).execute(&mut self.connection, Cached::No).await?;
         self.level = Some(sync);
         Ok(())
     }
 
-    async fn failed(&mut self, error: &sqlx::Error) -> Failure {
+    async fn roll_back(&mut self, error: &sqlx::Error) -> Failure {
         // Fails if the error ended the transaction already, or none was begun.
         sqlx::query("ROLLBACK").persistent(false).execute(&mut self.connection).await.ok();
-        let failure = Failure::of(error);
-        self.shared.note(&failure);
+        let failure = Failure::classify(error);
+        self.shared.note_failure(&failure);
         failure
     }
 
     async fn claim(&mut self, session: SessionId) -> Result<Claim, StoreError> {
-        self.shared.writable()?;
+        self.shared.check_writable()?;
         self.heads.forget_session(session);
-        let claim = self.heads.of(&mut self.connection, session).await?;
+        let claim = self.heads.claim_of(&mut self.connection, session).await?;
         let mut script = Script::new("UPDATE session SET epoch = epoch + 1 WHERE id = ?");
         script.bind_session(session);
-        self.run(script, Durability::Relaxed, Wrap::Transaction).await.map_err(|failure| failure.error())?;
+        self.execute(script, Durability::Relaxed, Wrap::Transaction)
+            .await
+            .map_err(|failure| failure.to_store_error())?;
         let claim = Claim { epoch: Epoch(claim.epoch.0 + 1), head: claim.head };
-        self.heads.set(session, claim);
+        self.heads.set_claim(session, claim);
         Ok(claim)
     }
 
-    async fn scope(&mut self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError> {
-        self.shared.writable()?;
+    async fn append_scope(&mut self, append: ScopeAppend, sync: Durability) -> Result<Seq, StoreError> {
+        self.shared.check_writable()?;
         let scopes = [append];
         let heads = self.heads.admit_scopes(&mut self.connection, &scopes).await?;
         let [append] = scopes;
         let mut script = Script::default();
-        plan::scope(&mut script, &append, heads[0]);
-        if let Err(failure) = self.run(script, sync, Wrap::Transaction).await {
+        plan::insert_scope_facts(&mut script, &append, heads[0]);
+        if let Err(failure) = self.execute(script, sync, Wrap::Transaction).await {
             self.heads.forget_scope(&append.scope);
-            return Err(failure.error());
+            return Err(failure.to_store_error());
         }
         Ok(Seq(heads[0].0 + append.facts.len() as u64))
     }
 
-    async fn write(&mut self, write: Write) -> Result<u64, StoreError> {
-        self.shared.writable()?;
-        let result = self.run(write.script, write.sync, Wrap::Transaction).await;
-        match write.touches {
-            Touches::Nothing => {}
-            Touches::Session(session) => self.heads.forget_session(session),
-            Touches::Scope(scope) => self.heads.forget_scope(&scope),
+    async fn execute_write(&mut self, write: Write) -> Result<u64, StoreError> {
+        self.shared.check_writable()?;
+        let result = self.execute(write.script, write.sync, Wrap::Transaction).await;
+        match write.invalidates {
+            Invalidates::Nothing => {}
+            Invalidates::Session(session) => self.heads.forget_session(session),
+            Invalidates::Scope(scope) => self.heads.forget_scope(&scope),
         }
-        result.map_err(|failure| failure.error())
+        result.map_err(|failure| failure.to_store_error())
     }
 
     /// A full disk may have room again; a broken one is never trusted again.
     async fn probe(&mut self) -> Result<(), StoreError> {
-        self.shared.probable()?;
+        self.shared.check_probe_allowed()?;
         let script = Script::new("UPDATE meta SET probe = probe + 1");
-        self.run(script, Durability::Barrier, Wrap::Bare).await.map_err(|failure| failure.error())?;
-        self.shared.recovered();
+        self.execute(script, Durability::Barrier, Wrap::Bare).await.map_err(|failure| failure.to_store_error())?;
+        self.shared.set_writable();
         Ok(())
     }
 
-    async fn new_life(&mut self) -> Result<u32, StoreError> {
-        self.shared.writable()?;
-        begin_life(&mut self.connection).await
+    async fn new_incarnation(&mut self) -> Result<u32, StoreError> {
+        self.shared.check_writable()?;
+        begin_incarnation(&mut self.connection).await
     }
 
     /// From now on a power cut may lose something: the next start must know.
     async fn mark_open(&mut self) {
         let mut script = Script::new("UPDATE meta SET clean = 0, boot = ?");
-        script.bind(self.life.boot.clone());
-        if let Err(failure) = self.run(script, Durability::Barrier, Wrap::Bare).await {
+        script.bind(self.incarnation.boot.clone());
+        if let Err(failure) = self.execute(script, Durability::Barrier, Wrap::Bare).await {
             tracing::error!(?failure, "log cannot be written");
         }
     }
 
-    async fn end(mut self) -> Result<(), StoreError> {
-        let marked = match self.shared.writable() {
-            Ok(()) => self.run(Script::new("UPDATE meta SET clean = 1"), Durability::Barrier, Wrap::Bare).await,
+    async fn close(mut self) -> Result<(), StoreError> {
+        let marked = match self.shared.check_writable() {
+            Ok(()) => self.execute(Script::new("UPDATE meta SET clean = 1"), Durability::Barrier, Wrap::Bare).await,
             Err(_) => Ok(0),
         };
-        self.keeper.end().await;
+        self.checkpointer.finish().await;
         self.shared.feeds.end_all();
-        self.connection.close().await.map_err(failed)?;
+        self.connection.close().await.map_err(store_error)?;
         drop(self.lock);
-        marked.map(|_| ()).map_err(|failure| failure.error())
+        marked.map(|_| ()).map_err(|failure| failure.to_store_error())
     }
 
     /// Why an append that was tried alone did not fit.
-    async fn reason(&mut self, pending: &Pending, failure: &Failure) -> StoreError {
+    async fn refusal_reason(&mut self, pending: &Pending, failure: &Failure) -> StoreError {
         if let (Failure::Constraint(_), Some(aliases)) = (failure, &pending.aliases) {
-            match self.heads.of(&mut self.connection, pending.append.session).await {
+            match self.heads.claim_of(&mut self.connection, pending.append.session).await {
                 Ok(_) => return StoreError::Exists(pending.append.session),
                 Err(StoreError::Deleted(session)) => return StoreError::Deleted(session),
                 Err(_) => {}
@@ -363,7 +369,7 @@ impl Writer {
                 }
             }
         }
-        failure.error()
+        failure.to_store_error()
     }
 }
 
@@ -378,7 +384,7 @@ pub(super) async fn find_alias(
             .bind(&alias.door)
             .bind(&alias.namespace)
             .bind(&alias.text);
-    let row = query.fetch_optional(connection).await.map_err(failed)?;
+    let row = query.fetch_optional(connection).await.map_err(store_error)?;
     row.map(|row| super::read::session_id(row.get(0))).transpose()
 }
 
@@ -389,7 +395,7 @@ enum Wrap {
     Transaction,
 }
 
-fn wrapped(mut script: Script, wrap: Wrap) -> Script {
+fn wrap_script(mut script: Script, wrap: Wrap) -> Script {
     match wrap {
         Wrap::Bare => {}
         Wrap::Transaction => script.sql = format!("BEGIN IMMEDIATE;\n{};\nCOMMIT", script.sql),
@@ -408,7 +414,7 @@ struct Batch {
 impl Batch {
     fn add(&mut self, pending: Pending) {
         self.entries += pending.append.entries.len();
-        self.bytes += super::shared::weight(&pending.append.entries);
+        self.bytes += super::shared::entries_bytes(&pending.append.entries);
         self.pending.push(pending);
     }
 
@@ -422,6 +428,6 @@ impl Batch {
 }
 
 /// Whoever asked may be gone; the work is done all the same.
-fn answer<T>(reply: oneshot::Sender<T>, value: T) {
+fn send_reply<T>(reply: oneshot::Sender<T>, value: T) {
     drop(reply.send(value));
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use gander_domain::{Entry, Seq};
-use gander_store::{Append, Durability, Form, Options, SqliteStore, Store, read_all};
+use gander_store::{Append, DeltaForm, Durability, SqliteStore, Store, StoreOptions, read_all};
 
 use crate::story::Story;
 
@@ -24,9 +24,9 @@ async fn what_was_acknowledged_survives_a_kill() {
     let mut incarnation = None;
     for kill in 0..KILLS {
         let acknowledged = run_and_kill(directory.path(), 3 + kill * 7);
-        let store = SqliteStore::open(Options::new(directory.path())).await.unwrap();
+        let store = SqliteStore::open(StoreOptions::new(directory.path())).await.unwrap();
         let expected = tale();
-        let read = read_all(&store, expected.session, Form::Exact).await.unwrap();
+        let read = read_all(&store, expected.session, DeltaForm::Exact).await.unwrap();
         assert!(read.len() as u64 >= acknowledged, "kill {kill}: {} of {acknowledged} are there", read.len());
         assert_eq!(read, expected.entries[..read.len()], "kill {kill}");
         assert_eq!(*incarnation.get_or_insert(store.incarnation()), store.incarnation(), "cursors outlive a kill");
@@ -55,7 +55,7 @@ fn run_and_kill(directory: &Path, acknowledgements: u64) -> u64 {
 
 /// Goes on with the tale where the log ends.
 async fn write_for_ever(directory: &Path) {
-    let store = SqliteStore::open(Options::new(directory)).await.unwrap();
+    let store = SqliteStore::open(StoreOptions::new(directory)).await.unwrap();
     let tale = tale();
     let (epoch, head) = match store.claim(tale.session).await {
         Ok(claim) => (claim.epoch, claim.head),

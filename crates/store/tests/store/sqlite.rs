@@ -8,8 +8,8 @@ use std::time::Duration;
 use gander_domain::{Entry, Event, Message, Part, Principal, Seq, Timestamp};
 use gander_store::sqlite::Faults;
 use gander_store::{
-    Append, Cursor, Durability, Epoch, Form, Health, Limit, Next, Options, SqliteStore, Store, StoreError, read_all,
-    sessions_of,
+    Append, Cursor, DeltaForm, Durability, Epoch, Health, Limit, SqliteStore, Store, StoreError, StoreOptions,
+    TailEvent, read_all, sessions_of,
 };
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
@@ -22,7 +22,7 @@ const LONG_AFTER: Timestamp = Timestamp::from_micros(i64::MAX);
 async fn a_failed_commit_shows_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let faults = Faults::default();
-    let store = open(Options { faults: faults.clone(), ..Options::new(directory.path()) }).await;
+    let store = open(StoreOptions { faults: faults.clone(), ..StoreOptions::new(directory.path()) }).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     let tail = store.subscribe(story.session);
@@ -30,14 +30,14 @@ async fn a_failed_commit_shows_nothing() {
     story.titled("lost");
     assert!(matches!(story.send(&store).await, Err(StoreError::ReadOnly(_))));
     // Who follows is told that it waits in vain, and nothing else.
-    assert!(matches!(tail.peek(Seq(1)), Some(Next::Failed(_))), "nothing was committed, so nothing may be seen");
+    assert!(matches!(tail.peek(Seq(1)), Some(TailEvent::Failed(_))), "nothing was committed, so nothing may be seen");
 }
 
 #[tokio::test]
 async fn a_broken_disk_makes_it_read_only_for_good() {
     let directory = tempfile::tempdir().unwrap();
     let faults = Faults::default();
-    let store = open(Options { faults: faults.clone(), ..Options::new(directory.path()) }).await;
+    let store = open(StoreOptions { faults: faults.clone(), ..StoreOptions::new(directory.path()) }).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     assert_eq!(store.health().await, Health::Ready);
@@ -45,9 +45,9 @@ async fn a_broken_disk_makes_it_read_only_for_good() {
     story.titled("lost").send(&store).await.unwrap_err();
     assert!(matches!(store.health().await, Health::ReadOnly(_)));
     assert!(matches!(store.claim(story.session).await, Err(StoreError::ReadOnly(_))));
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries[..1]);
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries[..1]);
     store.close().await.unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     assert_eq!(store.head(story.session).await.unwrap(), Seq(1));
     assert_eq!(store.health().await, Health::Ready);
 }
@@ -55,7 +55,7 @@ async fn a_broken_disk_makes_it_read_only_for_good() {
 #[tokio::test]
 async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options { max_pages: Some(120), ..Options::new(directory.path()) }).await;
+    let store = open(StoreOptions { max_pages: Some(120), ..StoreOptions::new(directory.path()) }).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     let mut acknowledged = Seq(1);
@@ -70,26 +70,26 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let barrier = Append::new(story.session, Epoch::FIRST, vec![], Durability::Barrier);
     assert!(matches!(store.append(barrier).await, Err(StoreError::ReadOnly(_))));
     store.close().await.unwrap();
-    let store = open(Options::new(directory.path())).await;
-    let read = read_all(&store, story.session, Form::Exact).await.unwrap();
+    let store = open(StoreOptions::new(directory.path())).await;
+    let read = read_all(&store, story.session, DeltaForm::Exact).await.unwrap();
     assert_eq!(read, story.entries[..acknowledged.0 as usize]);
 }
 
 #[tokio::test]
 async fn only_one_process_opens_it_and_the_other_is_told_which() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
-    let second = SqliteStore::open(Options::new(directory.path())).await.err();
+    let store = open(StoreOptions::new(directory.path())).await;
+    let second = SqliteStore::open(StoreOptions::new(directory.path())).await.err();
     assert_eq!(second, Some(StoreError::Locked(std::process::id().to_string())));
     store.close().await.unwrap();
-    open(Options::new(directory.path())).await;
+    open(StoreOptions::new(directory.path())).await;
 }
 
 #[tokio::test]
 async fn files_are_for_the_owner_alone() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("new");
-    let store = open(Options::new(&data)).await;
+    let store = open(StoreOptions::new(&data)).await;
     Story::new(1).create(&store).await;
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&data), 0o700);
@@ -102,7 +102,7 @@ async fn files_are_for_the_owner_alone() {
 #[tokio::test]
 async fn an_epoch_that_changed_in_the_file_fences_too() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     let mut connection = raw(directory.path()).await;
@@ -114,7 +114,7 @@ async fn an_epoch_that_changed_in_the_file_fences_too() {
 #[tokio::test]
 async fn adjacent_deltas_share_a_row_and_a_statement() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     let mut story = Story::new(1);
     story.run();
     story.opens().create(&store).await;
@@ -136,7 +136,7 @@ async fn adjacent_deltas_share_a_row_and_a_statement() {
 #[tokio::test]
 async fn compaction_keeps_text_once() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options { grace: Duration::from_secs(60), ..Options::new(directory.path()) }).await;
+    let store = open(StoreOptions { grace: Duration::from_secs(60), ..StoreOptions::new(directory.path()) }).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     story.turn().send_in_pieces(&store, 4).await;
@@ -149,13 +149,13 @@ async fn compaction_keeps_text_once() {
     assert_eq!((count(directory.path(), "kind = 1").await, count(directory.path(), "kind = 2").await), (0, 1));
     assert_eq!(count(directory.path(), "body LIKE '%39 %'").await, 1, "only in the whole message");
     assert!(!store.maintain(LONG_AFTER).await.unwrap().more);
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries);
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
 }
 
 #[tokio::test]
 async fn deltas_that_their_message_does_not_hold_stay_as_they_are() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     story.run();
@@ -166,13 +166,13 @@ async fn deltas_that_their_message_does_not_hold_stay_as_they_are() {
     story.ends().send(&store).await.unwrap();
     while store.maintain(LONG_AFTER).await.unwrap().more {}
     assert_eq!(count(directory.path(), "kind = 2").await, 0);
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries);
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
 }
 
 #[tokio::test]
 async fn deleted_text_leaves_the_file() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     let mut story = Story::new(1);
     story.titled("unforgettable").turn().create(&store).await;
     store.delete(story.session, Timestamp::default()).await.unwrap();
@@ -186,7 +186,7 @@ async fn deleted_text_leaves_the_file() {
 #[tokio::test]
 async fn a_power_cut_begins_a_new_life() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     let cursor = Cursor { incarnation: store.incarnation(), seq: Seq(1) };
@@ -194,11 +194,11 @@ async fn a_power_cut_begins_a_new_life() {
     let mut connection = raw(directory.path()).await;
     store.close().await.unwrap();
     sqlx::query("UPDATE meta SET clean = 0, boot = 'another'").execute(&mut connection).await.unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     assert_eq!(store.incarnation(), cursor.incarnation + 1);
-    let refused = store.honour(story.session, cursor).await;
+    let refused = store.validate_cursor(story.session, cursor).await;
     assert_eq!(refused, Err(StoreError::Truncated { asked: Seq(1), head: Seq(1) }));
-    assert_eq!(store.new_life().await.unwrap(), cursor.incarnation + 2);
+    assert_eq!(store.new_incarnation().await.unwrap(), cursor.incarnation + 2);
     assert_eq!(store.incarnation(), cursor.incarnation + 2);
 }
 
@@ -208,24 +208,24 @@ async fn an_older_schema_is_brought_up_and_a_newer_one_refused() {
     let mut connection = raw(directory.path()).await;
     sqlx::raw_sql(include_str!("../../migrations/sqlite/0001_log.sql")).execute(&mut connection).await.unwrap();
     sqlx::raw_sql(include_str!("../fixtures/log_v1.sql")).execute(&mut connection).await.unwrap();
-    let store = open(Options::new(directory.path())).await;
-    let cards = store.sessions(sessions_of(Principal::owner())).await.unwrap().cards;
+    let store = open(StoreOptions::new(directory.path())).await;
+    let cards = store.sessions(sessions_of(Principal::owner())).await.unwrap().sessions;
     assert_eq!(cards.iter().map(|card| card.title.as_str()).collect::<Vec<_>>(), ["From version one"]);
-    let entries = read_all(&store, cards[0].session, Form::Exact).await.unwrap();
+    let entries = read_all(&store, cards[0].session, DeltaForm::Exact).await.unwrap();
     assert_eq!(entries.iter().map(|entry| entry.seq.0).collect::<Vec<_>>(), (1..=7).collect::<Vec<_>>());
     assert_eq!(store.snapshot(cards[0].session, 1, Seq(7)).await.unwrap(), None);
     let claim = store.claim(cards[0].session).await.unwrap();
     assert_eq!((claim.epoch, claim.head), (Epoch(2), Seq(7)));
     store.close().await.unwrap();
     sqlx::query("PRAGMA user_version = 99").execute(&mut connection).await.unwrap();
-    let refused = SqliteStore::open(Options::new(directory.path())).await.err();
+    let refused = SqliteStore::open(StoreOptions::new(directory.path())).await.err();
     assert_eq!(refused, Some(StoreError::Newer { found: 99, known: 5 }));
 }
 
 #[tokio::test]
 async fn big_lists_walk_an_index() {
     let directory = tempfile::tempdir().unwrap();
-    open(Options::new(directory.path())).await.close().await.unwrap();
+    open(StoreOptions::new(directory.path())).await.close().await.unwrap();
     let mut connection = raw(directory.path()).await;
     for sql in gander_store::sqlite::list_statements() {
         let explain = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}")));
@@ -243,7 +243,7 @@ async fn big_lists_walk_an_index() {
 #[tokio::test]
 async fn the_write_ahead_log_stays_bounded() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     let mut story = Story::new(1);
     story.create(&store).await;
     for _ in 0..40 {
@@ -256,7 +256,7 @@ async fn the_write_ahead_log_stays_bounded() {
 #[tokio::test]
 async fn a_big_append_is_one_commit() {
     let directory = tempfile::tempdir().unwrap();
-    let store = open(Options::new(directory.path())).await;
+    let store = open(StoreOptions::new(directory.path())).await;
     let mut story = Story::new(1);
     for _ in 0..9000 {
         story.titled("many");
@@ -265,12 +265,12 @@ async fn a_big_append_is_one_commit() {
     let before = store.stats().commits;
     story.create(&store).await;
     assert_eq!(store.stats().commits, before + 1);
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries);
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
     let limit = Limit { entries: usize::MAX, bytes: 4096 };
-    assert!(store.read(story.session, Seq::ZERO, limit, Form::Exact).await.unwrap().len() < 100);
+    assert!(store.read(story.session, Seq::ZERO, limit, DeltaForm::Exact).await.unwrap().len() < 100);
 }
 
-async fn open(options: Options) -> SqliteStore {
+async fn open(options: StoreOptions) -> SqliteStore {
     SqliteStore::open(options).await.unwrap()
 }
 

@@ -62,7 +62,7 @@ async fn a_file_is_for_its_owner_and_a_wrong_question_is_told_what_is_wrong() {
     let shelf = format!("/acp-rest/sessions/{}/artifacts", run["session_id"].as_str().unwrap());
     let good = format!("{shelf}?name=report.md&version=1");
     assert_eq!(house.get(&good).await.status, 200);
-    let other = token::add(&house.config.paths, "other", &[Scope::Prompt], None).unwrap();
+    let other = token::add_token(&house.config.paths, "other", &[Scope::Prompt], None).unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let strange = client.get(house.url(&good)).bearer_auth(other.expose_secret()).send().await.unwrap();
     assert_eq!(strange.status(), 404);

@@ -84,7 +84,7 @@ async fn a_prompt_waits_its_turn_but_not_behind_a_question() {
 async fn nobody_sees_the_runs_of_another_and_a_scope_is_needed() {
     let house = House::open().await;
     let run = house.run("awaiter", "x").await;
-    let other = token::add(&house.config.paths, "other", &[Scope::Prompt], None).unwrap();
+    let other = token::add_token(&house.config.paths, "other", &[Scope::Prompt], None).unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let path = House::path(&run, "");
     for path in [path.clone(), format!("{path}/events"), format!("/sessions/{}", run["session_id"].as_str().unwrap())] {

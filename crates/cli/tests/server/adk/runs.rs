@@ -133,7 +133,7 @@ async fn a_page_reads_what_happened_as_traces() {
     assert!(spans[0]["attributes"]["gen_ai.usage.output_tokens"].is_u64());
     assert_eq!(house.get(&format!("{traces}/session/nobody")).await.ok(), json!([]));
     assert_eq!(house.get(&format!("{traces}/nope")).await.status, 404);
-    let anna = gander_services::token::add(&house.config.paths, "anna", &[], None).unwrap();
+    let anna = gander_services::token::add_token(&house.config.paths, "anna", &[], None).unwrap();
     let url = house.url(&format!("{traces}/session/{id}"));
     let seen = reqwest::Client::new().get(url).bearer_auth(anna.expose_secret()).send().await.unwrap();
     assert_eq!(seen.json::<Value>().await.unwrap(), json!([]), "somebody else sees none of it");

@@ -18,7 +18,7 @@ pub struct Events {
 impl House {
     /// A token of somebody else.
     pub fn other(&self, scopes: &[Scope]) -> String {
-        token::add(&self.config.paths, "anna", scopes, None).unwrap().expose_secret().to_owned()
+        token::add_token(&self.config.paths, "anna", scopes, None).unwrap().expose_secret().to_owned()
     }
 
     /// The folder to work in, as a text.

@@ -25,7 +25,7 @@ async fn of_session(house: &House, id: &Value) -> Vec<String> {
 
 async fn comes_back(name: &str, config: Value) {
     let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
-    let held = || secrets(house.app.desk().extensions.everywhere());
+    let held = || secrets(house.app.desk().extensions.global_specs());
     house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": config})).await;
     let before = held();
     assert!(before[0].contains("hush-hush-hush"), "{before:?}");
@@ -75,11 +75,11 @@ async fn a_switch_wakes_no_session_that_sleeps() {
     let desk = house.app.desk();
     let view = async |id: &str| desk.hub.view(id.parse().unwrap()).await.unwrap();
     let states = |id: &str| -> Vec<String> {
-        let listed = desk.extensions.list(Some(id.parse().unwrap()));
+        let listed = desk.extensions.list_json(Some(id.parse().unwrap()));
         listed.as_array().unwrap().iter().map(|server| server["state"].as_str().unwrap().to_owned()).collect()
     };
-    drop(desk.extensions.of(&view(&asleep).await));
-    desk.extensions.of(&view(&awake).await).settled().await;
+    drop(desk.extensions.servers_of(&view(&asleep).await));
+    desk.extensions.servers_of(&view(&awake).await).settled().await;
     assert_eq!((states(&asleep), states(&awake)), (vec!["asleep".to_owned()], vec!["ready".to_owned()]));
     let more = json!({"type": "stdio", "cmd": "/no/such/program"});
     house.ok("/config/extensions", json!({"name": "more", "enabled": true, "config": more})).await;

@@ -13,7 +13,7 @@ async fn session(house: &House) -> String {
     let spec = Spec::new("script".to_owned(), transport);
     let desk = house.app.desk();
     let view = desk.hub.view(id.parse().unwrap()).await.unwrap();
-    desk.extensions.bring(&view, vec![spec]);
+    desk.extensions.attach(&view, vec![spec]);
     id
 }
 

@@ -11,7 +11,7 @@ use gander_domain::{
 use gander_runtime::backend::goosed::{Goosed, Remote};
 use gander_runtime::hub::{Ack, Hub};
 use gander_services::agents::{Agent, Agents};
-use gander_store::{Form, MemoryStore, Store};
+use gander_store::{DeltaForm, MemoryStore, Store};
 use gander_testkit::{build, goosed};
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ impl House {
 
     /// What this run wrote up to the first entry of a kind.
     pub async fn until(&self, session: SessionId, run: RunId, last: impl Fn(&Event) -> bool) -> Vec<Event> {
-        let (mut follower, mut events) = (self.hub.follow(session, Seq::ZERO, Form::Exact), Vec::new());
+        let (mut follower, mut events) = (self.hub.follow(session, Seq::ZERO, DeltaForm::Exact), Vec::new());
         let found = tokio::time::timeout(Duration::from_secs(60), async {
             loop {
                 for entry in follower.next().await.unwrap().unwrap().iter().filter(|entry| entry.run == Some(run)) {

@@ -149,15 +149,15 @@ async fn what_goose_keeps_for_a_session_can_be_read() {
     let session = house.session(1).await;
     let view = house.hub.view(session).await.unwrap();
     let backend = house.hub.backend();
-    assert_eq!(backend.holdings(&view).await, ["goose-session.json"]);
-    let export = backend.holding(&view, "goose-session.json").await.unwrap();
+    assert_eq!(backend.list_remote_files(&view).await, ["goose-session.json"]);
+    let export = backend.read_remote_file(&view, "goose-session.json").await.unwrap();
     let file: serde_json::Value = serde_json::from_str(&export.text).unwrap();
     assert_eq!((export.mime.as_str(), &file["id"]), ("application/json", &json!("20261116_1")));
-    let resource = backend.holding(&view, "resource:apps:ui://clock").await.unwrap();
+    let resource = backend.read_remote_file(&view, "resource:apps:ui://clock").await.unwrap();
     assert_eq!((resource.mime.as_str(), resource.text.as_str()), ("text/plain", r#"resource "ui://clock""#));
     let asked = json!({"session_id": "20261116_1", "extension_name": "apps", "uri": "ui://clock"});
     assert_eq!(house.goose.heard("POST /agent/read_resource"), [asked]);
-    assert_eq!(backend.holding(&view, "anything").await, None);
+    assert_eq!(backend.read_remote_file(&view, "anything").await, None);
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn a_run_that_was_under_way_at_a_crash_is_said_to_be_interrupted() {
     let run = house.prompt(session, 1, vec![Part::text("go")], None).await;
     house.until(session, run, |event| matches!(event, gander_domain::Event::PartDelta { .. })).await;
     house.restart();
-    house.hub.recover().await.unwrap();
+    house.hub.recover_open_runs().await.unwrap();
     let events =
         house.until(session, build::run(1), |event| matches!(event, gander_domain::Event::RunEnded { .. })).await;
     let why = "the way to goose broke while this server was stopped";

@@ -5,7 +5,7 @@ use gander_domain::{
     ChoiceKind, Command, Event, Outcome, PlanStatus, Principal, QuestionKind, Reply, RunOrigin, Seq, SessionId,
 };
 use gander_runtime::hub::Ack;
-use gander_store::{Form, Limit, read_all};
+use gander_store::{DeltaForm, Limit, read_all};
 use gander_testkit::harness::{Launch, binary};
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ async fn three_independent_tasks_meet_and_a_fourth_hears_of_them() {
         modes.push(view.settings.mode.clone());
         assert!(matches!(view.ended[0].1, Outcome::Completed { .. }));
         if view.settings.mode == "qa" {
-            let log = house.app.desk().hub.store().read(*child, Seq::ZERO, Limit::default(), Form::Joined).await;
+            let log = house.app.desk().hub.store().read(*child, Seq::ZERO, Limit::default(), DeltaForm::Joined).await;
             let heard = format!("{:?}", log.unwrap());
             assert!(heard.contains("Result of one (completed)") && heard.contains("two met"));
         }
@@ -103,7 +103,7 @@ async fn a_sub_agents_question_is_asked_once_whatever_happens_meanwhile() {
     editor.choose(&asked, "allow_once").await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
     assert_eq!(listed(&house.work()), ["first.txt", "second.txt"]);
-    let log = read_all(&**house.app.desk().hub.store(), session.parse().unwrap(), Form::Joined).await.unwrap();
+    let log = read_all(&**house.app.desk().hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
     let questions = log.iter().filter(|entry| matches!(entry.event, Event::QuestionAsked { .. }));
     assert_eq!(questions.count(), 1);
 }

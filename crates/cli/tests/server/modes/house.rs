@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gander_domain::{Entry, Event, Outcome, Principal, Seq, SessionId, SessionView, Settings};
-use gander_store::{Form, SessionQuery, sessions_of};
+use gander_store::{DeltaForm, SessionQuery, sessions_of};
 use gander_testkit::harness::{Client, policy_auto};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl House {
 
     /// How a session's first run ended, once it has.
     pub async fn ended(&self, session: SessionId) -> Outcome {
-        let mut follower = self.app.desk().hub.follow(session, Seq::ZERO, Form::Joined);
+        let mut follower = self.app.desk().hub.follow(session, Seq::ZERO, DeltaForm::Joined);
         let ended = async {
             loop {
                 let batch = follower.next().await.unwrap().unwrap();
@@ -115,7 +115,7 @@ pub fn delegates(tasks: Value) -> String {
 pub async fn children(house: &House, parent: &str) -> Vec<SessionId> {
     let store = house.app.desk().hub.store();
     let query = SessionQuery { limit: 50, ..sessions_of(Principal::owner()) };
-    let cards = store.sessions(query).await.unwrap().cards;
+    let cards = store.sessions(query).await.unwrap().sessions;
     let parent: SessionId = parent.parse().unwrap();
     cards.into_iter().filter(|card| card.parent == Some(parent)).map(|card| card.session).collect()
 }

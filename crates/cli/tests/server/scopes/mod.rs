@@ -42,8 +42,8 @@ const DENIED: [&str; 3] = ["needs the scope", "needs a token with the scope", "f
 impl House {
     /// The token of this principal, with these scopes from now on.
     fn token(&self, name: &str, scopes: &[Scope]) -> String {
-        token::revoke(&self.config.paths, name).ok();
-        token::add(&self.config.paths, name, scopes, None).unwrap().expose_secret().to_owned()
+        token::revoke_token(&self.config.paths, name).ok();
+        token::add_token(&self.config.paths, name, scopes, None).unwrap().expose_secret().to_owned()
     }
 
     /// Status and text of an answer.

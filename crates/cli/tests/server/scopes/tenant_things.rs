@@ -1,7 +1,7 @@
 //! What agents of one principal find of another's: memories, apps, and the servers that the owner lends.
 
 use gander_domain::Principal;
-use gander_services::memory::{Memories, Memory, Place};
+use gander_services::memory::{Memories, Memory, MemoryScope};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -35,7 +35,8 @@ async fn an_agent_remembers_for_its_own_principal_alone() {
     let (ann, bob) = (house.token("ann", FULL), house.token("bob", FULL));
     let memories = Memories::new(house.app.desk().hub.store().clone());
     let secret = "the cellar key hangs behind the clock";
-    let kept = Memory { place: Place::Everywhere, category: "house".into(), text: secret.into(), tags: Vec::new() };
+    let kept =
+        Memory { place: MemoryScope::Everywhere, category: "house".into(), text: secret.into(), tags: Vec::new() };
     memories.remember(&Principal::named("ann"), kept.clone()).await.unwrap();
     let all = json!({ "category": "*", "is_global": true });
     let one = json!({ "category": "house", "memory_content": secret, "is_global": true });
@@ -51,11 +52,11 @@ async fn an_agent_remembers_for_its_own_principal_alone() {
         let told = house.tool(&bob, tool, args).await;
         assert!(told.contains("nothing is remembered there"), "{tool}: {told}");
     }
-    assert_eq!(memories.of(&Principal::named("ann")).await.unwrap(), [kept]);
+    assert_eq!(memories.list(&Principal::named("ann")).await.unwrap(), [kept]);
     // What a run is told unasked.
-    assert!(memories.told(&Principal::named("ann"), "/w").await.unwrap().contains(secret));
+    assert!(memories.prompt_text(&Principal::named("ann"), "/w").await.unwrap().contains(secret));
     for other in ["bob", "an", "ann2", "owner"] {
-        assert_eq!(memories.told(&Principal::named(other), "/w").await.unwrap(), "", "{other}");
+        assert_eq!(memories.prompt_text(&Principal::named(other), "/w").await.unwrap(), "", "{other}");
     }
 }
 

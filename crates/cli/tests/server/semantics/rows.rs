@@ -191,7 +191,7 @@ async fn l16_l17_what_is_cancelled_or_of_another_principal_takes_no_answer() {
     let house = House::open().await;
     let run = house.prompt(&crate::semantics::house::asking()).await;
     let (id, session) = (text(&run["run_id"]), text(&run["session_id"]));
-    let other = token::add(&house.config.paths, "other", &[Scope::Prompt, Scope::Approve], None).unwrap();
+    let other = token::add_token(&house.config.paths, "other", &[Scope::Prompt, Scope::Approve], None).unwrap();
     let as_other = async |path: &str, body: Value| {
         let request = house.client.post(house.url(path)).bearer_auth(other.expose_secret());
         let request = request.header(VERSION.0, VERSION.1).header("content-type", "application/json");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gander_domain::{Command, Entry, Event, IfBusy, Part, Question, RunId, Seq};
 use gander_runtime::hub::Ack;
 use gander_services::idempotency::RequestHash;
-use gander_store::Form;
+use gander_store::DeltaForm;
 use gander_store::clock::SystemIds;
 use gander_wire::a2a::{A2aError, ErrorKind, Message, content, question};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use super::{A2a, A2aCaller, TaskRef, store_error};
 
 /// Why a message that fits an answered question is refused.
 pub(super) const ALREADY_ANSWERED: &str = "the question was answered already; to prompt the running task set \
-     \"prompt\": true under the extension's key in the message's metadata, task";
+\"prompt\": true under the extension's key in the message's metadata, task";
 
 /// How long entries that the session has made may take until they are in the log.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,13 +45,13 @@ pub(super) enum MessageSeen {
 
 impl<'a> SentMessage<'a> {
     pub(super) fn new(message: &'a Message, parts: Vec<Part>, ack: Ack) -> Self {
-        let hash = RequestHash::of(&(&parts, &message.metadata));
+        let hash = RequestHash::new(&(&parts, &message.metadata));
         Self { message, parts, ack, hash }
     }
 
     /// What is kept of it in the log beside its content.
     pub(super) fn log_meta(&self) -> Value {
-        self.hash.note(Some(content::message_meta(self.message)))
+        self.hash.add_to_meta(Some(content::message_meta(self.message)))
     }
 
     /// A prompt to the running task.
@@ -78,7 +78,7 @@ impl PriorMessages {
     fn scan_entry(&mut self, entry: &Entry, sent: &SentMessage<'_>) {
         let meta = entry.meta.as_deref();
         if meta.and_then(content::message_id_in_meta) == Some(sent.message.message_id.as_str()) {
-            self.said = if sent.hash.fits(meta) { MessageSeen::Same } else { MessageSeen::Otherwise };
+            self.said = if sent.hash.matches_meta(meta) { MessageSeen::Same } else { MessageSeen::Otherwise };
         }
         if let Event::QuestionAsked { question } = &entry.event {
             self.open.push(question.clone());
@@ -114,7 +114,7 @@ impl A2a {
         head: Seq,
     ) -> Result<PriorMessages, A2aError> {
         let mut past = PriorMessages { said: MessageSeen::Not, answered: Vec::new(), open: Vec::new() };
-        let mut follower = self.services.hub.follow(thread.session, thread.after, Form::Joined);
+        let mut follower = self.services.hub.follow(thread.session, thread.after, DeltaForm::Joined);
         let mut at = thread.after;
         while at < head {
             let late = |_| A2aError::new(ErrorKind::Unavailable, "the store is slow, try again");

@@ -1,8 +1,8 @@
 //! Saying something: a new task, an answer to one that asks, or a word into one that runs.
 
 use gander_domain::{Accepted, Command, IfBusy, RunId, SessionId, SessionInit};
-use gander_runtime::backend::Lent;
-use gander_runtime::hub::{Ack, Begun, HubError};
+use gander_runtime::backend::ClientResources;
+use gander_runtime::hub::{Ack, HubError, StartedSession};
 use gander_store::clock::SystemIds;
 use gander_store::{RunState, StoreError};
 use gander_wire::a2a::input::SendRequest;
@@ -195,7 +195,7 @@ impl A2a {
         said: &SentMessage<'_>,
     ) -> Result<TaskRef, HubError> {
         let session = SessionId::make(&mut SystemIds);
-        let workspace = self.services.workspaces.private(session).map_err(|error| {
+        let workspace = self.services.workspaces.create_scratch(session).map_err(|error| {
             tracing::error!(%error, "no folder for a new context");
             HubError::Gone(session)
         })?;
@@ -210,8 +210,11 @@ impl A2a {
         };
         let (parts, meta) = (said.parts.clone(), Some(said.log_meta()));
         let prompt = Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Queue, meta };
-        let Begun { view, follower, accepted } =
-            self.services.hub.begin(&caller.identity, birth, aliases, prompt, said.ack, Lent::default()).await;
+        let StartedSession { view, follower, accepted } = self
+            .services
+            .hub
+            .create_with_prompt(&caller.identity, birth, aliases, prompt, said.ack, ClientResources::default())
+            .await;
         accepted.await?;
         let context = name.map_or_else(|| session.to_string(), str::to_owned);
         let after = view.head;

@@ -13,7 +13,8 @@ impl A2a {
         let run: RunId = id.parse().map_err(|_| A2aError::no_such_task(id))?;
         let store = self.services.hub.store();
         let principal = &caller.identity.principal;
-        let row = store.run_of(run, principal).await.map_err(store_error)?.ok_or_else(|| A2aError::no_such_task(id))?;
+        let row =
+            store.run_of_owner(run, principal).await.map_err(store_error)?.ok_or_else(|| A2aError::no_such_task(id))?;
         let context = self.context_id(principal, row.session).await?;
         let after = Seq(row.first.0.saturating_sub(1));
         let head = store.head(row.session).await.map_err(store_error)?;
@@ -74,7 +75,7 @@ impl A2a {
         context: &str,
     ) -> Result<Option<SessionId>, A2aError> {
         if let Ok(session) = context.parse::<SessionId>() {
-            match self.services.hub.store().card(session).await {
+            match self.services.hub.store().session_summary(session).await {
                 Ok(card) if card.owner == *principal => return Ok(Some(session)),
                 Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => {}
                 Err(error) => return Err(store_error(error)),

@@ -2,7 +2,7 @@
 
 use gander_domain::{Entry, Seq};
 use gander_runtime::hub::Follower;
-use gander_store::{Cursor, Form, Limit, StoreError};
+use gander_store::{Cursor, DeltaForm, Limit, StoreError};
 use gander_wire::a2a::encode::EventFrame;
 use gander_wire::a2a::{A2aError, A2aProjection, ErrorKind, Task, TaskOpening, TaskState, TaskSubject, TaskUpdate};
 
@@ -69,7 +69,8 @@ impl A2a {
         let mut watch = A2aProjection::new(thread.subject(caller), caller.detail, TaskOpening::AtOnce);
         let (mut task, mut at) = (None, thread.after);
         loop {
-            let page = store.read(thread.session, at, Limit::default(), Form::Joined).await.map_err(store_error)?;
+            let page =
+                store.read(thread.session, at, Limit::default(), DeltaForm::Joined).await.map_err(store_error)?;
             let Some(last) = page.last() else { return Ok((watch, task, at)) };
             at = last.seq;
             for entry in &page {
@@ -89,7 +90,7 @@ impl A2a {
         ends: StopWhen,
     ) -> Result<TaskUpdate<'static>, A2aError> {
         let mut watch = A2aProjection::new(thread.subject(caller), caller.detail, TaskOpening::AtOnce);
-        let follow = || self.services.hub.follow(thread.session, thread.after, Form::Joined);
+        let follow = || self.services.hub.follow(thread.session, thread.after, DeltaForm::Joined);
         let mut follower = thread.newborn.unwrap_or_else(follow);
         let mut task: Option<Task> = None;
         while let Some(batch) = follower.next().await.map_err(store_error)? {
@@ -140,11 +141,11 @@ impl A2a {
         if fresh {
             let watch = A2aProjection::new(thread.subject(caller), caller.detail, caller.task_opening());
             let (session, after) = (thread.session, thread.after);
-            let follower = thread.newborn.unwrap_or_else(|| hub.follow(session, after, Form::Exact));
+            let follower = thread.newborn.unwrap_or_else(|| hub.follow(session, after, DeltaForm::Exact));
             return Ok(TaskStream { watch, snapshot: None, follower, ends, check_from: after.next() });
         }
         let (watch, snapshot, at) = self.fold_task(caller, &thread).await?;
-        let follower = hub.follow(thread.session, at, Form::Exact);
+        let follower = hub.follow(thread.session, at, DeltaForm::Exact);
         Ok(TaskStream { watch, snapshot, follower, ends, check_from: thread.check_from })
     }
 
@@ -156,14 +157,14 @@ impl A2a {
         if over {
             return Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("task is over: {id}")));
         }
-        let follower = self.services.hub.follow(thread.session, at, Form::Exact);
+        let follower = self.services.hub.follow(thread.session, at, DeltaForm::Exact);
         Ok(TaskStream { watch, snapshot: task, follower, ends: StopWhen::Terminal, check_from: at.next() })
     }
 
     /// A stream that goes on after an event that the client has, also to the end of a task that is over.
     pub async fn resume_stream(&self, caller: &A2aCaller, id: &str, seen: Cursor) -> Result<TaskStream, A2aError> {
         let (thread, _) = self.find_task(caller, id).await?;
-        self.services.hub.store().honour(thread.session, seen).await.map_err(|error| {
+        self.services.hub.store().validate_cursor(thread.session, seen).await.map_err(|error| {
             if matches!(error, StoreError::Truncated { .. }) {
                 return A2aError::new(
                     ErrorKind::Truncated,
@@ -173,7 +174,7 @@ impl A2a {
             store_error(error)
         })?;
         let watch = A2aProjection::new(thread.subject(caller), caller.detail, caller.task_opening());
-        let follower = self.services.hub.follow(thread.session, thread.after, Form::Exact);
+        let follower = self.services.hub.follow(thread.session, thread.after, DeltaForm::Exact);
         let check_from = seen.seq.next();
         Ok(TaskStream { watch, snapshot: None, follower, ends: StopWhen::Terminal, check_from })
     }

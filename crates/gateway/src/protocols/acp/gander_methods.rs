@@ -6,9 +6,9 @@ use gander_domain::caller::Transport;
 use gander_domain::{Command, ServiceError, SessionId};
 use gander_runtime::hub::Ack;
 use gander_services::errors::{denied, refusal, unavailable};
-use gander_services::extensions::Entry;
+use gander_services::extensions::ExtensionEntry;
 use gander_services::trust::TrustError;
-use gander_services::{Control, ListenSecurity, Services, exchange, extension_changes as door};
+use gander_services::{Control, ListenSecurity, Services, exchange, extension_changes as changes};
 use gander_store::clock::SystemIds;
 use gander_tools::BuiltIn;
 use serde::Deserialize;
@@ -110,7 +110,7 @@ async fn import_session(services: &Services, peer: &ClientPeer, params: Value) -
     let session = SessionId::make(&mut SystemIds);
     let workspace = match cwd {
         Some(cwd) => services.workspaces.choose(&services.hub, &peer.caller, &cwd).await,
-        None => services.workspaces.private(session),
+        None => services.workspaces.create_scratch(session),
     };
     let workspace = workspace.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?;
     let (owner, policy) = (peer.caller.principal.clone(), services.settings.policy);
@@ -159,7 +159,7 @@ async fn list_extensions(services: &Services, peer: &ClientPeer, params: Value) 
         json!({ "name": known.name(), "place": "built in", "state": state, "description": known.description() })
     };
     let ours = BuiltIn::ALL.map(shown).into_iter();
-    let servers = services.extensions.list(session_id).as_array().cloned().unwrap_or_default();
+    let servers = services.extensions.list_json(session_id).as_array().cloned().unwrap_or_default();
     Ok(json!({ "extensions": ours.chain(servers).collect::<Vec<_>>() }))
 }
 
@@ -169,17 +169,17 @@ struct Extension {
     session_id: Option<SessionId>,
     name: String,
     #[serde(default)]
-    entry: Entry,
+    entry: ExtensionEntry,
 }
 
 async fn add_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Extension { session_id, name, entry } = read_params(params)?;
-    door::add(services, &peer.caller, session_id, &name, entry).await.map(|()| json!({}))
+    changes::add_extension(services, &peer.caller, session_id, &name, entry).await.map(|()| json!({}))
 }
 
 async fn remove_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Extension { session_id, name, .. } = read_params(params)?;
-    door::remove(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
+    changes::remove_extension(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
 }
 
 #[derive(Deserialize)]
@@ -190,23 +190,23 @@ struct Switched {
 
 async fn switch_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Switched { name, on } = read_params(params)?;
-    let switch = if on { door::Switch::On } else { door::Switch::Off };
-    door::switch(services, &peer.caller, &name, switch).await.map(|()| json!({}))
+    let switch = if on { changes::Switch::On } else { changes::Switch::Off };
+    changes::switch_extension(services, &peer.caller, &name, switch).await.map(|()| json!({}))
 }
 
 async fn log_in(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Extension { session_id, name, .. } = read_params(params)?;
-    door::login(services, &peer.caller, session_id, &name).await.map(|url| json!({ "url": url }))
+    changes::begin_login(services, &peer.caller, session_id, &name).await.map(|url| json!({ "url": url }))
 }
 
 async fn list_logins(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Extension { name, .. } = read_params(params)?;
-    door::logged_in(services, &peer.caller, &name).await.map(|()| json!({}))
+    changes::wait_for_login(services, &peer.caller, &name).await.map(|()| json!({}))
 }
 
 async fn log_out(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let Extension { session_id, name, .. } = read_params(params)?;
-    door::log_out(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
+    changes::log_out(services, &peer.caller, session_id, &name).await.map(|()| json!({}))
 }
 
 async fn list_grants(services: &Services, peer: &ClientPeer) -> Result<Value, ServiceError> {

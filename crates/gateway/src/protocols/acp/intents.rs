@@ -5,11 +5,11 @@ use std::sync::Arc;
 use gander_domain::{
     Accepted, Command, QuestionId, Reply, RunOrigin, Seq, ServiceError, SessionId, SessionView, SlashCommand,
 };
-use gander_runtime::backend::Lent;
+use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::Ack;
 use gander_services::errors::refusal;
 use gander_services::{Services, recipes};
-use gander_store::CardState;
+use gander_store::SessionStatus;
 use gander_wire::acp::{Intent, IntentTicket, ListedSession, Presence, Withdrawal};
 use serde_json::Value;
 use tokio::task::JoinError;
@@ -147,15 +147,15 @@ impl AcpClient {
         });
     }
 
-    fn lent_resources(&self, session: SessionId) -> Lent {
+    fn lent_resources(&self, session: SessionId) -> ClientResources {
         let abilities = self.connection.abilities().unwrap_or_default();
         let host = super::host_calls::EditorHost::from_abilities(abilities, session, self.host_sender.clone());
-        Lent { host, keys: Some(self.peer.keys.clone()) }
+        ClientResources { host, keys: Some(self.peer.keys.clone()) }
     }
 
     /// Only a chosen option is an answer. The last client's `cancelled` is one too.
     async fn handle_withdrawal(&mut self, session: SessionId, question: QuestionId, how: Withdrawal) {
-        if how == Withdrawal::Cancelled && self.services.clients.at(session) <= 1 {
+        if how == Withdrawal::Cancelled && self.services.clients.attached_to(session) <= 1 {
             let command =
                 Command::Answer { question, reply: Reply::Cancelled, origin: run_origin(&self.peer), meta: None };
             self.send_command(session, command, None).await;
@@ -166,9 +166,9 @@ impl AcpClient {
     fn offer_slash_commands(&mut self, session: SessionId) {
         let (services, principal) = (Arc::clone(&self.services), self.peer.caller.principal.clone());
         self.work.spawn(async move {
-            let slashes = services.recipes.slashes(&principal).await.unwrap_or_default();
-            let mut offers: Vec<SlashCommand> = slashes.iter().map(recipes::Slash::offer).collect();
-            if services.extensions.has(session) {
+            let slashes = services.recipes.slash_recipes(&principal).await.unwrap_or_default();
+            let mut offers: Vec<SlashCommand> = slashes.iter().map(recipes::SlashRecipe::to_command).collect();
+            if services.extensions.has_servers(session) {
                 offers.extend(services.extensions.prompts(session).await.iter().map(mcp_servers::prompt_command));
             }
             FinishedIntent::Offered { session, offers }
@@ -247,8 +247,8 @@ async fn authorize_command(
     };
     match command {
         Command::Prompt { run, origin, parts, if_busy, meta } => {
-            let parts = recipes::expanded(&services.recipes, &peer.caller.principal, &workspace, parts).await?;
-            let parts = services.extensions.expanded(session, parts).await.map_err(ServiceError::BadParams)?;
+            let parts = recipes::expand_slash(&services.recipes, &peer.caller.principal, &workspace, parts).await?;
+            let parts = services.extensions.expand_prompt(session, parts).await.map_err(ServiceError::BadParams)?;
             let parts = linked_files::inline_linked_files(&services.files, &workspace, &folders, parts).await;
             Ok(Command::Prompt { run, origin, parts, if_busy, meta })
         }
@@ -268,7 +268,7 @@ async fn session_presence(
     session: SessionId,
 ) -> Result<Presence, ServiceError> {
     let card = find_own_session(services, peer, session).await?;
-    let used = services.clients.at(session) > 0 || card.state != CardState::Idle;
+    let used = services.clients.attached_to(session) > 0 || card.state != SessionStatus::Idle;
     Ok(if used { Presence::Open } else { Presence::Saved })
 }
 
@@ -280,11 +280,11 @@ async fn archive_session(services: &Services, peer: &ClientPeer, session: Sessio
 
 async fn close_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
     find_own_session(services, peer, session).await?;
-    if services.clients.at(session) == 0 {
+    if services.clients.attached_to(session) == 0 {
         let cancel = Command::Cancel { run: None, origin: run_origin(peer) };
         let cancelled = services.hub.command(&peer.caller, session, cancel, Ack::Synced).await;
         cancelled.map_err(|error| refusal(session, &error))?;
-        services.extensions.close(session);
+        services.extensions.close_session(session);
     }
     Ok(())
 }
@@ -292,7 +292,7 @@ async fn close_session(services: &Services, peer: &ClientPeer, session: SessionI
 async fn delete_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
     find_own_session(services, peer, session).await?;
     services.hub.delete(&peer.caller, session).await.map_err(|error| refusal(session, &error))?;
-    services.extensions.close(session);
+    services.extensions.close_session(session);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use gander_tools::Guard;
 use gander_wire::acp::schema::{EnvVariable, HttpHeader, McpServer};
 
 use crate::ClientPeer;
-pub(super) use gander_services::extension_changes::may_start;
+pub(super) use gander_services::extension_changes::may_name_program;
 
 /// Servers that one client may bring along.
 const MAX_SERVERS: usize = 32;
@@ -21,7 +21,7 @@ pub(super) fn server_specs(
     if servers.len() > MAX_SERVERS {
         return Err(ServiceError::BadParams(format!("more than {MAX_SERVERS} MCP servers: {}", servers.len())));
     }
-    servers.iter().map(|server| server_spec(server, may_start(services, &peer.caller))).collect()
+    servers.iter().map(|server| server_spec(server, may_name_program(services, &peer.caller))).collect()
 }
 
 /// A prompt as a command.

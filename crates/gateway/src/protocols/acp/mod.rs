@@ -38,7 +38,7 @@ use crate::websocket::WebSocketFrames;
 use gander_domain::authorize::Denied;
 use gander_domain::caller::Caller;
 use gander_services::Services;
-use gander_store::{Form, StoreError};
+use gander_store::{DeltaForm, StoreError};
 pub use gander_wire::acp::AcpOptions;
 
 /// While more than this waits to be written, nothing new is asked for: entries stay in the log, input in its pipe.
@@ -56,7 +56,7 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    let lines = Lines::with_limit(services.longest_line);
+    let lines = Lines::with_limit(services.max_line_bytes);
     AcpClient::new(services, peer).run(lines, reader, writer, ShutdownSignals::default()).await;
 }
 
@@ -97,7 +97,7 @@ struct AcpClient {
     /// Says when what can be chosen is not what it was.
     relisted: watch::Receiver<()>,
     /// How a session's entries are read.
-    form: Form,
+    form: DeltaForm,
     /// The id of the session that an introduction brings along, if it is not to be a new one each time.
     reserved: Option<SessionId>,
 }
@@ -124,7 +124,7 @@ impl AcpClient {
             host_sender,
             pace: None,
             denied: None,
-            form: Form::Joined,
+            form: DeltaForm::Joined,
             reserved: None,
         }
     }
@@ -164,7 +164,7 @@ impl AcpClient {
         let SessionEvent { session, follower, batch } = news;
         match batch {
             Ok(Some(batch)) => {
-                batch.pieces().for_each(|entries| self.connection.handle_entries(session, entries));
+                batch.slices().for_each(|entries| self.connection.handle_entries(session, entries));
                 if self.connection.is_attached(session) {
                     self.follows.resume(session, follower);
                 }
@@ -204,7 +204,7 @@ fn agent_profile(services: &Services, peer: &ClientPeer) -> AgentProfile {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         image: check::accepts_family(&manifest.takes, "image"),
         audio: check::accepts_family(&manifest.takes, "audio"),
-        mcp_stdio: mcp_servers::may_start(services, &peer.caller),
+        mcp_stdio: mcp_servers::may_name_program(services, &peer.caller),
         mcp_http: true,
         ..AgentProfile::default()
     }

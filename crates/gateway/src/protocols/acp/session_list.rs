@@ -3,7 +3,7 @@
 use gander_domain::{Event, Seq, ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::errors::unavailable;
-use gander_store::{Card, Form, Limit, Page, PageKey, SessionQuery, Store};
+use gander_store::{DeltaForm, Limit, PageKey, SessionPage, SessionQuery, SessionSummary, Store};
 use gander_wire::acp::{ArchiveFilter, ListedSession};
 
 use crate::ClientPeer;
@@ -43,24 +43,24 @@ pub(super) async fn list_sessions(
     let page = page.map_err(|error| unavailable(&error))?;
     let next = page.next.map(|next| next.to_string());
     let store = services.hub.store();
-    let listed = page.cards.into_iter().map(|card| listed_session(&**store, card));
+    let listed = page.sessions.into_iter().map(|card| listed_session(&**store, card));
     Ok((futures::future::join_all(listed).await, next))
 }
 
 /// The first page of two lists together, last changed first.
-fn merge_pages(one: Page, other: Page) -> Page {
+fn merge_pages(one: SessionPage, other: SessionPage) -> SessionPage {
     let more = one.next.is_some() || other.next.is_some();
-    let mut cards: Vec<Card> = one.cards.into_iter().chain(other.cards).collect();
+    let mut cards: Vec<SessionSummary> = one.sessions.into_iter().chain(other.sessions).collect();
     cards.sort_by_key(|card| std::cmp::Reverse((card.updated_at, card.session)));
     let cut = cards.len() > PAGE_SIZE as usize;
     cards.truncate(PAGE_SIZE as usize);
     let last = cards.last().filter(|_| more || cut);
     let next = last.map(|card| PageKey { updated_at: card.updated_at, session: card.session });
-    Page { cards, next }
+    SessionPage { sessions: cards, next }
 }
 
-async fn listed_session(store: &dyn Store, card: Card) -> ListedSession {
-    let Card { session, workspace, title, created_at, updated_at, archived, .. } = card;
+async fn listed_session(store: &dyn Store, card: SessionSummary) -> ListedSession {
+    let SessionSummary { session, workspace, title, created_at, updated_at, archived, .. } = card;
     let title = Some(title).filter(|title| !title.is_empty());
     let folders = session_folders(store, session).await;
     ListedSession { session, workspace, folders, title, created_at, updated_at, archived }
@@ -68,7 +68,8 @@ async fn listed_session(store: &dyn Store, card: Card) -> ListedSession {
 
 /// The further folders of a session, which its first entry names. One that was just deleted has none.
 async fn session_folders(store: &dyn Store, session: SessionId) -> Vec<String> {
-    let first = store.read(session, Seq::ZERO, Limit { entries: 1, bytes: 1 }, Form::Joined).await.unwrap_or_default();
+    let first =
+        store.read(session, Seq::ZERO, Limit { entries: 1, bytes: 1 }, DeltaForm::Joined).await.unwrap_or_default();
     match first.into_iter().next().map(|entry| entry.event) {
         Some(Event::SessionCreated { folders, .. }) => folders,
         Some(_) | None => Vec::new(),

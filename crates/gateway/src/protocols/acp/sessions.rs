@@ -7,7 +7,7 @@ use gander_runtime::hub::Ack;
 use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
 use gander_store::clock::SystemIds;
-use gander_store::{Alias, Card, Form, read_all};
+use gander_store::{Alias, DeltaForm, SessionSummary, read_all};
 use gander_wire::acp::SessionParams;
 
 use super::mcp_servers::server_specs;
@@ -67,7 +67,7 @@ pub(super) async fn create_session(
         }
     };
     let (view, head) = store_session(services, peer, birth, aliases).await?;
-    services.extensions.bring(&view, servers);
+    services.extensions.attach(&view, servers);
     Ok((view, head))
 }
 
@@ -132,13 +132,14 @@ pub(super) async fn fork_session(
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
     let old = services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
     let servers = server_specs(services, peer, &params.mcp_servers)?;
-    let log = read_all(&**services.hub.store(), session, Form::Joined).await.map_err(|error| unavailable(&error))?;
+    let log =
+        read_all(&**services.hub.store(), session, DeltaForm::Joined).await.map_err(|error| unavailable(&error))?;
     let end = old.run.as_ref().map_or(old.head.next(), |run| run.from);
     let context = Context::replay(log.iter().take_while(|entry| entry.seq < end));
     let messages = context.map(|context| context.messages).unwrap_or_default();
     let fork = SessionId::make(&mut SystemIds);
     // Whoever has the session has its folder too, however it was chosen.
-    let inherited = params.cwd.as_deref().is_none_or(|cwd| services.workspaces.is_same(cwd, &old.workspace));
+    let inherited = params.cwd.as_deref().is_none_or(|cwd| services.workspaces.is_same_folder(cwd, &old.workspace));
     let asked = SessionParams { cwd: params.cwd.filter(|_| !inherited), ..params };
     let settings = peer.caller.inherited_settings(services.settings.policy, old.settings);
     let mut birth = SessionInit { parent: Some(session), settings, ..session_init(services, peer, fork, asked).await? };
@@ -152,7 +153,7 @@ pub(super) async fn fork_session(
         services.hub.command(&peer.caller, fork, command, Ack::Synced).await.map_err(|error| refusal(fork, &error))?;
     }
     let view = services.hub.view(fork).await.map_err(|error| refusal(fork, &error))?;
-    services.extensions.bring(&view, servers);
+    services.extensions.attach(&view, servers);
     let head = view.head;
     Ok((Box::new(view), head))
 }
@@ -168,10 +169,10 @@ pub(super) async fn open_session(
         services.hub.view_for(session, &peer.caller.principal).await.map_err(|error| refusal(session, &error))?;
     if let Some(params) = params {
         let servers = server_specs(&services, &peer, &params.mcp_servers)?;
-        if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same(cwd, &view.workspace)) {
+        if let Some(cwd) = params.cwd.filter(|cwd| !services.workspaces.is_same_folder(cwd, &view.workspace)) {
             chosen_folder(&services, &peer, &cwd).await?;
         }
-        services.extensions.bring(&view, servers);
+        services.extensions.attach(&view, servers);
     }
     // The view may be ahead of what is stored and can be read. The log's own end is where live begins.
     let head = services.hub.store().head(session).await.map_err(|error| refusal(session, &error.into()))?;
@@ -193,7 +194,7 @@ async fn chosen_folder(services: &Services, peer: &ClientPeer, folder: &str) -> 
 }
 
 fn scratch_folder(services: &Services, session: SessionId) -> Result<String, ServiceError> {
-    services.workspaces.private(session).map_err(|error| ServiceError::BadWorkspace(error.to_string()))
+    services.workspaces.create_scratch(session).map_err(|error| ServiceError::BadWorkspace(error.to_string()))
 }
 
 /// Another's session is as unknown as none.
@@ -201,7 +202,7 @@ pub(super) async fn find_own_session(
     services: &Services,
     peer: &ClientPeer,
     session: SessionId,
-) -> Result<Card, ServiceError> {
-    let card = services.hub.store().card(session).await.map_err(|error| refusal(session, &error.into()))?;
+) -> Result<SessionSummary, ServiceError> {
+    let card = services.hub.store().session_summary(session).await.map_err(|error| refusal(session, &error.into()))?;
     if card.owner == peer.caller.principal { Ok(card) } else { Err(ServiceError::UnknownSession(session)) }
 }

@@ -8,7 +8,7 @@ use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use gander_domain::SessionId;
 use gander_runtime::hub::{Batch, Follower};
-use gander_services::clients::{Clients, Presence};
+use gander_services::clients::{AttachedClients, ClientPresence};
 use gander_store::StoreError;
 
 type PendingEvent = Abortable<BoxFuture<'static, SessionEvent>>;
@@ -22,9 +22,9 @@ pub(super) struct SessionEvent {
 
 /// The sessions that a client watches.
 pub(super) struct Subscriptions {
-    clients: Arc<Clients>,
+    clients: Arc<AttachedClients>,
     watches: FuturesUnordered<PendingEvent>,
-    present: HashMap<SessionId, (AbortHandle, Option<Presence>)>,
+    present: HashMap<SessionId, (AbortHandle, Option<ClientPresence>)>,
 }
 
 /// Whether a client counts as attached to what it watches.
@@ -36,7 +36,7 @@ pub(super) enum Attendance {
 }
 
 impl Subscriptions {
-    pub(super) fn new(clients: Arc<Clients>) -> Self {
+    pub(super) fn new(clients: Arc<AttachedClients>) -> Self {
         Self { clients, watches: FuturesUnordered::new(), present: HashMap::new() }
     }
 
@@ -44,7 +44,7 @@ impl Subscriptions {
     pub(super) fn subscribe(&mut self, session: SessionId, follower: Follower) {
         self.unsubscribe(session);
         let handle = self.spawn_watch(session, follower);
-        let presence = self.clients.enter(session);
+        let presence = self.clients.attach(session);
         self.present.insert(session, (handle, Some(presence)));
     }
 
@@ -53,7 +53,7 @@ impl Subscriptions {
         let Some((_, presence)) = self.present.get_mut(&session) else { return };
         match attendance {
             Attendance::Here => {
-                presence.get_or_insert_with(|| self.clients.enter(session));
+                presence.get_or_insert_with(|| self.clients.attach(session));
             }
             Attendance::Away => *presence = None,
         }
@@ -113,15 +113,15 @@ mod tests {
 
     #[test]
     fn who_is_away_watches_on_and_does_not_count() {
-        let (clients, session) = (Arc::new(Clients::default()), SessionId::new(uuid::Uuid::from_u128(1)));
+        let (clients, session) = (Arc::new(AttachedClients::default()), SessionId::new(uuid::Uuid::from_u128(1)));
         let mut follows = Subscriptions::new(Arc::clone(&clients));
         follows.set_attendance(session, Attendance::Here);
-        assert_eq!(clients.at(session), 0, "nobody watches");
+        assert_eq!(clients.attached_to(session), 0, "nobody watches");
         let (handle, _) = AbortHandle::new_pair();
-        follows.present.insert(session, (handle, Some(clients.enter(session))));
+        follows.present.insert(session, (handle, Some(clients.attach(session))));
         let counts = [Attendance::Here, Attendance::Away, Attendance::Away, Attendance::Here].map(|attendance| {
             follows.set_attendance(session, attendance);
-            clients.at(session)
+            clients.attached_to(session)
         });
         assert_eq!(counts, [1, 0, 0, 1]);
     }

@@ -6,11 +6,11 @@ use gander_domain::{
     Accepted, Command, CommandError, IfBusy, Message, MessageId, ResetReason, RunId, Seq, SessionId, SessionView,
     Settings, SettingsPatch,
 };
-use gander_runtime::backend::Lent;
-use gander_runtime::hub::{Ack, Batch, Begun, Follower, HubError};
+use gander_runtime::backend::ClientResources;
+use gander_runtime::hub::{Ack, Batch, Follower, HubError, StartedSession};
 use gander_services::idempotency::RequestHash;
 use gander_store::clock::SystemIds;
-use gander_store::{Alias, Form, Limit, RunRow, RunState, StoreError};
+use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState, StoreError};
 use gander_wire::acp_rest::types::WireTime;
 use gander_wire::acp_rest::{
     AcpRestProjection, AcpRestRefusal, HistoryMessage, PROTOCOL_NAME, ResumeRequest, Run, RunMode, RunRequest,
@@ -88,7 +88,7 @@ impl AcpRest {
         };
         let run = run.unwrap_or_else(|| RunId::make(&mut SystemIds));
         let alias = name.filter(|name| session.as_ref().is_none_or(|view| view.session != *name));
-        let meta = hash.note(Some(run_meta(&agent, alias, times)));
+        let meta = hash.add_to_meta(Some(run_meta(&agent, alias, times)));
         let origin = run_origin(identity);
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Queue, meta: Some(meta) };
         // Whoever is told before the end is told what would survive a power cut.
@@ -131,7 +131,7 @@ impl AcpRest {
         prompt: PendingPrompt,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let session = SessionId::make(&mut SystemIds);
-        let workspace = self.services.workspaces.private(session);
+        let workspace = self.services.workspaces.create_scratch(session);
         let workspace = workspace.map_err(|error| AcpRestRefusal::unreadable(format!("workspace {error}")))?;
         let owner = identity.principal.clone();
         let birth = gander_domain::SessionInit {
@@ -152,9 +152,12 @@ impl AcpRest {
             },
             true => {
                 let PendingPrompt { run, agent, command, ack, base } = &prompt;
-                let begun =
-                    self.services.hub.begin(identity, birth, aliases, command.clone(), *ack, Lent::default()).await;
-                let Begun { follower, accepted, .. } = begun;
+                let begun = self
+                    .services
+                    .hub
+                    .create_with_prompt(identity, birth, aliases, command.clone(), *ack, ClientResources::default())
+                    .await;
+                let StartedSession { follower, accepted, .. } = begun;
                 match accepted.await {
                     Ok(_) => {
                         let reading = AcpRestProjection::new(session, agent, *run)
@@ -221,7 +224,8 @@ impl AcpRest {
         key: &IdempotencyKey,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let IdempotencyKey { run, hash, session } = key;
-        let Some(row) = self.services.hub.store().run_of(*run, &identity.principal).await.map_err(store_refusal)?
+        let Some(row) =
+            self.services.hub.store().run_of_owner(*run, &identity.principal).await.map_err(store_refusal)?
         else {
             return Ok(None);
         };
@@ -231,13 +235,13 @@ impl AcpRest {
             Some(id) => self.find_session(identity, *id).await?.is_none_or(|view| view.session != row.session),
             None => false,
         };
-        if elsewhere || !hash.began(&**self.services.hub.store(), &row).await.map_err(store_refusal)? {
+        if elsewhere || !hash.started_run(&**self.services.hub.store(), &row).await.map_err(store_refusal)? {
             return Err(AcpRestRefusal::run_id_reused(format!(
                 "run id was used for another request, choose a new one: {run}"
             )));
         }
         let after = seq_before(row.first);
-        let follower = self.services.hub.follow(row.session, after, Form::Exact);
+        let follower = self.services.hub.follow(row.session, after, DeltaForm::Exact);
         Ok(Some(AcpRestRunSubscription::from_start(reading, follower, row.session, after)))
     }
 
@@ -259,7 +263,7 @@ impl AcpRest {
         row: RunRow,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
         let reading = self.load_projection(identity, base, &row).await?;
-        let follower = self.services.hub.follow(row.session, seq_before(row.first), Form::Exact);
+        let follower = self.services.hub.follow(row.session, seq_before(row.first), DeltaForm::Exact);
         Ok(AcpRestRunSubscription::from_start(reading, follower, row.session, seq_before(row.first)))
     }
 
@@ -272,7 +276,7 @@ impl AcpRest {
     ) -> Result<AcpRestProjection, AcpRestRefusal> {
         let row = self.find_run_row(identity, run).await?;
         let mut reading = self.load_projection(identity, base, &row).await?;
-        self.read_run_entries(&row, Form::Joined, |entry| reading.handle_entry(entry)).await?;
+        self.read_run_entries(&row, DeltaForm::Joined, |entry| reading.handle_entry(entry)).await?;
         Ok(reading)
     }
 
@@ -305,7 +309,7 @@ impl AcpRest {
         {
             return Err(AcpRestRefusal::ids_disagree(format!("the run is in another session than session_id: {id}")));
         }
-        let place = self.read_run_entries(&row, Form::Joined, |entry| reading.handle_entry(entry)).await?;
+        let place = self.read_run_entries(&row, DeltaForm::Joined, |entry| reading.handle_entry(entry)).await?;
         let awaited = reading.question().filter(|_| reading.run().status == RunStatus::Awaiting);
         let Some(asked) = awaited else {
             return Err(AcpRestRefusal::wrong_state(format!("run awaits nothing: {run}")));
@@ -325,7 +329,7 @@ impl AcpRest {
     pub async fn cancel_run(&self, identity: &Caller, base: &BaseUrl, run: RunId) -> Result<Run, AcpRestRefusal> {
         let row = self.find_run_row(identity, run).await?;
         let mut reading = self.load_projection(identity, base, &row).await?;
-        self.read_run_entries(&row, Form::Joined, |entry| reading.handle_entry(entry)).await?;
+        self.read_run_entries(&row, DeltaForm::Joined, |entry| reading.handle_entry(entry)).await?;
         let over = || AcpRestRefusal::wrong_state(format!("run is over and cannot be cancelled: {run}"));
         if reading.run().status.is_terminal() {
             return Err(over());
@@ -345,7 +349,7 @@ impl AcpRest {
         base: &BaseUrl,
         row: &RunRow,
     ) -> Result<AcpRestProjection, AcpRestRefusal> {
-        let card = self.services.hub.store().card(row.session).await.map_err(store_refusal)?;
+        let card = self.services.hub.store().session_summary(row.session).await.map_err(store_refusal)?;
         if card.owner != identity.principal {
             return Err(no_such_run(row.run));
         }
@@ -354,7 +358,7 @@ impl AcpRest {
     }
 
     async fn find_run_row(&self, identity: &Caller, run: RunId) -> Result<RunRow, AcpRestRefusal> {
-        let row = self.services.hub.store().run_of(run, &identity.principal).await.map_err(store_refusal)?;
+        let row = self.services.hub.store().run_of_owner(run, &identity.principal).await.map_err(store_refusal)?;
         row.ok_or_else(|| no_such_run(run))
     }
 
@@ -362,7 +366,7 @@ impl AcpRest {
     async fn read_run_entries(
         &self,
         row: &RunRow,
-        form: Form,
+        form: DeltaForm,
         mut take: impl FnMut(&gander_domain::Entry),
     ) -> Result<Seq, AcpRestRefusal> {
         let end = last_seq(row);
@@ -443,7 +447,7 @@ impl AcpRestRunSubscription {
 /// How the client hears of a run and which addresses its history has do not make it another request.
 fn request_hash(new: &RunRequest) -> RequestHash {
     let before: Vec<_> = new.before.iter().map(|HistoryMessage { role, parts }| (role, parts)).collect();
-    RequestHash::of(&(PROTOCOL_NAME, &new.agent, before, &new.parts, requested_session(&new.place)))
+    RequestHash::new(&(PROTOCOL_NAME, &new.agent, before, &new.parts, requested_session(&new.place)))
 }
 
 fn requested_session(place: &SessionPlace) -> Option<SessionId> {

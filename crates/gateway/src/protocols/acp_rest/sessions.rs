@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gander_domain::caller::Caller;
 use gander_domain::{Entry, Event, LoggedMessage, Outcome, Principal, Role, Seq, SessionId, SessionView, Timestamp};
 use gander_runtime::hub::HubError;
-use gander_store::{Alias, Form, Limit, StoreError, clock, read_all};
+use gander_store::{Alias, DeltaForm, Limit, StoreError, clock, read_all};
 use gander_wire::acp_rest::types::WireTime;
 use gander_wire::acp_rest::{AcpRestRefusal, Message, PROTOCOL_NAME, Session, content};
 use sha2::{Digest, Sha256};
@@ -117,7 +117,8 @@ impl AcpRest {
     pub async fn find_resource(&self, id: &str) -> Result<Message, UnknownResource> {
         let known = self.resources.verify_resource_id(id, clock::now()).filter(|_| self.resources.forwarded);
         let reference = known.ok_or(UnknownResource)?;
-        let agent = self.services.hub.store().card(reference.session).await.map_err(|_| UnknownResource)?.agent;
+        let agent =
+            self.services.hub.store().session_summary(reference.session).await.map_err(|_| UnknownResource)?.agent;
         let kept = self.load_message(reference).await.ok_or(UnknownResource)?;
         Ok(shown_message(&agent, &kept))
     }
@@ -125,14 +126,14 @@ impl AcpRest {
     pub(super) async fn load_message(&self, reference: MessageReference) -> Option<LoggedMessage> {
         let MessageReference { session, seq, index } = reference;
         let (after, limit) = (Seq(seq.0.checked_sub(1)?), Limit { entries: 1, ..Limit::default() });
-        let page = self.services.hub.store().read(session, after, limit, Form::Joined).await.ok()?;
+        let page = self.services.hub.store().read(session, after, limit, DeltaForm::Joined).await.ok()?;
         let entry = page.first().filter(|entry| entry.seq == seq)?;
         entry_messages(entry).find(|kept| kept.index == index)
     }
 
     /// What was said in runs that came to their end, since the history began.
     pub(super) async fn completed_messages(&self, session: SessionId) -> Result<Vec<LoggedMessage>, AcpRestRefusal> {
-        let log = read_all(&**self.services.hub.store(), session, Form::Joined).await.map_err(store_refusal)?;
+        let log = read_all(&**self.services.hub.store(), session, DeltaForm::Joined).await.map_err(store_refusal)?;
         let (mut kept, mut pending) = (Vec::new(), Vec::new());
         for entry in &log {
             match &entry.event {

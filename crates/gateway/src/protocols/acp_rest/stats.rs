@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gander_domain::caller::Caller;
 use gander_domain::roster::spell_as_requested;
 use gander_domain::{AgentManifest, Entry, Event, Outcome, Principal, RunId, Seq, Timestamp};
-use gander_store::{Form, Limit, SessionQuery, sessions_of};
+use gander_store::{DeltaForm, Limit, SessionQuery, sessions_of};
 use gander_wire::acp_rest::{AcpRestRefusal, AgentStats, agent_manifest};
 use serde_json::Value;
 
@@ -64,9 +64,11 @@ impl AcpRest {
         let mut sums = AgentSums::new();
         let query = SessionQuery { limit: MAX_SESSIONS_SCANNED, ..sessions_of(principal.clone()) };
         let store = self.services.hub.store();
-        for card in store.sessions(query).await.map_err(store_refusal)?.cards {
-            let page =
-                store.read(card.session, Seq::ZERO, Limit::default(), Form::Joined).await.map_err(store_refusal)?;
+        for card in store.sessions(query).await.map_err(store_refusal)?.sessions {
+            let page = store
+                .read(card.session, Seq::ZERO, Limit::default(), DeltaForm::Joined)
+                .await
+                .map_err(store_refusal)?;
             sums.entry(card.agent).or_default().add_runs(&page);
         }
         self.figures.lock().insert(principal.clone(), (Instant::now(), sums.clone()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use gander_domain::{QuestionId, RunId, Seq, SessionId};
 use gander_runtime::hub::Follower;
-use gander_store::{Form, Limit, Store, StoreError};
+use gander_store::{DeltaForm, Limit, Store, StoreError};
 use gander_wire::acp_rest::{AcpRestError, AcpRestProjection};
 
 use crate::sse::{Projection, SseWriter};
@@ -94,7 +94,7 @@ impl Projection for RunEventProjection {
         Box::pin(async move {
             let RunStart { unread: mut reading, after: mut place } = self.begin.clone();
             while place < upto {
-                let page = self.store.read(self.session, place, Limit::default(), Form::Joined).await?;
+                let page = self.store.read(self.session, place, Limit::default(), DeltaForm::Joined).await?;
                 let Some(last) = page.last() else { break };
                 place = last.seq;
                 page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| reading.handle_entry(entry));

@@ -2,7 +2,7 @@
 
 use gander_domain::Part;
 use gander_domain::caller::Caller;
-use gander_services::artifacts::{ArtifactError, Content, NewVersion, Shelf, Version};
+use gander_services::artifacts::{ArtifactContent, ArtifactError, ArtifactScope, NewVersion, SavedVersion};
 use gander_wire::adk::types::epoch_seconds;
 use gander_wire::adk::{AdkRefusal, ArtifactVersion, NewArtifact};
 use serde_json::{Value, json};
@@ -22,12 +22,12 @@ impl Adk {
     /// The names of all artifacts that a session sees.
     pub async fn list_artifacts(&self, identity: &Caller, located: &LocatedSession) -> Result<Vec<String>, AdkRefusal> {
         let mut names = Vec::new();
-        for shelf in [Shelf::session(located.session), user_scope(identity, &located.place)] {
+        for shelf in [ArtifactScope::for_session(located.session), user_scope(identity, &located.place)] {
             let kept = self.services.artifacts.list(&shelf).await.map_err(artifact_refusal)?;
             names.extend(kept.into_iter().map(|kept| kept.name));
         }
         let view = self.load_view(located.session).await?;
-        names.extend(self.services.hub.backend().holdings(&view).await);
+        names.extend(self.services.hub.backend().list_remote_files(&view).await);
         Ok(names)
     }
 
@@ -69,8 +69,8 @@ impl Adk {
             .map_err(artifact_refusal)?;
         let Some((version, content)) = found else { return self.load_agent_artifact(located, name, number).await };
         Ok(match content {
-            Content::Text { text } => json!({ "text": text }),
-            Content::Bytes { data } => json!({ "inlineData": { "data": data, "mimeType": version.mime } }),
+            ArtifactContent::Text { text } => json!({ "text": text }),
+            ArtifactContent::Bytes { data } => json!({ "inlineData": { "data": data, "mimeType": version.mime } }),
         })
     }
 
@@ -85,7 +85,7 @@ impl Adk {
             return Err(no_such_artifact());
         }
         let view = self.load_view(located.session).await?;
-        let held = self.services.hub.backend().holding(&view, name).await.ok_or_else(no_such_artifact)?;
+        let held = self.services.hub.backend().read_remote_file(&view, name).await.ok_or_else(no_such_artifact)?;
         Ok(json!({ "text": held.text }))
     }
 
@@ -133,15 +133,19 @@ impl Adk {
     }
 }
 
-fn artifact_scope(identity: &Caller, located: &LocatedSession, name: &str) -> Shelf {
-    if name.starts_with("user:") { user_scope(identity, &located.place) } else { Shelf::session(located.session) }
+fn artifact_scope(identity: &Caller, located: &LocatedSession, name: &str) -> ArtifactScope {
+    if name.starts_with("user:") {
+        user_scope(identity, &located.place)
+    } else {
+        ArtifactScope::for_session(located.session)
+    }
 }
 
-fn user_scope(identity: &Caller, place: &AppUser) -> Shelf {
-    Shelf::person(&identity.principal, &format!("adk/{}/{}", place.app, place.user))
+fn user_scope(identity: &Caller, place: &AppUser) -> ArtifactScope {
+    ArtifactScope::for_person(&identity.principal, &format!("adk/{}/{}", place.app, place.user))
 }
 
-fn version_info(located: &LocatedSession, name: &str, version: &Version) -> ArtifactVersion {
+fn version_info(located: &LocatedSession, name: &str, version: &SavedVersion) -> ArtifactVersion {
     let AppUser { app, user } = &located.place;
     let session = if name.starts_with("user:") { String::new() } else { format!("/sessions/{}", located.name) };
     let number = version.number;
@@ -154,11 +158,15 @@ fn version_info(located: &LocatedSession, name: &str, version: &Version) -> Arti
     }
 }
 
-fn artifact_content(part: Part) -> Result<(Option<String>, Content), AdkRefusal> {
+fn artifact_content(part: Part) -> Result<(Option<String>, ArtifactContent), AdkRefusal> {
     match part {
-        Part::Text { text } | Part::Thought { text } => Ok((Some("text/plain".to_owned()), Content::Text { text })),
-        Part::Image { mime, data, .. } | Part::Audio { mime, data } => Ok((Some(mime), Content::Bytes { data })),
-        Part::Resource { mime, blob: Some(data), .. } => Ok((mime, Content::Bytes { data })),
+        Part::Text { text } | Part::Thought { text } => {
+            Ok((Some("text/plain".to_owned()), ArtifactContent::Text { text }))
+        }
+        Part::Image { mime, data, .. } | Part::Audio { mime, data } => {
+            Ok((Some(mime), ArtifactContent::Bytes { data }))
+        }
+        Part::Resource { mime, blob: Some(data), .. } => Ok((mime, ArtifactContent::Bytes { data })),
         Part::Resource { .. }
         | Part::Link { .. }
         | Part::ToolUse { .. }

@@ -28,7 +28,7 @@ pub use state::AdkState;
 use crate::settings::AdkSection;
 use gander_domain::caller::Caller;
 use gander_services::Services;
-use gander_services::state::Room;
+use gander_services::state::StateScopeKey;
 
 /// The server side of this protocol.
 pub struct Adk {
@@ -118,8 +118,8 @@ impl Adk {
     }
 
     /// What this caller shares under this agent and user.
-    fn state_scope(identity: &Caller, place: &AppUser) -> Room {
-        Room { principal: identity.principal.clone(), app: place.app.clone(), user: place.user.clone() }
+    fn state_scope(identity: &Caller, place: &AppUser) -> StateScopeKey {
+        StateScopeKey { principal: identity.principal.clone(), app: place.app.clone(), user: place.user.clone() }
     }
 }
 

@@ -9,7 +9,7 @@ use gander_domain::{
 use gander_runtime::hub::{Ack, Batch, Follower, HubError};
 use gander_services::Services;
 use gander_store::clock::SystemIds;
-use gander_store::{Form, Limit, RunState, StoreError};
+use gander_store::{DeltaForm, Limit, RunState, StoreError};
 use gander_wire::adk::content::FunctionResponse;
 use gander_wire::adk::input::check_id;
 use gander_wire::adk::question::read_reply;
@@ -93,7 +93,7 @@ impl Adk {
         };
         let unknown = || AdkRefusal::new(404, format!("Invocation not found: {name}"));
         let run: RunId = name.strip_prefix("e-").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
-        let row = self.services.hub.store().run_of(run, &identity.principal).await.map_err(store_refusal)?;
+        let row = self.services.hub.store().run_of_owner(run, &identity.principal).await.map_err(store_refusal)?;
         let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
         match (&request.said, row.state) {
             (RunInput::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
@@ -249,7 +249,7 @@ impl Adk {
         let mut telling = self.run_projection(active.id, view, streaming);
         let mut place = Seq(active.from.0.saturating_sub(1));
         while place < view.head {
-            let page = self.services.hub.store().read(view.session, place, Limit::default(), Form::Joined).await;
+            let page = self.services.hub.store().read(view.session, place, Limit::default(), DeltaForm::Joined).await;
             let page = page.map_err(store_refusal)?;
             let Some(last) = page.last() else { break };
             place = last.seq;
@@ -275,7 +275,7 @@ impl Adk {
     async fn find_call_run(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, AdkRefusal> {
         let mut place = Seq::ZERO;
         loop {
-            let page = self.services.hub.store().read(session, place, Limit::default(), Form::Joined).await;
+            let page = self.services.hub.store().read(session, place, Limit::default(), DeltaForm::Joined).await;
             let page = page.map_err(store_refusal)?;
             let Some(last) = page.last() else { return Ok(None) };
             place = last.seq;

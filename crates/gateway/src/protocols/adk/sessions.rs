@@ -7,7 +7,7 @@ use gander_domain::{
 };
 use gander_runtime::hub::{Ack, HubError};
 use gander_store::clock::SystemIds;
-use gander_store::{Alias, Card, Form, Page, SessionQuery, StoreError, read_all, sessions_of};
+use gander_store::{Alias, DeltaForm, SessionPage, SessionQuery, SessionSummary, StoreError, read_all, sessions_of};
 use gander_wire::adk::output::HistoryProjection;
 use gander_wire::adk::types::epoch_seconds;
 use gander_wire::adk::{AdkRefusal, MAX_ID, NewSession, PROTOCOL_NAME, Session, output};
@@ -62,7 +62,7 @@ impl Adk {
         if self.services.hub.store().resolve_alias(&alias).await.map_err(store_refusal)?.is_some() {
             return Err(already_exists(&name));
         }
-        let workspace = self.services.workspaces.private(session);
+        let workspace = self.services.workspaces.create_scratch(session);
         let workspace = workspace.map_err(|error| AdkRefusal::new(500, format!("workspace {error}")))?;
         let owner = identity.principal.clone();
         let birth = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
@@ -91,8 +91,12 @@ impl Adk {
     ) -> Result<(Session, LogList<HistoryProjection>), AdkRefusal> {
         let located = self.find_session(identity, place, name).await?;
         let view = self.load_view(located.session).await?;
-        let shared =
-            self.services.shared.get(&Self::state_scope(identity, &located.place)).await.map_err(state_refusal)?;
+        let shared = self
+            .services
+            .shared_state
+            .get(&Self::state_scope(identity, &located.place))
+            .await
+            .map_err(state_refusal)?;
         let history = HistoryProjection::new(&self.long_running_tools(&view.settings.agent));
         let events = LogList::open(self.services.hub.store(), located.session, history).await.map_err(store_refusal)?;
         Ok((session_object(&located, &view, &shared, Vec::new()), events))
@@ -117,7 +121,8 @@ impl Adk {
         if asked.newest_first {
             found.reverse();
         }
-        let shared = self.services.shared.get(&Self::state_scope(identity, place)).await.map_err(state_refusal)?;
+        let shared =
+            self.services.shared_state.get(&Self::state_scope(identity, place)).await.map_err(state_refusal)?;
         let mut sessions = Vec::new();
         for located in found.into_iter().skip(asked.offset).take(asked.limit.unwrap_or(usize::MAX)) {
             match self.load_view(located.session).await {
@@ -168,7 +173,7 @@ impl Adk {
             return Ok(LocatedSession { session, place, name: name.to_owned() });
         }
         let session: SessionId = name.parse().map_err(|_| AdkRefusal::no_such_session())?;
-        let card = store.card(session).await.map_err(store_refusal)?;
+        let card = store.session_summary(session).await.map_err(store_refusal)?;
         let mine = card.owner == identity.principal && place.user == self.settings.user;
         if mine && self.serves_agent(&place.app, &card.agent) && self.is_foreign(session).await? {
             return Ok(LocatedSession { session, place, name: name.to_owned() });
@@ -192,7 +197,11 @@ impl Adk {
         delta: State,
         meta: Option<Value>,
     ) -> Result<(), AdkRefusal> {
-        self.services.shared.set(&Self::state_scope(identity, &located.place), &delta).await.map_err(state_refusal)?;
+        self.services
+            .shared_state
+            .set(&Self::state_scope(identity, &located.place), &delta)
+            .await
+            .map_err(state_refusal)?;
         let command = Command::SetState { delta, meta: meta.map(Box::new) };
         self.send_command(identity, located.session, command).await
     }
@@ -248,9 +257,13 @@ impl Adk {
     async fn describe_session(&self, identity: &Caller, located: &LocatedSession) -> Result<Session, AdkRefusal> {
         let view = self.load_view(located.session).await?;
         let entries =
-            read_all(&**self.services.hub.store(), located.session, Form::Joined).await.map_err(store_refusal)?;
-        let shared =
-            self.services.shared.get(&Self::state_scope(identity, &located.place)).await.map_err(state_refusal)?;
+            read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined).await.map_err(store_refusal)?;
+        let shared = self
+            .services
+            .shared_state
+            .get(&Self::state_scope(identity, &located.place))
+            .await
+            .map_err(state_refusal)?;
         let events = output::session_history_of(&entries, &self.long_running_tools(&view.settings.agent));
         Ok(session_object(located, &view, &shared, events))
     }
@@ -261,7 +274,7 @@ impl Adk {
             let after = found.last().map(|located| located.name.as_str());
             let store = self.services.hub.store();
             let page = store
-                .named(&identity.principal, PROTOCOL_NAME, &namespace, after, ALIAS_PAGE_SIZE)
+                .aliases_in(&identity.principal, PROTOCOL_NAME, &namespace, after, ALIAS_PAGE_SIZE)
                 .await
                 .map_err(store_refusal)?;
             let whole = page.len() < ALIAS_PAGE_SIZE as usize;
@@ -282,9 +295,9 @@ impl Adk {
         let mut query = SessionQuery { limit: FOREIGN_PAGE_SIZE, ..sessions_of(identity.principal.clone()) };
         let mut found = Vec::new();
         loop {
-            let Page { cards, next } =
+            let SessionPage { sessions, next } =
                 self.services.hub.store().sessions(query.clone()).await.map_err(store_refusal)?;
-            for card in cards.into_iter().filter(|card| self.serves_agent(&place.app, &card.agent)) {
+            for card in sessions.into_iter().filter(|card| self.serves_agent(&place.app, &card.agent)) {
                 if self.is_foreign(card.session).await? && self.belongs_to_app(&place.app, &card).await? {
                     found.push(LocatedSession {
                         session: card.session,
@@ -301,7 +314,7 @@ impl Adk {
     }
 
     /// True if a session of another protocol is one of this app: its agent's, or the mode's that it works in.
-    async fn belongs_to_app(&self, app: &str, card: &Card) -> Result<bool, AdkRefusal> {
+    async fn belongs_to_app(&self, app: &str, card: &SessionSummary) -> Result<bool, AdkRefusal> {
         let roster = self.services.agents.roster();
         if roster.find_agent(app).is_some() {
             return Ok(card.agent == app);

@@ -2,7 +2,7 @@
 
 use gander_domain::SessionId;
 use gander_domain::caller::Caller;
-use gander_store::{Card, Form, SessionQuery, StoreError, read_all, sessions_of};
+use gander_store::{DeltaForm, SessionQuery, SessionSummary, StoreError, read_all, sessions_of};
 use gander_wire::adk::trace::{event_attributes, session_spans};
 use gander_wire::adk::{AdkRefusal, PROTOCOL_NAME};
 use serde_json::Value;
@@ -40,8 +40,8 @@ impl Adk {
     pub async fn event_trace(&self, identity: &Caller, event: &str) -> Result<Option<Value>, AdkRefusal> {
         let Some(at) = Uuid::parse_str(event).ok().and_then(uuid_time_micros) else { return Ok(None) };
         let query = SessionQuery { limit: MAX_RECENT_SESSIONS, ..sessions_of(identity.principal.clone()) };
-        let cards = self.services.hub.store().sessions(query).await.map_err(store_refusal)?.cards;
-        let near = |card: &&Card| {
+        let cards = self.services.hub.store().sessions(query).await.map_err(store_refusal)?.sessions;
+        let near = |card: &&SessionSummary| {
             (card.created_at.micros() - CLOCK_SLACK_MICROS..=card.updated_at.micros() + CLOCK_SLACK_MICROS)
                 .contains(&at)
         };
@@ -57,7 +57,7 @@ impl Adk {
 
     async fn load_spans(&self, located: &LocatedSession) -> Result<Vec<Value>, AdkRefusal> {
         let entries =
-            read_all(&**self.services.hub.store(), located.session, Form::Joined).await.map_err(store_refusal)?;
+            read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined).await.map_err(store_refusal)?;
         Ok(session_spans(&entries, &located.name))
     }
 
@@ -68,7 +68,7 @@ impl Adk {
         session: SessionId,
     ) -> Result<Option<LocatedSession>, AdkRefusal> {
         let store = self.services.hub.store();
-        let card = match store.card(session).await {
+        let card = match store.session_summary(session).await {
             Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Ok(None),
             card => card.map_err(store_refusal)?,
         };

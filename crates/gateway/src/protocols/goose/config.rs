@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gander_domain::{ServiceError, Settings};
 use gander_services::Services;
 use gander_services::errors::{denied, unavailable};
-use gander_services::user_store::{Book, Shelf};
+use gander_services::user_store::{Collection, UserStore};
 use gander_wire::goose::mode;
 use serde_json::{Value, json};
 
@@ -24,9 +24,9 @@ pub async fn apply_saved_settings(
     peer: &ClientPeer,
     settings: &mut Settings,
 ) -> Result<(), ServiceError> {
-    let saved = load_saved_settings(services, peer, Shelf::Config).await?;
+    let saved = load_saved_settings(services, peer, Collection::Config).await?;
     let text = |key: &str| saved.get(key).and_then(Value::as_str);
-    if let Some(model) = text(PROVIDER).and_then(|provider| services.models.named(provider, text(MODEL)))
+    if let Some(model) = text(PROVIDER).and_then(|provider| services.models.qualified_name(provider, text(MODEL)))
         && peer.model.is_none()
     {
         settings.model = Some(model);
@@ -41,10 +41,10 @@ pub async fn apply_saved_settings(
 pub async fn load_saved_settings(
     services: &Services,
     peer: &ClientPeer,
-    shelf: Shelf,
+    shelf: Collection,
 ) -> Result<BTreeMap<String, Value>, ServiceError> {
-    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
-    book.shelf(shelf).await.map_err(|error| unavailable(&error))
+    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
+    book.collection(shelf).await.map_err(|error| unavailable(&error))
 }
 
 /// Every setting that is in force.
@@ -55,7 +55,7 @@ pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTre
         values.insert(PROVIDER.to_owned(), json!(provider));
         values.insert(MODEL.to_owned(), json!(model));
     }
-    values.extend(load_saved_settings(services, peer, Shelf::Config).await?);
+    values.extend(load_saved_settings(services, peer, Collection::Config).await?);
     Ok(values)
 }
 
@@ -63,7 +63,7 @@ pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTre
 pub async fn save_setting(
     services: &Services,
     peer: &ClientPeer,
-    shelf: Shelf,
+    shelf: Collection,
     key: &str,
     value: Value,
 ) -> Result<(), ServiceError> {
@@ -75,11 +75,11 @@ pub async fn save_setting(
             "keys of providers come from the environment or the settings file, not over the network: {key}"
         )));
     }
-    if let (Shelf::Config, MODE, Some(policy)) = (shelf, key, value.as_str().and_then(mode::policy_of_mode)) {
+    if let (Collection::Config, MODE, Some(policy)) = (shelf, key, value.as_str().and_then(mode::policy_of_mode)) {
         let allowed = peer.caller.may_loosen_policy(services.settings.policy, policy);
         allowed.map_err(denied)?;
     }
-    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
+    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
     book.put(shelf, key, value).await.map_err(|error| unavailable(&error))
 }
 
@@ -87,10 +87,10 @@ pub async fn save_setting(
 pub async fn delete_setting(
     services: &Services,
     peer: &ClientPeer,
-    shelf: Shelf,
+    shelf: Collection,
     key: &str,
 ) -> Result<bool, ServiceError> {
-    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
+    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
     book.remove(shelf, key).await.map_err(|error| unavailable(&error))
 }
 
@@ -116,9 +116,9 @@ pub async fn save_default_model(
     provider: &str,
     model: Option<&str>,
 ) -> Result<(), ServiceError> {
-    let chosen = services.models.named(provider, model);
+    let chosen = services.models.qualified_name(provider, model);
     let chosen = chosen.ok_or_else(|| ServiceError::BadParams(format!("no such provider: {provider}")))?;
     let model = chosen.split_once('/').map_or("", |(_, model)| model);
-    save_setting(services, peer, Shelf::Config, PROVIDER, json!(provider)).await?;
-    save_setting(services, peer, Shelf::Config, MODEL, json!(model)).await
+    save_setting(services, peer, Collection::Config, PROVIDER, json!(provider)).await?;
+    save_setting(services, peer, Collection::Config, MODEL, json!(model)).await
 }

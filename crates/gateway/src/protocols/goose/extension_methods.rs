@@ -6,8 +6,8 @@ use gander_services::Services;
 use gander_services::errors::{refusal, unavailable};
 use gander_services::extension_changes::Switch;
 use gander_services::models::Provider;
-use gander_services::recipes::Slash;
-use gander_services::user_store::Shelf;
+use gander_services::recipes::SlashRecipe;
+use gander_services::user_store::Collection;
 use gander_wire::goose::session::time_text;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -68,8 +68,8 @@ pub fn built_in_commands() -> Vec<Value> {
 
 /// The same, and the recipes that somebody calls by a slash.
 async fn all_slash_commands(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
-    let slashes = services.recipes.slashes(&peer.caller.principal).await.map_err(|error| unavailable(&error))?;
-    let recipe = |slash: &Slash| {
+    let slashes = services.recipes.slash_recipes(&peer.caller.principal).await.map_err(|error| unavailable(&error))?;
+    let recipe = |slash: &SlashRecipe| {
         let kind = json!({ "commandType": "Recipe" });
         json!({ "name": slash.name, "description": slash.recipe.description, "_meta": kind })
     };
@@ -129,7 +129,7 @@ async fn toggle_extension(services: &Services, peer: &ClientPeer, params: &Value
         None => return Err(ServiceError::BadParams("missing field `enabled`".to_owned())),
     };
     let name = params["configKey"].as_str().unwrap_or_default();
-    extensions::switch(services, &peer.caller, name, switch).await.map(|()| json!({}))
+    extensions::switch_extension(services, &peer.caller, name, switch).await.map(|()| json!({}))
 }
 
 async fn add_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
@@ -140,7 +140,7 @@ async fn add_extension(services: &Services, peer: &ClientPeer, params: Value) ->
 async fn remove_extension(services: &Services, peer: &ClientPeer, params: Value) -> Result<Value, ServiceError> {
     let session = read_params::<Named>(params.clone())?.session_id;
     let name = params["name"].as_str().unwrap_or_default();
-    extensions::remove(services, &peer.caller, Some(session), name).await.map(|()| json!({}))
+    extensions::remove_extension(services, &peer.caller, Some(session), name).await.map(|()| json!({}))
 }
 
 async fn handle_settings_method(
@@ -155,10 +155,10 @@ async fn handle_settings_method(
         "config/read" => Ok(json!({ "value": config::all_settings(services, peer).await?.get(key()) })),
         "config/read-all" => Ok(json!({ "config": config::all_settings(services, peer).await? })),
         "config/upsert" => {
-            config::save_setting(services, peer, Shelf::Config, key(), params["value"].clone()).await?;
+            config::save_setting(services, peer, Collection::Config, key(), params["value"].clone()).await?;
             Ok(json!({}))
         }
-        "config/remove" => config::delete_setting(services, peer, Shelf::Config, key()).await.map(|_| json!({})),
+        "config/remove" => config::delete_setting(services, peer, Collection::Config, key()).await.map(|_| json!({})),
         "config/extensions/list" | "config/extensions" => {
             let entry = |(config, on): (Value, bool)| json!({ "configKey": extensions::config_name(&config), "extension": config, "enabled": on });
             let entries: Vec<Value> = extensions::list_known(services, &peer.caller).into_iter().map(entry).collect();
@@ -173,7 +173,7 @@ async fn handle_settings_method(
         }
         "config/extensions/remove" => {
             let name = params["configKey"].as_str().unwrap_or_default();
-            extensions::remove(services, &peer.caller, None, name).await.map(|()| json!({}))
+            extensions::remove_extension(services, &peer.caller, None, name).await.map(|()| json!({}))
         }
         "config/extensions/toggle" => toggle_extension(services, peer, &params).await,
         "defaults/read" => config::default_model(services, peer).await,
@@ -186,7 +186,7 @@ async fn handle_settings_method(
         "preferences/save" => save_preferences(services, peer, &params).await,
         "preferences/remove" => {
             for key in params["keys"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                config::delete_setting(services, peer, Shelf::Preference, key).await?;
+                config::delete_setting(services, peer, Collection::Preference, key).await?;
             }
             Ok(json!({}))
         }
@@ -229,13 +229,13 @@ async fn session_info(services: &Services, peer: &ClientPeer, params: Value) -> 
     let view = sessions::find_own_session(services, peer, read_params::<Named>(params)?.session_id).await?;
     let object = sessions::session_object(services, &view).await?;
     let meta = json!({
-        "messageCount": view.messages, "createdAt": time_text(view.created_at), "userSetName": view.title.is_some(),
-        "sessionType": "acp", "hasRecipe": !object["recipe"].is_null(), "providerId": object["provider_name"],
-        "modelId": object["model_config"]["model_name"],
+    "messageCount": view.messages, "createdAt": time_text(view.created_at), "userSetName": view.title.is_some(),
+    "sessionType": "acp", "hasRecipe": !object["recipe"].is_null(), "providerId": object["provider_name"],
+    "modelId": object["model_config"]["model_name"],
     });
     let session = json!({
-        "sessionId": view.session, "cwd": view.workspace, "title": object["name"],
-        "updatedAt": time_text(view.updated_at), "_meta": meta,
+    "sessionId": view.session, "cwd": view.workspace, "title": object["name"],
+    "updatedAt": time_text(view.updated_at), "_meta": meta,
     });
     Ok(json!({ "session": session }))
 }
@@ -247,8 +247,8 @@ async fn import_session(services: &Services, peer: &ClientPeer, params: Value) -
     }
     let view = sessions::import_session(services, peer, &read_params::<Import>(params)?.data).await?;
     Ok(json!({
-        "sessionId": view.session, "title": view.title, "updatedAt": time_text(view.updated_at),
-        "messageCount": view.messages,
+    "sessionId": view.session, "title": view.title, "updatedAt": time_text(view.updated_at),
+    "messageCount": view.messages,
     }))
 }
 
@@ -279,7 +279,7 @@ async fn update_working_dir(services: &Services, peer: &ClientPeer, params: Valu
     }
     let Update { session_id, working_dir } = read_params(params)?;
     let view = sessions::find_own_session(services, peer, session_id).await?;
-    if services.workspaces.is_same(&working_dir, &view.workspace) {
+    if services.workspaces.is_same_folder(&working_dir, &view.workspace) {
         return Ok(json!({}));
     }
     let chosen = services.workspaces.choose(&services.hub, &peer.caller, &working_dir).await;
@@ -309,7 +309,7 @@ async fn respond_to_elicitation(services: &Services, peer: &ClientPeer, params: 
 }
 
 async fn load_preferences(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
-    let saved = config::load_saved_settings(services, peer, Shelf::Preference).await?;
+    let saved = config::load_saved_settings(services, peer, Collection::Preference).await?;
     let wanted: Vec<&str> = params["keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let keys = if wanted.is_empty() { PREFERENCES.to_vec() } else { wanted };
     let values: Vec<Value> = keys.iter().map(|key| json!({ "key": key, "value": saved.get(*key) })).collect();
@@ -319,7 +319,7 @@ async fn load_preferences(services: &Services, peer: &ClientPeer, params: &Value
 async fn save_preferences(services: &Services, peer: &ClientPeer, params: &Value) -> Result<Value, ServiceError> {
     for entry in params["values"].as_array().into_iter().flatten() {
         let key = entry["key"].as_str().unwrap_or_default();
-        config::save_setting(services, peer, Shelf::Preference, key, entry["value"].clone()).await?;
+        config::save_setting(services, peer, Collection::Preference, key, entry["value"].clone()).await?;
     }
     Ok(json!({}))
 }

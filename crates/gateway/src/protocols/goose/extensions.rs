@@ -6,8 +6,8 @@ use std::time::Duration;
 use gander_domain::caller::Caller;
 use gander_domain::{Principal, ServiceError, SessionId, SessionView};
 use gander_mcp::{Spec, Transport};
-use gander_services::extensions::Entry;
-use gander_services::units::Span;
+use gander_services::extensions::ExtensionEntry;
+use gander_services::units::DurationSetting;
 use gander_services::{Services, extension_changes};
 use gander_tools::BuiltIn;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::sessions;
 use crate::ClientPeer;
 
-pub use gander_services::extension_changes::{remove, switch};
+pub use gander_services::extension_changes::{remove_extension, switch_extension};
 
 /// The fields of a configuration that mean something here.
 #[derive(Default, PartialEq, Eq, Deserialize)]
@@ -44,10 +44,10 @@ pub async fn add_extension(
 ) -> Result<(), ServiceError> {
     let (name, entry) = parse_config(config).map_err(ServiceError::BadParams)?;
     match is_unchanged(services, peer, session, config).await? {
-        true => extension_changes::restore(services, &peer.caller, session, &name).await,
+        true => extension_changes::restore_extension(services, &peer.caller, session, &name).await,
         false => {
-            let entry = extension_changes::keeping(services, &peer.caller, session, &name, entry).await?;
-            extension_changes::add(services, &peer.caller, session, &name, entry).await
+            let entry = extension_changes::with_hidden_values(services, &peer.caller, session, &name, entry).await?;
+            extension_changes::add_extension(services, &peer.caller, session, &name, entry).await
         }
     }
 }
@@ -59,7 +59,7 @@ async fn is_unchanged(
     session: Option<SessionId>,
     given: &Value,
 ) -> Result<bool, ServiceError> {
-    let known = extension_changes::known(services, &peer.caller, session).await?;
+    let known = extension_changes::known_extensions(services, &peer.caller, session).await?;
     let Some(spec) = known.iter().find(|spec| spec.name == config_name(given)) else { return Ok(false) };
     let shown = match session {
         Some(session) => session_config(services, &sessions::find_own_session(services, peer, session).await?, spec),
@@ -75,7 +75,8 @@ fn same_config(given: &Value, shown: &Value) -> bool {
 
 /// Those that are known for every session, each with whether it is used; our own tools first.
 pub fn list_known(services: &Services, caller: &Caller) -> Vec<(Value, bool)> {
-    let servers = services.extensions.switches().into_iter().map(|(spec, on)| (global_config_for(caller, &spec), on));
+    let servers =
+        services.extensions.known_with_switch().into_iter().map(|(spec, on)| (global_config_for(caller, &spec), on));
     let ours = services.extensions.built_in_switches().into_iter().map(|(known, on)| (built_in_config(known), on));
     ours.chain(servers).collect()
 }
@@ -90,7 +91,7 @@ pub fn session_extensions(services: &Services, view: &SessionView) -> Vec<Value>
 /// Those of every session, in the same form.
 pub fn global_extensions(services: &Services, caller: &Caller) -> Vec<Value> {
     let ours = services.extensions.built_ins_everywhere();
-    let servers = services.extensions.everywhere();
+    let servers = services.extensions.global_specs();
     ours.iter().map(built_in_config).chain(servers.iter().map(|spec| global_config_for(caller, spec))).collect()
 }
 
@@ -129,18 +130,18 @@ pub fn without_secrets(mut config: Value) -> Value {
     config
 }
 
-fn parse_config(config: &Value) -> Result<(String, Entry), String> {
+fn parse_config(config: &Value) -> Result<(String, ExtensionEntry), String> {
     let config: Config = serde_json::from_value(config.clone()).map_err(|error| error.to_string())?;
     if config.name.is_empty() {
         return Err("missing field `name`".to_owned());
     }
-    let timeout = config.timeout.map(|seconds| Span(Duration::from_secs(seconds)));
-    let common = Entry { timeout, env_keys: config.env_keys, ..Entry::default() };
+    let timeout = config.timeout.map(|seconds| DurationSetting(Duration::from_secs(seconds)));
+    let common = ExtensionEntry { timeout, env_keys: config.env_keys, ..ExtensionEntry::default() };
     let entry = match config.kind.as_str() {
-        "stdio" => Entry { command: Some(config.cmd.into()), args: config.args, env: config.envs, ..common },
-        "streamable_http" => Entry { url: Some(config.uri), headers: config.headers, ..common },
+        "stdio" => ExtensionEntry { command: Some(config.cmd.into()), args: config.args, env: config.envs, ..common },
+        "streamable_http" => ExtensionEntry { url: Some(config.uri), headers: config.headers, ..common },
         // Only a name: one of our own, or one that the settings file has.
-        "" | "builtin" | "platform" => Entry::default(),
+        "" | "builtin" | "platform" => ExtensionEntry::default(),
         other => return Err(format!("extensions of this type are not supported: {other}")),
     };
     Ok((config.name, entry))

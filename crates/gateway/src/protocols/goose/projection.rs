@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use gander_domain::{Entry, Event, ResetReason, RunId, Seq, SessionView};
-use gander_store::{Form, Limit, Store, StoreError};
+use gander_store::{DeltaForm, Limit, Store, StoreError};
 use gander_wire::goose::{Transcript, output};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ impl Projection for SessionEvents {
         Box::pin(async move {
             let (mut transcript, mut place) = (Transcript::default(), Seq::ZERO);
             while place < upto {
-                let page = self.store.read(self.view.session, place, Limit::default(), Form::Joined).await?;
+                let page = self.store.read(self.view.session, place, Limit::default(), DeltaForm::Joined).await?;
                 let Some(last) = page.last() else { break };
                 place = last.seq;
                 page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| transcript.apply_entry(entry));

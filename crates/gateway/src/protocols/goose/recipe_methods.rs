@@ -4,7 +4,7 @@ use gander_domain::caller::Transport;
 use gander_domain::{ServiceError, SessionId};
 use gander_services::Services;
 use gander_services::apply_recipe::{self, ApplyRecipe};
-use gander_services::apps::{AppError, Summary};
+use gander_services::apps::{AppError, AppSummary};
 use gander_services::artifacts::ArtifactError;
 use gander_services::errors::unavailable;
 use gander_services::schedule_methods::{self, NewSchedule, ScheduleError};
@@ -135,7 +135,7 @@ pub(super) async fn handle_app_method(
         "apps/list" => apps
             .list(principal)
             .await
-            .map(|apps| json!({ "apps": apps.iter().map(Summary::shown).collect::<Vec<_>>() })),
+            .map(|apps| json!({ "apps": apps.iter().map(AppSummary::to_json).collect::<Vec<_>>() })),
         "apps/export" => apps.read(principal, &app, version).await.map(|(_, html)| json!({ "html": html })),
         "apps/import" => apps.import(principal, html).await.map(|name| json!({ "name": name })),
         "apps/delete" => apps.delete(principal, &app).await.map(|()| json!({})),

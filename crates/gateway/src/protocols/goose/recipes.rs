@@ -5,7 +5,7 @@ use gander_domain::{ServiceError, SessionView};
 use gander_services::Services;
 use gander_services::errors::recipe_flaw;
 use gander_services::errors::unavailable;
-use gander_services::user_store::{Book, Shelf};
+use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock;
 use serde_json::{Value, json};
 
@@ -41,13 +41,13 @@ pub fn recipe_yaml(value: &Value) -> Result<String, ServiceError> {
 
 /// Everything that somebody saved, by id.
 pub async fn list_saved_recipes(services: &Services, peer: &ClientPeer) -> Result<Vec<Value>, ServiceError> {
-    let saved = config::load_saved_settings(services, peer, Shelf::Recipe).await?;
-    let slashes = config::load_saved_settings(services, peer, Shelf::Slash).await?;
+    let saved = config::load_saved_settings(services, peer, Collection::Recipe).await?;
+    let slashes = config::load_saved_settings(services, peer, Collection::Slash).await?;
     let cron = |id: &str| services.schedules.get(&peer.caller.principal, id).map(|state| state.job.cron);
     let manifest = |(id, saved): (&String, &Value)| {
         json!({
-            "id": id, "recipe": saved["recipe"], "file_path": format!("{id}.json"),
-            "last_modified": saved["last_modified"], "schedule_cron": cron(id), "slash_command": slashes.get(id),
+        "id": id, "recipe": saved["recipe"], "file_path": format!("{id}.json"),
+        "last_modified": saved["last_modified"], "schedule_cron": cron(id), "slash_command": slashes.get(id),
         })
     };
     Ok(saved.iter().map(manifest).collect())
@@ -59,7 +59,7 @@ pub async fn find_saved_recipe(
     peer: &ClientPeer,
     id: &str,
 ) -> Result<Option<Value>, ServiceError> {
-    let saved = config::load_saved_settings(services, peer, Shelf::Recipe).await?.remove(id);
+    let saved = config::load_saved_settings(services, peer, Collection::Recipe).await?.remove(id);
     Ok(saved.map(|saved| saved["recipe"].clone()))
 }
 
@@ -76,18 +76,18 @@ pub async fn save_recipe(
         return Err(ServiceError::BadParams(format!("id must be a plain name of at most {MAX_RECIPE_ID} bytes")));
     }
     let at = gander_wire::goose::session::time_text(clock::now());
-    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
+    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
     let kept = json!({ "recipe": recipe, "last_modified": at });
-    book.put(Shelf::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
-    services.recipes.changed(&peer.caller.principal);
+    book.put(Collection::Recipe, &id, kept).await.map_err(|error| unavailable(&error))?;
+    services.recipes.forget_slashes(&peer.caller.principal);
     Ok(id)
 }
 
 /// Forgets a recipe and its slash command; false if there is none.
 pub async fn delete_recipe(services: &Services, peer: &ClientPeer, id: &str) -> Result<bool, ServiceError> {
-    config::delete_setting(services, peer, Shelf::Slash, id).await?;
-    let forgotten = config::delete_setting(services, peer, Shelf::Recipe, id).await?;
-    services.recipes.changed(&peer.caller.principal);
+    config::delete_setting(services, peer, Collection::Slash, id).await?;
+    let forgotten = config::delete_setting(services, peer, Collection::Recipe, id).await?;
+    services.recipes.forget_slashes(&peer.caller.principal);
     Ok(forgotten)
 }
 
@@ -107,11 +107,11 @@ pub async fn set_slash_command(
             if RESERVED_COMMANDS.contains(&name) || name.len() > 64 || !name.chars().all(plain) {
                 return Err(ServiceError::BadParams(format!("not a name for a slash command: {name:?}")));
             }
-            config::save_setting(services, peer, Shelf::Slash, id, json!(name)).await?;
+            config::save_setting(services, peer, Collection::Slash, id, json!(name)).await?;
         }
-        None => drop(config::delete_setting(services, peer, Shelf::Slash, id).await?),
+        None => drop(config::delete_setting(services, peer, Collection::Slash, id).await?),
     }
-    services.recipes.changed(&peer.caller.principal);
+    services.recipes.forget_slashes(&peer.caller.principal);
     Ok(true)
 }
 
@@ -151,9 +151,9 @@ fn recipe_from_messages(name: &str, messages: &[Value], author: Option<&Value>) 
     let prompts: Vec<String> = messages.iter().filter_map(said).map(|text| plain(&text)).collect();
     let first = prompts.first()?;
     let mut recipe = json!({
-        "version": "1.0.0", "title": plain(&name.to_owned()), "prompt": first,
-        "description": first.lines().next().filter(|line| !line.trim().is_empty()).unwrap_or(name),
-        "activities": prompts.iter().skip(1).take(8).collect::<Vec<_>>(), "extensions": [],
+    "version": "1.0.0", "title": plain(&name.to_owned()), "prompt": first,
+    "description": first.lines().next().filter(|line| !line.trim().is_empty()).unwrap_or(name),
+    "activities": prompts.iter().skip(1).take(8).collect::<Vec<_>>(), "extensions": [],
     });
     if let Some(author) = author.filter(|author| author.is_object()) {
         recipe["author"] = author.clone();

@@ -4,7 +4,7 @@ use gander_domain::{
     Accepted, Command, IfBusy, Part, Question, Reply, ResetReason, RunId, RunOrigin, Seq, ServiceError, SessionId,
     SessionView, SettingsPatch,
 };
-use gander_runtime::backend::Lent;
+use gander_runtime::backend::ClientResources;
 use gander_runtime::hub::Ack;
 use gander_services::errors::{refusal, unavailable};
 use gander_services::idempotency::RequestHash;
@@ -76,11 +76,11 @@ pub async fn prompt_once(
 ) -> Result<PromptOutcome, ChatError> {
     let (session, run) = (request.session, request.run);
     sessions::find_own_session(services, peer, session).await?;
-    let hash = RequestHash::of(&(PROTOCOL_NAME, &request.message, &request.history));
+    let hash = RequestHash::new(&(PROTOCOL_NAME, &request.message, &request.history));
     if was_prompted(services, peer, (session, run), &hash).await? {
         return Ok(PromptOutcome::Done);
     }
-    let asked = begin_prompt(services, peer, request, Some(hash.note(None))).await?;
+    let asked = begin_prompt(services, peer, request, Some(hash.add_to_meta(None))).await?;
     if let PromptOutcome::Begun { accepted: Accepted::Repeated(_), .. } = &asked {
         was_prompted(services, peer, (session, run), &hash).await?; // just now, by another request
     }
@@ -100,9 +100,9 @@ async fn was_prompted(
     hash: &RequestHash,
 ) -> Result<bool, ChatError> {
     let (store, (session, run)) = (services.hub.store(), key);
-    let row = store.run_of(run, &peer.caller.principal).await.map_err(|error| unavailable(&error))?;
+    let row = store.run_of_owner(run, &peer.caller.principal).await.map_err(|error| unavailable(&error))?;
     let Some(row) = row else { return Ok(false) };
-    let same = row.session == session && hash.began(&**store, &row).await.map_err(|error| unavailable(&error))?;
+    let same = row.session == session && hash.started_run(&**store, &row).await.map_err(|error| unavailable(&error))?;
     if same { Ok(true) } else { Err(ChatError::KeyReused(run)) }
 }
 
@@ -138,10 +138,11 @@ async fn begin_prompt(
     if let Some(patch) = mode.and_then(|mode| mode_patch(services, &view, &mode)) {
         send_command(services, peer, session, Command::Configure { patch }).await?;
     }
-    let parts = recipes::expanded(&services.recipes, &peer.caller.principal, &view.workspace, prompt.parts).await?;
+    let parts = recipes::expand_slash(&services.recipes, &peer.caller.principal, &view.workspace, prompt.parts).await?;
     let view = services.hub.stored_view(session).await.map_err(|error| refusal(session, &error))?;
     let command = Command::Prompt { run, origin: run_origin(peer), parts, if_busy, meta };
-    let accepted = services.hub.submit(&peer.caller, session, command, Ack::Committed, Lent::default()).await.await;
+    let accepted =
+        services.hub.submit(&peer.caller, session, command, Ack::Committed, ClientResources::default()).await.await;
     let accepted = accepted.map_err(|error| refusal(session, &error))?;
     Ok(PromptOutcome::Begun { view: Box::new(view), accepted })
 }

@@ -6,10 +6,10 @@ use gander_domain::{
     Timestamp, Usage,
 };
 use gander_services::errors::{refusal, unavailable};
-use gander_services::user_store::{Book, Shelf};
+use gander_services::user_store::{Collection, UserStore};
 use gander_services::{Services, exchange};
 use gander_store::clock::{self, SystemIds};
-use gander_store::{Append, Durability, Epoch, Form, Limit, read_all};
+use gander_store::{Append, DeltaForm, Durability, Epoch, Limit, read_all};
 use gander_wire::goose::{self, ConversationProjection, Transcript};
 use serde_json::{Map, Value, json};
 
@@ -27,15 +27,15 @@ pub async fn find_own_session(
 
 /// Everything that was said in a session.
 pub async fn load_transcript(services: &Services, session: SessionId) -> Result<Transcript, ServiceError> {
-    let entries = read_all(&**services.hub.store(), session, Form::Joined).await;
+    let entries = read_all(&**services.hub.store(), session, DeltaForm::Joined).await;
     Ok(Transcript::replay(&entries.map_err(|error| refusal(session, &error.into()))?))
 }
 
 /// The object of a session, without its conversation.
 pub async fn session_object(services: &Services, view: &SessionView) -> Result<Map<String, Value>, ServiceError> {
     let mut kept = initial_meta(services, view.session).await?;
-    let book = Book::of(&**services.hub.store(), &view.owner);
-    let later = book.get(Shelf::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
+    let book = UserStore::open(&**services.hub.store(), &view.owner);
+    let later = book.get(Collection::Session, &view.session.to_string()).await.map_err(|error| unavailable(&error))?;
     if let Some(Value::Object(later)) = later {
         kept.extend(later);
     }
@@ -91,7 +91,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let replacement = goose::input::read_conversation(&said, &mut SystemIds).map_err(|error| bad(error.to_string()))?;
     let session = SessionId::make(&mut SystemIds);
     // A file does not choose where an agent works.
-    let folder = services.workspaces.private(session);
+    let folder = services.workspaces.create_scratch(session);
     let birth = SessionInit {
         session,
         owner: peer.caller.principal.clone(),
@@ -135,7 +135,7 @@ pub fn check_title(text: &str) -> Result<String, ServiceError> {
 /// What a client said when it made or imported the session.
 pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map<String, Value>, ServiceError> {
     let first = Limit { entries: 1, ..Limit::default() };
-    let entries = services.hub.store().read(session, Seq::ZERO, first, Form::Joined).await;
+    let entries = services.hub.store().read(session, Seq::ZERO, first, DeltaForm::Joined).await;
     let entries = entries.map_err(|error| refusal(session, &error.into()))?;
     let meta = entries.first().and_then(|entry| entry.meta.as_deref()?.get("goose")?.as_object().cloned());
     Ok(meta.unwrap_or_default())

@@ -9,8 +9,8 @@ use futures::{Stream, StreamExt as _};
 use gander_domain::{Event, RunId, SessionId, SessionView};
 use gander_runtime::hub::{Batch, Follower, HubError};
 use gander_services::Services;
-use gander_services::clients::Presence;
-use gander_store::{Form, StoreError};
+use gander_services::clients::ClientPresence;
+use gander_store::{DeltaForm, StoreError};
 use gander_wire::goose::output;
 use serde_json::Value;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
@@ -45,12 +45,12 @@ impl ReplyStream {
         let mut pings = tokio::time::interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
-            follower: services.hub.follow(session, view.head, Form::Joined),
+            follower: services.hub.follow(session, view.head, DeltaForm::Joined),
             reply: ReplyProjection::new(view, run),
             pings,
             stop,
             leaving: CancelReplyOnDrop {
-                presence: Some(services.clients.enter(session)),
+                presence: Some(services.clients.attach(session)),
                 services: Arc::clone(services),
                 peer: peer.clone(),
                 session,
@@ -128,7 +128,7 @@ async fn follow_to_end(services: &Services, session: SessionId, run: RunId) -> R
 struct CancelReplyOnDrop {
     services: Arc<Services>,
     peer: ClientPeer,
-    presence: Option<Presence>,
+    presence: Option<ClientPresence>,
     session: SessionId,
     run: RunId,
     over: bool,
@@ -145,7 +145,7 @@ impl Drop for CancelReplyOnDrop {
         runtime.spawn(async move {
             tokio::select! {
                 () = wait_for_end(&services, session, run) => {}
-                () = services.clients.deserted(session, services.reply_grace) => {
+                () = services.clients.wait_until_deserted(session, services.reply_grace) => {
                     if let Err(refusal) = runs::cancel_run(&services, &peer, session, Some(run)).await {
                         tracing::debug!(%refusal, "nothing to cancel");
                     }

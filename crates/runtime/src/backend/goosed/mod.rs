@@ -2,11 +2,11 @@
 //!
 //! Goose had REST until 1.39 and has ACP since 1.35: which of them a server speaks is found out, unless it is said.
 
-mod acp;
-mod calls;
-mod holdings;
-mod mapping;
-mod rest;
+mod acp_run;
+mod http_client;
+mod remote_files;
+mod rest_run;
+mod session_mapping;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -21,15 +21,15 @@ use gander_wire::goose::client::{GoosedError, request};
 use secrecy::SecretString;
 use serde_json::Value;
 
-use self::calls::Calls;
-use self::mapping::Mapping;
-use super::{Backend, Beginning, Holding, Stay};
+use self::http_client::GoosedHttp;
+use self::session_mapping::SessionMapping;
+use super::{Backend, BackendRun, RemoteFile, RunStart};
 
 /// How long a goosed may take to hear of a session's begin or end: whoever makes or deletes it waits.
-const COURTESY: Duration = Duration::from_secs(10);
+const SESSION_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sessions that are known to be awake. Of more, all are asked anew.
-const REMEMBERED: usize = 10_000;
+const MAX_AWAKE: usize = 10_000;
 
 /// Where a goosed is, and how it is spoken to.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub enum Protocol {
 pub struct Goosed {
     name: String,
     remote: Remote,
-    calls: Calls,
+    http: GoosedHttp,
     store: Arc<dyn Store>,
     speaks: OnceLock<Protocol>,
     awake: Mutex<HashMap<SessionId, Awake>>,
@@ -99,20 +99,20 @@ impl Remote {
 impl Goosed {
     /// The agent of this name, at that goosed. Nothing is sent yet.
     pub fn new(name: &str, remote: Remote, store: Arc<dyn Store>) -> Result<Self, GoosedError> {
-        let calls = Calls::new(&remote)?;
-        Ok(Self { name: name.to_owned(), remote, calls, store, speaks: OnceLock::new(), awake: Mutex::default() })
+        let http = GoosedHttp::new(&remote)?;
+        Ok(Self { name: name.to_owned(), remote, http, store, speaks: OnceLock::new(), awake: Mutex::default() })
     }
 
-    fn mapping<'a>(&'a self, view: &'a SessionView) -> Mapping<'a> {
-        Mapping { store: &*self.store, agent: &self.name, view }
+    fn mapping<'a>(&'a self, view: &'a SessionView) -> SessionMapping<'a> {
+        SessionMapping { store: &*self.store, agent: &self.name, view }
     }
 
     /// What goose speaks. One that has no list of sessions has no REST.
-    async fn protocol(&self) -> Result<Protocol, GoosedError> {
+    async fn detect_protocol(&self) -> Result<Protocol, GoosedError> {
         if let Some(protocol) = self.remote.protocol.or_else(|| self.speaks.get().copied()) {
             return Ok(protocol);
         }
-        let protocol = match self.calls.get("/sessions").await {
+        let protocol = match self.http.get("/sessions").await {
             Ok(_) => Protocol::Rest,
             Err(GoosedError::NotFound) => Protocol::Acp,
             Err(trouble) => return Err(trouble),
@@ -121,79 +121,79 @@ impl Goosed {
     }
 
     /// Begins the goose session behind ours.
-    async fn begin(&self, view: &SessionView) -> Result<String, GoosedError> {
-        match self.protocol().await? {
-            Protocol::Rest => self.start(view).await,
-            Protocol::Acp => acp::start(self, view).await,
+    async fn begin_session(&self, view: &SessionView) -> Result<String, GoosedError> {
+        match self.detect_protocol().await? {
+            Protocol::Rest => self.start_rest_session(view).await,
+            Protocol::Acp => acp_run::start_session(self, view).await,
         }
     }
 
     /// Ends the goose session behind ours.
-    async fn end(&self, theirs: &str) -> Result<(), GoosedError> {
-        match self.protocol().await? {
-            Protocol::Rest => self.calls.post("/agent/stop", &request::stop_body(theirs)).await.map(drop),
-            Protocol::Acp => acp::close(self, theirs).await,
+    async fn end_session(&self, theirs: &str) -> Result<(), GoosedError> {
+        match self.detect_protocol().await? {
+            Protocol::Rest => self.http.post("/agent/stop", &request::stop_body(theirs)).await.map(drop),
+            Protocol::Acp => acp_run::close_session(self, theirs).await,
         }
     }
 
     /// The goose session behind ours, ready for a prompt: started if there is none, else resumed once.
-    async fn ready(&self, view: &SessionView) -> Result<String, GoosedError> {
-        let Some(theirs) = self.mapping(view).find().await? else { return self.start(view).await };
+    async fn ensure_awake(&self, view: &SessionView) -> Result<String, GoosedError> {
+        let Some(theirs) = self.mapping(view).find().await? else { return self.start_rest_session(view).await };
         if self.awake().contains_key(&view.session) {
             return Ok(theirs);
         }
-        match self.calls.post("/agent/resume", &request::resume_body(&theirs)).await {
-            Ok(answer) => self.remember(view.session, &answer["session"]),
-            Err(trouble) => return Err(self.heed(view, trouble).await),
+        match self.http.post("/agent/resume", &request::resume_body(&theirs)).await {
+            Ok(answer) => self.remember_awake(view.session, &answer["session"]),
+            Err(trouble) => return Err(self.forget_if_lost(view, trouble).await),
         }
         Ok(theirs)
     }
 
-    async fn start(&self, view: &SessionView) -> Result<String, GoosedError> {
+    async fn start_rest_session(&self, view: &SessionView) -> Result<String, GoosedError> {
         let folder = self.remote.folder.as_deref().unwrap_or(&view.workspace);
-        let answer = self.calls.post("/agent/start", &request::start_body(folder)).await?;
+        let answer = self.http.post("/agent/start", &request::start_body(folder)).await?;
         let theirs = answer["id"].as_str().or_else(|| answer["session_id"].as_str());
         let theirs = theirs.ok_or_else(|| GoosedError::Unreadable("a session without an id".to_owned()))?;
-        self.mapping(view).keep(theirs).await?;
-        self.remember(view.session, &answer);
+        self.mapping(view).set(theirs).await?;
+        self.remember_awake(view.session, &answer);
         if let Some(mode) = &self.remote.mode {
-            self.calls.post("/agent/update_session", &request::update_session_body(theirs, mode)).await?;
+            self.http.post("/agent/update_session", &request::update_session_body(theirs, mode)).await?;
         }
         Ok(theirs.to_owned())
     }
 
     /// Tells goose which model answers, if that is new.
-    async fn tell_provider(&self, view: &SessionView, theirs: &str) -> Result<(), GoosedError> {
-        let wanted = rest::provider(view);
+    async fn update_provider(&self, view: &SessionView, theirs: &str) -> Result<(), GoosedError> {
+        let wanted = rest_run::requested_provider(view);
         let Awake { provider, told } = self.awake().get(&view.session).cloned().unwrap_or_default();
         let Some(body) = request::update_provider_body(theirs, &wanted, provider.as_deref()).filter(|_| wanted != told)
         else {
             return Ok(());
         };
-        self.calls.post("/agent/update_provider", &body).await?;
+        self.http.post("/agent/update_provider", &body).await?;
         let provider = body["provider"].as_str().map(str::to_owned);
         self.awake().insert(view.session, Awake { provider, told: wanted });
         Ok(())
     }
 
     /// A session that goose does not know is no longer ours: the next prompt begins another one.
-    async fn heed(&self, view: &SessionView, trouble: GoosedError) -> GoosedError {
+    async fn forget_if_lost(&self, view: &SessionView, trouble: GoosedError) -> GoosedError {
         if trouble == GoosedError::NotFound
-            && let Err(error) = self.forget(view).await
+            && let Err(error) = self.forget_session(view).await
         {
             tracing::warn!(%error, "a lost goose session is still remembered");
         }
         trouble
     }
 
-    async fn forget(&self, view: &SessionView) -> Result<(), GoosedError> {
+    async fn forget_session(&self, view: &SessionView) -> Result<(), GoosedError> {
         self.awake().remove(&view.session);
         self.mapping(view).clear().await
     }
 
-    fn remember(&self, session: SessionId, answer: &Value) {
+    fn remember_awake(&self, session: SessionId, answer: &Value) {
         let mut awake = self.awake();
-        if awake.len() >= REMEMBERED {
+        if awake.len() >= MAX_AWAKE {
             awake.clear();
         }
         let provider = answer["provider_name"].as_str().map(str::to_owned);
@@ -208,48 +208,48 @@ impl Goosed {
 
 #[async_trait]
 impl Backend for Goosed {
-    async fn drive(&self, stay: Stay) {
-        if stay.beginning == Beginning::Resumed {
+    async fn drive(&self, backend_run: BackendRun) {
+        if backend_run.start == RunStart::Resumed {
             // Goose heard the prompt before, and stopped its turn when we went away.
             let why = "the way to goose broke while this server was stopped";
-            drop(stay.reports.send(Report::Ended(Outcome::failed("interrupted", why))).await);
+            drop(backend_run.reports.send(Report::Ended(Outcome::failed("interrupted", why))).await);
             return;
         }
-        match self.protocol().await {
-            Ok(Protocol::Rest) => rest::drive(self, stay).await,
-            Ok(Protocol::Acp) => acp::drive(self, stay).await,
+        match self.detect_protocol().await {
+            Ok(Protocol::Rest) => rest_run::drive_run(self, backend_run).await,
+            Ok(Protocol::Acp) => acp_run::drive_run(self, backend_run).await,
             Err(trouble) => {
                 let outcome = Outcome::failed(trouble.reason_code(), trouble.to_string());
-                drop(stay.reports.send(Report::Ended(outcome)).await);
+                drop(backend_run.reports.send(Report::Ended(outcome)).await);
             }
         }
     }
 
     /// A goosed that is not there now may be at the first prompt.
-    async fn opened(&self, view: &SessionView) {
-        match tokio::time::timeout(COURTESY, self.begin(view)).await {
+    async fn session_opened(&self, view: &SessionView) {
+        match tokio::time::timeout(SESSION_CALL_TIMEOUT, self.begin_session(view)).await {
             Ok(Ok(theirs)) => tracing::debug!(session = %view.session, theirs, "goose session started"),
             Ok(Err(error)) => tracing::warn!(%error, "goose session not started yet"),
             Err(_) => tracing::warn!("goose session not started yet: no answer"),
         }
     }
 
-    async fn holdings(&self, view: &SessionView) -> Vec<String> {
-        self.names(view).await
+    async fn list_remote_files(&self, view: &SessionView) -> Vec<String> {
+        self.remote_file_names(view).await
     }
 
-    async fn holding(&self, view: &SessionView, name: &str) -> Option<Holding> {
-        holdings::readable(self.read(view, name).await)
+    async fn read_remote_file(&self, view: &SessionView, name: &str) -> Option<RemoteFile> {
+        remote_files::log_unreadable(self.fetch_remote_file(view, name).await)
     }
 
-    async fn closing(&self, view: &SessionView) {
+    async fn session_closing(&self, view: &SessionView) {
         let Ok(Some(theirs)) = self.mapping(view).find().await else { return };
-        match tokio::time::timeout(COURTESY, self.end(&theirs)).await {
+        match tokio::time::timeout(SESSION_CALL_TIMEOUT, self.end_session(&theirs)).await {
             Ok(Ok(()) | Err(GoosedError::NotFound)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "goose session not stopped"),
             Err(_) => tracing::warn!("goose session not stopped: no answer"),
         }
-        if let Err(error) = self.forget(view).await {
+        if let Err(error) = self.forget_session(view).await {
             tracing::warn!(%error, "a deleted goose session is still remembered");
         }
     }

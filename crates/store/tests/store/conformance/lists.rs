@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use gander_domain::{Event, Principal, SessionId, Timestamp};
-use gander_store::{Card, CardState, PageKey, SessionQuery, Store, sessions_of};
+use gander_store::{PageKey, SessionQuery, SessionStatus, SessionSummary, Store, sessions_of};
 
 use crate::conformance::Harness;
 use crate::story::Story;
@@ -12,7 +12,7 @@ pub async fn cards_follow_the_log(harness: &impl Harness) {
     let store = harness.open().await;
     let mut story = Story::new(1);
     story.create(&store).await;
-    let mut expected = Card {
+    let mut expected = SessionSummary {
         session: story.session,
         owner: Principal::owner(),
         workspace: "/work".into(),
@@ -20,39 +20,39 @@ pub async fn cards_follow_the_log(harness: &impl Harness) {
         title: String::new(),
         created_at: story.entries[0].at,
         updated_at: story.entries[0].at,
-        state: CardState::Idle,
+        state: SessionStatus::Idle,
         archived: false,
         messages: 0,
         parent: None,
     };
-    assert_eq!(store.card(story.session).await.unwrap(), expected);
+    assert_eq!(store.session_summary(story.session).await.unwrap(), expected);
     story.run();
     let queued = story.queued();
     story.titled("First").opens().says("a").closes();
-    (expected.title, expected.messages, expected.state) = ("First".into(), 1, CardState::Running);
+    (expected.title, expected.messages, expected.state) = ("First".into(), 1, SessionStatus::Running);
     check(&store, &mut story, &mut expected).await;
     let question = story.asks();
-    expected.state = CardState::Awaiting;
+    expected.state = SessionStatus::Awaiting;
     check(&store, &mut story, &mut expected).await;
     story.answers(question);
-    expected.state = CardState::Running;
+    expected.state = SessionStatus::Running;
     check(&store, &mut story, &mut expected).await;
     assert!(store.run(queued).await.unwrap().is_some());
     story.ends().push(Event::ArchiveSet { archived: true });
-    (expected.state, expected.archived) = (CardState::Idle, true);
+    (expected.state, expected.archived) = (SessionStatus::Idle, true);
     check(&store, &mut story, &mut expected).await;
     let patch = gander_domain::SettingsPatch { agent: Some("codex".into()), ..Default::default() };
     story.push(Event::SettingsChanged { patch });
     expected.agent = "codex".into();
     check(&store, &mut story, &mut expected).await;
     let store = harness.reopen(store).await;
-    assert_eq!(store.card(story.session).await.unwrap(), expected);
+    assert_eq!(store.session_summary(story.session).await.unwrap(), expected);
 }
 
-async fn check(store: &impl Store, story: &mut Story, expected: &mut Card) {
+async fn check(store: &impl Store, story: &mut Story, expected: &mut SessionSummary) {
     story.send(store).await.unwrap();
     expected.updated_at = story.entries.last().unwrap().at;
-    assert_eq!(store.card(story.session).await.unwrap(), *expected);
+    assert_eq!(store.session_summary(story.session).await.unwrap(), *expected);
 }
 
 pub async fn filters_and_search_find_what_they_should(harness: &impl Harness) {
@@ -75,7 +75,7 @@ pub async fn filters_and_search_find_what_they_should(harness: &impl Harness) {
     assert_eq!(numbers(&store, all.clone()).await, [5, 4, 2, 1]);
     assert_eq!(numbers(&store, SessionQuery { archived: true, ..all.clone() }).await, [3]);
     assert_eq!(numbers(&store, SessionQuery { workspace: Some("/odd".into()), ..all.clone() }).await, [5, 1]);
-    assert_eq!(numbers(&store, SessionQuery { state: Some(CardState::Running), ..all.clone() }).await, [4]);
+    assert_eq!(numbers(&store, SessionQuery { state: Some(SessionStatus::Running), ..all.clone() }).await, [4]);
     assert_eq!(numbers(&store, sessions_of(Principal::named("eve"))).await, [9]);
     assert_eq!(numbers(&store, sessions_of(Principal::named("nobody"))).await, [0; 0]);
     assert_eq!(numbers(&store, text("FIX")).await, [2, 1]);
@@ -100,8 +100,8 @@ pub async fn paging_gives_each_once_while_others_change(harness: &impl Harness) 
     late.create(&store).await;
     loop {
         let page = store.sessions(SessionQuery { after, ..all.clone() }).await.unwrap();
-        assert!(page.cards.len() <= 4);
-        seen.extend(page.cards.iter().map(|card| card.session));
+        assert!(page.sessions.len() <= 4);
+        seen.extend(page.sessions.iter().map(|card| card.session));
         // Those already seen change, and new ones come: neither may shift what follows.
         let told = stories.iter_mut().find(|story| seen.last() == Some(&story.session)).unwrap();
         told.at(900_000_000).titled("changed").send(&store).await.unwrap();
@@ -114,12 +114,12 @@ pub async fn paging_gives_each_once_while_others_change(harness: &impl Harness) 
     assert_eq!(distinct.len(), seen.len(), "none twice");
     assert_eq!(seen.len(), 26);
     assert!("x.y".parse::<PageKey>().is_err());
-    assert_eq!(store.card(late.session).await.unwrap().updated_at, Timestamp::from_micros(100_001_000));
+    assert_eq!(store.session_summary(late.session).await.unwrap().updated_at, Timestamp::from_micros(100_001_000));
 }
 
 /// The numbers of the sessions of a list.
 async fn numbers(store: &impl Store, query: SessionQuery) -> Vec<u128> {
     let page = store.sessions(query).await.unwrap();
     assert_eq!(page.next, None);
-    page.cards.iter().map(|card| card.session.uuid().as_u128() >> 64).collect()
+    page.sessions.iter().map(|card| card.session.uuid().as_u128() >> 64).collect()
 }

@@ -15,7 +15,7 @@ mod order;
 mod side;
 mod tails;
 
-use gander_store::{MemoryStore, Options, SqliteStore, Store};
+use gander_store::{MemoryStore, SqliteStore, Store, StoreOptions};
 
 /// Makes stores for the cases.
 pub(crate) trait Harness {
@@ -45,8 +45,8 @@ impl Harness for Memory {
 pub struct Sqlite(tempfile::TempDir);
 
 impl Sqlite {
-    fn options(&self) -> Options {
-        Options::new(self.0.path().join("data"))
+    fn options(&self) -> StoreOptions {
+        StoreOptions::new(self.0.path().join("data"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Entries go in and come out: order, fences, places, forms.
 
 use gander_domain::{Event, Seq, SessionId};
-use gander_store::{Append, Cursor, Durability, Epoch, Form, Limit, Store, StoreError, join, read_all};
+use gander_store::{Append, Cursor, DeltaForm, Durability, Epoch, Limit, Store, StoreError, join_deltas, read_all};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -18,9 +18,9 @@ pub async fn entries_come_back_as_written(harness: &impl Harness) {
     story.turn().titled("Tïtle \u{0} 🦆").meta(json!({"door": [1, null, {"x": 1.5}]}));
     story.turn().says_with_meta();
     assert_eq!(story.send(&store).await.unwrap().head, story.head());
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries);
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
     let store = harness.reopen(store).await;
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries);
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
     assert_eq!(store.head(story.session).await.unwrap(), story.head());
 }
 
@@ -32,7 +32,7 @@ pub async fn unknown_content_comes_back_as_written(harness: &impl Harness) {
     story.push(Event::Unknown(json!({"no": "kind", "big": u64::MAX, "small": i64::MIN, "float": 0.1})));
     story.create(&store).await;
     let store = harness.reopen(store).await;
-    let read = read_all(&store, story.session, Form::Exact).await.unwrap();
+    let read = read_all(&store, story.session, DeltaForm::Exact).await.unwrap();
     assert_eq!(read, story.entries);
     let text = |entries: &[gander_domain::Entry]| serde_json::to_string(entries).unwrap();
     assert_eq!(text(&read), text(&story.entries), "also the order of fields is kept");
@@ -55,7 +55,7 @@ pub async fn gaps_and_duplicates_are_refused(harness: &impl Harness) {
     let reversed: Vec<_> = entries[5..].iter().rev().cloned().collect();
     assert_eq!(send(&reversed).await, Err(gap(7, story.head().0)));
     send(&entries[5..]).await.unwrap();
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries);
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
     let nobody = SessionId::new(Uuid::from_u128(77));
     let append = Append::new(nobody, Epoch::FIRST, vec![], Durability::Relaxed);
     assert_eq!(store.append(append).await, Err(StoreError::NotFound(nobody)));
@@ -77,7 +77,7 @@ pub async fn an_old_writer_is_fenced(harness: &impl Harness) {
     let store = harness.reopen(store).await;
     assert_eq!(store.claim(old.session).await.unwrap().epoch, Epoch(3));
     assert_eq!(new.titled("again").send(&store).await, Err(StoreError::Fenced { current: Epoch(3) }));
-    assert_eq!(read_all(&store, old.session, Form::Exact).await.unwrap(), new.entries[..2]);
+    assert_eq!(read_all(&store, old.session, DeltaForm::Exact).await.unwrap(), new.entries[..2]);
 }
 
 pub async fn one_that_does_not_fit_does_not_hold_back_the_others(harness: &impl Harness) {
@@ -93,7 +93,7 @@ pub async fn one_that_does_not_fit_does_not_hold_back_the_others(harness: &impl 
     let appends: Vec<_> = stories.iter_mut().map(|story| store.append(story.append(Durability::Barrier))).collect();
     let results = futures::future::join_all(appends).await;
     for (index, (story, result)) in stories.iter().zip(results).enumerate() {
-        let read = read_all(&store, story.session, Form::Exact).await.unwrap();
+        let read = read_all(&store, story.session, DeltaForm::Exact).await.unwrap();
         if index % 5 == 0 {
             assert_eq!(result, Err(StoreError::Fenced { current: Epoch(2) }));
             assert_eq!(read, story.entries[..1]);
@@ -119,7 +119,7 @@ pub async fn resume_from_every_place_gives_the_suffix(harness: &impl Harness) {
 
 async fn check_suffixes(store: &impl Store, story: &Story) {
     for after in 0..=story.entries.len() {
-        let read = store.read(story.session, Seq(after as u64), Limit::default(), Form::Exact).await.unwrap();
+        let read = store.read(story.session, Seq(after as u64), Limit::default(), DeltaForm::Exact).await.unwrap();
         assert_eq!(read, story.entries[after..], "after {after}");
     }
 }
@@ -132,12 +132,12 @@ pub async fn joined_is_exact_after_joining(harness: &impl Harness) {
     story.turn().says_with_meta().send(&store).await.unwrap();
     for _ in 0..2 {
         for after in 0..story.entries.len() {
-            let read = store.read(story.session, Seq(after as u64), Limit::default(), Form::Joined).await.unwrap();
-            assert_eq!(read, join(story.entries[after..].to_vec()), "after {after}");
+            let read = store.read(story.session, Seq(after as u64), Limit::default(), DeltaForm::Joined).await.unwrap();
+            assert_eq!(read, join_deltas(story.entries[after..].to_vec()), "after {after}");
         }
         upkeep(&store).await;
     }
-    let joined = join(story.entries.clone()).len();
+    let joined = join_deltas(story.entries.clone()).len();
     assert!(joined < story.entries.len() / 4, "many deltas are few joined entries: {joined}");
 }
 
@@ -149,13 +149,13 @@ pub async fn a_limit_bounds_a_read(harness: &impl Harness) {
     let mut read = Vec::new();
     while read.len() < story.entries.len() {
         let limit = Limit { entries: 3, bytes: 1 << 20 };
-        let page = store.read(story.session, Seq(read.len() as u64), limit, Form::Exact).await.unwrap();
+        let page = store.read(story.session, Seq(read.len() as u64), limit, DeltaForm::Exact).await.unwrap();
         assert!((1..=3).contains(&page.len()));
         read.extend(page);
     }
     assert_eq!(read, story.entries);
     let nothing = Limit { entries: 0, bytes: 0 };
-    let page = store.read(story.session, Seq::ZERO, nothing, Form::Exact).await.unwrap();
+    let page = store.read(story.session, Seq::ZERO, nothing, DeltaForm::Exact).await.unwrap();
     assert_eq!(page, story.entries[..1], "a reader always gets on");
 }
 
@@ -164,14 +164,15 @@ pub async fn a_place_beyond_the_end_is_told(harness: &impl Harness) {
     let mut story = Story::new(1);
     story.create(&store).await;
     let truncated = |asked| StoreError::Truncated { asked: Seq(asked), head: Seq(1) };
-    let read = async |after| store.read(story.session, Seq(after), Limit::default(), Form::Exact).await;
+    let read = async |after| store.read(story.session, Seq(after), Limit::default(), DeltaForm::Exact).await;
     assert_eq!(read(1).await, Ok(vec![]));
     assert_eq!(read(2).await, Err(truncated(2)));
     let incarnation = store.incarnation();
-    let honour = async |incarnation, seq| store.honour(story.session, Cursor { incarnation, seq: Seq(seq) }).await;
-    assert_eq!(honour(incarnation, 1).await, Ok(Seq(1)));
-    assert_eq!(honour(incarnation, 9).await, Err(truncated(9)));
-    assert_eq!(honour(incarnation + 1, 1).await, Err(truncated(1)));
+    let validate =
+        async |incarnation, seq| store.validate_cursor(story.session, Cursor { incarnation, seq: Seq(seq) }).await;
+    assert_eq!(validate(incarnation, 1).await, Ok(Seq(1)));
+    assert_eq!(validate(incarnation, 9).await, Err(truncated(9)));
+    assert_eq!(validate(incarnation + 1, 1).await, Err(truncated(1)));
     let incarnation_after = harness.reopen(store).await.incarnation();
     assert_eq!(incarnation_after, incarnation, "a clean restart keeps every cursor");
 }
@@ -184,8 +185,11 @@ pub async fn a_long_session_comes_back_whole(harness: &impl Harness) {
         story.turn();
     }
     story.send_in_pieces(&store, 997).await;
-    assert_eq!(read_all(&store, story.session, Form::Exact).await.unwrap(), story.entries);
-    assert_eq!(read_all(&store, story.session, Form::Joined).await.map(join).unwrap(), join(story.entries.clone()));
+    assert_eq!(read_all(&store, story.session, DeltaForm::Exact).await.unwrap(), story.entries);
+    assert_eq!(
+        read_all(&store, story.session, DeltaForm::Joined).await.map(join_deltas).unwrap(),
+        join_deltas(story.entries.clone())
+    );
 }
 
 pub async fn barriers_are_counted(harness: &impl Harness) {

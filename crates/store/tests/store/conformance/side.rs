@@ -2,8 +2,8 @@
 
 use gander_domain::{Outcome, Principal, QuestionOrigin, Seq, StopReason, Timestamp};
 use gander_store::{
-    Alias, Append, CardState, Durability, Epoch, Form, Health, Limit, QuestionRow, RunState, ScopeAppend, ScopeEntry,
-    Snapshot, Store, StoreError, sessions_of,
+    Alias, Append, DeltaForm, Durability, Epoch, Health, Limit, QuestionRow, RunState, ScopeAppend, ScopeEntry,
+    SessionStatus, Snapshot, Store, StoreError, sessions_of,
 };
 use serde_json::json;
 
@@ -43,8 +43,8 @@ pub async fn names_lead_to_sessions_until_they_are_freed(harness: &impl Harness)
     let stranger = Alias { principal: Principal::named("eve"), ..name("a") };
     assert_eq!(store.resolve_alias(&stranger).await.unwrap(), None);
     assert_eq!(store.aliases(one.session).await.unwrap(), [name("a"), name("b")]);
-    assert!(store.free_alias(&name("a")).await.unwrap());
-    assert!(!store.free_alias(&name("a")).await.unwrap());
+    assert!(store.remove_alias(&name("a")).await.unwrap());
+    assert!(!store.remove_alias(&name("a")).await.unwrap());
     store.set_alias(name("a"), two.session).await.unwrap();
     assert_eq!(store.resolve_alias(&name("a")).await.unwrap(), Some(two.session));
 }
@@ -66,7 +66,7 @@ pub async fn names_of_one_namespace_are_listed_in_pages(harness: &impl Harness) 
     let store = harness.reopen(store).await;
     let owner = Principal::owner();
     let listed = async |after: Option<String>, limit| {
-        store.named(&owner, "adk", "app/user", after.as_deref(), limit).await.unwrap()
+        store.aliases_in(&owner, "adk", "app/user", after.as_deref(), limit).await.unwrap()
     };
     let found = |text: &str, story: &Story| (text.to_owned(), story.session);
     let all = [
@@ -92,10 +92,10 @@ pub async fn names_of_one_namespace_are_listed_in_pages(harness: &impl Harness) 
         assert_eq!(pages, all, "in pages of {size}");
     }
     assert_eq!(listed(Some("b/".to_owned()), 1).await, all[4..5], "after a name that is not there");
-    assert!(store.free_alias(&name("a")).await.unwrap());
+    assert!(store.remove_alias(&name("a")).await.unwrap());
     store.delete(two.session, Timestamp::from_micros(5)).await.unwrap();
     assert_eq!(listed(None, 100).await, [all[0].clone(), all[3].clone(), all[5].clone()], "without what is gone");
-    assert_eq!(store.named(&owner, "adk", "app/nobody", None, 9).await.unwrap(), []);
+    assert_eq!(store.aliases_in(&owner, "adk", "app/nobody", None, 9).await.unwrap(), []);
 }
 
 pub async fn a_taken_name_creates_nothing(harness: &impl Harness) {
@@ -126,17 +126,17 @@ pub async fn a_deleted_session_leaves_only_its_id(harness: &impl Harness) {
     store.delete(story.session, Timestamp::from_micros(5)).await.unwrap();
     let gone = StoreError::Deleted(story.session);
     for round in 0..2 {
-        let read = store.read(story.session, Seq::ZERO, Limit::default(), Form::Exact).await;
+        let read = store.read(story.session, Seq::ZERO, Limit::default(), DeltaForm::Exact).await;
         assert_eq!(read, Err(gone.clone()), "round {round}");
         assert_eq!(store.head(story.session).await, Err(gone.clone()));
-        assert_eq!(store.card(story.session).await, Err(gone.clone()));
+        assert_eq!(store.session_summary(story.session).await, Err(gone.clone()));
         assert_eq!(store.claim(story.session).await, Err(gone.clone()));
         assert_eq!(store.deleted_owner(story.session).await.unwrap(), Some(Principal::owner()));
         assert_eq!(store.delete(story.session, Timestamp::from_micros(6)).await, Err(gone.clone()));
         assert_eq!(store.create(append.clone(), vec![]).await, Err(gone.clone()), "an id is used once");
         assert_eq!(store.run(run).await.unwrap(), None);
         assert_eq!(store.resolve_alias(&name("a")).await.unwrap(), None);
-        assert_eq!(store.sessions(sessions_of(Principal::owner())).await.unwrap().cards, []);
+        assert_eq!(store.sessions(sessions_of(Principal::owner())).await.unwrap().sessions, []);
         while store.maintain(Timestamp::from_micros(i64::MAX)).await.unwrap().more {}
     }
     let mut other = Story::new(2);
@@ -188,20 +188,20 @@ pub async fn a_shortened_scope_goes_on_from_its_place(harness: &impl Harness) {
     for scope in ["a", "b"] {
         store.append_scope(append(scope, None, &[1, 2, 3, 4]), Durability::Barrier).await.unwrap();
     }
-    store.shorten_scope("a", Seq(3), at, json!("1 to 3")).await.unwrap();
+    store.compact_scope("a", Seq(3), at, json!("1 to 3")).await.unwrap();
     let short = [(3, json!("1 to 3")), (4, json!(4))];
     assert_eq!(read(&store, "a", 0).await, short);
     assert_eq!(read(&store, "a", 2).await, short, "who had read less reads it whole");
     assert_eq!(read(&store, "a", 3).await, short[1..]);
     assert_eq!(read(&store, "b", 0).await.len(), 4, "no other is touched");
     // Nothing happens where the entry is gone, or is another one.
-    store.shorten_scope("a", Seq(2), at, json!("late")).await.unwrap();
-    store.shorten_scope("a", Seq(4), Timestamp::from_micros(8), json!("another")).await.unwrap();
-    store.shorten_scope("nobody", Seq(1), at, json!("nothing")).await.unwrap();
+    store.compact_scope("a", Seq(2), at, json!("late")).await.unwrap();
+    store.compact_scope("a", Seq(4), Timestamp::from_micros(8), json!("another")).await.unwrap();
+    store.compact_scope("nobody", Seq(1), at, json!("nothing")).await.unwrap();
     let store = harness.reopen(store).await;
     assert_eq!(read(&store, "a", 0).await, short);
     assert_eq!(store.append_scope(append("a", Some(Seq(4)), &[5]), Durability::Barrier).await, Ok(Seq(5)));
-    store.shorten_scope("a", Seq(5), at, json!("all")).await.unwrap();
+    store.compact_scope("a", Seq(5), at, json!("all")).await.unwrap();
     assert_eq!(read(&store, "a", 0).await, [(5, json!("all"))]);
     assert_eq!(store.append_scope(append("a", None, &[6]), Durability::Relaxed).await, Ok(Seq(6)));
 }
@@ -242,7 +242,7 @@ pub async fn runs_and_questions_follow_the_log(harness: &impl Harness) {
     let aside = story.asks_from(QuestionOrigin::NonBlocking);
     story.send(&store).await.unwrap();
     assert_eq!(state(run).await, Some(RunState::Running), "it goes on without the answer");
-    assert_eq!(store.card(story.session).await.unwrap().state, CardState::Running);
+    assert_eq!(store.session_summary(story.session).await.unwrap().state, SessionStatus::Running);
     assert_eq!(store.question(aside).await.unwrap().map(|row| (row.session, row.run)), Some((story.session, None)));
     let question = story.asks();
     let other = story.asks();
@@ -290,7 +290,7 @@ pub async fn folds_can_be_made_again(harness: &impl Harness) {
     store.delete(stories[4].session, Timestamp::default()).await.unwrap();
     while store.maintain(Timestamp::from_micros(i64::MAX)).await.unwrap().more {}
     let before = folds(&store, &runs, &questions).await;
-    assert_eq!(store.rebuild().await.unwrap(), 4);
+    assert_eq!(store.rebuild_folds().await.unwrap(), 4);
     assert_eq!(folds(&store, &runs, &questions).await, before);
 }
 

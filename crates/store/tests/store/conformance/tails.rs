@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::{Entry, Seq, SessionId};
-use gander_store::{Durability, Form, Limit, Next, Store, StoreError, Tail, read_all};
+use gander_store::{DeltaForm, Durability, Limit, Store, StoreError, Tail, TailEvent, read_all};
 
 use crate::conformance::Harness;
 use crate::story::Story;
@@ -16,7 +16,7 @@ pub async fn the_tail_gives_exactly_what_was_written(harness: &impl Harness) {
     for _ in 0..5 {
         let before = story.head();
         story.turn().send(&store).await.unwrap();
-        let Next::Live(fresh) = tail.next(before).await else { panic!("one turn fits into the tail") };
+        let TailEvent::Live(fresh) = tail.next(before).await else { panic!("one turn fits into the tail") };
         assert_eq!(fresh.iter().cloned().collect::<Vec<_>>(), story.entries[before.0 as usize..]);
     }
 }
@@ -39,23 +39,23 @@ pub async fn live_equals_stored(harness: &impl Harness) {
     for reader in readers {
         assert_eq!(reader.await.unwrap(), story.entries);
     }
-    assert_eq!(read_all(&*store, session, Form::Exact).await.unwrap(), story.entries);
+    assert_eq!(read_all(&*store, session, DeltaForm::Exact).await.unwrap(), story.entries);
 }
 
 /// Reads the log until it is dry, then lives on the tail.
 async fn follow(store: &impl Store, tail: &Tail, session: SessionId, until: Seq) -> Vec<Entry> {
-    let mut seen = read_all(store, session, Form::Exact).await.unwrap();
+    let mut seen = read_all(store, session, DeltaForm::Exact).await.unwrap();
     while seen.last().is_none_or(|entry| entry.seq < until) {
         let place = seen.last().map_or(Seq::ZERO, |entry| entry.seq);
         match tail.next(place).await {
-            Next::Live(fresh) => {
+            TailEvent::Live(fresh) => {
                 seen.extend(fresh.iter().cloned());
                 assert_eq!(seen.last().map(|entry| entry.seq), Some(fresh.last()));
             }
-            Next::Behind => {
-                seen.extend(store.read(session, place, Limit::default(), Form::Exact).await.unwrap());
+            TailEvent::Behind => {
+                seen.extend(store.read(session, place, Limit::default(), DeltaForm::Exact).await.unwrap());
             }
-            Next::Ended | Next::Failed(_) => panic!("the session goes on"),
+            TailEvent::Ended | TailEvent::Failed(_) => panic!("the session goes on"),
         }
     }
     seen
@@ -70,11 +70,11 @@ pub async fn what_is_shown_can_be_read(harness: &impl Harness) {
         let mut place = Seq(1);
         while place < Seq(300) {
             let next = tail.next(place).await;
-            let read = reading.read(session, place, Limit::default(), Form::Exact).await.unwrap();
+            let read = reading.read(session, place, Limit::default(), DeltaForm::Exact).await.unwrap();
             let shown: Vec<Entry> = match next {
-                Next::Live(fresh) => fresh.iter().cloned().collect(),
-                Next::Behind => read.clone(),
-                Next::Ended | Next::Failed(_) => panic!("the session goes on"),
+                TailEvent::Live(fresh) => fresh.iter().cloned().collect(),
+                TailEvent::Behind => read.clone(),
+                TailEvent::Ended | TailEvent::Failed(_) => panic!("the session goes on"),
             };
             assert_eq!(read[..shown.len()], shown);
             place = shown.last().unwrap().seq;
@@ -95,12 +95,12 @@ pub async fn a_reader_that_never_reads_changes_nothing(harness: &impl Harness) {
     for _ in 0..200 {
         let before = story.head();
         story.turn().send(&store).await.unwrap();
-        let Next::Live(fresh) = awake.next(before).await else { panic!("it keeps up") };
+        let TailEvent::Live(fresh) = awake.next(before).await else { panic!("it keeps up") };
         assert_eq!(fresh.last(), story.head());
     }
-    let Some(Next::Behind) = sleepers[0].peek(Seq(1)) else { panic!("what it missed is not kept for it") };
+    let Some(TailEvent::Behind) = sleepers[0].peek(Seq(1)) else { panic!("what it missed is not kept for it") };
     assert!(sleepers[0].peek(story.head()).is_none(), "at the end there is nothing to tell");
-    let read = read_all(&store, story.session, Form::Exact).await.unwrap();
+    let read = read_all(&store, story.session, DeltaForm::Exact).await.unwrap();
     assert_eq!(read, story.entries);
 }
 
@@ -110,9 +110,9 @@ pub async fn what_is_big_is_read_from_the_log(harness: &impl Harness) {
     story.create(&store).await;
     let tail = store.subscribe(story.session);
     story.titled(&"big ".repeat(100_000)).send(&store).await.unwrap();
-    assert!(matches!(tail.next(Seq(1)).await, Next::Behind));
+    assert!(matches!(tail.next(Seq(1)).await, TailEvent::Behind));
     story.titled("small").send(&store).await.unwrap();
-    let Next::Live(fresh) = tail.next(Seq(2)).await else { panic!("small ones are live") };
+    let TailEvent::Live(fresh) = tail.next(Seq(2)).await else { panic!("small ones are live") };
     assert_eq!(fresh.iter().cloned().collect::<Vec<_>>(), story.entries[2..]);
 }
 
@@ -122,7 +122,7 @@ pub async fn a_tail_ends_with_its_session(harness: &impl Harness) {
     story.create(&store).await;
     let tail = store.subscribe(story.session);
     store.delete(story.session, story.entries[0].at).await.unwrap();
-    assert!(matches!(tail.next(Seq(1)).await, Next::Ended));
+    assert!(matches!(tail.next(Seq(1)).await, TailEvent::Ended));
     let append = story.titled("late").append(Durability::Relaxed);
     assert_eq!(store.append(append).await, Err(StoreError::Deleted(story.session)));
 }
@@ -133,5 +133,5 @@ pub async fn a_tail_ends_with_its_store(harness: &impl Harness) {
     story.create(&store).await;
     let tail = store.subscribe(story.session);
     store.close().await.unwrap();
-    assert!(matches!(tail.next(Seq(1)).await, Next::Ended));
+    assert!(matches!(tail.next(Seq(1)).await, TailEvent::Ended));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gander_domain::Seq;
 use gander_runtime::hub::Batch;
-use gander_store::{Durability, Form};
+use gander_store::{DeltaForm, Durability};
 use gander_wire::a2a::{A2aProjection, DetailLevel, Dialect, Task, TaskOpening, TaskSubject, TaskUpdate, encode};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ const MAX_TRIES: u32 = 60;
 
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
 pub(super) async fn deliver_updates(inner: Arc<Inner>, wish: Receiver, stop: CancellationToken) {
-    let mut follower = inner.hub.follow(wish.session, wish.first, Form::Joined);
+    let mut follower = inner.hub.follow(wish.session, wish.first, DeltaForm::Joined);
     let subject = TaskSubject { task: wish.run, context: wish.context.clone(), shelf: wish.shelf.clone() };
     let mut teller = NotificationWriter {
         watch: A2aProjection::new(subject, DetailLevel::Plain, TaskOpening::AtOnce),
@@ -32,8 +32,8 @@ pub(super) async fn deliver_updates(inner: Arc<Inner>, wish: Receiver, stop: Can
     };
     loop {
         let batch = tokio::select! {
-            () = stop.cancelled() => return,
-            batch = follower.next() => batch,
+        () = stop.cancelled() => return,
+        batch = follower.next() => batch,
         };
         let Ok(Some(batch)) = batch else { return };
         let notices = teller.notifications(&wish, &batch);
@@ -136,8 +136,8 @@ async fn send_until_taken(
     let mut pause = FIRST_RETRY_PAUSE;
     for attempt in 1..=MAX_TRIES {
         let sent = tokio::select! {
-            () = stop.cancelled() => return DeliveryOutcome::GivenUp,
-            sent = post_notification(&inner.guard, &wish.config, &id, &notice.body) => sent,
+        () = stop.cancelled() => return DeliveryOutcome::GivenUp,
+        sent = post_notification(&inner.guard, &wish.config, &id, &notice.body) => sent,
         };
         match sent {
             PostOutcome::Taken => {
@@ -150,8 +150,8 @@ async fn send_until_taken(
             }
         }
         tokio::select! {
-            () = stop.cancelled() => return DeliveryOutcome::GivenUp,
-            () = tokio::time::sleep(pause) => {}
+        () = stop.cancelled() => return DeliveryOutcome::GivenUp,
+        () = tokio::time::sleep(pause) => {}
         }
         pause = (pause * 2).min(MAX_RETRY_PAUSE);
     }

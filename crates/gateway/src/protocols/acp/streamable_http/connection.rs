@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gander_domain::caller::{Caller, Protocol};
 use gander_domain::{Entry, Event, Seq, SessionId};
-use gander_store::Form;
+use gander_store::DeltaForm;
 use gander_store::clock::SystemIds;
 use gander_wire::acp::Dialect;
 use gander_wire::jsonrpc::MessageOrigin;
@@ -147,26 +147,26 @@ impl ConnectionActor {
             self.resume_subscriptions();
             self.update_attendance();
             tokio::select! {
-                Some(ask) = mailbox.recv(), if self.client.work.len() < MAX_CONCURRENT_REQUESTS => {
-                    if self.handle_request(ask).await == Goes::Over {
-                        connections.lock().remove(&id);
-                        return;
-                    }
-                }
-                Some(news) = self.client.follows.next_event() => self.handle_session_event(news),
-                Some(done) = self.client.work.join_next() => self.handle_finished(done).await,
-                Ok(()) = self.client.relisted.changed() => self.client.refresh_catalogs(),
-                Some(ask) = self.client.host_asks.recv() => self.call_host(ask),
-                call = self.client.asks.next_abandoned() => {
-                    self.client.connection.outbox().set_origin(MessageOrigin::default());
-                    self.client.connection.cancel_host_call(call);
-                }
-                () = read.notified() => self.lanes.drop_gone_readers(),
-                _ = looks.tick() => {
-                    if self.is_unused().await && connections.retire_connection(id, mailbox) {
-                        return;
-                    }
-                }
+            Some(ask) = mailbox.recv(), if self.client.work.len() < MAX_CONCURRENT_REQUESTS => {
+            if self.handle_request(ask).await == Goes::Over {
+            connections.lock().remove(&id);
+            return;
+            }
+            }
+            Some(news) = self.client.follows.next_event() => self.handle_session_event(news),
+            Some(done) = self.client.work.join_next() => self.handle_finished(done).await,
+            Ok(()) = self.client.relisted.changed() => self.client.refresh_catalogs(),
+            Some(ask) = self.client.host_asks.recv() => self.call_host(ask),
+            call = self.client.asks.next_abandoned() => {
+            self.client.connection.outbox().set_origin(MessageOrigin::default());
+            self.client.connection.cancel_host_call(call);
+            }
+            () = read.notified() => self.lanes.drop_gone_readers(),
+            _ = looks.tick() => {
+            if self.is_unused().await && connections.retire_connection(id, mailbox) {
+            return;
+            }
+            }
             }
         }
     }
@@ -244,13 +244,13 @@ impl ConnectionActor {
         let known = lanes.sessions.get(&session).map_or(0, |lane| lane.known.seq);
         match batch {
             Ok(Some(batch)) => {
-                for entries in batch.pieces().flat_map(|entries| split_entries(entries, known)) {
+                for entries in batch.slices().flat_map(|entries| split_entries(entries, known)) {
                     client.connection.handle_entries(session, entries);
                     // What does not fit is read again from the log.
                     if client.connection.outbox().bytes().len() >= MAX_UNSENT
                         && let Some(last) = entries.last()
                     {
-                        follower = client.services.hub.follow(session, last.seq, Form::Exact);
+                        follower = client.services.hub.follow(session, last.seq, DeltaForm::Exact);
                         break;
                     }
                 }
@@ -471,7 +471,7 @@ impl AcpClient {
     /// The same client, with a name in the log, fed entry by entry.
     pub(super) fn with_log_name(mut self, id: Uuid) -> Self {
         self.connection = self.connection.with_log_name(id.to_string());
-        self.form = Form::Exact;
+        self.form = DeltaForm::Exact;
         self.reserved = Some(SessionId::new(id));
         self
     }

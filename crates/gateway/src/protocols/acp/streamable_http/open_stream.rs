@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gander_domain::{QuestionId, Seq, SessionId, SessionView};
 use gander_runtime::hub::HubError;
-use gander_store::{Form, StoreError};
+use gander_store::{DeltaForm, StoreError};
 use gander_wire::jsonrpc::RequestId;
 
 use super::connection::{ConnectionActor, split_entries};
@@ -108,10 +108,10 @@ impl ConnectionActor {
         let lane = self.lanes.sessions.entry(session).or_default();
         lane.begin_after(known);
         (lane.attached, lane.paused) = (true, None);
-        let mut follower = self.client.services.hub.follow(session, from, Form::Exact);
-        while follower.place() < Seq(known.seq) {
-            let Some(batch) = follower.stored().await? else { break };
-            for entries in batch.pieces().flat_map(|entries| split_entries(entries, known.seq)) {
+        let mut follower = self.client.services.hub.follow(session, from, DeltaForm::Exact);
+        while follower.position() < Seq(known.seq) {
+            let Some(batch) = follower.next_stored().await? else { break };
+            for entries in batch.slices().flat_map(|entries| split_entries(entries, known.seq)) {
                 self.client.connection.handle_entries(session, entries);
             }
         }

@@ -148,7 +148,7 @@ async fn stream_run(
                 let error = AcpRestError::invalid("the log does not have this place: read the run's events anew");
                 error_rejection(StatusCode::CONFLICT, error.with_reason("log_truncated"))
             };
-            store.honour(watched.session(), cursor).await.map_err(gone)?;
+            store.validate_cursor(watched.session(), cursor).await.map_err(gone)?;
             id.position
         }
     };

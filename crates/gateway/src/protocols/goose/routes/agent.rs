@@ -41,7 +41,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
     let session = SessionId::make(&mut SystemIds);
     let folder = match &working_dir {
         Some(folder) => services.workspaces.choose(&services.hub, &caller.peer.caller, folder).await,
-        None => services.workspaces.private(session),
+        None => services.workspaces.create_scratch(session),
     };
     let mut settings = services.settings.clone();
     apply_saved_settings(services, &caller.peer, &mut settings).await?;
@@ -107,7 +107,7 @@ pub(crate) async fn update_provider(caller: GooseCaller, body: Bytes) -> Handler
     }
     let Update { session_id, provider, model } = read_json(&body)?;
     let session = session_id.parse().map_err(|_| no_such_session())?;
-    let chosen = caller.services().models.named(&provider, model.as_deref());
+    let chosen = caller.services().models.qualified_name(&provider, model.as_deref());
     let model = chosen.ok_or_else(|| bad_request(format!("Failed to create {provider} provider: no such provider")))?;
     configure_session(&caller, session, SettingsPatch { model: Some(model), ..SettingsPatch::default() }).await
 }
@@ -154,7 +154,7 @@ pub(crate) async fn update_working_dir(caller: GooseCaller, body: Bytes) -> Hand
     let session = session_id.parse().map_err(|_| no_such_session())?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
     let services = caller.services();
-    if services.workspaces.is_same(&working_dir, &view.workspace) {
+    if services.workspaces.is_same_folder(&working_dir, &view.workspace) {
         return empty_response();
     }
     let chosen = services.workspaces.choose(&services.hub, &caller.peer.caller, &working_dir).await;
@@ -206,7 +206,7 @@ pub(crate) async fn remove_extension(caller: GooseCaller, body: Bytes) -> Handle
         .iter()
         .any(|known| extensions::config_name(known) == name)
     {
-        extensions::remove(caller.services(), &caller.peer.caller, Some(session), &name).await?;
+        extensions::remove_extension(caller.services(), &caller.peer.caller, Some(session), &name).await?;
     }
     empty_response()
 }

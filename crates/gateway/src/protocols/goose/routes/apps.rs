@@ -18,7 +18,7 @@ pub(crate) async fn list_apps(caller: GooseCaller) -> HandlerResult {
     let (services, principal) = (caller.services(), &caller.peer.caller.principal);
     let mut apps: Vec<Value> = Vec::new();
     for app in services.apps.list(principal).await? {
-        let mut shown = app.shown();
+        let mut shown = app.to_json();
         shown["text"] = json!(services.apps.read(principal, &app.name, None).await?.1);
         apps.push(shown);
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gander_models::ModelInfo;
 use gander_services::extension_changes::Switch;
 use gander_services::models::Provider;
-use gander_services::user_store::Shelf;
+use gander_services::user_store::Collection;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -56,14 +56,14 @@ pub(crate) async fn upsert_config_key(caller: GooseCaller, body: Bytes) -> Handl
         let why = "keys come from the environment or the settings file, not over the network";
         return Err(GooseError::new(StatusCode::FORBIDDEN, format!("{why}: {key}")));
     }
-    config::save_setting(caller.services(), &caller.peer, Shelf::Config, &key, value).await?;
+    config::save_setting(caller.services(), &caller.peer, Collection::Config, &key, value).await?;
     json_response(json!(format!("Upserted key {key}")))
 }
 
 /// `POST /config/remove`.
 pub(crate) async fn remove_config_key(caller: GooseCaller, body: Bytes) -> HandlerResult {
     let ConfigKey { key, .. } = read_json(&body)?;
-    match config::delete_setting(caller.services(), &caller.peer, Shelf::Config, &key).await? {
+    match config::delete_setting(caller.services(), &caller.peer, Collection::Config, &key).await? {
         true => json_response(json!(format!("Removed key {key}"))),
         false => Err(GooseError::new(StatusCode::NOT_FOUND, format!("no such key: {key}"))),
     }
@@ -109,7 +109,7 @@ pub(crate) async fn remove_extension(caller: GooseCaller, Path(name): Path<Strin
 /// One that is not used stays in the list.
 async fn switch_extension_off(caller: &GooseCaller, name: &str) -> HandlerResult {
     check_known_extension(caller, name)?;
-    extensions::switch(caller.services(), &caller.peer.caller, name, Switch::Off).await?;
+    extensions::switch_extension(caller.services(), &caller.peer.caller, name, Switch::Off).await?;
     json_response(json!(format!("Extension '{name}' disabled")))
 }
 
@@ -125,7 +125,7 @@ fn check_known_extension(caller: &GooseCaller, name: &str) -> Result<(), GooseEr
 
 async fn remove_extension_by_name(caller: &GooseCaller, name: &str) -> HandlerResult {
     check_known_extension(caller, name)?;
-    extensions::remove(caller.services(), &caller.peer.caller, None, name).await?;
+    extensions::remove_extension(caller.services(), &caller.peer.caller, None, name).await?;
     json_response(json!(format!("Extension '{name}' removed")))
 }
 
@@ -226,7 +226,7 @@ pub(crate) async fn list_prompt_templates(_caller: GooseCaller) -> HandlerResult
 
 /// `GET /agent/prompts`: prompts that somebody kept, and the recipes that have one.
 pub(crate) async fn list_prompts(caller: GooseCaller) -> HandlerResult {
-    let kept = config::load_saved_settings(caller.services(), &caller.peer, Shelf::Prompt).await?;
+    let kept = config::load_saved_settings(caller.services(), &caller.peer, Collection::Prompt).await?;
     let prompts: Vec<Value> =
         kept.iter().map(|(name, text)| json!({ "name": name, "description": null, "content": text })).collect();
     json_response(json!({ "prompts": prompts }))
@@ -244,10 +244,10 @@ pub(crate) async fn use_prompt(caller: GooseCaller, body: Bytes) -> HandlerResul
     }
     let Prompt { name, content, arguments } = read_json(&body)?;
     if let Some(content) = content {
-        config::save_setting(caller.services(), &caller.peer, Shelf::Prompt, &name, json!(content)).await?;
+        config::save_setting(caller.services(), &caller.peer, Collection::Prompt, &name, json!(content)).await?;
         return json_response(json!({ "name": name, "content": content }));
     }
-    let kept = config::load_saved_settings(caller.services(), &caller.peer, Shelf::Prompt).await?;
+    let kept = config::load_saved_settings(caller.services(), &caller.peer, Collection::Prompt).await?;
     let text =
         kept.get(&name).ok_or_else(|| GooseError::new(StatusCode::NOT_FOUND, format!("no such prompt: {name}")))?;
     let filled = crate::protocols::goose::recipes::fill_placeholders(text, &Value::Object(arguments));
@@ -260,7 +260,7 @@ pub(crate) async fn list_slash_commands(caller: GooseCaller) -> HandlerResult {
     let builtin = built_in_commands().into_iter().map(
         |command| json!({ "command": command["name"], "help": command["description"], "command_type": "Builtin" }),
     );
-    let recipes = config::load_saved_settings(caller.services(), &caller.peer, Shelf::Slash).await?;
+    let recipes = config::load_saved_settings(caller.services(), &caller.peer, Collection::Slash).await?;
     let recipes =
         recipes.iter().map(|(id, command)| json!({ "command": command, "help": id, "command_type": "Recipe" }));
     json_response(json!({ "commands": builtin.chain(recipes).collect::<Vec<_>>() }))

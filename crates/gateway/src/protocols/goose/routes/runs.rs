@@ -8,7 +8,7 @@ use futures::stream;
 use gander_domain::{IfBusy, RunId, Seq, ServiceError, SessionId, SessionView};
 use gander_services::errors::{refusal, unavailable};
 use gander_store::clock::SystemIds;
-use gander_store::{Form, Limit};
+use gander_store::{DeltaForm, Limit};
 use gander_wire::goose::{input, output};
 use http::header::HeaderMap;
 use http::{Extensions, StatusCode};
@@ -112,7 +112,7 @@ pub(crate) async fn session_events(
     };
     let view = services.hub.view_at(session, from).await.map_err(|error| refusal(session, &error))?;
     let follow = SseStream {
-        follower: services.hub.follow(session, from, Form::Joined),
+        follower: services.hub.follow(session, from, DeltaForm::Joined),
         reading: SessionEvents {
             active: now.run.as_ref().map(|run| run.id),
             view,
@@ -123,7 +123,7 @@ pub(crate) async fn session_events(
         incarnation: store.incarnation(),
         stop: opening.stop_token(),
     };
-    let presence = services.clients.enter(session);
+    let presence = services.clients.attach(session);
     let events = futures::StreamExt::inspect(follow.into_events(), move |_| {
         let _here = &presence;
     });
@@ -234,7 +234,7 @@ async fn conversation_response(caller: &GooseCaller, opening: SsePermit, session
 async fn resume_after(caller: &GooseCaller, session: SessionId, position: StreamPosition) -> Result<Seq, GooseError> {
     let before = Seq(position.seq.saturating_sub(1));
     let one = Limit { entries: 1, ..Limit::default() };
-    let entries = caller.services().hub.store().read(session, before, one, Form::Exact).await;
+    let entries = caller.services().hub.store().read(session, before, one, DeltaForm::Exact).await;
     let entries = entries.map_err(|error| refusal(session, &error.into()))?;
     let grown = entries.first().is_none_or(|entry| entry.event.is_delta());
     Ok(if grown { Seq(position.seq) } else { before })
@@ -247,7 +247,7 @@ async fn seq_before_last_run(caller: &GooseCaller, view: &SessionView) -> Result
         (None, Some((run, _))) => *run,
         (None, None) => return Ok(view.head),
     };
-    let row = caller.services().hub.store().run_of(last, &view.owner).await;
+    let row = caller.services().hub.store().run_of_owner(last, &view.owner).await;
     let row = row.map_err(|error| unavailable(&error))?;
     Ok(row.map_or(view.head, |row| Seq(row.first.0.saturating_sub(1))))
 }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use gander_domain::{Command, ResetReason, Seq, SessionId, SessionInit, SessionView};
 use gander_services::apply_recipe::{ApplyRecipe, apply_recipe};
 use gander_services::errors::unavailable;
-use gander_services::user_store::{Book, Shelf};
+use gander_services::user_store::{Collection, UserStore};
 use gander_store::clock::SystemIds;
-use gander_store::{Card, PageKey, SessionQuery};
+use gander_store::{PageKey, SessionQuery, SessionSummary};
 use gander_wire::goose::input;
 use gander_wire::goose::session::{SessionSummaryInput, session_summary};
 use http::StatusCode;
@@ -76,7 +76,7 @@ pub(crate) async fn search_sessions(
     }
     let limit = parse_limit(said.as_deref(), MAX_FOUND)?.unwrap_or(10);
     let (after, before) = (parse_time_micros(after_date.as_deref())?, parse_time_micros(before_date.as_deref())?);
-    let in_time = |card: &&Card| {
+    let in_time = |card: &&SessionSummary| {
         let at = card.updated_at.micros();
         after.is_none_or(|after| at >= after) && before.is_none_or(|before| at <= before)
     };
@@ -164,9 +164,9 @@ pub(crate) async fn set_recipe_values(
     if object["recipe"].is_null() {
         return Err(GooseError::new(StatusCode::NOT_FOUND, "Session has no recipe"));
     }
-    let book = Book::of(&**services.hub.store(), &peer.caller.principal);
+    let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
     let kept = json!({ "user_recipe_values": values });
-    let put = book.put(Shelf::Session, &session.to_string(), kept).await;
+    let put = book.put(Collection::Session, &session.to_string(), kept).await;
     put.map_err(|error| unavailable(&error))?;
     let given = recipes::recipe_values(values.as_object().unwrap_or(&serde_json::Map::new()));
     let wish =
@@ -305,7 +305,7 @@ impl SessionPages {
         Self { text, after, wanted, over: false }
     }
 
-    async fn next_page(&mut self, caller: &GooseCaller) -> Result<Option<Vec<Card>>, GooseError> {
+    async fn next_page(&mut self, caller: &GooseCaller) -> Result<Option<Vec<SessionSummary>>, GooseError> {
         if self.over || self.wanted == 0 {
             return Ok(None);
         }
@@ -320,13 +320,13 @@ impl SessionPages {
         };
         let page = caller.services().hub.store().sessions(query).await;
         let page = page.map_err(|error| unavailable(&error))?;
-        self.wanted -= page.cards.len().min(self.wanted);
+        self.wanted -= page.sessions.len().min(self.wanted);
         (self.over, self.after) = (page.next.is_none(), page.next);
-        Ok(Some(page.cards))
+        Ok(Some(page.sessions))
     }
 }
 
-fn summary_input(card: &Card) -> SessionSummaryInput<'_> {
+fn summary_input(card: &SessionSummary) -> SessionSummaryInput<'_> {
     SessionSummaryInput {
         session: card.session,
         workspace: &card.workspace,

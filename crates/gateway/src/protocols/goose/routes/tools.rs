@@ -107,7 +107,7 @@ async fn run_tool(servers: &Servers, call: &ToolCall) -> Result<ToolResult, Goos
 async fn session_servers(caller: &GooseCaller, session: &str) -> Result<Arc<Servers>, GooseError> {
     let session = session.parse().map_err(|_| no_such_session())?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let servers = caller.services().extensions.of(&view);
+    let servers = caller.services().extensions.servers_of(&view);
     servers.wake();
     let ready = tokio::time::timeout(SERVER_READY_TIMEOUT, servers.started()).await;
     ready.map_err(|_| GooseError::new(StatusCode::FAILED_DEPENDENCY, "an extension is not ready"))?;

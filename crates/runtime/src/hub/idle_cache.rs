@@ -23,13 +23,13 @@ pub struct CacheStats {
 }
 
 /// A session without a task.
-pub(super) struct Warm {
+pub(super) struct IdleSession {
     pub(super) session: Session,
     pub(super) epoch: Epoch,
     pub(super) context: Option<Context>,
 }
 
-impl Warm {
+impl IdleSession {
     pub(super) fn new(session: Session, epoch: Epoch, context: Option<Context>) -> Self {
         Self { session, epoch, context }
     }
@@ -45,54 +45,54 @@ impl Warm {
 }
 
 /// The sessions that rested last, bounded in number and in bytes: what is not kept is read from the log again.
-pub(super) struct Rest {
+pub(super) struct IdleCache {
     /// Each with the number of its coming and its size then: it does not change while it rests.
-    warm: HashMap<SessionId, (u64, usize, Warm)>,
-    /// Who came when, the coldest first.
+    idle: HashMap<SessionId, (u64, usize, IdleSession)>,
+    /// Who inserted when, the coldest first.
     order: BTreeMap<u64, SessionId>,
-    came: u64,
+    inserted: u64,
     bytes: usize,
     max_bytes: usize,
 }
 
-impl Rest {
+impl IdleCache {
     pub(super) fn new(max_bytes: usize) -> Self {
-        Self { warm: HashMap::new(), order: BTreeMap::new(), came: 0, bytes: 0, max_bytes }
+        Self { idle: HashMap::new(), order: BTreeMap::new(), inserted: 0, bytes: 0, max_bytes }
     }
 
     /// Keeps a session, and returns what has to go for it: the caller drops that without the lock, since dropping a
     /// long conversation takes a while.
     #[must_use]
-    pub(super) fn put(&mut self, mut warm: Warm) -> Vec<Warm> {
-        let mut gone: Vec<Warm> = self.take(warm.id()).into_iter().collect();
-        if warm.bytes() > self.max_bytes {
+    pub(super) fn put(&mut self, mut idle: IdleSession) -> Vec<IdleSession> {
+        let mut gone: Vec<IdleSession> = self.take(idle.id()).into_iter().collect();
+        if idle.bytes() > self.max_bytes {
             // Its view, which clients ask for, is small: only the conversation is read again.
-            warm.context = None;
+            idle.context = None;
         }
-        self.came += 1;
-        let (id, bytes) = (warm.id(), warm.bytes());
+        self.inserted += 1;
+        let (id, bytes) = (idle.id(), idle.bytes());
         self.bytes += bytes;
-        self.order.insert(self.came, id);
-        self.warm.insert(id, (self.came, bytes, warm));
-        while self.warm.len() > MAX_SESSIONS || self.bytes > self.max_bytes {
+        self.order.insert(self.inserted, id);
+        self.idle.insert(id, (self.inserted, bytes, idle));
+        while self.idle.len() > MAX_SESSIONS || self.bytes > self.max_bytes {
             let Some(coldest) = self.order.first_key_value().map(|(_, id)| *id) else { break };
             gone.extend(self.take(coldest));
         }
         gone
     }
 
-    pub(super) fn take(&mut self, session: SessionId) -> Option<Warm> {
-        let (came, bytes, warm) = self.warm.remove(&session)?;
-        self.order.remove(&came);
+    pub(super) fn take(&mut self, session: SessionId) -> Option<IdleSession> {
+        let (inserted, bytes, idle) = self.idle.remove(&session)?;
+        self.order.remove(&inserted);
         self.bytes -= bytes;
-        Some(warm)
+        Some(idle)
     }
 
     pub(super) fn view(&self, session: SessionId) -> Option<SessionView> {
-        self.warm.get(&session).map(|(_, _, warm)| warm.session.view().clone())
+        self.idle.get(&session).map(|(_, _, idle)| idle.session.view().clone())
     }
 
     pub(super) fn stats(&self) -> CacheStats {
-        CacheStats { sessions: self.warm.len(), bytes: self.bytes, limit: self.max_bytes }
+        CacheStats { sessions: self.idle.len(), bytes: self.bytes, limit: self.max_bytes }
     }
 }

@@ -7,22 +7,23 @@ use gander_domain::sanitize;
 use gander_tools::FileAccess;
 
 /// Bytes of a file that is filled in.
-const LARGEST: u64 = 256 << 10;
+const MAX_FILE_BYTES: u64 = 256 << 10;
 
 /// Fills a recipe in for a session in this workspace.
-pub fn ready(
+pub fn fill_in_workspace(
     files: &FileAccess,
     recipe: &Recipe,
     values: &Values,
     workspace: &str,
     folder: Option<&str>,
 ) -> Result<Recipe, Flaw> {
-    fill(recipe, values, &Ways { folder, read: &|path| file(files, workspace, path) })
+    fill(recipe, values, &Ways { folder, read: &|path| read_workspace_file(files, workspace, path) })
 }
 
 /// The text of a file of the workspace, with nothing hidden in it and no secrets.
-pub fn file(files: &FileAccess, workspace: &str, path: &str) -> Result<String, String> {
+pub fn read_workspace_file(files: &FileAccess, workspace: &str, path: &str) -> Result<String, String> {
     let room = files.open(Path::new(workspace), &[]).map_err(|error| error.to_string())?;
-    let (_, text) = room.read_redacted(path, LARGEST).map_err(|error| sanitize::visible_line(&error.to_string()))?;
+    let (_, text) =
+        room.read_redacted(path, MAX_FILE_BYTES).map_err(|error| sanitize::visible_line(&error.to_string()))?;
     Ok(sanitize::strip_hidden_chars(&text))
 }

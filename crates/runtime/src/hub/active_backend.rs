@@ -11,25 +11,25 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::commit::After;
-use super::task::Live;
-use super::{load, lock};
-use crate::backend::{Beginning, Stay};
+use super::commit_queue::OnCommitted;
+use super::session_task::LiveSession;
+use super::{lock, rebuild};
+use crate::backend::{BackendRun, RunStart};
 
 /// Reports in flight from a back-end. Each may hold many deltas.
-const REPORTS: usize = 3;
+const REPORT_CAPACITY: usize = 3;
 
 /// Orders in flight to a back-end: far more than one turn can cause.
-const ORDERS: usize = 1_024;
+const ORDER_CAPACITY: usize = 1_024;
 
 /// A cancelled back-end that has not ended after this time is stopped.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reports taken in one go before what they caused is written.
-const REPORTS_AT_ONCE: usize = 64;
+const MAX_REPORTS_PER_STEP: usize = 64;
 
 /// The back-end of the active run, if there is one, and the conversation it is shown.
-pub(super) struct Stays {
+pub(super) struct ActiveBackend {
     context: Option<Context>,
     running: Option<Running>,
     deadline: Option<Instant>,
@@ -47,14 +47,14 @@ pub(super) struct Running {
 }
 
 /// What came from a back-end.
-pub(super) enum Heard {
+pub(super) enum BackendEvent {
     /// These, about this run.
     Reports(RunId, Vec<Report>),
     /// It is gone.
-    Silence(Running),
+    Gone(Running),
 }
 
-impl Stays {
+impl ActiveBackend {
     pub(super) fn new(context: Option<Context>) -> Self {
         Self { context, running: None, deadline: None }
     }
@@ -68,28 +68,28 @@ impl Stays {
     }
 
     /// The next reports, as many as are there. Safe to drop at any time.
-    pub(super) async fn report(&mut self) -> Heard {
+    pub(super) async fn next_event(&mut self) -> BackendEvent {
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let mut reports = Vec::new();
-        if running.reports.recv_many(&mut reports, REPORTS_AT_ONCE).await > 0 {
-            return Heard::Reports(running.run, reports);
+        if running.reports.recv_many(&mut reports, MAX_REPORTS_PER_STEP).await > 0 {
+            return BackendEvent::Reports(running.run, reports);
         }
         self.deadline = None;
         match self.running.take() {
-            Some(running) => Heard::Silence(running),
+            Some(running) => BackendEvent::Gone(running),
             None => std::future::pending().await,
         }
     }
 
     /// The reports that are there already.
-    pub(super) fn ready(&mut self) -> Option<Heard> {
+    pub(super) fn ready_event(&mut self) -> Option<BackendEvent> {
         let running = self.running.as_mut()?;
         let reports: Vec<Report> =
-            std::iter::from_fn(|| running.reports.try_recv().ok()).take(REPORTS_AT_ONCE).collect();
-        (!reports.is_empty()).then_some(Heard::Reports(running.run, reports))
+            std::iter::from_fn(|| running.reports.try_recv().ok()).take(MAX_REPORTS_PER_STEP).collect();
+        (!reports.is_empty()).then_some(BackendEvent::Reports(running.run, reports))
     }
 
-    fn hear(&mut self, report: &Report) {
+    fn note_leaving(&mut self, report: &Report) {
         if let Some(running) = &mut self.running {
             running.leaving |= matches!(report, Report::Parked | Report::Ended(_));
         }
@@ -101,7 +101,7 @@ impl Stays {
     }
 
     /// Stops the back-end.
-    pub(super) fn abandon(&mut self) -> Option<Running> {
+    pub(super) fn stop(&mut self) -> Option<Running> {
         self.deadline = None;
         self.running.take()
     }
@@ -113,69 +113,70 @@ impl Drop for Running {
     }
 }
 
-impl Live {
+impl LiveSession {
     /// Sends an order. Beginning and resuming start a back-end, the rest goes to the one that runs.
-    pub(super) async fn dispatch(&mut self, order: Order) -> Result<(), StoreError> {
+    pub(super) async fn dispatch_order(&mut self, order: Order) -> Result<(), StoreError> {
         match order {
-            Order::Begin { run } => self.start(run, Beginning::Fresh, order).await,
-            Order::Resume { run } => self.start(run, Beginning::Resumed, order).await,
+            Order::Begin { run } => self.start_backend(run, RunStart::Fresh, order).await,
+            Order::Resume { run } => self.start_backend(run, RunStart::Resumed, order).await,
             Order::Cancel => {
-                self.stays.deadline = Some(Instant::now() + PATIENCE);
-                self.pass_on(Order::Cancel);
+                self.active_backend.deadline = Some(Instant::now() + CANCEL_TIMEOUT);
+                self.forward_order(Order::Cancel);
                 Ok(())
             }
             order @ (Order::RunTool { .. }
             | Order::Answered { .. }
             | Order::Steer { .. }
             | Order::Configured { .. }) => {
-                self.pass_on(order);
+                self.forward_order(order);
                 Ok(())
             }
         }
     }
 
     /// A back-end that is gone, or deaf for a thousand orders, says so by its silence.
-    fn pass_on(&mut self, order: Order) {
-        let Some(running) = &self.stays.running else { return };
+    fn forward_order(&mut self, order: Order) {
+        let Some(running) = &self.active_backend.running else { return };
         if let Err(mpsc::error::TrySendError::Full(_)) = running.orders.try_send(order) {
             running.work.abort();
         }
     }
 
-    async fn start(&mut self, run: RunId, beginning: Beginning, first: Order) -> Result<(), StoreError> {
-        if !self.is_wanted(run) {
+    async fn start_backend(&mut self, run: RunId, start: RunStart, first: Order) -> Result<(), StoreError> {
+        if !self.is_still_active(run) {
             return Ok(());
         }
-        let context = self.context().await?;
-        let lent = lock(&self.hub.lent).get(&run).cloned().unwrap_or_default();
-        let (orders, orders_in) = mpsc::channel(ORDERS);
-        let (reports_out, reports) = mpsc::channel(REPORTS);
+        let context = self.load_context().await?;
+        let client_resources = lock(&self.hub.client_resources).get(&run).cloned().unwrap_or_default();
+        let (orders, orders_in) = mpsc::channel(ORDER_CAPACITY);
+        let (reports_out, reports) = mpsc::channel(REPORT_CAPACITY);
         let stop = CancellationToken::new();
-        let stay = Stay {
+        let backend_run = BackendRun {
             run,
             view: self.machine.view().clone(),
             context,
-            beginning,
-            lent,
+            start,
+            client_resources,
             orders: orders_in,
             reports: reports_out,
             stop: stop.clone(),
         };
         let backend = Arc::clone(&self.hub.backend);
-        let work = tokio::spawn(async move { backend.drive(stay).await });
-        self.stays.deadline = None;
-        self.stays.running = Some(Running { run, orders, reports, leaving: false, work, _stop: stop.drop_guard() });
-        self.pass_on(first);
+        let work = tokio::spawn(async move { backend.drive(backend_run).await });
+        self.active_backend.deadline = None;
+        self.active_backend.running =
+            Some(Running { run, orders, reports, leaving: false, work, _stop: stop.drop_guard() });
+        self.forward_order(first);
         Ok(())
     }
 
     /// While its order waited for a commit, a run may have been cancelled, or ended and followed by another. Nobody else
     /// would tell a cancelled one: the cancel found no back-end to go to.
-    fn is_wanted(&mut self, run: RunId) -> bool {
+    fn is_still_active(&mut self, run: RunId) -> bool {
         let Some(active) = self.machine.view().run.as_ref().filter(|active| active.id == run) else { return false };
         let cancelled = active.cancelling;
         if cancelled {
-            self.stays.deadline = None;
+            self.active_backend.deadline = None;
             self.machine.handle_backend_exit(
                 &mut MachineContext { at: clock::now(), ids: &mut SystemIds },
                 run,
@@ -186,43 +187,44 @@ impl Live {
     }
 
     /// The conversation, with what is not stored yet. It is read from the log once, then kept up to date.
-    async fn context(&mut self) -> Result<Context, StoreError> {
-        if let Some(context) = &self.stays.context {
+    async fn load_context(&mut self) -> Result<Context, StoreError> {
+        if let Some(context) = &self.active_backend.context {
             return Ok(context.clone());
         }
-        let after = self.commits.land().await?;
-        let mut context = load::context(&*self.hub.store, self.machine.view(), self.commits.stored()).await?;
-        self.commits.unsent().iter().for_each(|entry| context.apply(entry));
-        self.stays.context = Some(context.clone());
-        Box::pin(self.after_commit(after)).await?;
+        let after = self.commit_queue.finish_append().await?;
+        let mut context =
+            rebuild::rebuild_context(&*self.hub.store, self.machine.view(), self.commit_queue.stored_head()).await?;
+        self.commit_queue.unsent_entries().iter().for_each(|entry| context.apply(entry));
+        self.active_backend.context = Some(context.clone());
+        Box::pin(self.on_committed(after)).await?;
         Ok(context)
     }
 
     /// What waited for a commit may go now.
-    pub(super) async fn after_commit(&mut self, mut after: After) -> Result<(), StoreError> {
+    pub(super) async fn on_committed(&mut self, mut after: OnCommitted) -> Result<(), StoreError> {
         after.acknowledge();
         for run in after.ended.drain(..) {
-            lock(&self.hub.lent).remove(&run);
+            lock(&self.hub.client_resources).remove(&run);
         }
         for order in after.orders.drain(..) {
-            self.dispatch(order).await?;
+            self.dispatch_order(order).await?;
         }
         Ok(())
     }
 
-    pub(super) async fn reported(&mut self, heard: Heard) {
+    pub(super) async fn handle_backend_event(&mut self, heard: BackendEvent) {
         let (at, mut ids) = (clock::now(), SystemIds);
         match heard {
-            Heard::Reports(run, reports) => {
+            BackendEvent::Reports(run, reports) => {
                 for report in reports {
-                    self.stays.hear(&report);
+                    self.active_backend.note_leaving(&report);
                     self.machine.handle_report(&mut MachineContext { at, ids: &mut ids }, run, report);
                 }
             }
             // The next one may have been ordered already and wait for a commit.
-            Heard::Silence(running) if running.leaving => {}
-            Heard::Silence(mut running) => {
-                let reason = last_words(&mut running.work).await;
+            BackendEvent::Gone(running) if running.leaving => {}
+            BackendEvent::Gone(mut running) => {
+                let reason = death_reason(&mut running.work).await;
                 self.machine.handle_backend_exit(&mut MachineContext { at, ids: &mut ids }, running.run, &reason);
             }
         }
@@ -230,14 +232,14 @@ impl Live {
 }
 
 /// Waits until then; for ever if there is no such time.
-pub(super) async fn overdue(deadline: Option<Instant>) {
+pub(super) async fn wait_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-async fn last_words(work: &mut JoinHandle<()>) -> String {
+async fn death_reason(work: &mut JoinHandle<()>) -> String {
     match work.await {
         Err(error) if error.is_panic() => {
             tracing::error!("back-end panicked");

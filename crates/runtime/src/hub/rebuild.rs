@@ -1,15 +1,15 @@
 //! Rebuilding what a session is from its log.
 
 use gander_domain::{Context, Seq, SessionId, SessionView};
-use gander_store::{Form, Limit, Store, StoreError};
+use gander_store::{DeltaForm, Limit, Store, StoreError};
 
 /// The view after this place, or after the log's end: the nearest snapshot and what follows it.
-pub(super) async fn view(store: &dyn Store, session: SessionId, upto: Seq) -> Result<SessionView, StoreError> {
+pub(super) async fn rebuild_view(store: &dyn Store, session: SessionId, upto: Seq) -> Result<SessionView, StoreError> {
     let snapshot = store.snapshot(session, SessionView::VERSION, upto).await?;
     let mut view: Option<SessionView> = snapshot.and_then(|snapshot| serde_json::from_slice(&snapshot.body).ok());
     loop {
         let after = view.as_ref().map_or(Seq::ZERO, |view| view.head);
-        let page = store.read(session, after, Limit::default(), Form::Exact).await?;
+        let page = store.read(session, after, Limit::default(), DeltaForm::Exact).await?;
         let whole = page.is_empty();
         for entry in page.iter().filter(|entry| entry.seq <= upto) {
             match &mut view {
@@ -32,12 +32,16 @@ pub(super) fn empty_context(view: &SessionView) -> Context {
 }
 
 /// The conversation up to the view's head, folded from the last reset that kept nothing.
-pub(super) async fn context(store: &dyn Store, view: &SessionView, committed: Seq) -> Result<Context, StoreError> {
+pub(super) async fn rebuild_context(
+    store: &dyn Store,
+    view: &SessionView,
+    committed: Seq,
+) -> Result<Context, StoreError> {
     let mut context = empty_context(view);
     context.has_title = view.title.is_some();
     context.head = Seq(view.context_from.0.saturating_sub(1));
     while context.head < committed {
-        let page = store.read(view.session, context.head, Limit::default(), Form::Joined).await?;
+        let page = store.read(view.session, context.head, Limit::default(), DeltaForm::Joined).await?;
         if page.is_empty() {
             break;
         }

@@ -5,16 +5,16 @@ use std::path::Path;
 use gander_agent::recipe::{Sub, SubRecipe, parse};
 use gander_tools::FileAccess;
 
-use super::Followed;
+use super::SessionRecipe;
 
 /// Bytes of a recipe's file.
-const LARGEST: u64 = 256 << 10;
+const MAX_FILE_BYTES: u64 = 256 << 10;
 
 /// Reads them; what cannot be used is said and left out.
-pub fn subs(files: &FileAccess, followed: &Followed) -> (Vec<Sub>, Vec<String>) {
+pub fn load_sub_recipes(files: &FileAccess, followed: &SessionRecipe) -> (Vec<Sub>, Vec<String>) {
     let (mut subs, mut warnings) = (Vec::new(), Vec::new());
     for wanted in &followed.recipe.sub_recipes {
-        match load(files, followed, wanted) {
+        match load_sub_recipe(files, followed, wanted) {
             Ok(sub) => subs.push(sub),
             Err(why) => warnings.push(format!("a sub-recipe was left out, {why}: {}", wanted.name)),
         }
@@ -22,12 +22,12 @@ pub fn subs(files: &FileAccess, followed: &Followed) -> (Vec<Sub>, Vec<String>) 
     (subs, warnings)
 }
 
-fn load(files: &FileAccess, followed: &Followed, wanted: &SubRecipe) -> Result<Sub, String> {
+fn load_sub_recipe(files: &FileAccess, followed: &SessionRecipe, wanted: &SubRecipe) -> Result<Sub, String> {
     let folder = followed.folder.as_deref().ok_or("its recipe did not come from a file")?;
     let path = wanted.path.trim_start_matches("{{ recipe_dir }}").trim_start_matches("{{recipe_dir}}");
     let path = if path.len() < wanted.path.len() { path.trim_start_matches('/') } else { path };
     let room = files.open(Path::new(folder), &[]).map_err(|error| error.to_string())?;
-    let (located, text) = room.read_redacted(path, LARGEST).map_err(|error| error.to_string())?;
+    let (located, text) = room.read_redacted(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
     let recipe = parse(&text).map_err(|flaw| flaw.to_string())?;
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values = wanted.values.iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect();

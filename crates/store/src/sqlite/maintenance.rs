@@ -4,25 +4,25 @@ use gander_domain::{Seq, SessionId, Timestamp};
 use serde_json::Value;
 use sqlx::Row as _;
 
-use super::failure::failed;
-use super::plan::{bind_birth, fold_all};
-use super::read::{bytes, entry_row, seq, session_id};
+use super::failure::store_error;
+use super::plan::{bind_creation, upsert_folds};
+use super::read::{decode_entry_row, seq_column, session_bytes, session_id};
 use super::script::Script;
-use super::writer::Touches;
+use super::writer::Invalidates;
 use super::{SqliteStore, read};
 use crate::row::{Compactor, Replacement};
-use crate::{Alias, Durability, Form, Limit, Maintained, StoreError, fold};
+use crate::{Alias, DeltaForm, Durability, Limit, MaintenanceReport, StoreError, fold};
 
-/// Rows of a deleted session that one piece of upkeep removes.
+/// Rows of a deleted session that one piece of maintenance removes.
 const PURGE_ROWS: i64 = 500;
 
-pub(super) const TO_PURGE: &str = "SELECT id FROM session WHERE deleted_at IS NOT NULL AND purged = 0 LIMIT 1";
+pub(super) const NEXT_TO_PURGE_SQL: &str = "SELECT id FROM session WHERE deleted_at IS NOT NULL AND purged = 0 LIMIT 1";
 
-pub(super) const TO_COMPACT: &str = "SELECT id, session, first, ended FROM run WHERE compacted = 0 \
+pub(super) const NEXT_TO_COMPACT_SQL: &str = "SELECT id, session, first, ended FROM run WHERE compacted = 0 \
      AND ended IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT 1";
 
 /// Names a session, unless the name is taken.
-pub(super) fn set_alias(alias: &Alias, session: SessionId) -> Script {
+pub(super) fn set_alias_script(alias: &Alias, session: SessionId) -> Script {
     let mut script = Script::new(
         "INSERT INTO alias SELECT ?, ?, ?, ?, id FROM session WHERE id = ? AND deleted_at IS NULL ON CONFLICT DO NOTHING",
     );
@@ -31,14 +31,14 @@ pub(super) fn set_alias(alias: &Alias, session: SessionId) -> Script {
     script
 }
 
-pub(super) fn free_alias(alias: &Alias) -> Script {
+pub(super) fn remove_alias_script(alias: &Alias) -> Script {
     let mut script = Script::new("DELETE FROM alias WHERE principal = ? AND door = ? AND namespace = ? AND text = ?");
     bind_alias(&mut script, alias);
     script
 }
 
 /// One fact in place of all up to an entry, if that is still there.
-pub(super) fn shorten_scope(scope: &str, upto: Seq, at: Timestamp, fact: &Value) -> Script {
+pub(super) fn compact_scope_script(scope: &str, upto: Seq, at: Timestamp, fact: &Value) -> Script {
     let mut script = Script::new(
         "DELETE FROM scope WHERE name = ? AND seq < ? \
          AND EXISTS (SELECT 1 FROM scope last WHERE last.name = ? AND last.seq = ? AND last.at = ?);\n\
@@ -57,7 +57,7 @@ pub(super) fn shorten_scope(scope: &str, upto: Seq, at: Timestamp, fact: &Value)
 }
 
 /// Leaves nothing of a session but its id; its entries go piece by piece.
-pub(super) fn tombstone(session: SessionId, at: Timestamp) -> Script {
+pub(super) fn delete_session_script(session: SessionId, at: Timestamp) -> Script {
     let mut script = Script::new(
         "UPDATE session SET epoch = epoch + 1, deleted_owner = owner, owner = NULL, workspace = '', agent = '', parent = NULL, title = '', \
          search = '', state = 0, messages = 0, deleted_at = ? WHERE id = ? AND deleted_at IS NULL;\n",
@@ -65,18 +65,18 @@ pub(super) fn tombstone(session: SessionId, at: Timestamp) -> Script {
     script.bind(at.micros());
     script.bind_session(session);
     for table in ["alias", "run", "question", "snapshot"] {
-        script.sql(&format!("DELETE FROM {table} WHERE session = ?;\n"));
+        script.push_sql(&format!("DELETE FROM {table} WHERE session = ?;\n"));
         script.bind_session(session);
     }
     script
 }
 
-/// One bounded piece of upkeep.
-pub(super) async fn maintain(store: &SqliteStore, now: Timestamp) -> Result<Maintained, StoreError> {
-    let purged = purge(store).await?;
+/// One bounded piece of maintenance.
+pub(super) async fn maintain(store: &SqliteStore, now: Timestamp) -> Result<MaintenanceReport, StoreError> {
+    let purged = purge_deleted_session(store).await?;
     let grace = i64::try_from(store.grace.as_micros()).unwrap_or(i64::MAX);
-    let compacted = compact(store, now.micros().saturating_sub(grace)).await?;
-    Ok(Maintained {
+    let compacted = compact_ended_run(store, now.micros().saturating_sub(grace)).await?;
+    Ok(MaintenanceReport {
         compacted: compacted.unwrap_or_default(),
         purged: purged.unwrap_or_default(),
         more: purged.is_some() || compacted.is_some(),
@@ -84,16 +84,16 @@ pub(super) async fn maintain(store: &SqliteStore, now: Timestamp) -> Result<Main
 }
 
 /// Makes every fold again. Call it while nobody writes.
-pub(super) async fn rebuild(store: &SqliteStore) -> Result<u64, StoreError> {
+pub(super) async fn rebuild_folds(store: &SqliteStore) -> Result<u64, StoreError> {
     let mut count = 0;
     let mut after = Vec::new();
     loop {
         let query = sqlx::query("SELECT id FROM session WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT 1");
-        let row = query.bind(&after).fetch_optional(&store.readers).await.map_err(failed)?;
+        let row = query.bind(&after).fetch_optional(&store.readers).await.map_err(store_error)?;
         let Some(row) = row else { return Ok(count) };
         let session = session_id(row.get(0))?;
         rebuild_session(store, session).await?;
-        after = bytes(session);
+        after = session_bytes(session);
         count += 1;
     }
 }
@@ -106,24 +106,24 @@ async fn rebuild_session(store: &SqliteStore, session: SessionId) -> Result<(), 
     (0..3).for_each(|_| script.bind_session(session));
     let mut after = Seq::ZERO;
     loop {
-        let entries = read::entries(&store.readers, session, after, Limit::default(), Form::Joined).await?;
+        let entries = read::read_entries(&store.readers, session, after, Limit::default(), DeltaForm::Joined).await?;
         let Some(last) = entries.last() else { break };
         after = last.seq;
-        let changes = fold::changes(&entries);
-        if let Some(birth) = changes.card.as_ref().and_then(|card| card.birth.clone()) {
-            script.sql("UPDATE session SET owner = ?, workspace = ?, parent = ?, created_at = ? WHERE id = ?;\n");
-            bind_birth(&mut script, birth);
+        let changes = fold::fold_entries(&entries);
+        if let Some(creation) = changes.summary.as_ref().and_then(|summary| summary.creation.clone()) {
+            script.push_sql("UPDATE session SET owner = ?, workspace = ?, parent = ?, created_at = ? WHERE id = ?;\n");
+            bind_creation(&mut script, creation);
             script.bind_session(session);
         }
-        fold_all(&mut script, &[(session, changes)])?;
+        upsert_folds(&mut script, &[(session, changes)])?;
     }
-    store.write(script, Durability::Relaxed, Touches::Nothing).await.map(|_| ())
+    store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await.map(|_| ())
 }
 
 /// Removes some rows that a deleted session left; `None` if there were none.
-async fn purge(store: &SqliteStore) -> Result<Option<u64>, StoreError> {
-    let query = sqlx::query(TO_PURGE);
-    let Some(row) = query.fetch_optional(&store.readers).await.map_err(failed)? else { return Ok(None) };
+async fn purge_deleted_session(store: &SqliteStore) -> Result<Option<u64>, StoreError> {
+    let query = sqlx::query(NEXT_TO_PURGE_SQL);
+    let Some(row) = query.fetch_optional(&store.readers).await.map_err(store_error)? else { return Ok(None) };
     let session = session_id(row.get(0))?;
     let mut script = Script::new(
         "DELETE FROM entry WHERE session = ? AND first IN (SELECT first FROM entry WHERE session = ? LIMIT ?)",
@@ -131,34 +131,34 @@ async fn purge(store: &SqliteStore) -> Result<Option<u64>, StoreError> {
     script.bind_session(session);
     script.bind_session(session);
     script.bind(PURGE_ROWS);
-    let removed = store.write(script, Durability::Relaxed, Touches::Nothing).await?;
+    let removed = store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
     if removed == 0 {
         let mut script = Script::new("UPDATE session SET purged = 1 WHERE id = ?");
         script.bind_session(session);
-        store.write(script, Durability::Relaxed, Touches::Nothing).await?;
+        store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
     }
     Ok(Some(removed))
 }
 
 /// Compacts one run that ended long ago; `None` if there is none.
-async fn compact(store: &SqliteStore, ended_before: i64) -> Result<Option<u64>, StoreError> {
-    let query = sqlx::query(TO_COMPACT);
-    let row = query.bind(ended_before).fetch_optional(&store.readers).await.map_err(failed)?;
+async fn compact_ended_run(store: &SqliteStore, ended_before: i64) -> Result<Option<u64>, StoreError> {
+    let query = sqlx::query(NEXT_TO_COMPACT_SQL);
+    let row = query.bind(ended_before).fetch_optional(&store.readers).await.map_err(store_error)?;
     let Some(row) = row else { return Ok(None) };
     let (run, session): (Vec<u8>, _) = (row.get(0), session_id(row.get(1))?);
     let mut compacted = 0;
-    for replacement in replacements(store, session, seq(&row, 2), seq(&row, 3)).await? {
+    for replacement in span_replacements(store, session, seq_column(&row, 2), seq_column(&row, 3)).await? {
         compacted += replacement.chunks;
-        store.write(replace(session, replacement), Durability::Relaxed, Touches::Nothing).await?;
+        store.write_script(replacement_script(session, replacement), Durability::Relaxed, Invalidates::Nothing).await?;
     }
     let mut script = Script::new("UPDATE run SET compacted = 1 WHERE id = ? AND session = ?");
     script.bind(run);
     script.bind_session(session);
-    store.write(script, Durability::Relaxed, Touches::Nothing).await?;
+    store.write_script(script, Durability::Relaxed, Invalidates::Nothing).await?;
     Ok(Some(compacted))
 }
 
-async fn replacements(
+async fn span_replacements(
     store: &SqliteStore,
     session: SessionId,
     first: Seq,
@@ -169,23 +169,23 @@ async fn replacements(
         "SELECT first, last, kind, body FROM entry WHERE session = ? AND first >= ? AND first <= ? AND kind IN (1, 3) \
          ORDER BY first",
     );
-    let mut rows = query.bind(bytes(session)).bind(first.0 as i64).bind(last.0 as i64).fetch(&store.readers);
+    let mut rows = query.bind(session_bytes(session)).bind(first.0 as i64).bind(last.0 as i64).fetch(&store.readers);
     let mut compactor = Compactor::default();
     let mut replacements = Vec::new();
-    while let Some(row) = rows.try_next().await.map_err(failed)? {
-        replacements.extend(compactor.push(&entry_row(&row)?)?);
+    while let Some(row) = rows.try_next().await.map_err(store_error)? {
+        replacements.extend(compactor.push(&decode_entry_row(&row)?)?);
     }
     Ok(replacements)
 }
 
 /// The span takes its chunks' place, unless the session was deleted meanwhile.
-fn replace(session: SessionId, replacement: Replacement) -> Script {
+fn replacement_script(session: SessionId, replacement: Replacement) -> Script {
     let row = replacement.row;
     let mut script = Script::new("DELETE FROM entry WHERE session = ? AND first >= ? AND first <= ? AND kind = 1;\n");
     script.bind_session(session);
     script.bind_seq(row.first);
     script.bind_seq(row.last);
-    script.sql("INSERT INTO entry SELECT id, ?, ?, ?, ? FROM session WHERE id = ? AND deleted_at IS NULL;\n");
+    script.push_sql("INSERT INTO entry SELECT id, ?, ?, ?, ? FROM session WHERE id = ? AND deleted_at IS NULL;\n");
     script.bind_seq(row.first);
     script.bind_seq(row.last);
     script.bind(row.kind.code());

@@ -12,16 +12,16 @@ use serde_json::Value;
 use super::Remote;
 
 /// How long it may take to reach a server.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest answer that is read whole: an exported session with pictures.
-const LONGEST: usize = 64 << 20;
+const MAX_BODY_BYTES: usize = 64 << 20;
 
 /// How much of a refusal is read.
-const REFUSAL: usize = 16 << 10;
+const MAX_REFUSAL_BYTES: usize = 16 << 10;
 
 /// The way to one goosed.
-pub(super) struct Calls {
+pub(super) struct GoosedHttp {
     http: Client,
     base: String,
     timeout: Duration,
@@ -29,7 +29,7 @@ pub(super) struct Calls {
     unit: Duration,
 }
 
-impl Calls {
+impl GoosedHttp {
     pub(super) fn new(remote: &Remote) -> Result<Self, GoosedError> {
         // Does nothing if the program has chosen one already.
         rustls::crypto::ring::default_provider().install_default().ok();
@@ -45,7 +45,7 @@ impl Calls {
             .default_headers(headers)
             // A redirect would carry the key to an address nobody chose.
             .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT);
+            .connect_timeout(CONNECT_TIMEOUT);
         let host = remote.url.split_once("://").map_or("", |(_, host)| host);
         let local = ["127.", "localhost", "[::1]"].iter().any(|local| host.starts_with(local));
         let builder = if local { builder.no_proxy() } else { builder };
@@ -56,48 +56,48 @@ impl Calls {
             }
             None => builder,
         };
-        let http = builder.build().map_err(|error| unreachable(&error))?;
+        let http = builder.build().map_err(|error| connection_trouble(&error))?;
         let base = remote.url.trim_end_matches('/').to_owned();
         Ok(Self { http, base, timeout: remote.timeout, unit: remote.pause })
     }
 
     /// How long goose may be silent.
-    pub(super) fn patience(&self) -> Duration {
+    pub(super) fn silence_timeout(&self) -> Duration {
         self.timeout
     }
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, GoosedError> {
         let request = || self.http.post(format!("{}{path}", self.base)).timeout(self.timeout).json(body);
-        value(self.send(path, request).await?).await
+        read_json(self.send_with_retry(path, request).await?).await
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Value, GoosedError> {
         let request = || self.http.get(format!("{}{path}", self.base)).timeout(self.timeout);
-        value(self.send(path, request).await?).await
+        read_json(self.send_with_retry(path, request).await?).await
     }
 
     /// `/reply`: the answer streams, however long that takes.
-    pub(super) async fn stream(&self, body: &Value) -> Result<Response, GoosedError> {
+    pub(super) async fn post_reply(&self, body: &Value) -> Result<Response, GoosedError> {
         let request = || {
             let request = self.http.post(format!("{}/reply", self.base)).json(body);
             request.header("accept", "text/event-stream")
         };
-        match tokio::time::timeout(self.timeout, self.send("/reply", request)).await {
+        match tokio::time::timeout(self.timeout, self.send_with_retry("/reply", request)).await {
             Ok(answer) => answer,
             Err(_) => Err(GoosedError::Unavailable("it does not begin to answer".to_owned())),
         }
     }
 
-    async fn send(&self, path: &str, request: impl Fn() -> RequestBuilder) -> Result<Response, GoosedError> {
+    async fn send_with_retry(&self, path: &str, request: impl Fn() -> RequestBuilder) -> Result<Response, GoosedError> {
         let mut tried = 0;
         loop {
-            let response = request().send().await.map_err(|error| unreachable(&error))?;
+            let response = request().send().await.map_err(|error| connection_trouble(&error))?;
             let status = response.status().as_u16();
             if response.status().is_success() {
                 return Ok(response);
             }
             let Some(pause) = retry_pause(status, tried) else {
-                let body = text(response, REFUSAL).await.unwrap_or_default();
+                let body = read_text(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
                 if status >= 500 {
                     tracing::error!(status, path, body, "goose failed");
                 }
@@ -112,14 +112,14 @@ impl Calls {
 }
 
 /// A body as JSON; goose answers some requests with nothing, and some with plain words.
-async fn value(response: Response) -> Result<Value, GoosedError> {
-    let body = text(response, LONGEST).await?;
+async fn read_json(response: Response) -> Result<Value, GoosedError> {
+    let body = read_text(response, MAX_BODY_BYTES).await?;
     Ok(serde_json::from_str(&body).unwrap_or(Value::String(body)))
 }
 
-async fn text(mut response: Response, limit: usize) -> Result<String, GoosedError> {
+async fn read_text(mut response: Response, limit: usize) -> Result<String, GoosedError> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| unreachable(&error))? {
+    while let Some(piece) = response.chunk().await.map_err(|error| connection_trouble(&error))? {
         body.extend_from_slice(&piece);
         if body.len() > limit {
             return Err(GoosedError::Unreadable("it is too long".to_owned()));
@@ -129,7 +129,7 @@ async fn text(mut response: Response, limit: usize) -> Result<String, GoosedErro
 }
 
 /// An error and what it came from, without the address.
-pub(super) fn unreachable(error: &reqwest::Error) -> GoosedError {
+pub(super) fn connection_trouble(error: &reqwest::Error) -> GoosedError {
     let mut texts = vec![if error.is_timeout() { "no answer in time" } else { "no connection" }.to_owned()];
     let mut source = error.source();
     while let Some(cause) = source {

@@ -7,42 +7,42 @@ use std::time::Duration;
 use gander_store::{RunState, Store, StoreError, clock};
 
 use super::Hub;
-use super::task::Ask;
+use super::session_task::SessionRequest;
 
 /// How often the store is tidied.
-const TIDY_EVERY: Duration = Duration::from_secs(30);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Open runs read in one go at start.
-const PAGE: u32 = 256;
+const OPEN_RUNS_PAGE: u32 = 256;
 
 /// How long a stopping hub waits for tasks that it told to stop.
-const LAST_WAIT: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Hub {
     /// Picks up every run that was open when the last process died. Those that await people cost nothing.
-    pub async fn recover(&self) -> Result<usize, StoreError> {
+    pub async fn recover_open_runs(&self) -> Result<usize, StoreError> {
         let (mut after, mut woken) = (None, 0);
         loop {
-            let page = self.inner.store.open_runs(after, PAGE).await?;
+            let page = self.inner.store.open_runs(after, OPEN_RUNS_PAGE).await?;
             let Some(last) = page.last() else { return Ok(woken) };
             after = Some((last.run, last.session));
             for row in page.iter().filter(|row| row.state != RunState::Awaiting) {
-                self.inner.deliver(row.session, Ask::Wake).await;
+                self.inner.deliver(row.session, SessionRequest::Wake).await;
                 woken += 1;
             }
         }
     }
 
     /// Tidies the store now and then, until the hub ends.
-    pub fn tidy(&self) {
+    pub fn start_maintenance(&self) {
         let inner = Arc::clone(&self.inner);
         tokio::spawn(async move {
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep(TIDY_EVERY) => {}
+                    () = tokio::time::sleep(MAINTENANCE_INTERVAL) => {}
                     () = inner.stop.cancelled() => return,
                 }
-                tidy_up(&*inner.store).await;
+                maintain_store(&*inner.store).await;
             }
         });
     }
@@ -57,17 +57,20 @@ impl Hub {
         self.refuse_new_work();
         self.inner.tracker.close();
         if tokio::time::timeout(grace, self.inner.tracker.wait()).await.is_err() {
-            tracing::info!(sessions = self.active(), "runs still under way will be picked up at the next start");
+            tracing::info!(
+                sessions = self.active_sessions(),
+                "runs still under way will be picked up at the next start"
+            );
         }
         self.inner.stop.cancel();
-        if tokio::time::timeout(LAST_WAIT, self.inner.tracker.wait()).await.is_err() {
-            tracing::warn!(sessions = self.active(), "sessions did not stop in time");
+        if tokio::time::timeout(STOP_TIMEOUT, self.inner.tracker.wait()).await.is_err() {
+            tracing::warn!(sessions = self.active_sessions(), "sessions did not stop in time");
         }
     }
 }
 
 /// In small pieces, so that nobody waits long for the writer.
-async fn tidy_up(store: &dyn Store) {
+async fn maintain_store(store: &dyn Store) {
     loop {
         match store.maintain(clock::now()).await {
             Ok(done) if done.more => tokio::task::yield_now().await,

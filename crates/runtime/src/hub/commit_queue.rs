@@ -7,58 +7,58 @@ use std::sync::Arc;
 use gander_domain::{
     Accepted, Context, Effect, Entry, Event, Order, OrderTiming, RunId, Seq, Session, SessionId, SessionView,
 };
-use gander_store::{Alias, Append, Committed, Durability, Epoch, Patience, Snapshot, Store, StoreError};
+use gander_store::{Alias, Append, BusyTimeout, Committed, Durability, Epoch, Snapshot, Store, StoreError};
 
-use super::task::Reply;
+use super::session_task::Reply;
 use super::{Ack, HubError};
 
 /// Reports wait in their channel when so many entries wait for the store.
-const MOST_WAITING: usize = 128;
+const MAX_WAITING_ENTRIES: usize = 128;
 
 /// A snapshot of the view is kept every so many entries.
 const SNAPSHOT_EVERY: u64 = 1_000;
 
 /// The entries of a session on their way into the store.
-pub(super) struct Commits {
+pub(super) struct CommitQueue {
     session: SessionId,
     epoch: Epoch,
     stored: Seq,
     snapshot_at: Seq,
     /// The names of a session that is not stored yet.
-    newborn: Option<Vec<Alias>>,
-    waiting: Waiting,
-    flight: Option<Flight>,
+    unsaved: Option<Vec<Alias>>,
+    next: NextAppend,
+    in_flight: Option<InFlight>,
 }
 
 /// What goes with the next append.
-struct Waiting {
+struct NextAppend {
     entries: Vec<Entry>,
     sync: Durability,
-    after: After,
+    after: OnCommitted,
 }
 
 /// What may happen once an append is stored.
 #[derive(Default)]
-pub(super) struct After {
+pub(super) struct OnCommitted {
     pub(super) orders: Vec<Order>,
     pub(super) ended: Vec<RunId>,
     acks: Vec<(Accepted, Reply<Accepted>)>,
 }
 
-struct Flight {
+struct InFlight {
     append: Pin<Box<dyn Future<Output = Result<Committed, StoreError>> + Send>>,
-    after: After,
+    after: OnCommitted,
 }
 
-impl Commits {
+impl CommitQueue {
     pub(super) fn new(session: SessionId, epoch: Epoch, stored: Seq) -> Self {
-        let waiting = Waiting::default();
-        Self { session, epoch, stored, snapshot_at: stored, newborn: None, waiting, flight: None }
+        let next = NextAppend::default();
+        Self { session, epoch, stored, snapshot_at: stored, unsaved: None, next, in_flight: None }
     }
 
     /// Of a session whose first append makes it, with these names.
-    pub(super) fn newborn(session: SessionId, aliases: Vec<Alias>) -> Self {
-        Self { newborn: Some(aliases), ..Self::new(session, Epoch::FIRST, Seq::ZERO) }
+    pub(super) fn unsaved(session: SessionId, aliases: Vec<Alias>) -> Self {
+        Self { unsaved: Some(aliases), ..Self::new(session, Epoch::FIRST, Seq::ZERO) }
     }
 
     pub(super) fn epoch(&self) -> Epoch {
@@ -66,7 +66,7 @@ impl Commits {
     }
 
     /// Takes the machine's effects; gives the orders that need not wait for a commit.
-    pub(super) fn take(&mut self, machine: &mut Session, context: &mut Option<Context>) -> Vec<Order> {
+    pub(super) fn take_effects(&mut self, machine: &mut Session, context: &mut Option<Context>) -> Vec<Order> {
         let mut at_once = Vec::new();
         while let Some(effect) = machine.poll_effect() {
             match effect {
@@ -74,10 +74,10 @@ impl Commits {
                     if let Some(context) = context {
                         context.apply(&entry);
                     }
-                    self.waiting.push(entry);
+                    self.next.push(entry);
                 }
                 Effect::Order { when: OrderTiming::Immediately, order } => at_once.push(order),
-                Effect::Order { when, order } => self.waiting.order(when, order),
+                Effect::Order { when, order } => self.next.push_order(when, order),
             }
         }
         at_once
@@ -86,49 +86,49 @@ impl Commits {
     /// Tells the caller once everything that was taken in so far is stored.
     pub(super) fn acknowledge(&mut self, ack: Ack, accepted: Accepted, reply: Reply<Accepted>) {
         if ack == Ack::Synced {
-            self.waiting.sync = Durability::Barrier;
+            self.next.sync = Durability::Barrier;
         }
-        self.waiting.after.acks.push((accepted, reply));
+        self.next.after.acks.push((accepted, reply));
     }
 
     /// Begins to store what waits, unless something is on its way already.
-    pub(super) fn start(&mut self, store: &Arc<dyn Store>, view: &SessionView) {
-        if self.flight.is_some() || self.waiting.is_empty() {
+    pub(super) fn start_append(&mut self, store: &Arc<dyn Store>, view: &SessionView) {
+        if self.in_flight.is_some() || self.next.is_empty() {
             return;
         }
-        let Waiting { entries, sync, after } = std::mem::take(&mut self.waiting);
+        let NextAppend { entries, sync, after } = std::mem::take(&mut self.next);
         let mut append = Append::new(self.session, self.epoch, entries, sync);
         append.snapshot = self.snapshot(view, &append.entries);
         if after.acks.is_empty() {
-            append.patience = Patience::Long;
+            append.busy_timeout = BusyTimeout::Long;
         }
-        let (store, newborn) = (Arc::clone(store), self.newborn.take());
+        let (store, unsaved) = (Arc::clone(store), self.unsaved.take());
         let append = async move {
-            match newborn {
+            match unsaved {
                 Some(aliases) => store.create(append, aliases).await,
                 None => store.append(append).await,
             }
         };
-        self.flight = Some(Flight { append: Box::pin(append), after });
+        self.in_flight = Some(InFlight { append: Box::pin(append), after });
     }
 
-    pub(super) fn in_flight(&self) -> bool {
-        self.flight.is_some()
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.in_flight.is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.flight.is_none() && self.waiting.is_empty()
+        self.in_flight.is_none() && self.next.is_empty()
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.waiting.entries.len() < MOST_WAITING
+        self.next.entries.len() < MAX_WAITING_ENTRIES
     }
 
     /// Waits for the append on its way. Safe to drop: it stays on its way.
-    pub(super) async fn landed(&mut self) -> Result<After, StoreError> {
-        let Some(flight) = &mut self.flight else { return std::future::pending().await };
-        let result = flight.append.as_mut().await;
-        let after = self.flight.take().map(|flight| flight.after).unwrap_or_default();
+    pub(super) async fn append_done(&mut self) -> Result<OnCommitted, StoreError> {
+        let Some(in_flight) = &mut self.in_flight else { return std::future::pending().await };
+        let result = in_flight.append.as_mut().await;
+        let after = self.in_flight.take().map(|in_flight| in_flight.after).unwrap_or_default();
         match result {
             Ok(committed) => {
                 self.stored = committed.head;
@@ -142,18 +142,18 @@ impl Commits {
     }
 
     /// Waits until nothing is on its way; gives what the last append was waited for with.
-    pub(super) async fn land(&mut self) -> Result<After, StoreError> {
-        if self.in_flight() { self.landed().await } else { Ok(After::default()) }
+    pub(super) async fn finish_append(&mut self) -> Result<OnCommitted, StoreError> {
+        if self.is_in_flight() { self.append_done().await } else { Ok(OnCommitted::default()) }
     }
 
     /// The last stored place.
-    pub(super) fn stored(&self) -> Seq {
+    pub(super) fn stored_head(&self) -> Seq {
         self.stored
     }
 
     /// Entries that are not on their way yet.
-    pub(super) fn unsent(&self) -> &[Entry] {
-        &self.waiting.entries
+    pub(super) fn unsent_entries(&self) -> &[Entry] {
+        &self.next.entries
     }
 
     fn snapshot(&mut self, view: &SessionView, entries: &[Entry]) -> Option<Snapshot> {
@@ -167,7 +167,7 @@ impl Commits {
     }
 }
 
-impl Waiting {
+impl NextAppend {
     fn push(&mut self, entry: Entry) {
         if let (Event::RunEnded { .. }, Some(run)) = (&entry.event, entry.run) {
             // The end of a run is what a prompt's answer acknowledges.
@@ -177,7 +177,7 @@ impl Waiting {
         self.entries.push(entry);
     }
 
-    fn order(&mut self, when: OrderTiming, order: Order) {
+    fn push_order(&mut self, when: OrderTiming, order: Order) {
         if when == OrderTiming::AfterSync {
             self.sync = Durability::Barrier;
         }
@@ -189,13 +189,13 @@ impl Waiting {
     }
 }
 
-impl Default for Waiting {
+impl Default for NextAppend {
     fn default() -> Self {
-        Self { entries: Vec::new(), sync: Durability::Relaxed, after: After::default() }
+        Self { entries: Vec::new(), sync: Durability::Relaxed, after: OnCommitted::default() }
     }
 }
 
-impl After {
+impl OnCommitted {
     /// A caller that has left does not mind.
     pub(super) fn acknowledge(&mut self) {
         for (accepted, reply) in self.acks.drain(..) {

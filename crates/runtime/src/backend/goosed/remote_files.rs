@@ -4,31 +4,35 @@ use gander_domain::SessionView;
 use gander_wire::goose::client::GoosedError;
 use serde_json::json;
 
-use super::{Goosed, Protocol, acp};
-use crate::backend::Holding;
+use super::{Goosed, Protocol, acp_run};
+use crate::backend::RemoteFile;
 
 /// The session as goose exports it.
-const EXPORT: &str = "goose-session.json";
+const EXPORT_FILE: &str = "goose-session.json";
 
 /// What stands before an extension's name and the address of its resource.
-const RESOURCE: &str = "resource:";
+const RESOURCE_PREFIX: &str = "resource:";
 
 impl Goosed {
     /// The names of what can be listed. Resources are known to their extensions alone.
-    pub(super) async fn names(&self, view: &SessionView) -> Vec<String> {
+    pub(super) async fn remote_file_names(&self, view: &SessionView) -> Vec<String> {
         match self.mapping(view).find().await {
-            Ok(Some(_)) => vec![EXPORT.to_owned()],
+            Ok(Some(_)) => vec![EXPORT_FILE.to_owned()],
             Ok(None) | Err(_) => Vec::new(),
         }
     }
 
     /// The one of this name; nothing if goose has no such thing.
-    pub(super) async fn read(&self, view: &SessionView, name: &str) -> Result<Option<Holding>, GoosedError> {
+    pub(super) async fn fetch_remote_file(
+        &self,
+        view: &SessionView,
+        name: &str,
+    ) -> Result<Option<RemoteFile>, GoosedError> {
         let Some(theirs) = self.mapping(view).find().await? else { return Ok(None) };
-        let resource = name.strip_prefix(RESOURCE).and_then(|rest| rest.split_once(':'));
-        let found = match (name == EXPORT, resource) {
-            (true, _) => self.export(&theirs).await,
-            (false, Some((extension, uri))) => self.resource(&theirs, extension, uri).await,
+        let resource = name.strip_prefix(RESOURCE_PREFIX).and_then(|rest| rest.split_once(':'));
+        let found = match (name == EXPORT_FILE, resource) {
+            (true, _) => self.fetch_export(&theirs).await,
+            (false, Some((extension, uri))) => self.fetch_resource(&theirs, extension, uri).await,
             (false, None) => return Ok(None),
         };
         match found {
@@ -39,39 +43,41 @@ impl Goosed {
     }
 
     /// A JSON text, which goose wraps into a JSON string.
-    async fn export(&self, theirs: &str) -> Result<Holding, GoosedError> {
-        let answer = match self.protocol().await? {
-            Protocol::Rest => self.calls.get(&format!("/sessions/{theirs}/export")).await?,
+    async fn fetch_export(&self, theirs: &str) -> Result<RemoteFile, GoosedError> {
+        let answer = match self.detect_protocol().await? {
+            Protocol::Rest => self.http.get(&format!("/sessions/{theirs}/export")).await?,
             Protocol::Acp => {
-                let answer = acp::call(self, "_goose/unstable/session/export", json!({ "sessionId": theirs })).await?;
+                let answer =
+                    acp_run::call_method(self, "_goose/unstable/session/export", json!({ "sessionId": theirs }))
+                        .await?;
                 answer.get("data").cloned().unwrap_or(answer)
             }
         };
         let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
-        Ok(Holding { mime: "application/json".to_owned(), text })
+        Ok(RemoteFile { mime: "application/json".to_owned(), text })
     }
 
-    async fn resource(&self, theirs: &str, extension: &str, uri: &str) -> Result<Holding, GoosedError> {
-        let answer = match self.protocol().await? {
+    async fn fetch_resource(&self, theirs: &str, extension: &str, uri: &str) -> Result<RemoteFile, GoosedError> {
+        let answer = match self.detect_protocol().await? {
             Protocol::Rest => {
                 let body = json!({ "session_id": theirs, "extension_name": extension, "uri": uri });
-                self.calls.post("/agent/read_resource", &body).await?
+                self.http.post("/agent/read_resource", &body).await?
             }
             Protocol::Acp => {
                 let params = json!({ "sessionId": theirs, "extensionName": extension, "uri": uri });
-                let answer = acp::call(self, "_goose/unstable/resources/read", params).await?;
+                let answer = acp_run::call_method(self, "_goose/unstable/resources/read", params).await?;
                 answer.pointer("/result/contents/0").or_else(|| answer.get("result")).cloned().unwrap_or(answer)
             }
         };
         let text = |key: &str| answer[key].as_str().map(str::to_owned);
         let unreadable = || GoosedError::Unreadable("a resource without a text".to_owned());
         let mime = text("mimeType").unwrap_or_else(|| "text/plain".to_owned());
-        Ok(Holding { mime, text: text("text").ok_or_else(unreadable)? })
+        Ok(RemoteFile { mime, text: text("text").ok_or_else(unreadable)? })
     }
 }
 
 /// What goose says about a thing that cannot be read goes to the log alone.
-pub(super) fn readable(read: Result<Option<Holding>, GoosedError>) -> Option<Holding> {
+pub(super) fn log_unreadable(read: Result<Option<RemoteFile>, GoosedError>) -> Option<RemoteFile> {
     read.unwrap_or_else(|trouble| {
         tracing::warn!(%trouble, "goose did not give a thing of a session");
         None
@@ -85,7 +91,7 @@ mod tests {
     #[test]
     fn an_address_may_hold_colons() {
         let name = "resource:apps:ui://clock/page";
-        let rest = name.strip_prefix(RESOURCE).and_then(|rest| rest.split_once(':'));
+        let rest = name.strip_prefix(RESOURCE_PREFIX).and_then(|rest| rest.split_once(':'));
         assert_eq!(rest, Some(("apps", "ui://clock/page")));
     }
 }

@@ -18,59 +18,59 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Goosed, Remote, rest};
-use crate::backend::Stay;
-use crate::backend::handler::cancelled;
+use super::{Goosed, Remote, rest_run};
+use crate::backend::BackendRun;
+use crate::backend::handler::wait_for_cancel;
 
 /// Updates that wait to be reported. Beyond them goose has to wait.
-const WAITING: usize = 64;
+const EVENT_CAPACITY: usize = 64;
 
 /// The code of a session that goose does not know.
 const UNKNOWN_SESSION: i64 = -32002;
 
 /// What the other end says while a turn is under way.
-enum Heard {
+enum AcpEvent {
     Updated(Box<SessionUpdate>),
     Asked(Box<RequestPermissionRequest>, oneshot::Sender<RequestPermissionOutcome>),
 }
 
-struct Ears(mpsc::Sender<Heard>);
+struct AcpHandler(mpsc::Sender<AcpEvent>);
 
 #[async_trait]
-impl Handler for Ears {
+impl Handler for AcpHandler {
     async fn updated(&self, update: SessionNotification) {
         // Nobody hears it only if the run is over.
-        self.0.send(Heard::Updated(Box::new(update.update))).await.ok();
+        self.0.send(AcpEvent::Updated(Box::new(update.update))).await.ok();
     }
 
     async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(Heard::Asked(Box::new(request), answer)).await.ok();
+        self.0.send(AcpEvent::Asked(Box::new(request), answer)).await.ok();
         Ok(RequestPermissionResponse::new(answered.await.unwrap_or(RequestPermissionOutcome::Cancelled)))
     }
 }
 
 /// A turn under way.
-struct Run {
+struct AcpRun {
     turn: AgentTurn,
-    asked: Vec<(QuestionId, oneshot::Sender<RequestPermissionOutcome>)>,
+    open_permissions: Vec<(QuestionId, oneshot::Sender<RequestPermissionOutcome>)>,
     reports: mpsc::Sender<Report>,
 }
 
 /// Drives a run from its prompt to its end.
-pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
-    let Stay { view, context, mut orders, reports, stop, .. } = stay;
-    let (ears, heard) = mpsc::channel(WAITING);
+pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
+    let BackendRun { view, context, mut orders, reports, stop, .. } = backend_run;
+    let (events, events_in) = mpsc::channel(EVENT_CAPACITY);
     let opened = tokio::select! {
-        biased;
-        () = stop.cancelled() => return,
-        () = cancelled(&mut orders) => Err(Outcome::Cancelled),
-        opened = open(goosed, &view, ears) => {
-            opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
-        }
+    biased;
+    () = stop.cancelled() => return,
+    () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
+    opened = open_session(goosed, &view, events) => {
+    opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
+    }
     };
-    let (client, theirs, heard) = match opened {
-        Ok((client, theirs)) => (client, theirs, heard),
+    let (client, theirs, events_in) = match opened {
+        Ok((client, theirs)) => (client, theirs, events_in),
         Err(outcome) => {
             // Nobody hears it only if the session is gone.
             drop(reports.send(Report::Ended(outcome)).await);
@@ -79,50 +79,51 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
     };
     let own = &context.messages[context.run_start_index()..];
     let prompt = own.iter().find(|message| message.role == Role::User);
-    let blocks: Vec<ContentBlock> = prompt.map_or(&[][..], |message| &message.parts).iter().filter_map(said).collect();
+    let blocks: Vec<ContentBlock> =
+        prompt.map_or(&[][..], |message| &message.parts).iter().filter_map(prompt_block).collect();
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
-    let run = Run { turn: AgentTurn::new(model), asked: Vec::new(), reports };
+    let run = AcpRun { turn: AgentTurn::new(model), open_permissions: Vec::new(), reports };
     tokio::select! {
-        biased;
-        () = stop.cancelled() => {}
-        () = run.listen(&client, &theirs, blocks, heard, orders) => {}
+    biased;
+    () = stop.cancelled() => {}
+    () = run.drive_prompt(&client, &theirs, blocks, events_in, orders) => {}
     }
     client.dispose();
 }
 
 /// The session over there begins with ours.
-pub(super) async fn start(goosed: &Goosed, view: &SessionView) -> Result<String, GoosedError> {
-    let (ears, heard) = mpsc::channel(WAITING);
-    let deaf = tokio::spawn(ignore(heard));
-    let client = connect(&goosed.remote, ears).await?;
-    let made = create(goosed, view, &client).await;
+pub(super) async fn start_session(goosed: &Goosed, view: &SessionView) -> Result<String, GoosedError> {
+    let (events, events_in) = mpsc::channel(EVENT_CAPACITY);
+    let deaf = tokio::spawn(drain_events(events_in));
+    let client = connect(&goosed.remote, events).await?;
+    let made = create_session(goosed, view, &client).await;
     client.dispose();
     deaf.abort();
     made
 }
 
 /// The session over there is closed; goose keeps what was said in it.
-pub(super) async fn close(goosed: &Goosed, theirs: &str) -> Result<(), GoosedError> {
-    call(goosed, "session/close", json!({ "sessionId": theirs })).await.map(drop)
+pub(super) async fn close_session(goosed: &Goosed, theirs: &str) -> Result<(), GoosedError> {
+    call_method(goosed, "session/close", json!({ "sessionId": theirs })).await.map(drop)
 }
 
-/// Calls one method on a connection of its own.
-pub(super) async fn call(goosed: &Goosed, method: &str, params: Value) -> Result<Value, GoosedError> {
-    let (ears, heard) = mpsc::channel(WAITING);
-    let deaf = tokio::spawn(ignore(heard));
-    let client = connect(&goosed.remote, ears).await?;
-    let answer = client.request(method, &params).await.map_err(trouble);
+/// GoosedHttp one method on a connection of its own.
+pub(super) async fn call_method(goosed: &Goosed, method: &str, params: Value) -> Result<Value, GoosedError> {
+    let (events, events_in) = mpsc::channel(EVENT_CAPACITY);
+    let deaf = tokio::spawn(drain_events(events_in));
+    let client = connect(&goosed.remote, events).await?;
+    let answer = client.request(method, &params).await.map_err(call_trouble);
     client.dispose();
     deaf.abort();
     answer
 }
 
-async fn ignore(mut heard: mpsc::Receiver<Heard>) {
-    while heard.recv().await.is_some() {}
+async fn drain_events(mut events_in: mpsc::Receiver<AcpEvent>) {
+    while events_in.recv().await.is_some() {}
 }
 
 /// Parts that the protocol has no block for are what a function gave: told as text.
-fn said(part: &Part) -> Option<ContentBlock> {
+fn prompt_block(part: &Part) -> Option<ContentBlock> {
     content_block(part).or_else(|| match part {
         Part::Unknown(value) => Some(value.to_string().into()),
         Part::Text { .. }
@@ -137,24 +138,31 @@ fn said(part: &Part) -> Option<ContentBlock> {
 }
 
 /// A connection whose session is ready for a prompt. What it tells of its history is known.
-async fn open(goosed: &Goosed, view: &SessionView, ears: mpsc::Sender<Heard>) -> Result<(Client, String), GoosedError> {
+async fn open_session(
+    goosed: &Goosed,
+    view: &SessionView,
+    events: mpsc::Sender<AcpEvent>,
+) -> Result<(Client, String), GoosedError> {
     let gate = HistoryGate::default();
-    let client = connect_with(&goosed.remote, Arc::new(Gated { ears: Ears(ears), gate: gate.clone() })).await?;
+    let client =
+        connect_with(&goosed.remote, Arc::new(GatedHandler { events: AcpHandler(events), gate: gate.clone() })).await?;
     let theirs = match goosed.mapping(view).find().await? {
-        None => create(goosed, view, &client).await?,
-        Some(theirs) => match client.load_session(theirs.clone(), folder(goosed, view)).await.map_err(trouble) {
-            Ok(_) => theirs,
-            Err(trouble) => return Err(goosed.heed(view, trouble).await),
-        },
+        None => create_session(goosed, view, &client).await?,
+        Some(theirs) => {
+            match client.load_session(theirs.clone(), session_folder(goosed, view)).await.map_err(call_trouble) {
+                Ok(_) => theirs,
+                Err(trouble) => return Err(goosed.forget_if_lost(view, trouble).await),
+            }
+        }
     };
-    choose(&client, &theirs, view).await?;
+    set_model(&client, &theirs, view).await?;
     gate.open();
     Ok((client, theirs))
 }
 
 /// Tells goose which model answers, where the session or the prompt wants one.
-async fn choose(client: &Client, theirs: &str, view: &SessionView) -> Result<(), GoosedError> {
-    let wanted = rest::provider(view).model;
+async fn set_model(client: &Client, theirs: &str, view: &SessionView) -> Result<(), GoosedError> {
+    let wanted = rest_run::requested_provider(view).model;
     let Some(wanted) = wanted else { return Ok(()) };
     let (provider, model) = match wanted.split_once('/') {
         Some((provider, model)) => (Some(provider), model),
@@ -162,28 +170,28 @@ async fn choose(client: &Client, theirs: &str, view: &SessionView) -> Result<(),
     };
     for (option, value) in provider.map(|provider| ("provider", provider)).into_iter().chain([("model", model)]) {
         let params = json!({ "sessionId": theirs, "configId": option, "value": value });
-        client.request::<Value>("session/set_config_option", &params).await.map_err(trouble)?;
+        client.request::<Value>("session/set_config_option", &params).await.map_err(call_trouble)?;
     }
     Ok(())
 }
 
-async fn create(goosed: &Goosed, view: &SessionView, client: &Client) -> Result<String, GoosedError> {
-    let made = client.new_session(folder(goosed, view)).await.map_err(trouble)?;
+async fn create_session(goosed: &Goosed, view: &SessionView, client: &Client) -> Result<String, GoosedError> {
+    let made = client.new_session(session_folder(goosed, view)).await.map_err(call_trouble)?;
     let theirs = made.session_id.to_string();
-    goosed.mapping(view).keep(&theirs).await?;
+    goosed.mapping(view).set(&theirs).await?;
     if let Some(mode) = &goosed.remote.mode {
         let params = json!({ "sessionId": theirs, "modeId": mode });
-        client.request::<Value>("session/set_mode", &params).await.map_err(trouble)?;
+        client.request::<Value>("session/set_mode", &params).await.map_err(call_trouble)?;
     }
     Ok(theirs)
 }
 
-fn folder(goosed: &Goosed, view: &SessionView) -> String {
+fn session_folder(goosed: &Goosed, view: &SessionView) -> String {
     goosed.remote.folder.clone().unwrap_or_else(|| view.workspace.clone())
 }
 
-async fn connect(remote: &Remote, ears: mpsc::Sender<Heard>) -> Result<Client, GoosedError> {
-    connect_with(remote, Arc::new(Ears(ears))).await
+async fn connect(remote: &Remote, events: mpsc::Sender<AcpEvent>) -> Result<Client, GoosedError> {
+    connect_with(remote, Arc::new(AcpHandler(events))).await
 }
 
 async fn connect_with(remote: &Remote, handler: Arc<dyn Handler>) -> Result<Client, GoosedError> {
@@ -200,12 +208,12 @@ async fn connect_with(remote: &Remote, handler: Arc<dyn Handler>) -> Result<Clie
         endpoint = endpoint.with_pin(pin);
     }
     let link = Link::http(&endpoint).map_err(|error| link_trouble(&error))?;
-    Client::connect(link, Implementation::new("gander", env!("CARGO_PKG_VERSION")), handler).await.map_err(trouble)
+    Client::connect(link, Implementation::new("gander", env!("CARGO_PKG_VERSION")), handler).await.map_err(call_trouble)
 }
 
 /// Says nothing of a session's history, which is told while the session is opened.
-struct Gated {
-    ears: Ears,
+struct GatedHandler {
+    events: AcpHandler,
     gate: HistoryGate,
 }
 
@@ -223,43 +231,43 @@ impl HistoryGate {
 }
 
 #[async_trait]
-impl Handler for Gated {
+impl Handler for GatedHandler {
     async fn updated(&self, update: SessionNotification) {
         if self.gate.is_open() {
-            self.ears.updated(update).await;
+            self.events.updated(update).await;
         }
     }
 
     async fn request_permission(&self, request: RequestPermissionRequest) -> Result<RequestPermissionResponse, Error> {
-        self.ears.request_permission(request).await
+        self.events.request_permission(request).await
     }
 }
 
-impl Run {
+impl AcpRun {
     /// Hears goose out to the end of its turn.
-    async fn listen(
+    async fn drive_prompt(
         mut self,
         client: &Client,
         theirs: &str,
         blocks: Vec<ContentBlock>,
-        mut heard: mpsc::Receiver<Heard>,
+        mut events_in: mpsc::Receiver<AcpEvent>,
         mut orders: mpsc::Receiver<Order>,
     ) {
         let mut prompt = std::pin::pin!(client.prompt(theirs.to_owned(), blocks));
         loop {
             let going = tokio::select! {
-                biased;
-                order = orders.recv() => self.order(order, client, theirs).await,
-                news = heard.recv() => match news {
-                    Some(news) => self.hear(news).await,
-                    None => false,
-                },
-                ended = &mut prompt => {
-                    while let Ok(news) = heard.try_recv() {
-                        self.hear(news).await;
-                    }
-                    return self.end(ended).await;
-                }
+            biased;
+            order = orders.recv() => self.handle_order(order, client, theirs).await,
+            event = events_in.recv() => match event {
+            Some(event) => self.handle_event(event).await,
+            None => false,
+            },
+            ended = &mut prompt => {
+            while let Ok(event) = events_in.try_recv() {
+            self.handle_event(event).await;
+            }
+            return self.handle_end(ended).await;
+            }
             };
             if !going {
                 return;
@@ -267,19 +275,19 @@ impl Run {
         }
     }
 
-    async fn hear(&mut self, news: Heard) -> bool {
-        let reports = match news {
-            Heard::Updated(update) => self.turn.handle_update(*update, &mut SystemIds),
-            Heard::Asked(request, answer) => {
+    async fn handle_event(&mut self, event: AcpEvent) -> bool {
+        let reports = match event {
+            AcpEvent::Updated(update) => self.turn.handle_update(*update, &mut SystemIds),
+            AcpEvent::Asked(request, answer) => {
                 let (question, reports) = self.turn.handle_permission(&request, &mut SystemIds);
-                self.asked.push((question, answer));
+                self.open_permissions.push((question, answer));
                 reports
             }
         };
         self.report(reports).await
     }
 
-    async fn order(&mut self, order: Option<Order>, client: &Client, theirs: &str) -> bool {
+    async fn handle_order(&mut self, order: Option<Order>, client: &Client, theirs: &str) -> bool {
         match order {
             Some(Order::Cancel) => {
                 client.cancel(theirs.to_owned()).await.ok();
@@ -288,10 +296,10 @@ impl Run {
             }
             Some(Order::Answered { question, answer }) => {
                 let (outcome, ready) = self.turn.answer_question(question, &answer.reply);
-                if let Some(place) = self.asked.iter().position(|(asked, _)| *asked == question) {
+                if let Some(place) = self.open_permissions.iter().position(|(asked, _)| *asked == question) {
                     let going = self.report(ready.into_iter().collect()).await;
                     // An agent that is gone says so by the end of its prompt.
-                    self.asked.remove(place).1.send(outcome).ok();
+                    self.open_permissions.remove(place).1.send(outcome).ok();
                     return going;
                 }
                 true
@@ -307,11 +315,11 @@ impl Run {
         }
     }
 
-    async fn end(mut self, ended: Result<PromptResponse, CallError>) {
+    async fn handle_end(mut self, ended: Result<PromptResponse, CallError>) {
         let reports = match ended {
             Ok(response) => self.turn.handle_end(&response),
             Err(error) => {
-                let trouble = trouble(error);
+                let trouble = call_trouble(error);
                 self.turn.handle_failure(trouble.reason_code(), &trouble.to_string())
             }
         };
@@ -329,7 +337,7 @@ impl Run {
 }
 
 /// Goose puts what went wrong into `data`.
-fn trouble(error: CallError) -> GoosedError {
+fn call_trouble(error: CallError) -> GoosedError {
     match &error {
         CallError::Refused(error) if error.code == UNKNOWN_SESSION => GoosedError::NotFound,
         CallError::Refused(error) => {

@@ -9,15 +9,15 @@ use reqwest::Response;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::{Goosed, calls};
-use crate::backend::Stay;
-use crate::backend::handler::cancelled;
+use super::{Goosed, http_client};
+use crate::backend::BackendRun;
+use crate::backend::handler::wait_for_cancel;
 
 /// The longest event: a whole conversation that was replaced.
-const LONGEST: usize = 64 << 20;
+const MAX_EVENT_BYTES: usize = 64 << 20;
 
 /// A turn under way.
-struct Run<'a> {
+struct RestRun<'a> {
     goosed: &'a Goosed,
     view: SessionView,
     theirs: String,
@@ -26,21 +26,21 @@ struct Run<'a> {
 }
 
 /// What the stream said next.
-enum Next {
-    Piece(Result<Option<bytes::Bytes>, GoosedError>),
+enum StreamInput {
+    Bytes(Result<Option<bytes::Bytes>, GoosedError>),
     Order(Option<Order>),
 }
 
 /// Drives a run from its prompt to its end.
-pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
-    let Stay { view, context, mut orders, reports, stop, .. } = stay;
+pub(super) async fn drive_run(goosed: &Goosed, backend_run: BackendRun) {
+    let BackendRun { view, context, mut orders, reports, stop, .. } = backend_run;
     let opened = tokio::select! {
-        biased;
-        () = stop.cancelled() => return,
-        () = cancelled(&mut orders) => Err(Outcome::Cancelled),
-        opened = open(goosed, &view, &context) => {
-            opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
-        }
+    biased;
+    () = stop.cancelled() => return,
+    () = wait_for_cancel(&mut orders) => Err(Outcome::Cancelled),
+    opened = send_prompt(goosed, &view, &context) => {
+    opened.map_err(|trouble| Outcome::failed(trouble.reason_code(), trouble.to_string()))
+    }
     };
     let (theirs, response) = match opened {
         Ok(opened) => opened,
@@ -51,16 +51,16 @@ pub(super) async fn drive(goosed: &Goosed, stay: Stay) {
         }
     };
     let model = view.settings.model.clone().unwrap_or_else(|| goosed.name.clone());
-    let run = Run { goosed, view, theirs, turn: GoosedTurn::new(model), reports };
+    let run = RestRun { goosed, view, theirs, turn: GoosedTurn::new(model), reports };
     tokio::select! {
-        biased;
-        () = stop.cancelled() => {}
-        () = run.listen(response, orders) => {}
+    biased;
+    () = stop.cancelled() => {}
+    () = run.drive_stream(response, orders) => {}
     }
 }
 
 /// Which model the session or this very prompt wants, and how.
-pub(super) fn provider(view: &SessionView) -> ProviderChoice {
+pub(super) fn requested_provider(view: &SessionView) -> ProviderChoice {
     let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
     let said = meta.and_then(|meta| meta.pointer("/adk/runConfig")).and_then(Value::as_object);
     let text = |key: &str| said.and_then(|said| said.get(key)?.as_str()).map(str::to_owned);
@@ -70,46 +70,50 @@ pub(super) fn provider(view: &SessionView) -> ProviderChoice {
 }
 
 /// What functions gave, where the prompt is nothing but that.
-fn responses(view: &SessionView) -> Vec<Part> {
+fn function_responses(view: &SessionView) -> Vec<Part> {
     let meta = view.run.as_ref().and_then(|run| run.meta.as_ref());
     let given = meta.and_then(|meta| meta.pointer("/adk/responses")).and_then(Value::as_array);
     given.into_iter().flatten().cloned().map(Part::Unknown).collect()
 }
 
-async fn open(goosed: &Goosed, view: &SessionView, context: &Context) -> Result<(String, Response), GoosedError> {
-    let theirs = goosed.ready(view).await?;
+async fn send_prompt(
+    goosed: &Goosed,
+    view: &SessionView,
+    context: &Context,
+) -> Result<(String, Response), GoosedError> {
+    let theirs = goosed.ensure_awake(view).await?;
     let sent = async {
-        goosed.tell_provider(view, &theirs).await?;
+        goosed.update_provider(view, &theirs).await?;
         let own = &context.messages[context.run_start_index()..];
         let prompt = own.iter().find(|message| message.role == Role::User);
-        let given = responses(view);
+        let given = function_responses(view);
         let said: &[Part] = prompt.map_or(&[], |message| &message.parts);
         let parts = if given.is_empty() { said } else { &given };
         let message = request::prompt_message(parts, &context.messages, now());
-        goosed.calls.stream(&request::reply_body(&theirs, message)).await
+        goosed.http.post_reply(&request::reply_body(&theirs, message)).await
     };
     match sent.await {
         Ok(response) => Ok((theirs, response)),
-        Err(trouble) => Err(goosed.heed(view, trouble).await),
+        Err(trouble) => Err(goosed.forget_if_lost(view, trouble).await),
     }
 }
 
-impl Run<'_> {
+impl RestRun<'_> {
     /// Reads the stream to its end. Dropping it is how goose is told to stop.
-    async fn listen(mut self, mut response: Response, mut orders: mpsc::Receiver<Order>) {
-        let (mut events, patience) = (SseParser::with_limit(LONGEST), self.goosed.calls.patience());
+    async fn drive_stream(mut self, mut response: Response, mut orders: mpsc::Receiver<Order>) {
+        let (mut events, patience) = (SseParser::with_limit(MAX_EVENT_BYTES), self.goosed.http.silence_timeout());
         while !self.turn.is_over() {
             let next = tokio::select! {
-                biased;
-                order = orders.recv() => Next::Order(order),
-                piece = tokio::time::timeout(patience, response.chunk()) => Next::Piece(match piece {
-                    Ok(piece) => piece.map_err(|error| calls::unreachable(&error)),
-                    Err(_) => Err(GoosedError::Unavailable("not a word, not even a sign of life".to_owned())),
-                }),
+            biased;
+            order = orders.recv() => StreamInput::Order(order),
+            piece = tokio::time::timeout(patience, response.chunk()) => StreamInput::Bytes(match piece {
+            Ok(piece) => piece.map_err(|error| http_client::connection_trouble(&error)),
+            Err(_) => Err(GoosedError::Unavailable("not a word, not even a sign of life".to_owned())),
+            }),
             };
             let going = match next {
-                Next::Order(order) => self.order(order).await,
-                Next::Piece(piece) => self.piece(&mut events, piece).await,
+                StreamInput::Order(order) => self.handle_order(order).await,
+                StreamInput::Bytes(piece) => self.handle_bytes(&mut events, piece).await,
             };
             if !going {
                 return;
@@ -118,35 +122,35 @@ impl Run<'_> {
     }
 
     /// Takes in a piece of the stream; false if nobody hears any more.
-    async fn piece(&mut self, events: &mut SseParser, piece: Result<Option<bytes::Bytes>, GoosedError>) -> bool {
+    async fn handle_bytes(&mut self, events: &mut SseParser, piece: Result<Option<bytes::Bytes>, GoosedError>) -> bool {
         let reports = match piece {
             Ok(Some(bytes)) => match events.push_bytes(&bytes) {
-                Ok(arrived) => arrived.iter().flat_map(|event| self.event(&event.data)).collect(),
+                Ok(arrived) => arrived.iter().flat_map(|event| self.handle_event(&event.data)).collect(),
                 Err(error) => self.turn.handle_stream_end(&error.to_string()),
             },
             Ok(None) => self.turn.handle_stream_end("it ended before the turn did"),
             Err(trouble) => self.turn.handle_stream_end(&trouble.to_string()),
         };
         if let Some(trouble) = self.turn.failure().cloned() {
-            self.goosed.heed(&self.view, trouble).await;
+            self.goosed.forget_if_lost(&self.view, trouble).await;
         }
-        self.report(joined(reports)).await
+        self.report(join_deltas(reports)).await
     }
 
-    fn event(&mut self, data: &[u8]) -> Vec<Report> {
+    fn handle_event(&mut self, data: &[u8]) -> Vec<Report> {
         match serde_json::from_slice::<Value>(data) {
             Ok(event) => self.turn.handle_event(&event, &mut SystemIds),
             Err(error) => self.turn.handle_stream_end(&format!("an event is no JSON: {error}")),
         }
     }
 
-    async fn order(&mut self, order: Option<Order>) -> bool {
+    async fn handle_order(&mut self, order: Option<Order>) -> bool {
         match order {
             Some(Order::Cancel) => {
                 self.report(vec![Report::Ended(Outcome::Cancelled)]).await;
                 false
             }
-            Some(Order::Answered { question, answer }) => self.answered(question, &answer).await,
+            Some(Order::Answered { question, answer }) => self.handle_answer(question, &answer).await,
             Some(
                 Order::Begin { .. }
                 | Order::Resume { .. }
@@ -159,12 +163,12 @@ impl Run<'_> {
     }
 
     /// Passes an answer on to goose, which goes on with it.
-    async fn answered(&mut self, question: QuestionId, answer: &Answer) -> bool {
+    async fn handle_answer(&mut self, question: QuestionId, answer: &Answer) -> bool {
         let Some((tell, ready)) = self.turn.answer_question(question, answer) else { return true };
         if !self.report(ready.into_iter().collect()).await {
             return false;
         }
-        match self.goosed.tell(&self.theirs, &tell).await {
+        match self.goosed.send_answer(&self.theirs, &tell).await {
             Ok(()) => true,
             Err(trouble) => {
                 let title = format!("Goose did not take the answer: {trouble}");
@@ -184,14 +188,14 @@ impl Run<'_> {
 }
 
 impl Goosed {
-    async fn tell(&self, theirs: &str, tell: &GoosedRequest) -> Result<(), GoosedError> {
+    async fn send_answer(&self, theirs: &str, tell: &GoosedRequest) -> Result<(), GoosedError> {
         match tell {
             GoosedRequest::Confirm { id, action } => {
                 let body = request::confirmation_body(theirs, id, action);
-                match self.calls.post("/action-required/tool-confirmation", &body).await {
+                match self.http.post("/action-required/tool-confirmation", &body).await {
                     // Before 1.16 it was called so.
                     Err(GoosedError::NotFound | GoosedError::Refused(405, _)) => {
-                        self.calls.post("/confirm", &body).await.map(drop)
+                        self.http.post("/confirm", &body).await.map(drop)
                     }
                     told => told.map(drop),
                 }
@@ -199,14 +203,14 @@ impl Goosed {
             GoosedRequest::Elicited { id, data } => {
                 let message = request::elicitation_message(id, data, now());
                 // What it answers is told by the stream that is open.
-                self.calls.stream(&request::reply_body(theirs, message)).await.map(drop)
+                self.http.post_reply(&request::reply_body(theirs, message)).await.map(drop)
             }
         }
     }
 }
 
 /// Words that came together are reported together.
-fn joined(reports: Vec<Report>) -> Vec<Report> {
+fn join_deltas(reports: Vec<Report>) -> Vec<Report> {
     let mut joined: Vec<Report> = Vec::with_capacity(reports.len());
     for report in reports {
         match (joined.last_mut(), report) {

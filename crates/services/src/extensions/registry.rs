@@ -8,7 +8,7 @@ use gander_store::{Store, StoreError, append_fact, read_scope_all};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::entry::{Entry, Secrets};
+use super::entry::{ExtensionEntry, Secrets};
 use crate::vault::Vault;
 
 /// The log's key.
@@ -17,7 +17,7 @@ const SCOPE: &str = "extensions";
 /// Where a server is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Range {
+pub enum ExtensionScope {
     /// In every session.
     Everywhere,
     /// In this one.
@@ -26,149 +26,150 @@ pub enum Range {
 
 /// One that was added.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Added {
-    pub entry: Entry,
+pub(super) struct AddedExtension {
+    pub entry: ExtensionEntry,
     /// True if only public addresses may be dialled: somebody on the network named it.
     pub guarded: bool,
 }
 
 /// What was added and taken away, folded from its log.
-pub struct Kept {
+pub struct ExtensionRegistry {
     store: Arc<dyn Store>,
     vault: Vault,
-    known: Mutex<Known>,
+    known: Mutex<RegistryState>,
 }
 
 #[derive(Default)]
-struct Known {
-    added: BTreeMap<(Range, String), Added>,
-    off: BTreeSet<(Range, String)>,
+struct RegistryState {
+    added: BTreeMap<(ExtensionScope, String), AddedExtension>,
+    off: BTreeSet<(ExtensionScope, String)>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Fact {
+enum ExtensionFact {
     Added {
-        range: Range,
+        range: ExtensionScope,
         name: String,
-        added: Added,
+        added: AddedExtension,
     },
     Removed {
-        range: Range,
+        range: ExtensionScope,
         name: String,
     },
     Restored {
-        range: Range,
+        range: ExtensionScope,
         name: String,
     },
     SwitchedOff {
-        range: Range,
+        range: ExtensionScope,
         name: String,
     },
     #[serde(untagged)]
     Unknown(Value),
 }
 
-impl Kept {
+impl ExtensionRegistry {
     /// What this store and vault hold.
     pub async fn load(store: Arc<dyn Store>, vault: Vault) -> Result<Self, StoreError> {
-        let mut known = Known::default();
+        let mut known = RegistryState::default();
         for entry in read_scope_all(&*store, SCOPE).await? {
-            known.apply(serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)));
+            known.apply(serde_json::from_value(entry.fact).unwrap_or(ExtensionFact::Unknown(Value::Null)));
         }
         Ok(Self { store, vault, known: Mutex::new(known) })
     }
 
     /// Those of this range, by name, with their secrets.
-    pub(super) fn of(&self, range: Range) -> Vec<(String, Added)> {
+    pub(super) fn list(&self, range: ExtensionScope) -> Vec<(String, AddedExtension)> {
         let known = self.lock();
         let ours = known.added.iter().filter(|((of, _), _)| *of == range);
-        let whole = |name: &str, added: &Added| {
-            let secrets: Secrets = self.vault.get(&key(range, name)).unwrap_or_default();
-            Added { entry: added.entry.clone().with_secrets(secrets), ..added.clone() }
+        let whole = |name: &str, added: &AddedExtension| {
+            let secrets: Secrets = self.vault.get(&vault_key(range, name)).unwrap_or_default();
+            AddedExtension { entry: added.entry.clone().with_secrets(secrets), ..added.clone() }
         };
         ours.map(|((_, name), added)| (name.clone(), whole(name, added))).collect()
     }
 
     /// True if the server of this name is not used here, whoever else names it.
-    pub(super) fn is_off(&self, range: Range, name: &str) -> bool {
+    pub(super) fn is_off(&self, range: ExtensionScope, name: &str) -> bool {
         self.lock().off.contains(&(range, name.to_owned()))
     }
 
     /// Whether tools of our own were switched here; none if nobody said.
-    pub(super) fn switched(&self, range: Range, name: &str) -> Option<bool> {
+    pub(super) fn built_in_switch(&self, range: ExtensionScope, name: &str) -> Option<bool> {
         let (known, place) = (self.lock(), (range, name.to_owned()));
         let on = known.added.get(&place).is_some_and(|added| added.entry.is_built_in());
         if known.off.contains(&place) { Some(false) } else { on.then_some(true) }
     }
 
     /// Adds one, or puts it in place of one of the same name.
-    pub(super) async fn add(&self, range: Range, name: &str, added: Added) -> Result<(), StoreError> {
-        let Added { entry, guarded } = added;
+    pub(super) async fn add(&self, range: ExtensionScope, name: &str, added: AddedExtension) -> Result<(), StoreError> {
+        let AddedExtension { entry, guarded } = added;
         let (entry, secrets) = entry.without_secrets();
         let written = match secrets.is_empty() {
-            true => self.vault.remove(&key(range, name)),
-            false => self.vault.put(&key(range, name), &secrets),
+            true => self.vault.remove(&vault_key(range, name)),
+            false => self.vault.put(&vault_key(range, name), &secrets),
         };
         written.map_err(|error| StoreError::Invalid(format!("secrets could not be kept: {error}")))?;
-        self.write(Fact::Added { range, name: name.to_owned(), added: Added { entry, guarded } }).await
+        self.write(ExtensionFact::Added { range, name: name.to_owned(), added: AddedExtension { entry, guarded } })
+            .await
     }
 
     /// Uses again what was switched off here.
-    pub(super) async fn restore(&self, range: Range, name: &str) -> Result<(), StoreError> {
-        self.write(Fact::Restored { range, name: name.to_owned() }).await
+    pub(super) async fn restore(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
+        self.write(ExtensionFact::Restored { range, name: name.to_owned() }).await
     }
 
     /// Uses one no longer, and keeps it.
-    pub(super) async fn switch_off(&self, range: Range, name: &str) -> Result<(), StoreError> {
-        self.write(Fact::SwitchedOff { range, name: name.to_owned() }).await
+    pub(super) async fn switch_off(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
+        self.write(ExtensionFact::SwitchedOff { range, name: name.to_owned() }).await
     }
 
     /// Takes one away, or switches off here what others name.
-    pub(super) async fn remove(&self, range: Range, name: &str) -> Result<(), StoreError> {
-        let forgotten = self.vault.remove(&key(range, name));
+    pub(super) async fn remove(&self, range: ExtensionScope, name: &str) -> Result<(), StoreError> {
+        let forgotten = self.vault.remove(&vault_key(range, name));
         forgotten.map_err(|error| StoreError::Invalid(format!("secrets could not be forgotten: {error}")))?;
-        self.write(Fact::Removed { range, name: name.to_owned() }).await
+        self.write(ExtensionFact::Removed { range, name: name.to_owned() }).await
     }
 
-    async fn write(&self, fact: Fact) -> Result<(), StoreError> {
+    async fn write(&self, fact: ExtensionFact) -> Result<(), StoreError> {
         append_fact(&*self.store, SCOPE, &fact).await?;
         self.lock().apply(fact);
         Ok(())
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
-    fn apply(&mut self, fact: Fact) {
+impl RegistryState {
+    fn apply(&mut self, fact: ExtensionFact) {
         match fact {
-            Fact::Added { range, name, added } => {
+            ExtensionFact::Added { range, name, added } => {
                 self.off.remove(&(range, name.clone()));
                 self.added.insert((range, name), added);
             }
-            Fact::Removed { range, name } => {
+            ExtensionFact::Removed { range, name } => {
                 self.added.remove(&(range, name.clone()));
                 self.off.insert((range, name));
             }
-            Fact::Restored { range, name } => {
+            ExtensionFact::Restored { range, name } => {
                 self.off.remove(&(range, name));
             }
-            Fact::SwitchedOff { range, name } => {
+            ExtensionFact::SwitchedOff { range, name } => {
                 self.off.insert((range, name));
             }
-            Fact::Unknown(_) => {}
+            ExtensionFact::Unknown(_) => {}
         }
     }
 }
 
 /// What secrets are kept under.
-fn key(range: Range, name: &str) -> String {
+fn vault_key(range: ExtensionScope, name: &str) -> String {
     match range {
-        Range::Everywhere => format!("extension/everywhere/{name}"),
-        Range::Session(session) => format!("extension/{session}/{name}"),
+        ExtensionScope::Everywhere => format!("extension/everywhere/{name}"),
+        ExtensionScope::Session(session) => format!("extension/{session}/{name}"),
     }
 }

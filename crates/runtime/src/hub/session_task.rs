@@ -9,16 +9,16 @@ use gander_store::clock::{self, SystemIds};
 use gander_store::{Alias, Epoch, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::commit::Commits;
-use super::rest::Warm;
-use super::stay::{Running, Stays, overdue};
-use super::{Ack, HubError, Inner, load, lock};
+use super::active_backend::{ActiveBackend, Running, wait_until};
+use super::commit_queue::CommitQueue;
+use super::idle_cache::IdleSession;
+use super::{Ack, HubError, Inner, lock, rebuild};
 
 /// How long to wait before a session whose commit failed is picked up again.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
+const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// What a session's task is asked.
-pub(super) enum Ask {
+pub(super) enum SessionRequest {
     /// Carry this out.
     Command { caller: Box<Caller>, command: Command, ack: Ack, reply: Reply<Accepted> },
     /// What is the session now?
@@ -31,37 +31,42 @@ pub(super) enum Ask {
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, HubError>>;
 
-pub(super) struct Task {
+pub(super) struct SessionTask {
     hub: Arc<Inner>,
     id: SessionId,
-    newborn: Option<Newborn>,
-    inbox: mpsc::Receiver<Ask>,
+    unsaved: Option<UnsavedSession>,
+    inbox: mpsc::Receiver<SessionRequest>,
 }
 
 /// A session that no store knows yet, and its names.
-pub(super) type Newborn = (Box<Session>, Vec<Alias>);
+pub(super) type UnsavedSession = (Box<Session>, Vec<Alias>);
 
 /// A session with its machine in memory.
-pub(super) struct Live {
+pub(super) struct LiveSession {
     pub(super) hub: Arc<Inner>,
     pub(super) machine: Session,
-    pub(super) commits: Commits,
-    pub(super) stays: Stays,
+    pub(super) commit_queue: CommitQueue,
+    pub(super) active_backend: ActiveBackend,
     deleting: Option<Reply<()>>,
 }
 
-impl Task {
-    pub(super) fn new(hub: Arc<Inner>, id: SessionId, newborn: Option<Newborn>, inbox: mpsc::Receiver<Ask>) -> Self {
-        Self { hub, id, newborn, inbox }
+impl SessionTask {
+    pub(super) fn new(
+        hub: Arc<Inner>,
+        id: SessionId,
+        unsaved: Option<UnsavedSession>,
+        inbox: mpsc::Receiver<SessionRequest>,
+    ) -> Self {
+        Self { hub, id, unsaved, inbox }
     }
 
     pub(super) async fn run(mut self) {
-        let live = match self.newborn.take() {
-            Some((session, aliases)) => Ok(Live::born(&self.hub, *session, aliases)),
-            None => Live::open(&self.hub, self.id).await,
+        let live = match self.unsaved.take() {
+            Some((session, aliases)) => Ok(LiveSession::from_unsaved(&self.hub, *session, aliases)),
+            None => LiveSession::open(&self.hub, self.id).await,
         };
         let result = match live {
-            Ok(live) => live.serve(&mut self.inbox).await,
+            Ok(live) => live.run(&mut self.inbox).await,
             Err(error) => Err(error),
         };
         if let Err(error) = result {
@@ -73,11 +78,11 @@ impl Task {
     async fn fail(mut self, error: StoreError) {
         lock(&self.hub.tasks).remove(&self.id);
         self.inbox.close();
-        while let Some(ask) = self.inbox.recv().await {
-            if let Ask::Command { command: Command::Prompt { run, .. }, .. } = &ask {
-                lock(&self.hub.lent).remove(run);
+        while let Some(request) = self.inbox.recv().await {
+            if let SessionRequest::Command { command: Command::Prompt { run, .. }, .. } = &request {
+                lock(&self.hub.client_resources).remove(run);
             }
-            ask.refuse(&error);
+            request.refuse(&error);
         }
         let lost = matches!(error, StoreError::NotFound(_) | StoreError::Deleted(_) | StoreError::Closed);
         if lost {
@@ -88,65 +93,65 @@ impl Task {
             let (hub, id) = (Arc::clone(&self.hub), self.id);
             self.hub.tracker.spawn(async move {
                 tokio::select! {
-                    () = tokio::time::sleep(AFTER_FAILURE) => hub.deliver(id, Ask::Wake).await,
-                    () = hub.stop.cancelled() => {}
+                () = tokio::time::sleep(RETRY_AFTER_FAILURE) => hub.deliver(id, SessionRequest::Wake).await,
+                () = hub.stop.cancelled() => {}
                 }
             });
         }
     }
 }
 
-impl Live {
-    /// From the warm cache, or from the log: then whatever was open there is picked up.
+impl LiveSession {
+    /// From the idle cache, or from the log: then whatever was open there is picked up.
     async fn open(hub: &Arc<Inner>, id: SessionId) -> Result<Self, StoreError> {
-        let warm = lock(&hub.rest).take(id);
-        if let Some(Warm { session, epoch, context }) = warm {
-            return Ok(Self::new(hub, session, epoch, Stays::new(context)));
+        let idle = lock(&hub.idle_cache).take(id);
+        if let Some(IdleSession { session, epoch, context }) = idle {
+            return Ok(Self::new(hub, session, epoch, ActiveBackend::new(context)));
         }
         let claim = hub.store.claim(id).await?;
-        let view = load::view(&*hub.store, id, claim.head).await?;
+        let view = rebuild::rebuild_view(&*hub.store, id, claim.head).await?;
         let mut session = Session::restore(view);
         session.recover(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, &hub.recovery);
-        Ok(Self::new(hub, session, claim.epoch, Stays::new(None)))
+        Ok(Self::new(hub, session, claim.epoch, ActiveBackend::new(None)))
     }
 
-    fn new(hub: &Arc<Inner>, machine: Session, epoch: Epoch, stays: Stays) -> Self {
-        let commits = Commits::new(machine.view().session, epoch, machine.view().head);
-        Self { hub: Arc::clone(hub), machine, commits, stays, deleting: None }
+    fn new(hub: &Arc<Inner>, machine: Session, epoch: Epoch, active_backend: ActiveBackend) -> Self {
+        let commit_queue = CommitQueue::new(machine.view().session, epoch, machine.view().head);
+        Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, deleting: None }
     }
 
     /// A session that its first append makes.
-    fn born(hub: &Arc<Inner>, machine: Session, aliases: Vec<Alias>) -> Self {
-        let commits = Commits::newborn(machine.view().session, aliases);
-        let stays = Stays::new(Some(load::empty_context(machine.view())));
-        Self { hub: Arc::clone(hub), machine, commits, stays, deleting: None }
+    fn from_unsaved(hub: &Arc<Inner>, machine: Session, aliases: Vec<Alias>) -> Self {
+        let commit_queue = CommitQueue::unsaved(machine.view().session, aliases);
+        let active_backend = ActiveBackend::new(Some(rebuild::empty_context(machine.view())));
+        Self { hub: Arc::clone(hub), machine, commit_queue, active_backend, deleting: None }
     }
 
-    async fn serve(mut self, inbox: &mut mpsc::Receiver<Ask>) -> Result<(), StoreError> {
+    async fn run(mut self, inbox: &mut mpsc::Receiver<SessionRequest>) -> Result<(), StoreError> {
         let hub = Arc::clone(&self.hub);
         // What is there already goes with the first append.
-        while let Ok(ask) = inbox.try_recv() {
-            self.answer(ask);
+        while let Ok(request) = inbox.try_recv() {
+            self.handle_request(request);
         }
         loop {
             self.settle().await?;
-            if self.at_rest() {
+            if self.is_idle() {
                 if let Some(reply) = self.deleting.take() {
                     return self.delete(inbox, reply).await;
                 }
-                match hub.retire(self, inbox) {
+                match hub.retire_task(self, inbox) {
                     Some(live) => self = live,
                     None => return Ok(()),
                 }
             }
-            let deadline = self.stays.deadline();
+            let deadline = self.active_backend.deadline();
             tokio::select! {
-                biased;
-                () = hub.stop.cancelled() => return self.commits.land().await.map(|mut after| after.acknowledge()),
-                landed = self.commits.landed(), if self.commits.in_flight() => self.after_commit(landed?).await?,
-                Some(ask) = inbox.recv() => self.answer(ask),
-                report = self.stays.report(), if self.commits.has_room() => self.reported(report).await,
-                () = overdue(deadline) => self.force_end(),
+            biased;
+            () = hub.stop.cancelled() => return self.commit_queue.finish_append().await.map(|mut after| after.acknowledge()),
+            landed = self.commit_queue.append_done(), if self.commit_queue.is_in_flight() => self.on_committed(landed?).await?,
+            Some(request) = inbox.recv() => self.handle_request(request),
+            report = self.active_backend.next_event(), if self.commit_queue.has_room() => self.handle_backend_event(report).await,
+            () = wait_until(deadline) => self.stop_overdue_backend(),
             }
         }
     }
@@ -157,70 +162,70 @@ impl Live {
 
     /// Takes the machine's effects, sends what may go now, and writes what is new.
     pub(super) async fn settle(&mut self) -> Result<(), StoreError> {
-        let begun = self.carry_out().await?;
-        if begun && !self.commits.in_flight() {
-            self.hear_at_once().await?;
+        let begun = self.apply_effects().await?;
+        if begun && !self.commit_queue.is_in_flight() {
+            self.take_ready_reports().await?;
         }
-        self.commits.start(&self.hub.store, self.machine.view());
+        self.commit_queue.start_append(&self.hub.store, self.machine.view());
         Ok(())
     }
 
     /// Takes the machine's effects and sends what may go now. True if that began a run.
-    async fn carry_out(&mut self) -> Result<bool, StoreError> {
-        let at_once = self.commits.take(&mut self.machine, self.stays.context_mut());
+    async fn apply_effects(&mut self) -> Result<bool, StoreError> {
+        let at_once = self.commit_queue.take_effects(&mut self.machine, self.active_backend.context_mut());
         let begun = at_once.iter().any(|order| matches!(order, Order::Begin { .. }));
         for order in at_once {
-            self.dispatch(order).await?;
+            self.dispatch_order(order).await?;
         }
         Ok(begun)
     }
 
     /// A back-end that knows its answer at once is heard before the first append, which then holds the whole run:
     /// one commit instead of two, and one sync to wait for.
-    async fn hear_at_once(&mut self) -> Result<(), StoreError> {
+    async fn take_ready_reports(&mut self) -> Result<(), StoreError> {
         tokio::task::yield_now().await;
-        while self.commits.has_room()
-            && let Some(heard) = self.stays.ready()
+        while self.commit_queue.has_room()
+            && let Some(heard) = self.active_backend.ready_event()
         {
-            self.reported(heard).await;
-            self.carry_out().await?;
+            self.handle_backend_event(heard).await;
+            self.apply_effects().await?;
         }
         Ok(())
     }
 
-    fn at_rest(&self) -> bool {
-        !self.machine.has_backend() && self.commits.is_empty()
+    fn is_idle(&self) -> bool {
+        !self.machine.has_backend() && self.commit_queue.is_empty()
     }
 
     /// What is kept of it. An awaiting session, too, owns no task from here on.
-    pub(super) fn into_warm(self) -> Warm {
-        Warm::new(self.machine, self.commits.epoch(), self.stays.into_context())
+    pub(super) fn into_idle(self) -> IdleSession {
+        IdleSession::new(self.machine, self.commit_queue.epoch(), self.active_backend.into_context())
     }
 
-    fn answer(&mut self, ask: Ask) {
-        match ask {
-            Ask::Command { caller, command, ack, reply } => {
+    fn handle_request(&mut self, request: SessionRequest) {
+        match request {
+            SessionRequest::Command { caller, command, ack, reply } => {
                 let run = if let Command::Prompt { run, .. } = &command { Some(*run) } else { None };
-                match self.command(&caller, command) {
-                    Ok(accepted) => self.commits.acknowledge(ack, accepted, reply),
+                match self.handle_command(&caller, command) {
+                    Ok(accepted) => self.commit_queue.acknowledge(ack, accepted, reply),
                     Err(refused) => drop(reply.send(Err(refused))),
                 }
                 // A run that was refused, or is over already, has no end at which this would be given back.
                 if let Some(run) = run.filter(|run| !self.machine.view().is_run_open(*run)) {
-                    lock(&self.hub.lent).remove(&run);
+                    lock(&self.hub.client_resources).remove(&run);
                 }
             }
-            Ask::View(reply) => drop(reply.send(Ok(self.machine.view().clone()))),
-            Ask::Delete(reply) => {
-                self.cancel_everything();
+            SessionRequest::View(reply) => drop(reply.send(Ok(self.machine.view().clone()))),
+            SessionRequest::Delete(reply) => {
+                self.cancel_all_runs();
                 self.deleting = Some(reply);
             }
-            Ask::Wake => {}
+            SessionRequest::Wake => {}
         }
     }
 
-    /// Another's session is as unknown as none, whatever the caller asks of it.
-    fn command(&mut self, caller: &Caller, command: Command) -> Result<Accepted, HubError> {
+    /// Another's session is as unknown as none, whatever the caller request of it.
+    fn handle_command(&mut self, caller: &Caller, command: Command) -> Result<Accepted, HubError> {
         let view = self.machine.view();
         if view.owner != caller.principal {
             return Err(StoreError::NotFound(view.session).into());
@@ -229,7 +234,7 @@ impl Live {
         Ok(self.machine.handle_command(&mut MachineContext { at: clock::now(), ids: &mut SystemIds }, command)?)
     }
 
-    fn cancel_everything(&mut self) {
+    fn cancel_all_runs(&mut self) {
         let by = gander_domain::RunOrigin { by: self.machine.view().owner.clone(), door: "hub".to_owned() };
         let queued: Vec<_> = self.machine.view().queue.iter().map(|queued| queued.id).collect();
         for run in queued.into_iter().map(Some).chain([None]) {
@@ -239,21 +244,21 @@ impl Live {
         }
     }
 
-    async fn delete(self, inbox: &mut mpsc::Receiver<Ask>, reply: Reply<()>) -> Result<(), StoreError> {
+    async fn delete(self, inbox: &mut mpsc::Receiver<SessionRequest>, reply: Reply<()>) -> Result<(), StoreError> {
         let id = self.id();
         let deleted = self.hub.store.delete(id, clock::now()).await;
         drop(reply.send(deleted.clone().map_err(HubError::from)));
         lock(&self.hub.tasks).remove(&id);
         inbox.close();
-        while let Some(ask) = inbox.recv().await {
-            ask.refuse(&StoreError::NotFound(id));
+        while let Some(request) = inbox.recv().await {
+            request.refuse(&StoreError::NotFound(id));
         }
         Ok(())
     }
 
     /// A back-end that did not stop in time is stopped.
-    fn force_end(&mut self) {
-        if let Some(Running { run, .. }) = self.stays.abandon() {
+    fn stop_overdue_backend(&mut self) {
+        if let Some(Running { run, .. }) = self.active_backend.stop() {
             let mut ids = SystemIds;
             self.machine.handle_backend_exit(
                 &mut MachineContext { at: clock::now(), ids: &mut ids },
@@ -264,7 +269,7 @@ impl Live {
     }
 }
 
-impl Ask {
+impl SessionRequest {
     fn refuse(self, error: &StoreError) {
         let error = HubError::from(error.clone());
         match self {

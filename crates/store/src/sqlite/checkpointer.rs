@@ -1,4 +1,4 @@
-//! Keeps the write-ahead log short without making the writer wait for the disk.
+//! Checkpoints the write-ahead log on a connection of its own, so that the writer need not wait for the disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,37 +12,38 @@ use tokio::task::JoinHandle;
 use super::open::connect_options;
 
 /// Checkpoint beside the writer after about so many bytes.
-const STEP: usize = 8 << 20;
+const CHECKPOINT_BYTES: usize = 8 << 20;
 /// If that does not keep up, the writer stops for one: pages in the write-ahead log.
-const MOST_FRAMES: u64 = 16_384;
+const MAX_WAL_FRAMES: u64 = 16_384;
 
 /// A second connection that moves pages from the write-ahead log into the database.
-pub(super) struct Keeper {
+pub(super) struct Checkpointer {
     wake: mpsc::Sender<()>,
     task: JoinHandle<()>,
     frames: Arc<AtomicU64>,
     written: usize,
 }
 
-impl Keeper {
+impl Checkpointer {
     pub(super) fn start(path: &Path) -> Self {
         let options = connect_options(path).pragma("wal_autocheckpoint", "0");
         let (wake, woken) = mpsc::channel(1);
         let frames = Arc::new(AtomicU64::new(0));
-        let task = tokio::spawn(keep(options, woken, Arc::clone(&frames)));
+        let task = tokio::spawn(run_checkpoints(options, woken, Arc::clone(&frames)));
         Self { wake, task, frames, written: 0 }
     }
 
-    pub(super) fn wrote(&mut self, bytes: usize) {
+    pub(super) fn note_written(&mut self, bytes: usize) {
         self.written += bytes;
     }
 
-    /// Between two commits: wakes the keeper, or does its work if it fell behind.
-    pub(super) async fn tend(&mut self, connection: &mut SqliteConnection) {
-        if self.written > STEP && self.wake.try_send(()).is_ok() {
+    /// Between two commits: wakes the checkpointer. If it fell behind, the writer itself makes a checkpoint, so that the
+    /// write-ahead log stays bounded.
+    pub(super) async fn wake_or_checkpoint(&mut self, connection: &mut SqliteConnection) {
+        if self.written > CHECKPOINT_BYTES && self.wake.try_send(()).is_ok() {
             self.written = 0;
         }
-        if self.frames.load(Ordering::Relaxed) > MOST_FRAMES {
+        if self.frames.load(Ordering::Relaxed) > MAX_WAL_FRAMES {
             let frames = checkpoint(connection).await;
             self.frames.store(0, Ordering::Relaxed);
             tracing::debug!(?frames, "write-ahead log was long");
@@ -50,7 +51,7 @@ impl Keeper {
     }
 
     /// Lets a running checkpoint end.
-    pub(super) async fn end(self) {
+    pub(super) async fn finish(self) {
         drop(self.wake);
         if let Err(error) = self.task.await {
             tracing::warn!(%error, "checkpoint task failed");
@@ -59,7 +60,11 @@ impl Keeper {
 }
 
 /// The connection is opened when it is first needed.
-async fn keep(options: sqlx::sqlite::SqliteConnectOptions, mut woken: mpsc::Receiver<()>, frames: Arc<AtomicU64>) {
+async fn run_checkpoints(
+    options: sqlx::sqlite::SqliteConnectOptions,
+    mut woken: mpsc::Receiver<()>,
+    frames: Arc<AtomicU64>,
+) {
     let mut connection: Option<SqliteConnection> = None;
     while woken.recv().await.is_some() {
         if connection.is_none() {
