@@ -4,19 +4,24 @@
 //! does. Nothing here knows a protocol of a door or writes a log.
 
 pub mod compact;
+pub mod context_files;
+pub mod decompose;
 pub mod delegate;
 pub mod driver;
+pub mod front_matter;
 pub mod modes;
-pub mod notes;
 pub mod prompt;
 mod propose;
 pub mod recipe;
+pub mod recipe_run;
 pub mod route;
+mod run_task;
 mod settings;
-pub mod split;
 pub mod title;
+pub mod tool_provider;
 mod toolbox;
 pub mod turn;
 
+pub use run_task::RunTask;
 pub use settings::AgentSettings;
 pub use toolbox::native_toolbox;

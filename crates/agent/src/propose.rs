@@ -5,9 +5,9 @@ use gander_domain::{
     Choice, ChoiceKind, Plan, PlanProposal, PlanStatus, Question, QuestionId, QuestionKind, QuestionOrigin, ToolCall,
     ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
-use gander_tools::builtin::plan::steps;
+use gander_tools::builtin::plan::steps_schema;
 use gander_tools::permission::fingerprint;
-use gander_tools::{Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use gander_tools::{Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ impl Tool for ProposePlan {
             description: "Puts a plan to the person, who may change it, approve it or turn it down. Its result is the \
                           plan as it was approved: carry out that one."
                 .into(),
-            schema: steps(
+            schema: steps_schema(
                 1,
                 &json!({
                     "text": {"type": "string", "description": "One step: what, where, how it is checked"},
@@ -41,20 +41,20 @@ impl Tool for ProposePlan {
         }
     }
 
-    fn sketch(&self, arguments: &Value, _workspace: &Workspace) -> Result<Sketch, ToolError> {
-        let plan = proposed(arguments)?;
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        let plan = parse_plan(arguments)?;
         let title = format!("Propose a plan of {} steps", plan.items.len());
-        Ok(Sketch { title, kind: ToolKind::Think, locations: vec![], idempotent: true })
+        Ok(ToolPreview { title, kind: ToolKind::Think, locations: vec![], idempotent: true })
     }
 
     async fn run(&self, call: &ToolCall, _context: &ToolContext) -> Result<ToolResult, ToolError> {
-        Ok(approved(&proposed(&call.arguments)?))
+        Ok(approved_result(&parse_plan(&call.arguments)?))
     }
 }
 
 /// The question that a proposal is. `then` is the mode that carries it out.
-pub(crate) fn question(id: QuestionId, call: &ToolCall, then: Option<String>) -> Option<Question> {
-    let plan = proposed(&call.arguments).ok()?;
+pub(crate) fn approval_question(id: QuestionId, call: &ToolCall, then: Option<String>) -> Option<Question> {
+    let plan = parse_plan(&call.arguments).ok()?;
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     let choices = vec![
         choice("approve", "Approve and carry it out", ChoiceKind::AllowOnce),
@@ -72,7 +72,7 @@ pub(crate) fn question(id: QuestionId, call: &ToolCall, then: Option<String>) ->
 }
 
 /// What the model is told of a plan that was approved, as it then stands.
-pub(crate) fn approved(plan: &Plan) -> ToolResult {
+pub(crate) fn approved_result(plan: &Plan) -> ToolResult {
     let steps = plan.items.iter().enumerate().map(|(place, item)| format!("{}. {}", place + 1, item.text));
     let steps: Vec<String> = steps.collect();
     let told = format!(
@@ -83,7 +83,7 @@ pub(crate) fn approved(plan: &Plan) -> ToolResult {
     ToolResult::text(ToolEnd::Completed, told)
 }
 
-fn proposed(arguments: &Value) -> Result<Plan, ToolError> {
+fn parse_plan(arguments: &Value) -> Result<Plan, ToolError> {
     let Arguments { items } = arguments::parse(arguments)?;
     let mut plan = Plan::parse_edited(&json!({ "items": items })).map_err(ToolError::failed)?;
     if plan.items.is_empty() {

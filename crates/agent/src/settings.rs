@@ -47,7 +47,7 @@ impl Default for AgentSettings {
             window: 128_000,
             max_output: None,
             max_result_chars: 60_000,
-            context_files: crate::notes::FILES.map(str::to_owned).to_vec(),
+            context_files: crate::context_files::FILES.map(str::to_owned).to_vec(),
             split: true,
         }
     }
@@ -55,13 +55,13 @@ impl Default for AgentSettings {
 
 impl AgentSettings {
     /// Tokens of a window of this size that may be used before it is compacted.
-    pub fn room(&self, window: Option<u64>) -> u64 {
+    pub fn context_budget(&self, window: Option<u64>) -> u64 {
         let window = window.unwrap_or(self.window);
         // A share of a window is far inside what an f64 counts exactly.
         (window as f64 * self.compact_at.clamp(0.1, 1.0)) as u64
     }
 
-    pub(crate) fn longest_wait(&self) -> Duration {
+    pub(crate) fn max_total_wait(&self) -> Duration {
         Duration::from_secs(self.longest_wait_seconds)
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     fn what_is_not_set_has_a_default() {
         let settings: AgentSettings = toml::from_str("max_turns = 7\ncompact_at = 0.5").expect("it is valid");
         assert_eq!(settings, AgentSettings { max_turns: 7, compact_at: 0.5, ..AgentSettings::default() });
-        assert_eq!((settings.room(Some(1_000)), settings.room(None)), (500, 64_000));
+        assert_eq!((settings.context_budget(Some(1_000)), settings.context_budget(None)), (500, 64_000));
         assert!(toml::from_str::<AgentSettings>("max_turn = 7").is_err());
     }
 }

@@ -3,26 +3,26 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Letters in a title before it is cut.
-const LIMIT: usize = 50;
+const MAX_TITLE_CHARS: usize = 50;
 
 /// What a session is called before anybody said anything.
 const UNTITLED: &str = "New Session";
 
 /// One line of at most 50 letters, cut at a word boundary and marked with `...`.
-pub fn title(text: &str) -> String {
-    let words: Vec<String> = text.split_whitespace().map(visible).filter(|word| !word.is_empty()).collect();
+pub fn title_from_text(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(strip_invisible).filter(|word| !word.is_empty()).collect();
     let line = words.join(" ");
     if line.is_empty() {
         return UNTITLED.to_owned();
     }
-    match line.grapheme_indices(true).nth(LIMIT) {
+    match line.grapheme_indices(true).nth(MAX_TITLE_CHARS) {
         None => line,
-        Some((end, _)) => format!("{}...", cut(&line, end)),
+        Some((end, _)) => format!("{}...", cut_at_word(&line, end)),
     }
 }
 
 /// Without control characters, which could move a terminal's cursor or reverse its text.
-fn visible(word: &str) -> String {
+fn strip_invisible(word: &str) -> String {
     word.chars().filter(|letter| !letter.is_control() && !is_direction(*letter)).collect()
 }
 
@@ -31,7 +31,7 @@ fn is_direction(letter: char) -> bool {
 }
 
 /// The last word boundary before `end`; a word that fills the whole line is cut in its middle.
-fn cut(line: &str, end: usize) -> &str {
+fn cut_at_word(line: &str, end: usize) -> &str {
     let head = &line[..end];
     if line[end..].starts_with(' ') {
         return head;
@@ -65,7 +65,7 @@ mod tests {
             (&"🇨🇭".repeat(51), &format!("{}...", "🇨🇭".repeat(50))),
         ];
         for (text, expected) in cases {
-            assert_eq!(title(text), expected, "{text:?}");
+            assert_eq!(title_from_text(text), expected, "{text:?}");
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use gander_tools::{Limits, Surroundings, Toolbox};
+use gander_tools::{Limits, ToolEnv, Toolbox};
 
-use crate::notes::LoadSkill;
+use crate::context_files::LoadSkill;
 use crate::propose::ProposePlan;
 
 /// The built-in tools, with skills from the person's own folders and proposals of plans.
-pub fn native_toolbox(limits: Limits, surroundings: Surroundings, skill_folders: Vec<PathBuf>) -> Toolbox {
-    Toolbox::within(limits, surroundings).with(Box::new(LoadSkill { own: skill_folders })).with(Box::new(ProposePlan))
+pub fn native_toolbox(limits: Limits, surroundings: ToolEnv, skill_folders: Vec<PathBuf>) -> Toolbox {
+    Toolbox::with_env(limits, surroundings).with(Box::new(LoadSkill { own: skill_folders })).with(Box::new(ProposePlan))
 }
 
 #[cfg(test)]
@@ -18,7 +18,7 @@ mod tests {
 
     #[test]
     fn the_loop_adds_skills_and_proposals_behind_the_built_in_tools() {
-        let specs = native_toolbox(Limits::default(), Surroundings::default(), vec![]).specs();
+        let specs = native_toolbox(Limits::default(), ToolEnv::default(), vec![]).specs();
         let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
         let built_in = ["read", "write", "edit", "list", "grep", "shell", "fetch", "plan"];
         assert_eq!(names, [&built_in[..], &["skill", "propose_plan"]].concat());

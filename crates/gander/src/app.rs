@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
-use gander_agent::modes::Shelf;
+use gander_agent::modes::AgentCatalog;
 use gander_agent::{delegate, native_toolbox};
 use gander_domain::{Recovery, Settings, ToolSpec};
 use gander_gateway::protocols::a2a::{CardSigner, PushNotifications};
@@ -37,7 +37,7 @@ use gander_services::{Control, Services};
 use gander_store::{Health, SqliteStore, Store, StoreOptions};
 use gander_tools::protected::Protected;
 use gander_tools::sandbox::Sandbox;
-use gander_tools::{FileAccess, Redactor, Surroundings, Toolbox};
+use gander_tools::{FileAccess, Redactor, ToolEnv, Toolbox};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -287,10 +287,11 @@ fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<A
 }
 
 /// The agents and modes: built in, the owner's, and those of projects that are trusted.
-fn shelf(config: &Config, trust: &Trust, files: &FileAccess) -> Shelf {
+fn shelf(config: &Config, trust: &Trust, files: &FileAccess) -> AgentCatalog {
     let trust = trust.clone();
     let place = PathBuf::from(PROJECT_FOLDER).join("agents");
-    Shelf::with(config.agents_folder()).and_projects(place, files.clone(), move |folder| trust.is_trusted(folder))
+    AgentCatalog::from_folder(config.agents_folder())
+        .with_projects(place, files.clone(), move |folder| trust.is_trusted(folder))
 }
 
 /// Every tool of our own that a session may have, whichever of them are on.
@@ -310,7 +311,7 @@ struct Kept {
     apps: Apps,
     artifacts: Artifacts,
     memories: Memories,
-    shelf: Arc<Shelf>,
+    shelf: Arc<AgentCatalog>,
 }
 
 async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
@@ -358,13 +359,13 @@ fn fences(config: &Config) -> Sandbox {
 
 fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) -> Native {
     let limits = config.sections.tools.limits();
-    let surroundings = Surroundings {
+    let surroundings = ToolEnv {
         environment: config.tool_environment.clone(),
         redactor: Redactor::new(secrets(config)),
         sandbox,
         network: sandbox::network(config.sections.sandbox.network),
         protected: Protected::storing(config.paths.protected()),
-        ..Surroundings::default()
+        ..ToolEnv::default()
     };
     Native {
         shelf: Arc::clone(&kept.shelf),

@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gander_agent::notes::Own;
+use gander_agent::context_files::UserDirs;
 use gander_mcp::Spec;
 use gander_models::{Catalogue, CatalogueError, Keys};
 use gander_services::paths::Paths;
@@ -58,7 +58,7 @@ pub struct Config {
     /// What commands of tools find in their environment.
     pub tool_environment: gander_tools::Environment,
     /// Where the person keeps notes for agents and skills of their own.
-    pub own: Own,
+    pub own: UserDirs,
     /// A second token of the owner, chosen in the environment as goose's clients do.
     pub secret: Option<SecretString>,
     /// Where data lives.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gander_tools::sandbox::{Bounds, Bubblewrap, Caps, Network, Sandbox};
+use gander_tools::sandbox::{Bubblewrap, Network, Sandbox, SandboxLimits, SandboxPaths};
 
 use crate::config::{Config, SandboxSection};
 
@@ -13,7 +13,7 @@ pub fn of(config: &Config) -> Sandbox {
     let (own, home, temporary) = (own(config), config.home.clone(), config.paths.temporary());
     let lent = section.clone();
     let bounds = move || {
-        let mut bounds = Bounds::of(home.as_deref(), temporary, &own);
+        let mut bounds = SandboxPaths::for_home(home.as_deref(), temporary, &own);
         bounds.readable.extend(lent.readable.iter().filter_map(|folder| folder.canonicalize().ok()));
         bounds.writable.extend(lent.writable.iter().filter_map(|folder| folder.canonicalize().ok()));
         bounds.caps = caps(&lent);
@@ -29,9 +29,9 @@ fn own(config: &Config) -> [PathBuf; 3] {
 }
 
 /// How much a command may have; nothing set is no limit.
-pub fn caps(section: &SandboxSection) -> Caps {
+pub fn caps(section: &SandboxSection) -> SandboxLimits {
     let memory = Some(section.memory.0).filter(|memory| *memory > 0);
-    Caps { memory, processes: Some(section.processes).filter(|processes| *processes > 0) }
+    SandboxLimits { memory, processes: Some(section.processes).filter(|processes| *processes > 0) }
 }
 
 /// Whether the network is there without asking.

@@ -6,21 +6,21 @@ use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::names;
-use super::pins::definition;
+use super::pins::definition_hash;
 
 /// Tools of one server that are taken in.
-const MOST_TOOLS: usize = 256;
+const MAX_TOOLS: usize = 256;
 
 /// How much of a description is taken in.
-const DESCRIPTION: usize = 4 << 10;
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 
 /// How much of a schema is taken in, as JSON.
-const SCHEMA: usize = 64 << 10;
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// What a server offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Catalogue {
-    pub tools: Vec<Offered>,
+    pub tools: Vec<OfferedTool>,
     pub prompts: Vec<PromptSpec>,
     pub resources: Vec<Resource>,
     pub templates: Vec<ResourceTemplate>,
@@ -30,7 +30,7 @@ pub(super) struct Catalogue {
 
 /// A tool of a server.
 #[derive(Clone, Debug)]
-pub(super) struct Offered {
+pub(super) struct OfferedTool {
     /// As the server calls it.
     pub tool: String,
     /// As people read it.
@@ -68,32 +68,32 @@ pub struct PromptArgument {
 }
 
 /// Tools under our names. What no model could use is left out.
-pub(super) fn tools(server: &str, tools: Vec<Tool>) -> Vec<Offered> {
-    let usable: Vec<Tool> = tools.into_iter().filter(is_usable).take(MOST_TOOLS).collect();
-    let names = names::tools(server, usable.iter().map(|tool| tool.name.as_ref()));
-    usable.into_iter().zip(names).map(|(tool, name)| offered(server, name, tool)).collect()
+pub(super) fn offered_tools(server: &str, tools: Vec<Tool>) -> Vec<OfferedTool> {
+    let usable: Vec<Tool> = tools.into_iter().filter(is_usable).take(MAX_TOOLS).collect();
+    let names = names::unique_tool_names(server, usable.iter().map(|tool| tool.name.as_ref()));
+    usable.into_iter().zip(names).map(|(tool, name)| offered_tool(server, name, tool)).collect()
 }
 
 /// Prompts of this server.
-pub(super) fn prompts(server: &str, prompts: Vec<Prompt>) -> Vec<PromptSpec> {
+pub(super) fn prompt_specs(server: &str, prompts: Vec<Prompt>) -> Vec<PromptSpec> {
     let prompt = |prompt: Prompt| PromptSpec {
         server: server.to_owned(),
         description: prompt.description.or(prompt.title).unwrap_or_default(),
-        arguments: prompt.arguments.unwrap_or_default().into_iter().map(argument).collect(),
+        arguments: prompt.arguments.unwrap_or_default().into_iter().map(prompt_argument).collect(),
         name: prompt.name,
     };
     prompts.into_iter().map(prompt).collect()
 }
 
-fn offered(server: &str, name: String, tool: Tool) -> Offered {
-    let definition = definition(&tool);
+fn offered_tool(server: &str, name: String, tool: Tool) -> OfferedTool {
+    let definition = definition_hash(&tool);
     let annotated = tool.annotations.as_ref().and_then(|annotations| annotations.title.clone());
     let title = tool.title.clone().or(annotated).unwrap_or_else(|| tool.name.clone().into_owned());
     let purpose = tool.description.clone().unwrap_or_default().into_owned();
-    let description = clip(format!("{purpose}\n(A tool of the MCP server {server}.)"), DESCRIPTION);
-    let spec = ToolSpec { name, description, schema: schema(&tool) };
+    let description = clip(format!("{purpose}\n(A tool of the MCP server {server}.)"), MAX_DESCRIPTION_BYTES);
+    let spec = ToolSpec { name, description, schema: tool_schema(&tool) };
     let repeatable = tool.annotations.as_ref().is_some_and(is_repeatable);
-    Offered { tool: tool.name.into_owned(), title, spec, definition, repeatable }
+    OfferedTool { tool: tool.name.into_owned(), title, spec, definition, repeatable }
 }
 
 fn is_repeatable(annotations: &ToolAnnotations) -> bool {
@@ -101,7 +101,7 @@ fn is_repeatable(annotations: &ToolAnnotations) -> bool {
 }
 
 /// Providers want an object with properties, also where a tool takes nothing.
-fn schema(tool: &Tool) -> Value {
+fn tool_schema(tool: &Tool) -> Value {
     let mut schema = Value::Object((*tool.input_schema).clone());
     if schema.get("type").is_none() {
         schema["type"] = json!("object");
@@ -113,10 +113,10 @@ fn schema(tool: &Tool) -> Value {
 }
 
 fn is_usable(tool: &Tool) -> bool {
-    !tool.name.is_empty() && Value::Object((*tool.input_schema).clone()).to_string().len() <= SCHEMA
+    !tool.name.is_empty() && Value::Object((*tool.input_schema).clone()).to_string().len() <= MAX_SCHEMA_BYTES
 }
 
-fn argument(argument: rmcp::model::PromptArgument) -> PromptArgument {
+fn prompt_argument(argument: rmcp::model::PromptArgument) -> PromptArgument {
     let description = argument.description.or(argument.title);
     PromptArgument { name: argument.name, description, required: argument.required == Some(true) }
 }

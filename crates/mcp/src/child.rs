@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gander_tools::Environment;
-use gander_tools::process::family::{Family, Form};
+use gander_tools::process::process_tree::{Form, ProcessTree};
 use gander_tools::sandbox::Wrap;
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
@@ -16,27 +16,27 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// How long a server may take to end itself once nobody speaks to it, and again once it is told to.
-const GRACE: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How much of what it complains about is kept.
-const KEPT: usize = 4 << 10;
+const MAX_STDERR_BYTES: usize = 4 << 10;
 
 /// A longer line of complaint is cut.
-const LINE: u64 = 1 << 10;
+const MAX_STDERR_LINE_BYTES: u64 = 1 << 10;
 
 /// A running server. Dropping it kills everything that it started.
 pub(super) struct Child {
-    family: Family,
+    family: ProcessTree,
     ended: oneshot::Receiver<ExitStatus>,
-    complaints: Complaints,
+    stderr: StderrTail,
 }
 
 /// How long the last complaint of a server that ended may take to arrive.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The end of what it wrote to its standard error.
 #[derive(Clone, Default)]
-pub(super) struct Complaints {
+pub(super) struct StderrTail {
     kept: Arc<Mutex<String>>,
     /// Cancelled when nothing follows.
     over: CancellationToken,
@@ -69,31 +69,31 @@ impl Child {
         command.envs(program.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(error));
         let form = if wrap.is_some() { Form::Supervised } else { Form::Plain };
-        let (family, ended) = Family::start(command, form).await?;
-        let complaints = Complaints::default();
-        tokio::spawn(listen(Receiver::from_owned_fd(errors.into())?, complaints.clone()));
+        let (family, ended) = ProcessTree::start(command, form).await?;
+        let stderr = StderrTail::default();
+        tokio::spawn(read_stderr(Receiver::from_owned_fd(errors.into())?, stderr.clone()));
         let streams = (Receiver::from_owned_fd(from_child.into())?, Sender::from_owned_fd(to_child.into())?);
-        Ok((Self { family, ended, complaints }, streams))
+        Ok((Self { family, ended, stderr }, streams))
     }
 
     /// What it complained about last.
-    pub(super) fn complaints(&self) -> Complaints {
-        self.complaints.clone()
+    pub(super) fn stderr(&self) -> StderrTail {
+        self.stderr.clone()
     }
 
     /// Waits for it to end by itself, then asks, then does not ask any more. Its input is closed by now.
-    pub(super) async fn end(mut self) {
-        if tokio::time::timeout(GRACE, &mut self.ended).await.is_err() {
+    pub(super) async fn stop(mut self) {
+        if tokio::time::timeout(STOP_TIMEOUT, &mut self.ended).await.is_err() {
             self.family.signal(Signal::TERM);
-            drop(tokio::time::timeout(GRACE, &mut self.ended).await);
+            drop(tokio::time::timeout(STOP_TIMEOUT, &mut self.ended).await);
         }
     }
 }
 
-impl Complaints {
+impl StderrTail {
     /// All there will be of a server that ended: its streams close one after the other.
-    pub(super) async fn last_words(&self) -> String {
-        drop(tokio::time::timeout(LAST_WORDS, self.over.cancelled()).await);
+    pub(super) async fn last_lines(&self) -> String {
+        drop(tokio::time::timeout(STDERR_TIMEOUT, self.over.cancelled()).await);
         self.text()
     }
 
@@ -105,19 +105,19 @@ impl Complaints {
     fn push(&self, line: &str) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_str(line);
-        let over = kept.len().saturating_sub(KEPT);
+        let over = kept.len().saturating_sub(MAX_STDERR_BYTES);
         let cut = kept.ceil_char_boundary(over);
         kept.drain(..cut);
     }
 }
 
 /// Reads on, so that the server never waits for us.
-async fn listen(errors: Receiver, complaints: Complaints) {
+async fn read_stderr(errors: Receiver, stderr: StderrTail) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
-    while let Ok(1..) = (&mut errors).take(LINE).read_until(b'\n', &mut line).await {
-        complaints.push(&String::from_utf8_lossy(&line));
+    while let Ok(1..) = (&mut errors).take(MAX_STDERR_LINE_BYTES).read_until(b'\n', &mut line).await {
+        stderr.push(&String::from_utf8_lossy(&line));
         line.clear();
     }
-    complaints.over.cancel();
+    stderr.over.cancel();
 }

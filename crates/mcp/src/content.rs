@@ -2,14 +2,14 @@
 
 use gander_domain::{Part, ToolContent, ToolEnd, ToolResult};
 use gander_tools::Limits;
-use gander_tools::output::{clip, limited};
+use gander_tools::output::{clip, limit_parts};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::Value;
 
 /// The result of a call. What is too large is left out, and says so.
-pub(super) fn result(result: CallToolResult, limits: &Limits) -> ToolResult {
+pub(super) fn tool_result(result: CallToolResult, limits: &Limits) -> ToolResult {
     let end = if result.is_error == Some(true) { ToolEnd::Failed } else { ToolEnd::Completed };
-    let mut parts = parts(result.content, limits);
+    let mut parts = to_parts(result.content, limits);
     if let (true, Some(structured)) = (parts.is_empty(), &result.structured_content) {
         parts.push(Part::text(clip(structured.to_string(), limits.result)));
     }
@@ -18,12 +18,12 @@ pub(super) fn result(result: CallToolResult, limits: &Limits) -> ToolResult {
 }
 
 /// Content, each piece within its limit and all texts together within theirs.
-pub(super) fn parts(content: impl IntoIterator<Item = ContentBlock>, limits: &Limits) -> Vec<Part> {
-    limited(content.into_iter().map(part), limits)
+pub(super) fn to_parts(content: impl IntoIterator<Item = ContentBlock>, limits: &Limits) -> Vec<Part> {
+    limit_parts(content.into_iter().map(to_part), limits)
 }
 
 /// What a resource holds.
-pub(super) fn resource(contents: ResourceContents) -> Part {
+pub(super) fn resource_part(contents: ResourceContents) -> Part {
     match contents {
         ResourceContents::TextResourceContents { uri, mime_type: mime, text, .. } => {
             Part::Resource { uri, mime, text: Some(text), blob: None }
@@ -34,22 +34,22 @@ pub(super) fn resource(contents: ResourceContents) -> Part {
         ResourceContents::BlobResourceContents { uri, mime_type: mime, blob, .. } => {
             Part::Resource { uri, mime, text: None, blob: Some(blob) }
         }
-        other => unknown(&other),
+        other => unknown_part(&other),
     }
 }
 
-fn part(block: ContentBlock) -> Part {
+fn to_part(block: ContentBlock) -> Part {
     match block {
         ContentBlock::Text(text) => Part::Text { text: text.text },
         ContentBlock::Image(image) => Part::Image { mime: image.mime_type, data: image.data, uri: None },
         ContentBlock::Audio(audio) => Part::Audio { mime: audio.mime_type, data: audio.data },
-        ContentBlock::Resource(embedded) => resource(embedded.resource),
-        ContentBlock::ResourceLink(link) => linked(link),
-        other => unknown(&other),
+        ContentBlock::Resource(embedded) => resource_part(embedded.resource),
+        ContentBlock::ResourceLink(link) => link_part(link),
+        other => unknown_part(&other),
     }
 }
 
-fn linked(link: Resource) -> Part {
+fn link_part(link: Resource) -> Part {
     let Resource { uri, name, title, description, mime_type: mime, size, .. } = link;
     let more = [
         ("title", title.map(Value::from)),
@@ -69,7 +69,7 @@ fn is_picture(mime: &str) -> bool {
     matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
 }
 
-fn unknown(value: &impl serde::Serialize) -> Part {
+fn unknown_part(value: &impl serde::Serialize) -> Part {
     Part::Unknown(serde_json::to_value(value).unwrap_or_default())
 }
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn read(value: Value, limits: &Limits) -> ToolResult {
-        result(serde_json::from_value(value).expect("it is a result"), limits)
+        tool_result(serde_json::from_value(value).expect("it is a result"), limits)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a server may ask of us: news, questions to people, a model's answer, the session's folders.
+//! What a server may ask of us: events, questions to people, a model's answer, the session's folders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::audience::Seat;
 use super::calls::Calls;
+use super::listener::SessionHandle;
 use super::sampling;
-use super::seats::Seats;
+use super::sessions::SessionHandles;
 
 /// Complaints of one connection that people are shown.
-const MOST_NOTICES: u32 = 20;
+const MAX_NOTICES: u32 = 20;
 
 /// Our end of one connection.
 #[derive(Clone)]
 pub(super) struct Handler {
     /// The server's name.
     pub name: String,
-    pub seats: Seats,
+    pub sessions: SessionHandles,
     /// Several sessions use the server.
     pub shared: bool,
     pub calls: Arc<Calls>,
@@ -47,16 +47,20 @@ pub(super) struct Handler {
 
 impl Handler {
     /// Answers to what a server wants to know before it goes on with a call of this session.
-    pub(super) async fn answers(&self, seat: &Seat, requests: InputRequests) -> BTreeMap<String, Value> {
+    pub(super) async fn answer_input_requests(
+        &self,
+        session: &SessionHandle,
+        requests: InputRequests,
+    ) -> BTreeMap<String, Value> {
         let mut answers = BTreeMap::new();
         for (key, request) in requests {
             let answer = match request {
-                InputRequest::Elicitation(request) => json!(self.elicit(Some(seat), request.params).await),
-                InputRequest::CreateMessage(request) => match self.sample(Some(seat), request.params).await {
+                InputRequest::Elicitation(request) => json!(self.elicit(Some(session), request.params).await),
+                InputRequest::CreateMessage(request) => match self.sample(Some(session), request.params).await {
                     Ok(result) => json!(result),
                     Err(error) => json!({ "error": error }),
                 },
-                InputRequest::ListRoots(_) => json!(self.folders()),
+                InputRequest::ListRoots(_) => json!(self.list_session_roots()),
                 _ => Value::Null,
             };
             answers.insert(key, answer);
@@ -66,12 +70,12 @@ impl Handler {
 
     /// Whom a question is put to that names no call: the session whose calls are under way. A server that several
     /// use while none or more than one of them calls it gets no answer, for it could be the wrong one's.
-    fn asked(&self) -> Option<Seat> {
-        if self.shared { self.calls.caller() } else { self.seats.first() }
+    fn session_to_ask(&self) -> Option<SessionHandle> {
+        if self.shared { self.calls.sole_calling_session() } else { self.sessions.first() }
     }
 
-    async fn elicit(&self, seat: Option<&Seat>, params: ElicitRequestParams) -> ElicitResult {
-        let Some(seat) = seat else { return ElicitResult::new(ElicitationAction::Cancel) };
+    async fn elicit(&self, session: Option<&SessionHandle>, params: ElicitRequestParams) -> ElicitResult {
+        let Some(session) = session else { return ElicitResult::new(ElicitationAction::Cancel) };
         let (message, ask) = match params {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 (message, QuestionKind::Form { schema: json!(requested_schema) })
@@ -83,8 +87,8 @@ impl Handler {
                 return ElicitResult::new(ElicitationAction::Decline);
             }
         };
-        let _thinking = self.calls.question();
-        match seat.ask(&format!("{} asks: {message}", self.name), ask, self.calls.asker()).await {
+        let _thinking = self.calls.open_question();
+        match session.ask(&format!("{} asks: {message}", self.name), ask, self.calls.question_origin()).await {
             Reply::Filled { content } => ElicitResult::new(ElicitationAction::Accept).with_content(content),
             Reply::Declined => ElicitResult::new(ElicitationAction::Decline),
             Reply::Chosen { .. } | Reply::Cancelled | Reply::Interrupted | Reply::Superseded => {
@@ -95,25 +99,25 @@ impl Handler {
 
     async fn sample(
         &self,
-        seat: Option<&Seat>,
+        session: Option<&SessionHandle>,
         params: CreateMessageRequestParams,
     ) -> Result<CreateMessageResult, ErrorData> {
         let nobody = || ErrorData::invalid_request("it is not clear which session's model is wanted", None);
-        let _thinking = self.calls.question();
-        sampling::sample(&self.name, seat.ok_or_else(nobody)?, params, self.calls.asker()).await
+        let _thinking = self.calls.open_question();
+        sampling::sample(&self.name, session.ok_or_else(nobody)?, params, self.calls.question_origin()).await
     }
 
-    fn folders(&self) -> ListRootsResult {
+    fn list_session_roots(&self) -> ListRootsResult {
         ListRootsResult::new(self.roots.iter().map(Root::new).collect())
     }
 
-    fn complaint(&self, severity: Severity, params: &LoggingMessageNotificationParam) {
-        if self.notices.fetch_add(1, Ordering::SeqCst) >= MOST_NOTICES {
+    fn show_log_message(&self, severity: Severity, params: &LoggingMessageNotificationParam) {
+        if self.notices.fetch_add(1, Ordering::SeqCst) >= MAX_NOTICES {
             return;
         }
         let text = params.data.as_str().map_or_else(|| params.data.to_string(), str::to_owned);
         let text = self.redactor.text(&text);
-        self.seats.notice(severity, &format!("{} says: {text}", self.name));
+        self.sessions.notice(severity, &format!("{} says: {text}", self.name));
     }
 
     /// What comes first: the answer, or the end of whoever asked.
@@ -143,13 +147,13 @@ impl ClientHandler for Handler {
         params: CreateMessageRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let seat = self.asked();
-        let answer = self.unless_gone(&context, self.sample(seat.as_ref(), params)).await;
+        let session = self.session_to_ask();
+        let answer = self.unless_gone(&context, self.sample(session.as_ref(), params)).await;
         answer.unwrap_or_else(|| Err(ErrorData::internal_error("nobody waits for it any more", None)))
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        Ok(self.folders())
+        Ok(self.list_session_roots())
     }
 
     async fn create_elicitation(
@@ -157,21 +161,21 @@ impl ClientHandler for Handler {
         params: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let seat = self.asked();
-        let answer = self.unless_gone(&context, self.elicit(seat.as_ref(), params)).await;
+        let session = self.session_to_ask();
+        let answer = self.unless_gone(&context, self.elicit(session.as_ref(), params)).await;
         Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.calls.progress(&params);
+        self.calls.show_progress(&params);
     }
 
     async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
         match params.level {
             LoggingLevel::Debug | LoggingLevel::Info | LoggingLevel::Notice => {}
-            LoggingLevel::Warning => self.complaint(Severity::Warning, &params),
+            LoggingLevel::Warning => self.show_log_message(Severity::Warning, &params),
             LoggingLevel::Error | LoggingLevel::Critical | LoggingLevel::Alert | LoggingLevel::Emergency => {
-                self.complaint(Severity::Error, &params);
+                self.show_log_message(Severity::Error, &params);
             }
         }
     }

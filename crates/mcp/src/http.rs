@@ -26,9 +26,9 @@ pub(super) async fn transport(
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("only http and https addresses are used: {}", url.scheme()));
     }
-    let client = client(&url, reach).await?;
+    let client = build_client(&url, reach).await?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-    config.custom_headers = headers.iter().map(header).collect::<Result<HashMap<_, _>, String>>()?;
+    config.custom_headers = headers.iter().map(parse_header).collect::<Result<HashMap<_, _>, String>>()?;
     Ok(StreamableHttpClientTransport::with_client(AuthClient::new(client, bearer), config))
 }
 
@@ -53,7 +53,7 @@ pub(super) fn is_unauthorized(error: &ServiceError) -> bool {
 
 /// Redirects are not followed: they would carry the headers elsewhere. Under a guard only what was looked up and
 /// found public is dialled.
-async fn client(url: &Url, reach: &Reach) -> Result<Client, String> {
+async fn build_client(url: &Url, reach: &Reach) -> Result<Client, String> {
     let client = Client::builder().redirect(redirect::Policy::none()).pool_max_idle_per_host(0);
     let client = match reach {
         Reach::Anywhere => client,
@@ -65,7 +65,7 @@ async fn client(url: &Url, reach: &Reach) -> Result<Client, String> {
     client.build().map_err(|error| error.to_string())
 }
 
-fn header((name, value): &(String, String)) -> Result<(HeaderName, HeaderValue), String> {
+fn parse_header((name, value): &(String, String)) -> Result<(HeaderName, HeaderValue), String> {
     let name: HeaderName = name.parse().map_err(|_| format!("not a header's name: {name}"))?;
     let mut value: HeaderValue = value.parse().map_err(|_| format!("not a value for the header: {name}"))?;
     value.set_sensitive(true);

@@ -2,40 +2,43 @@
 //!
 //! [`Servers`] is a session's set. Each server is one long-lived connection that starts when it is first wanted,
 //! in the background, is started again after a crash, and sleeps when nobody needs it. Its tools are judged and
-//! run like the built-in ones; what it says by itself goes to the [`Audience`]: the run that is under way.
+//! run like the built-in ones; what it says by itself goes to the [`RunListener`]: the run that is under way.
 //
 // The newest revision of MCP drops sampling, roots and logging; servers of all others go on using them.
 #![allow(deprecated)]
 
-mod again;
-mod audience;
+mod call_tool;
 mod calls;
 mod catalogue;
 mod child;
+mod connection;
 mod content;
 mod handler;
 mod http;
-mod invite;
-mod link;
+mod listener;
 mod login;
+mod login_prompt;
 mod names;
-mod network;
+mod network_prompt;
+mod network_store;
+mod pending_login;
 mod pins;
 mod pool;
 mod prompts;
 mod resources;
+mod retry;
 mod sampling;
-mod seats;
 mod server;
 mod servers;
+mod sessions;
 mod spec;
-mod tally;
+mod write_counter;
 
-pub use audience::{Attendance, Audience, News};
 pub use catalogue::{PromptArgument, PromptSpec};
-pub use login::{Keyring, Login, Pocket, Purse, logout};
-pub use network::{NetworkBook, Networks};
-pub use pins::{PinBook, Pins};
+pub use listener::{ListenGuard, RunListener, ServerEvent};
+pub use login::{Keyring, Login, MemoryOAuthTokenStore, OAuthTokenStore, logout};
+pub use network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
+pub use pins::{MemoryToolPinStore, ToolPinStore};
 pub use pool::{Pool, Sharing};
-pub use servers::{Circumstances, Condition, Servers, Standing};
+pub use servers::{ServerState, ServerStatus, Servers, ServersConfig};
 pub use spec::{Confinement, Reach, Spec, Transport};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::audience::Seat;
-use super::link::Ground;
-use super::server::{Server, Times};
+use super::connection::ServerEnv;
+use super::listener::SessionHandle;
+use super::server::{Server, ServerTimeouts};
 use super::spec::{Spec, Transport};
 
 /// The servers that sessions share. Cheap to clone.
@@ -29,38 +29,38 @@ pub struct Sharing {
 /// A session's hold on a server.
 pub(super) struct Lease {
     pub server: Arc<Server>,
-    seat: Seat,
+    session: SessionHandle,
     /// How long it stays after the last session; none: it is this session's alone.
     linger: Option<Duration>,
 }
 
 impl Lease {
     /// A server for this session alone.
-    pub(super) fn own(name: String, spec: Spec, ground: &Ground, times: Times) -> Self {
-        let server = Arc::new(Server::new(name, spec, ground.clone(), times));
-        server.seats.join(&ground.seat);
-        Self { server, seat: ground.seat.clone(), linger: None }
+    pub(super) fn own(name: String, spec: Spec, env: &ServerEnv, times: ServerTimeouts) -> Self {
+        let server = Arc::new(Server::new(name, spec, env.clone(), times));
+        server.sessions.join(&env.session);
+        Self { server, session: env.session.clone(), linger: None }
     }
 
     /// The one that others of the same owner use in these folders, or a new one that they may join.
-    pub(super) fn shared(name: String, spec: Spec, ground: &Ground, times: Times, sharing: &Sharing) -> Self {
-        let key = key(&name, &spec, ground, &sharing.owner);
+    pub(super) fn shared(name: String, spec: Spec, env: &ServerEnv, times: ServerTimeouts, sharing: &Sharing) -> Self {
+        let key = pool_key(&name, &spec, env, &sharing.owner);
         let mut servers = sharing.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.get(&key).and_then(Weak::upgrade).unwrap_or_else(|| {
-            let server = Arc::new(Server::new(name, spec, ground.clone(), times));
+            let server = Arc::new(Server::new(name, spec, env.clone(), times));
             servers.retain(|_, server| server.strong_count() > 0);
             servers.insert(key, Arc::downgrade(&server));
             server
         });
-        server.seats.join(&ground.seat);
-        Self { server, seat: ground.seat.clone(), linger: Some(sharing.linger) }
+        server.sessions.join(&env.session);
+        Self { server, session: env.session.clone(), linger: Some(sharing.linger) }
     }
 }
 
 impl Drop for Lease {
     /// Whoever comes soon after the last one finds it still there.
     fn drop(&mut self) {
-        self.server.seats.leave(&self.seat);
+        self.server.sessions.leave(&self.session);
         let runtime = tokio::runtime::Handle::try_current();
         if let (Some(linger), Ok(runtime)) = (self.linger, runtime) {
             let server = Arc::clone(&self.server);
@@ -73,7 +73,7 @@ impl Drop for Lease {
 }
 
 /// Everything that two sessions must have in common to share a server. Secrets are in it: only a hash is kept.
-fn key(name: &str, spec: &Spec, ground: &Ground, owner: &str) -> [u8; 32] {
+fn pool_key(name: &str, spec: &Spec, server_env: &ServerEnv, owner: &str) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut add = |text: &[u8]| {
         hash.update((text.len() as u64).to_be_bytes());
@@ -90,6 +90,8 @@ fn key(name: &str, spec: &Spec, ground: &Ground, owner: &str) -> [u8; 32] {
     };
     env.iter().for_each(|(name, _)| add(name.as_bytes()));
     // Where it runs, and what it is told of: also an address hears of the folders.
-    std::iter::once(&ground.cwd).chain(&ground.folders).for_each(|folder| add(folder.as_os_str().as_encoded_bytes()));
+    std::iter::once(&server_env.cwd)
+        .chain(&server_env.folders)
+        .for_each(|folder| add(folder.as_os_str().as_encoded_bytes()));
     hash.finalize().into()
 }

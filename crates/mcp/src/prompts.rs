@@ -19,25 +19,25 @@ impl PromptSpec {
 }
 
 /// What a prompt says, filled in with the words after its name.
-pub(super) async fn fill(
+pub(super) async fn fill_prompt(
     servers: &[Arc<Server>],
     prompt: &PromptSpec,
     words: &str,
     limits: &Limits,
 ) -> Result<Vec<Part>, String> {
     let server = servers.iter().find(|server| server.name == prompt.server).ok_or("the server is gone")?;
-    let arguments = arguments(prompt, words)?;
-    let line = server.line().await?;
+    let arguments = parse_arguments(prompt, words)?;
+    let line = server.connection().await?;
     let params = GetPromptRequestParams::new(prompt.name.clone()).with_arguments(arguments);
-    let answer = line.peer.get_prompt_once(params).await.map_err(|error| line.noted(error).to_string())?;
+    let answer = line.peer.get_prompt_once(params).await.map_err(|error| line.note_unauthorized(error).to_string())?;
     let GetPromptResponse::Complete(result) = answer else {
         return Err("the server wants to know more first, which a prompt cannot tell it".to_owned());
     };
-    Ok(content::parts(result.messages.into_iter().map(|message| message.content), limits))
+    Ok(content::to_parts(result.messages.into_iter().map(|message| message.content), limits))
 }
 
 /// `name=value` for each, or one word for each in order; the last takes the rest.
-fn arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value>, String> {
+fn parse_arguments(prompt: &PromptSpec, words: &str) -> Result<Map<String, Value>, String> {
     let known = |word: &str| {
         let (name, value) = word.split_once('=')?;
         prompt.arguments.iter().any(|argument| argument.name == name).then(|| (name.to_owned(), Value::from(value)))
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn words_fill_in_a_prompt() {
-        let filled = |words: &str| arguments(&prompt(), words).map(Value::Object);
+        let filled = |words: &str| parse_arguments(&prompt(), words).map(Value::Object);
         assert_eq!(filled("Bern"), Ok(json!({"city": "Bern"})));
         assert_eq!(filled(" Bern  the old town "), Ok(json!({"city": "Bern", "state": "the old town"})));
         assert_eq!(filled("state=BE city=Bern"), Ok(json!({"state": "BE", "city": "Bern"})));

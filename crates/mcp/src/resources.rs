@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use gander_domain::{Part, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec};
 use gander_tools::Limits;
-use gander_tools::output::{clip, limited};
+use gander_tools::output::{clip, limit_parts};
 use rmcp::model::{ReadResourceRequestParams, ReadResourceResponse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::audience::line;
 use super::content;
+use super::listener::visible_line;
 use super::server::Server;
 
-const LIST: &str = "list_resources";
-const READ: &str = "read_resource";
+const LIST_TOOL: &str = "list_resources";
+const READ_TOOL: &str = "read_resource";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct ReadArguments {
     server: String,
     uri: String,
 }
@@ -41,21 +41,21 @@ pub(super) fn specs(servers: &[Arc<Server>]) -> Vec<ToolSpec> {
     });
     vec![
         spec(
-            LIST,
+            LIST_TOOL,
             "Lists the resources that MCP servers offer, and templates of further ones.",
             json!({"type": "object", "properties": {}}),
         ),
-        spec(READ, "Reads one resource of an MCP server.", read),
+        spec(READ_TOOL, "Reads one resource of an MCP server.", read),
     ]
 }
 
 /// Describes a call of one of the two; `None` if it is neither.
 pub(super) fn describe(id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
     let title = match name {
-        LIST => "List the resources of MCP servers".to_owned(),
-        READ => match Wanted::deserialize(arguments) {
-            Ok(Wanted { server, uri }) => line(&format!("Read {uri} of {server}")),
-            Err(error) => return Some(Err(failed(format!("arguments do not fit the tool: {error}")))),
+        LIST_TOOL => "List the resources of MCP servers".to_owned(),
+        READ_TOOL => match ReadArguments::deserialize(arguments) {
+            Ok(ReadArguments { server, uri }) => visible_line(&format!("Read {uri} of {server}")),
+            Err(error) => return Some(Err(failed_result(format!("arguments do not fit the tool: {error}")))),
         },
         _ => return None,
     };
@@ -67,13 +67,13 @@ pub(super) fn describe(id: ToolCallId, name: &str, arguments: &Value) -> Option<
 /// Runs a call of one of the two; `None` if it is neither.
 pub(super) async fn run(servers: &[Arc<Server>], call: &ToolCall, limits: &Limits) -> Option<ToolResult> {
     match call.name.as_str() {
-        LIST => Some(list(servers, limits)),
-        READ => Some(read(servers, &call.arguments, limits).await.unwrap_or_else(failed)),
+        LIST_TOOL => Some(list_resources(servers, limits)),
+        READ_TOOL => Some(read_resource(servers, &call.arguments, limits).await.unwrap_or_else(failed_result)),
         _ => None,
     }
 }
 
-fn list(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
+fn list_resources(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
     let lines = servers.iter().flat_map(|server| {
         let catalogue = server.view().catalogue;
         let resources = catalogue
@@ -92,20 +92,21 @@ fn list(servers: &[Arc<Server>], limits: &Limits) -> ToolResult {
     ToolResult::text(ToolEnd::Completed, clip(format!("server\turi\tname\tdescription\n{text}"), limits.result))
 }
 
-async fn read(servers: &[Arc<Server>], arguments: &Value, limits: &Limits) -> Result<ToolResult, String> {
-    let Wanted { server, uri } = Wanted::deserialize(arguments).map_err(|error| error.to_string())?;
+async fn read_resource(servers: &[Arc<Server>], arguments: &Value, limits: &Limits) -> Result<ToolResult, String> {
+    let ReadArguments { server, uri } = ReadArguments::deserialize(arguments).map_err(|error| error.to_string())?;
     let server =
         servers.iter().find(|known| known.name == server).ok_or_else(|| format!("no such server: {server}"))?;
-    let line = server.line().await?;
+    let line = server.connection().await?;
     let answer = line.peer.read_resource_once(ReadResourceRequestParams::new(uri)).await;
-    let ReadResourceResponse::Complete(result) = answer.map_err(|error| line.noted(error).to_string())? else {
+    let ReadResourceResponse::Complete(result) = answer.map_err(|error| line.note_unauthorized(error).to_string())?
+    else {
         return Err("the server wants to know more first, which reading cannot tell it".to_owned());
     };
-    let parts = limited(result.contents.into_iter().map(content::resource), limits);
-    Ok(ToolResult { end: ToolEnd::Completed, content: parts.into_iter().map(shown).collect(), raw: None })
+    let parts = limit_parts(result.contents.into_iter().map(content::resource_part), limits);
+    Ok(ToolResult { end: ToolEnd::Completed, content: parts.into_iter().map(to_tool_content).collect(), raw: None })
 }
 
-fn shown(part: Part) -> ToolContent {
+fn to_tool_content(part: Part) -> ToolContent {
     ToolContent::Part { part }
 }
 
@@ -114,6 +115,6 @@ fn has_any(server: &Server) -> bool {
     !catalogue.resources.is_empty() || !catalogue.templates.is_empty()
 }
 
-fn failed(text: impl Into<String>) -> ToolResult {
+fn failed_result(text: impl Into<String>) -> ToolResult {
     ToolResult::text(ToolEnd::Failed, text)
 }

@@ -12,35 +12,35 @@ use rmcp::model::{
 };
 use uuid::Uuid;
 
-use super::audience::{Audience, News, Seat};
+use super::listener::{RunListener, ServerEvent, SessionHandle};
 
 /// How much of what is asked the person is shown.
-const SHOWN: usize = 200;
+const MAX_PREVIEW_CHARS: usize = 200;
 
 /// Asks a person, then the model.
 pub(super) async fn sample(
     server: &str,
-    seat: &Seat,
+    session: &SessionHandle,
     params: CreateMessageRequestParams,
     origin: QuestionOrigin,
 ) -> Result<CreateMessageResult, ErrorData> {
-    let Some(audience) = seat.audience() else { return Err(refused("no run is under way")) };
-    let request = request(params)?;
-    let title = format!("{server} wants to ask the model: {}", gist(&request));
-    if !seat.ask(&title, QuestionKind::Choose { choices: choices() }, origin).await.allows() {
-        return Err(refused("the user said no"));
+    let Some(listener) = session.listener() else { return Err(refusal("no run is under way")) };
+    let request = to_model_request(params)?;
+    let title = format!("{server} wants to ask the model: {}", question_preview(&request));
+    if !session.ask(&title, QuestionKind::Choose { choices: allow_or_reject() }, origin).await.allows() {
+        return Err(refusal("the user said no"));
     }
-    answer(&audience, request).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    ask_model(&listener, request).await.map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-async fn answer(audience: &Audience, request: Request) -> Result<CreateMessageResult, ModelError> {
-    let mut stream = audience.model.stream(request).await?;
+async fn ask_model(listener: &RunListener, request: Request) -> Result<CreateMessageResult, ModelError> {
+    let mut stream = listener.model.stream(request).await?;
     let mut text = String::new();
     while let Some(events) = stream.next().await {
         for event in events? {
             match event {
                 ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: more }) => text.push_str(&more),
-                ModelEvent::Done(finish) => return Ok(result(audience, text, &finish).await),
+                ModelEvent::Done(finish) => return Ok(sampling_result(listener, text, &finish).await),
                 ModelEvent::Delta(Delta { growth: DeltaKind::Thought, .. })
                 | ModelEvent::ToolStarted { .. }
                 | ModelEvent::ToolArguments { .. }
@@ -51,9 +51,9 @@ async fn answer(audience: &Audience, request: Request) -> Result<CreateMessageRe
     Err(ModelError::BadStream("the model's answer broke off".to_owned()))
 }
 
-async fn result(audience: &Audience, text: String, finish: &Finish) -> CreateMessageResult {
-    let info = audience.model.info();
-    if audience.news.send(News::Spent(info.usage(&finish.usage))).await.is_err() {
+async fn sampling_result(listener: &RunListener, text: String, finish: &Finish) -> CreateMessageResult {
+    let info = listener.model.info();
+    if listener.events.send(ServerEvent::Spent(info.usage(&finish.usage))).await.is_err() {
         tracing::debug!("a run ended before a server's model call");
     }
     let stop = match finish.stop {
@@ -63,8 +63,8 @@ async fn result(audience: &Audience, text: String, finish: &Finish) -> CreateMes
     CreateMessageResult::new(SamplingMessage::assistant_text(text), info.name()).with_stop_reason(stop)
 }
 
-fn request(params: CreateMessageRequestParams) -> Result<Request, ErrorData> {
-    let messages = params.messages.into_iter().enumerate().map(|(number, given)| message(number, given));
+fn to_model_request(params: CreateMessageRequestParams) -> Result<Request, ErrorData> {
+    let messages = params.messages.into_iter().enumerate().map(|(number, given)| to_message(number, given));
     Ok(Request {
         system: params.system_prompt.unwrap_or_default(),
         messages: messages.collect::<Result<_, _>>()?,
@@ -75,14 +75,14 @@ fn request(params: CreateMessageRequestParams) -> Result<Request, ErrorData> {
     })
 }
 
-fn message(number: usize, given: SamplingMessage) -> Result<Arc<Message>, ErrorData> {
+fn to_message(number: usize, given: SamplingMessage) -> Result<Arc<Message>, ErrorData> {
     let role = if given.role == McpRole::User { Role::User } else { Role::Agent };
-    let parts = given.content.into_vec().into_iter().map(part).collect::<Result<_, _>>()?;
+    let parts = given.content.into_vec().into_iter().map(to_part).collect::<Result<_, _>>()?;
     let id = MessageId::new(Uuid::from_u128(number as u128));
     Ok(Arc::new(Message { id, role, parts, interrupted: false, native: None }))
 }
 
-fn part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
+fn to_part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
     match block {
         SamplingMessageContentBlock::Text(text) => Ok(Part::text(text.text)),
         SamplingMessageContentBlock::Image(image) => {
@@ -95,17 +95,17 @@ fn part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
     }
 }
 
-fn gist(request: &Request) -> String {
+fn question_preview(request: &Request) -> String {
     let text = request.messages.last().map(|message| message.plain_text()).unwrap_or_default();
-    text.chars().take(SHOWN).collect()
+    text.chars().take(MAX_PREVIEW_CHARS).collect()
 }
 
-fn choices() -> Vec<Choice> {
+fn allow_or_reject() -> Vec<Choice> {
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
     vec![choice("allow_once", "Allow", ChoiceKind::AllowOnce), choice("reject_once", "Reject", ChoiceKind::RejectOnce)]
 }
 
 /// -1 is what the specification says for a user's refusal.
-fn refused(why: &'static str) -> ErrorData {
+fn refusal(why: &'static str) -> ErrorData {
     ErrorData::new(rmcp::model::ErrorCode(-1), why, None)
 }

@@ -1,4 +1,4 @@
-//! One server of a session: started when it is wanted, started again when it dies, asleep when nobody needs it.
+//! One server of a session: wait_until_tried when it is wanted, wait_until_tried again when it dies, asleep when nobody needs it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +9,23 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::catalogue::Catalogue;
-use super::invite::Invitation;
-use super::link::{Ground, Line, Link, Unopened};
-use super::seats::Seats;
+use super::connection::{McpConnection, McpConnectionHandle, OpenError, ServerEnv};
+use super::listener::Outage;
+use super::pending_login::LoginInProgress;
+use super::sessions::SessionHandles;
 use super::spec::Spec;
 
 /// The first pause after a failure; each further one is twice as long.
-const PAUSE: Duration = Duration::from_millis(500);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Tries in a row while a run waits; then only who asks for it starts it again.
-const TRIES: u32 = 5;
+const MAX_START_ATTEMPTS: u32 = 5;
 
 /// A server that lived this long did not fail to start.
-const WELL: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// One server of a session, or of several. Dropping it ends it.
 pub(super) struct Server {
@@ -32,10 +33,10 @@ pub(super) struct Server {
     pub name: String,
     pub spec: Spec,
     /// The login that people were asked for.
-    pub invitation: Invitation,
+    pub login: LoginInProgress,
     /// The sessions that use it.
-    pub seats: Seats,
-    view: watch::Receiver<View>,
+    pub sessions: SessionHandles,
+    view: watch::Receiver<ServerView>,
     wanted: Arc<Notify>,
     renewed: Arc<Notify>,
     start: Duration,
@@ -44,7 +45,7 @@ pub(super) struct Server {
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(super) struct ServerTimeouts {
     /// From a server's start to its lists.
     pub start: Duration,
     /// Before one that nobody needs goes to sleep.
@@ -53,29 +54,20 @@ pub(super) struct Times {
 
 /// How a server is.
 #[derive(Clone, Default)]
-pub(super) struct View {
-    pub phase: Phase,
-    /// What it offered when it was last asked: a server that is being started again keeps its tools.
+pub(super) struct ServerView {
+    pub phase: ServerPhase,
+    /// What it offered when it was last asked: a server that is being wait_until_tried again keeps its tools.
     pub catalogue: Arc<Catalogue>,
-    pub line: Option<Line>,
+    pub line: Option<McpConnectionHandle>,
     /// It failed, and seems to have missed the network.
     pub offline: bool,
     /// It failed when it was last tried. Stays while it is tried again.
     pub outage: Option<Outage>,
 }
 
-/// A server that does not work, from its first failure until it is ready again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outage {
-    /// When it began: tells it from the one before.
-    pub since: Instant,
-    /// Why, as of the last try.
-    pub reason: String,
-}
-
 /// What a server is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ServerPhase {
     /// Nothing: nobody has wanted it, or nobody did for long.
     #[default]
     Asleep,
@@ -88,28 +80,28 @@ pub(super) enum Phase {
 
 impl Server {
     /// A server that sleeps until it is wanted.
-    pub(super) fn new(name: String, spec: Spec, ground: Ground, times: Times) -> Self {
-        let (tell, view) = watch::channel(View::default());
+    pub(super) fn new(name: String, spec: Spec, env: ServerEnv, times: ServerTimeouts) -> Self {
+        let (view_sender, view) = watch::channel(ServerView::default());
         let (wanted, renewed, stop) = (Arc::new(Notify::new()), Arc::new(Notify::new()), CancellationToken::new());
-        let seats = Seats::default();
-        let keeper = Keeper {
-            seats: seats.clone(),
+        let sessions = SessionHandles::default();
+        let keeper = ServerTask {
+            sessions: sessions.clone(),
             name: name.clone(),
             spec: spec.clone(),
-            ground,
-            tell,
+            env,
+            view_sender,
             wanted: Arc::clone(&wanted),
             renewed: Arc::clone(&renewed),
             stop: stop.clone(),
             times,
             failures: 0,
         };
-        tokio::spawn(keeper.keep());
+        tokio::spawn(keeper.run_forever());
         Self {
             name,
             spec,
-            invitation: Invitation::default(),
-            seats,
+            login: LoginInProgress::default(),
+            sessions,
             view,
             wanted,
             renewed,
@@ -118,66 +110,69 @@ impl Server {
         }
     }
 
-    pub(super) fn view(&self) -> View {
+    pub(super) fn view(&self) -> ServerView {
         self.view.borrow().clone()
     }
 
     /// Somebody needs it, now or soon.
-    pub(super) fn want(&self) {
+    pub(super) fn request_start(&self) {
         self.wanted.notify_one();
     }
 
     /// Until it is ready or has failed. It is wanted by this; a failure of before is not the answer.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_until_settled(&self) {
         let mut view = self.view.clone();
-        let ready = view.borrow_and_update().phase == Phase::Ready;
-        self.want();
+        let ready = view.borrow_and_update().phase == ServerPhase::Ready;
+        self.request_start();
         while !ready && view.changed().await.is_ok() {
             match view.borrow_and_update().phase {
-                Phase::Ready | Phase::Locked | Phase::Failed(_) => return,
-                Phase::Asleep | Phase::Starting => {}
+                ServerPhase::Ready | ServerPhase::Locked | ServerPhase::Failed(_) => return,
+                ServerPhase::Asleep | ServerPhase::Starting => {}
             }
         }
     }
 
     /// Until it was tried once. It is wanted by this; one that is down is tried again beside, and nobody waits for that.
-    pub(super) async fn started(&self) {
-        self.want();
-        let tried = |view: &View| {
-            view.outage.is_some() || matches!(view.phase, Phase::Ready | Phase::Locked | Phase::Failed(_))
+    pub(super) async fn wait_until_tried(&self) {
+        self.request_start();
+        let tried = |view: &ServerView| {
+            view.outage.is_some()
+                || matches!(view.phase, ServerPhase::Ready | ServerPhase::Locked | ServerPhase::Failed(_))
         };
         // An error means that the server is no more: nothing is there to wait for.
         drop(self.view.clone().wait_for(tried).await);
     }
 
     /// Its live connection, once it is there.
-    pub(super) async fn line(&self) -> Result<Line, String> {
-        if tokio::time::timeout(self.start, self.settled()).await.is_err() {
+    pub(super) async fn connection(&self) -> Result<McpConnectionHandle, String> {
+        if tokio::time::timeout(self.start, self.wait_until_settled()).await.is_err() {
             return Err(format!("the server {} does not start", self.name));
         }
-        let View { phase, line, .. } = self.view();
+        let ServerView { phase, line, .. } = self.view();
         line.ok_or_else(|| match phase {
-            Phase::Failed(reason) => format!("the server {} is not running: {reason}", self.name),
-            Phase::Locked => needs_login(&self.name),
-            Phase::Asleep | Phase::Starting | Phase::Ready => format!("the server {} is not running", self.name),
+            ServerPhase::Failed(reason) => format!("the server {} is not running: {reason}", self.name),
+            ServerPhase::Locked => needs_login(&self.name),
+            ServerPhase::Asleep | ServerPhase::Starting | ServerPhase::Ready => {
+                format!("the server {} is not running", self.name)
+            }
         })
     }
 
     /// Starts its program anew, and waits for that.
-    pub(super) async fn renew(&self) {
+    pub(super) async fn restart(&self) {
         if let Some(old) = self.view().line {
             self.renewed.notify_one();
             // What it is then, the next call tells.
-            drop(self.line_after(&old).await);
+            drop(self.connection_after(&old).await);
         }
     }
 
     /// The connection after this one, which is over: a death is noticed a little later than it is felt.
-    pub(super) async fn line_after(&self, old: &Line) -> Result<Line, String> {
+    pub(super) async fn connection_after(&self, old: &McpConnectionHandle) -> Result<McpConnectionHandle, String> {
         let mut view = self.view.clone();
-        let other = view.wait_for(|view| view.line.as_ref().is_none_or(|line| !line.is(old)));
+        let other = view.wait_for(|view| view.line.as_ref().is_none_or(|line| !line.is_same(old)));
         drop(tokio::time::timeout(self.start, other).await);
-        self.line().await
+        self.connection().await
     }
 }
 
@@ -187,45 +182,45 @@ pub(super) fn needs_login(name: &str) -> String {
 }
 
 /// The task behind a server.
-struct Keeper {
-    seats: Seats,
+struct ServerTask {
+    sessions: SessionHandles,
     name: String,
     spec: Spec,
-    ground: Ground,
-    tell: watch::Sender<View>,
+    env: ServerEnv,
+    view_sender: watch::Sender<ServerView>,
     wanted: Arc<Notify>,
     renewed: Arc<Notify>,
     stop: CancellationToken,
-    times: Times,
+    times: ServerTimeouts,
     failures: u32,
 }
 
 /// Why a connection is over.
-enum End {
+enum ConnectionEnd {
     Stopped,
     Idle,
-    /// It is to be started anew.
+    /// It is to be wait_until_tried anew.
     Renewed,
     /// It wants an authorization that it does not get.
     Unauthorized,
     Died(String),
 }
 
-impl Keeper {
-    async fn keep(mut self) {
+impl ServerTask {
+    async fn run_forever(mut self) {
         loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return,
                 () = self.wanted.notified() => {}
             }
-            while let Some(pause) = self.stay().await {
+            while let Some(pause) = self.run_connection().await {
                 tokio::select! {
                     biased;
                     () = self.stop.cancelled() => return,
                     () = tokio::time::sleep(pause) => {}
                 }
-                if !self.seats.is_attended() || self.failures >= TRIES {
+                if !self.sessions.is_attended() || self.failures >= MAX_START_ATTEMPTS {
                     break;
                 }
             }
@@ -236,8 +231,8 @@ impl Keeper {
     }
 
     /// One connection from start to end; the pause before the next if it failed.
-    async fn stay(&mut self) -> Option<Duration> {
-        self.turn(Phase::Starting);
+    async fn run_connection(&mut self) -> Option<Duration> {
+        self.set_phase(ServerPhase::Starting);
         let opened = tokio::select! {
             biased;
             () = self.stop.cancelled() => return None,
@@ -245,113 +240,113 @@ impl Keeper {
         };
         let link = match opened {
             Ok(Ok(link)) => link,
-            Ok(Err(Unopened::Locked)) => return self.locked(),
-            Ok(Err(Unopened::Offline(reason))) => return Some(self.offline(&reason)),
-            Ok(Err(Unopened::Failed(reason))) => return Some(self.failed(&reason)),
-            Err(_) => return Some(self.failed(&format!("it did not start in {} s", self.times.start.as_secs()))),
+            Ok(Err(OpenError::Locked)) => return self.set_locked(),
+            Ok(Err(OpenError::Offline(reason))) => return Some(self.set_offline(&reason)),
+            Ok(Err(OpenError::Failed(reason))) => return Some(self.set_failed(&reason)),
+            Err(_) => return Some(self.set_failed(&format!("it did not start in {} s", self.times.start.as_secs()))),
         };
         let since = Instant::now();
-        let (link, end) = self.attend(link).await;
-        if since.elapsed() >= WELL {
+        let (link, end) = self.serve_connection(link).await;
+        if since.elapsed() >= STABLE_AFTER {
             self.failures = 0;
         }
-        let pause = self.over(&end);
+        let pause = self.pause_after_end(&end);
         link.close().await;
         pause
     }
 
     /// Whoever calls from here on waits for the next connection, not for this one's farewell.
-    fn over(&mut self, end: &End) -> Option<Duration> {
+    fn pause_after_end(&mut self, end: &ConnectionEnd) -> Option<Duration> {
         match end {
-            End::Stopped | End::Idle => {
-                self.turn(Phase::Asleep);
+            ConnectionEnd::Stopped | ConnectionEnd::Idle => {
+                self.set_phase(ServerPhase::Asleep);
                 None
             }
-            End::Renewed | End::Unauthorized => {
-                self.turn(Phase::Asleep);
+            ConnectionEnd::Renewed | ConnectionEnd::Unauthorized => {
+                self.set_phase(ServerPhase::Asleep);
                 // Where it was unauthorized the greeting of the next one tells what is missing, with or without a run.
                 self.wanted.notify_one();
                 None
             }
-            End::Died(reason) => Some(self.failed(reason)),
+            ConnectionEnd::Died(reason) => Some(self.set_failed(reason)),
         }
     }
 
-    async fn open(&self) -> Result<Link, Unopened> {
-        let link = Link::open(&self.name, &self.spec, &self.ground, &self.seats).await?;
-        link.line.quiet().await;
+    async fn open(&self) -> Result<McpConnection, OpenError> {
+        let link = McpConnection::open(&self.name, &self.spec, &self.env, &self.sessions).await?;
+        link.line.limit_logging().await;
         let catalogue = link.line.catalogue(&self.name).await.map_err(|reason| {
             let unauthorized = link.line.unauthorized.is_cancelled();
-            if unauthorized { Unopened::unauthorized(&self.spec) } else { Unopened::Failed(reason) }
+            if unauthorized { OpenError::unauthorized(&self.spec) } else { OpenError::Failed(reason) }
         })?;
-        self.ready(&link.line, catalogue);
+        self.set_ready(&link.line, catalogue);
         Ok(link)
     }
 
     /// Stays with a live connection until it is over.
-    async fn attend(&self, mut link: Link) -> (Link, End) {
+    async fn serve_connection(&self, mut link: McpConnection) -> (McpConnection, ConnectionEnd) {
         let (changed, unauthorized) = (Arc::clone(&link.line.handler.changed), link.line.unauthorized.clone());
         let end = loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => break End::Stopped,
-                reason = link.over() => break End::Died(self.ground.redactor_for(&self.spec).text(&reason)),
-                () = unauthorized.cancelled() => break End::Unauthorized,
-                () = changed.notified() => self.reread(&link.line).await,
-                () = self.renewed.notified() => break End::Renewed,
+                () = self.stop.cancelled() => break ConnectionEnd::Stopped,
+                reason = link.wait_until_over() => break ConnectionEnd::Died(self.env.redactor_for(&self.spec).text(&reason)),
+                () = unauthorized.cancelled() => break ConnectionEnd::Unauthorized,
+                () = changed.notified() => self.refresh_catalogue(&link.line).await,
+                () = self.renewed.notified() => break ConnectionEnd::Renewed,
                 () = self.wanted.notified() => {}
-                () = tokio::time::sleep(self.times.idle), if !self.seats.is_attended() => break End::Idle,
+                () = tokio::time::sleep(self.times.idle), if !self.sessions.is_attended() => break ConnectionEnd::Idle,
             }
         };
         (link, end)
     }
 
-    async fn reread(&self, line: &Line) {
+    async fn refresh_catalogue(&self, line: &McpConnectionHandle) {
         match tokio::time::timeout(self.times.start, line.catalogue(&self.name)).await {
-            Ok(Ok(catalogue)) => self.ready(line, catalogue),
+            Ok(Ok(catalogue)) => self.set_ready(line, catalogue),
             Ok(Err(error)) => tracing::debug!(server = self.name, error, "a server's lists stay as they were"),
             Err(_) => tracing::debug!(server = self.name, "a server does not tell its lists in time"),
         }
     }
 
-    fn ready(&self, line: &Line, catalogue: Catalogue) {
+    fn set_ready(&self, line: &McpConnectionHandle, catalogue: Catalogue) {
         let (catalogue, line) = (Arc::new(catalogue), Some(line.clone()));
-        let ready = View { phase: Phase::Ready, catalogue, line, offline: false, outage: None };
-        self.tell.send_replace(ready);
-        self.seats.tell_tools();
+        let ready = ServerView { phase: ServerPhase::Ready, catalogue, line, offline: false, outage: None };
+        self.view_sender.send_replace(ready);
+        self.sessions.send_tools_changed();
     }
 
     /// Trying again helps nobody before a person logged in.
-    fn locked(&self) -> Option<Duration> {
+    fn set_locked(&self) -> Option<Duration> {
         tracing::info!(server = self.name, "an MCP server wants a login");
-        self.turn(Phase::Locked);
-        self.seats.notice(Severity::Warning, &needs_login(&self.name));
-        self.seats.tell_tools();
+        self.set_phase(ServerPhase::Locked);
+        self.sessions.notice(Severity::Warning, &needs_login(&self.name));
+        self.sessions.send_tools_changed();
         None
     }
 
     /// The run under way may ask its people.
-    fn offline(&mut self, reason: &str) -> Duration {
-        let pause = self.failed(reason);
-        self.tell.send_modify(|view| view.offline = true);
-        self.seats.tell_tools();
+    fn set_offline(&mut self, reason: &str) -> Duration {
+        let pause = self.set_failed(reason);
+        self.view_sender.send_modify(|view| view.offline = true);
+        self.sessions.send_tools_changed();
         pause
     }
 
-    fn failed(&mut self, reason: &str) -> Duration {
+    fn set_failed(&mut self, reason: &str) -> Duration {
         self.failures += 1;
         tracing::info!(server = self.name, reason, "an MCP server failed");
-        let since = self.tell.borrow().outage.as_ref().map_or_else(Instant::now, |outage| outage.since);
+        let since = self.view_sender.borrow().outage.as_ref().map_or_else(Instant::now, |outage| outage.since);
         let outage = Outage { since, reason: reason.to_owned() };
-        self.seats.tell_outage(&self.name, &outage);
-        self.turn(Phase::Failed(reason.to_owned()));
-        self.tell.send_modify(|view| view.outage = Some(outage));
-        PAUSE.saturating_mul(1 << (self.failures - 1).min(10)).min(LONGEST_PAUSE)
+        self.sessions.send_outage(&self.name, &outage);
+        self.set_phase(ServerPhase::Failed(reason.to_owned()));
+        self.view_sender.send_modify(|view| view.outage = Some(outage));
+        FIRST_RETRY_DELAY.saturating_mul(1 << (self.failures - 1).min(10)).min(MAX_RETRY_DELAY)
     }
 
     /// Both at once: nobody may see a server that is ready and has no connection.
-    fn turn(&self, phase: Phase) {
-        self.tell.send_modify(|view| {
+    fn set_phase(&self, phase: ServerPhase) {
+        self.view_sender.send_modify(|view| {
             view.phase = phase;
             view.line = None;
             view.offline = false;

@@ -11,31 +11,31 @@ use gander_domain::{
     ToolKind, ToolResult, ToolSpec,
 };
 use gander_tools::sandbox::{Network, Sandbox};
-use gander_tools::{BuiltIns, Environment, Limits, Redactor, Signal};
+use gander_tools::{BuiltIns, Environment, Limits, Redactor, ToolEvent};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::audience::{Attendance, Audience, News, Seat, line};
 use super::calls::{CallError, ToolUse};
-use super::catalogue::{Offered, PromptSpec};
-use super::link::Ground;
+use super::catalogue::{OfferedTool, PromptSpec};
+use super::connection::ServerEnv;
+use super::listener::{ListenGuard, RunListener, ServerEvent, SessionHandle, visible_line};
 use super::login::Keyring;
-use super::network::{self, NetworkBook, Networks};
-use super::pins::{self, PinBook, Pins};
+use super::network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
+use super::pins::{self, MemoryToolPinStore, ToolPinStore};
 use super::pool::{Lease, Sharing};
-use super::server::{Phase, Server, Times};
+use super::server::{Server, ServerPhase, ServerTimeouts};
 use super::spec::Spec;
-use super::{again, content, invite, names, prompts, resources};
+use super::{content, login_prompt, names, network_prompt, prompts, resources, retry};
 
 /// A session's servers. Dropping it ends them all.
 pub struct Servers {
     servers: Mutex<Vec<Lease>>,
     sharing: Sharing,
-    ground: Ground,
+    env: ServerEnv,
     limits: Limits,
-    pins: Arc<dyn PinBook>,
-    times: Times,
+    pins: Arc<dyn ToolPinStore>,
+    times: ServerTimeouts,
     /// Changed tools that the run under way was asked about.
     asked: Mutex<HashSet<String>>,
     /// Which of our own tools are on beside theirs.
@@ -43,7 +43,7 @@ pub struct Servers {
 }
 
 /// What surrounds a session's servers: the server knows, they must not look.
-pub struct Circumstances {
+pub struct ServersConfig {
     /// Where programs are started.
     pub workspace: PathBuf,
     /// Further folders of the session.
@@ -55,13 +55,13 @@ pub struct Circumstances {
     /// Whether programs find the network without a word in their entry.
     pub network: Network,
     /// Which of them a person gave it to.
-    pub networks: Arc<dyn NetworkBook>,
+    pub networks: Arc<dyn NetworkGrantStore>,
     /// How much a result may hold.
     pub limits: Limits,
     /// Hides secrets in everything that is shown.
     pub redactor: Redactor,
     /// What tools were when they were first seen.
-    pub pins: Arc<dyn PinBook>,
+    pub pins: Arc<dyn ToolPinStore>,
     /// Tokens of the session's owner.
     pub keyring: Keyring,
     /// With whom servers are shared whose entries say so.
@@ -74,13 +74,13 @@ pub struct Circumstances {
 
 /// How one server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ServerStatus {
     /// Its name before its tools.
     pub name: String,
     /// Where it is, without secrets.
     pub place: String,
     /// How it is.
-    pub condition: Condition,
+    pub state: ServerState,
     /// Its tools on offer, by our names.
     pub tools: Vec<String>,
     /// Its tools that changed and that nobody approved of, by its own names.
@@ -89,7 +89,7 @@ pub struct Standing {
 
 /// How a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum ServerState {
     /// It starts when it is needed.
     Asleep,
     /// It is being started.
@@ -107,16 +107,16 @@ impl Default for Servers {
     fn default() -> Self {
         Self::new(
             Vec::new(),
-            Circumstances {
+            ServersConfig {
                 workspace: PathBuf::from("/"),
                 folders: Vec::new(),
                 environment: Environment::default(),
                 sandbox: Sandbox::default(),
                 network: Network::Closed,
-                networks: Arc::new(Networks::default()),
+                networks: Arc::new(MemoryNetworkGrantStore::default()),
                 limits: Limits::default(),
                 redactor: Redactor::default(),
-                pins: Arc::new(Pins::default()),
+                pins: Arc::new(MemoryToolPinStore::default()),
                 keyring: Keyring::default(),
                 sharing: Sharing::default(),
                 start: Duration::from_secs(30),
@@ -128,22 +128,23 @@ impl Default for Servers {
 
 impl Servers {
     /// These servers, all asleep.
-    pub fn new(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
-        let Circumstances { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
-        let Circumstances { sandbox, network, networks, keyring, sharing, .. } = circumstances;
+    pub fn new(specs: Vec<Spec>, circumstances: ServersConfig) -> Self {
+        let ServersConfig { workspace, folders, environment, limits, redactor, pins, start, idle, .. } = circumstances;
+        let ServersConfig { sandbox, network, networks, keyring, sharing, .. } = circumstances;
         let roots =
             std::iter::once(&workspace).chain(&folders).filter_map(|folder| reqwest::Url::from_file_path(folder).ok());
         let roots = roots.map(String::from).collect();
-        let seat = Seat::default();
+        let session = SessionHandle::default();
         let cwd = workspace;
-        let ground = Ground { seat, environment, cwd, folders, sandbox, network, networks, roots, redactor, keyring };
+        let env =
+            ServerEnv { session, environment, cwd, folders, sandbox, network, networks, roots, redactor, keyring };
         let servers = Self {
             servers: Mutex::default(),
             sharing,
-            ground,
+            env,
             limits,
             pins,
-            times: Times { start, idle },
+            times: ServerTimeouts { start, idle },
             asked: Mutex::default(),
             built_ins: Mutex::default(),
         };
@@ -153,13 +154,13 @@ impl Servers {
 
     /// From now on these. One that is named as it was goes on as it is.
     pub fn set(&self, specs: Vec<Spec>) {
-        let names = names::servers(specs.iter().map(|spec| spec.name.as_str()));
+        let names = names::unique_server_names(specs.iter().map(|spec| spec.name.as_str()));
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut old = std::mem::take(&mut *servers);
-        *servers = specs.into_iter().zip(names).map(|(spec, name)| self.kept_or_new(&mut old, name, spec)).collect();
+        *servers = specs.into_iter().zip(names).map(|(spec, name)| self.keep_or_start(&mut old, name, spec)).collect();
     }
 
-    fn kept_or_new(&self, old: &mut Vec<Lease>, name: String, spec: Spec) -> Lease {
+    fn keep_or_start(&self, old: &mut Vec<Lease>, name: String, spec: Spec) -> Lease {
         let same = |lease: &Lease| {
             let likes = |spec: &Spec| (spec.identity(), spec.confinement, spec.patience, spec.client_id(), spec.shared);
             let server = &lease.server;
@@ -167,25 +168,25 @@ impl Servers {
         };
         match old.iter().position(same) {
             Some(place) => old.swap_remove(place),
-            None if spec.shared => Lease::shared(name, spec, &self.ground, self.times, &self.sharing),
-            None => Lease::own(name, spec, &self.ground, self.times),
+            None if spec.shared => Lease::shared(name, spec, &self.env, self.times, &self.sharing),
+            None => Lease::own(name, spec, &self.env, self.times),
         }
     }
 
     /// From now on these of our own tools are on. A run that is under way hears of it.
-    pub fn lend(&self, built_ins: BuiltIns) {
-        let before = std::mem::replace(&mut *self.lent(), built_ins.clone());
+    pub fn set_built_ins(&self, built_ins: BuiltIns) {
+        let before = std::mem::replace(&mut *self.lock_built_ins(), built_ins.clone());
         if before != built_ins {
-            self.ground.seat.tell(News::Tools);
+            self.env.session.send_event(ServerEvent::Tools);
         }
     }
 
     /// Which of our own tools are on.
     pub fn built_ins(&self) -> BuiltIns {
-        self.lent().clone()
+        self.lock_built_ins().clone()
     }
 
-    fn lent(&self) -> MutexGuard<'_, BuiltIns> {
+    fn lock_built_ins(&self) -> MutexGuard<'_, BuiltIns> {
         self.built_ins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,74 +197,79 @@ impl Servers {
 
     /// True if none of them runs.
     pub fn are_asleep(&self) -> bool {
-        self.all().iter().all(|server| matches!(server.view().phase, Phase::Asleep | Phase::Locked | Phase::Failed(_)))
+        self.all().iter().all(|server| {
+            matches!(server.view().phase, ServerPhase::Asleep | ServerPhase::Locked | ServerPhase::Failed(_))
+        })
     }
 
     /// Starts all of them, in the background.
-    pub fn wake(&self) {
-        self.all().iter().for_each(|server| server.want());
+    pub fn start_all(&self) {
+        self.all().iter().for_each(|server| server.request_start());
     }
 
     /// Somebody logged in at this server: where it waits for that, it goes on.
-    pub fn unlocked(&self, spec: &Spec) {
-        let waits =
-            |server: &&Arc<Server>| server.view().phase == Phase::Locked && server.spec.identity() == spec.identity();
-        self.all().iter().filter(waits).for_each(|server| server.want());
+    pub fn resume_after_login(&self, spec: &Spec) {
+        let waits = |server: &&Arc<Server>| {
+            server.view().phase == ServerPhase::Locked && server.spec.identity() == spec.identity()
+        };
+        self.all().iter().filter(waits).for_each(|server| server.request_start());
     }
 
     /// Until each is ready or has failed. They are wanted by this.
-    pub async fn settled(&self) {
+    pub async fn wait_until_settled(&self) {
         let all = self.all();
-        futures::future::join_all(all.iter().map(|server| server.settled())).await;
+        futures::future::join_all(all.iter().map(|server| server.wait_until_settled())).await;
     }
 
     /// Until each was tried once. They are wanted by this; those that are down are tried again beside.
-    pub async fn started(&self) {
+    pub async fn wait_until_tried(&self) {
         let all = self.all();
-        futures::future::join_all(all.iter().map(|server| server.started())).await;
+        futures::future::join_all(all.iter().map(|server| server.wait_until_tried())).await;
     }
 
     /// From now on this run hears what they say; first, which of them do not work, unless the session knows.
-    pub fn attend(&self, audience: Audience) -> Attendance {
+    pub fn listen(&self, listener: RunListener) -> ListenGuard {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let attendance = self.ground.seat.take(audience);
+        let attendance = self.env.session.attach_listener(listener);
         for server in self.all() {
             if let Some(outage) = server.view().outage {
-                self.ground.seat.tell_outage(&server.name, &outage);
+                self.env.session.send_outage(&server.name, &outage);
             }
         }
-        self.review();
+        self.ask_pending_reviews();
         attendance
     }
 
     /// Asks the people behind the run that listens; with nobody there the answer is `Cancelled`.
     pub async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
-        self.ground.seat.ask(title, ask, origin).await
+        self.env.session.ask(title, ask, origin).await
     }
 
     /// Asks about tools that are not what they were, for logins and for the network. Each is asked about once in a run.
-    pub fn review(&self) {
+    pub fn ask_pending_reviews(&self) {
         for server in self.all().into_iter().filter(|server| server.view().offline) {
             if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("network {}", server.name)) {
-                tokio::spawn(network::offer(self.ground.clone(), server));
+                tokio::spawn(network_prompt::offer_network(self.env.clone(), server));
             }
         }
-        for server in self.all().into_iter().filter(|server| server.view().phase == Phase::Locked) {
+        for server in self.all().into_iter().filter(|server| server.view().phase == ServerPhase::Locked) {
             if self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("login {}", server.name)) {
-                tokio::spawn(invite::invite(self.ground.clone(), server));
+                tokio::spawn(login_prompt::prompt_login(self.env.clone(), server));
             }
         }
-        for (server, offered) in self.offered().into_iter().filter(|(server, offered)| !self.holds(server, offered)) {
+        for (server, offered) in
+            self.offered_tools().into_iter().filter(|(server, offered)| !self.is_pinned(server, offered))
+        {
             let fresh = self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(offered.definition.clone());
             if fresh {
-                tokio::spawn(approve(self.ground.seat.clone(), Arc::clone(&self.pins), server, offered));
+                tokio::spawn(ask_about_changed_tool(self.env.session.clone(), Arc::clone(&self.pins), server, offered));
             }
         }
     }
 
     /// The tools on offer, as a model sees them.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let tools = self.usable().into_iter().map(|(_, offered)| offered.spec);
+        let tools = self.usable_tools().into_iter().map(|(_, offered)| offered.spec);
         tools.chain(resources::specs(&self.all())).collect()
     }
 
@@ -279,27 +285,27 @@ impl Servers {
     }
 
     /// What a person's prompt becomes: `/server:prompt words` is what that prompt says, anything else stays.
-    pub async fn expanded(&self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
+    pub async fn expand_prompt(&self, parts: Vec<Part>) -> Result<Vec<Part>, String> {
         let [Part::Text { text }] = parts.as_slice() else { return Ok(parts) };
         let Some(typed) = text.trim().strip_prefix('/') else { return Ok(parts) };
         let (name, words) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
         match self.prompts().into_iter().find(|prompt| prompt.command() == name) {
-            Some(prompt) => prompts::fill(&self.all(), &prompt, words, &self.limits).await,
+            Some(prompt) => prompts::fill_prompt(&self.all(), &prompt, words, &self.limits).await,
             None => Ok(parts),
         }
     }
 
     /// How each of them is.
-    pub fn standing(&self) -> Vec<Standing> {
-        self.all().iter().map(|server| self.stands(server)).collect()
+    pub fn statuses(&self) -> Vec<ServerStatus> {
+        self.all().iter().map(|server| self.server_status(server)).collect()
     }
 
     /// Describes a call of one of their tools; `None` if it is none of theirs.
     pub fn describe(&self, id: ToolCallId, name: &str, arguments: &Value) -> Option<Result<ToolCall, ToolResult>> {
-        let Some((server, offered)) = self.tool(name) else {
+        let Some((server, offered)) = self.find_tool(name) else {
             return resources::describe(id, name, arguments).filter(|_| self.has_resources());
         };
-        let Some(given) = fields(arguments) else {
+        let Some(given) = argument_fields(arguments) else {
             return Some(Err(ToolResult::text(ToolEnd::Failed, "arguments do not fit the tool: an object is wanted")));
         };
         let size = arguments.to_string().len();
@@ -310,7 +316,7 @@ impl Servers {
         Some(Ok(ToolCall {
             id,
             name: name.to_owned(),
-            title: title(&server.name, &offered, &given),
+            title: call_title(&server.name, &offered, &given),
             // What a server says about its tools is a hint and opens no door, here or at a client.
             kind: ToolKind::Other,
             arguments: arguments.clone(),
@@ -323,57 +329,60 @@ impl Servers {
     pub async fn run(
         &self,
         call: &ToolCall,
-        signals: mpsc::Sender<Signal>,
+        signals: mpsc::Sender<ToolEvent>,
         cancel: CancellationToken,
     ) -> Option<ToolResult> {
-        let Some((server, offered)) = self.tool(&call.name) else { return self.resource(call, &cancel).await };
-        let arguments = fields(&call.arguments).unwrap_or_default();
+        let Some((server, offered)) = self.find_tool(&call.name) else {
+            return self.run_resource_tool(call, &cancel).await;
+        };
+        let arguments = argument_fields(&call.arguments).unwrap_or_default();
         let patience = server.spec.patience;
-        let Offered { tool, definition, repeatable, .. } = offered;
-        let seat = self.ground.seat.clone();
-        let wanted = ToolUse { seat, tool, arguments, definition, repeatable, patience, signals, cancel };
-        let mut result = match again::call(&server, &wanted).await {
-            Ok(result) => content::result(result, &self.limits),
-            Err(error) => ToolResult::text(end(&error), error.to_string()),
+        let OfferedTool { tool, definition, repeatable, .. } = offered;
+        let session = self.env.session.clone();
+        let wanted = ToolUse { session, tool, arguments, definition, repeatable, patience, signals, cancel };
+        let mut result = match retry::call_with_retry(&server, &wanted).await {
+            Ok(result) => content::tool_result(result, &self.limits),
+            Err(error) => ToolResult::text(tool_end(&error), error.to_string()),
         };
         if result.end == ToolEnd::Failed
-            && let Some(advice) = self.ground.advice(&server.spec, &said(&result))
+            && let Some(advice) = self.env.network_advice(&server.spec, &result_text(&result))
         {
             result.content.push(ToolContent::Part { part: Part::text(format!("[{advice}]")) });
         }
-        self.ground.redactor_for(&server.spec).result(&mut result);
+        self.env.redactor_for(&server.spec).result(&mut result);
         Some(result)
     }
 
     /// Asks whether the program behind a call that failed for want of the network may have it; true if it has it now.
     /// A yes is remembered.
-    pub async fn opened_network(&self, call: &ToolCall, result: &ToolResult, cancel: &CancellationToken) -> bool {
-        let Some((server, _)) = self.tool(&call.name) else { return false };
-        let missed = result.end == ToolEnd::Failed && self.ground.advice(&server.spec, &said(result)).is_some();
+    pub async fn offer_network(&self, call: &ToolCall, result: &ToolResult, cancel: &CancellationToken) -> bool {
+        let Some((server, _)) = self.find_tool(&call.name) else { return false };
+        let missed =
+            result.end == ToolEnd::Failed && self.env.network_advice(&server.spec, &result_text(result)).is_some();
         if !missed {
             return false;
         }
-        let title = network::title(&server.spec);
+        let title = network_prompt::retry_title(&server.spec);
         let yes = tokio::select! {
             biased;
             () = cancel.cancelled() => false,
-            reply = self.ask(&title, network::question(), QuestionOrigin::Held) => reply.allows(),
+            reply = self.ask(&title, network_prompt::network_choices(), QuestionOrigin::Held) => reply.allows(),
         };
         if yes {
-            network::grant(&self.ground, &server.spec);
-            server.renew().await;
+            network_prompt::grant_network(&self.env, &server.spec);
+            server.restart().await;
         }
         yes
     }
 
-    async fn resource(&self, call: &ToolCall, cancel: &CancellationToken) -> Option<ToolResult> {
+    async fn run_resource_tool(&self, call: &ToolCall, cancel: &CancellationToken) -> Option<ToolResult> {
         let all = self.all();
         let mut result = tokio::select! {
             biased;
             () = cancel.cancelled() => ToolResult::text(ToolEnd::Cancelled, "cancelled"),
             result = resources::run(&all, call, &self.limits) => result?,
         };
-        all.iter().for_each(|server| self.ground.redactor_for(&server.spec).result(&mut result));
+        all.iter().for_each(|server| self.env.redactor_for(&server.spec).result(&mut result));
         Some(result)
     }
 
@@ -386,7 +395,7 @@ impl Servers {
         leases.iter().map(|lease| Arc::clone(&lease.server)).collect()
     }
 
-    fn offered(&self) -> Vec<(Arc<Server>, Offered)> {
+    fn offered_tools(&self) -> Vec<(Arc<Server>, OfferedTool)> {
         let of = |server: Arc<Server>| {
             let tools = server.view().catalogue.tools.clone();
             tools.into_iter().map(move |offered| (Arc::clone(&server), offered))
@@ -394,31 +403,31 @@ impl Servers {
         self.all().into_iter().flat_map(of).collect()
     }
 
-    fn usable(&self) -> Vec<(Arc<Server>, Offered)> {
-        self.offered().into_iter().filter(|(server, offered)| self.holds(server, offered)).collect()
+    fn usable_tools(&self) -> Vec<(Arc<Server>, OfferedTool)> {
+        self.offered_tools().into_iter().filter(|(server, offered)| self.is_pinned(server, offered)).collect()
     }
 
-    fn tool(&self, name: &str) -> Option<(Arc<Server>, Offered)> {
-        self.usable().into_iter().find(|(_, offered)| offered.spec.name == name)
+    fn find_tool(&self, name: &str) -> Option<(Arc<Server>, OfferedTool)> {
+        self.usable_tools().into_iter().find(|(_, offered)| offered.spec.name == name)
     }
 
-    fn holds(&self, server: &Server, offered: &Offered) -> bool {
-        pins::holds(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
+    fn is_pinned(&self, server: &Server, offered: &OfferedTool) -> bool {
+        pins::is_pinned(&*self.pins, &server.spec.identity(), &offered.tool, &offered.definition)
     }
 
-    fn stands(&self, server: &Arc<Server>) -> Standing {
+    fn server_status(&self, server: &Arc<Server>) -> ServerStatus {
         let view = server.view();
         let (tools, changed): (Vec<_>, Vec<_>) =
-            view.catalogue.tools.iter().partition(|offered| self.holds(server, offered));
-        Standing {
+            view.catalogue.tools.iter().partition(|offered| self.is_pinned(server, offered));
+        ServerStatus {
             name: server.name.clone(),
             place: server.spec.place(),
-            condition: match view.phase {
-                Phase::Asleep => Condition::Asleep,
-                Phase::Starting => Condition::Starting,
-                Phase::Ready => Condition::Ready,
-                Phase::Locked => Condition::Locked,
-                Phase::Failed(reason) => Condition::Failed(reason),
+            state: match view.phase {
+                ServerPhase::Asleep => ServerState::Asleep,
+                ServerPhase::Starting => ServerState::Starting,
+                ServerPhase::Ready => ServerState::Ready,
+                ServerPhase::Locked => ServerState::Locked,
+                ServerPhase::Failed(reason) => ServerState::Failed(reason),
             },
             tools: tools.into_iter().map(|offered| offered.spec.name.clone()).collect(),
             changed: changed.into_iter().map(|offered| offered.tool.clone()).collect(),
@@ -427,7 +436,12 @@ impl Servers {
 }
 
 /// Asks a person whether a changed tool may be used as it is now.
-async fn approve(seat: Seat, pins: Arc<dyn PinBook>, server: Arc<Server>, offered: Offered) {
+async fn ask_about_changed_tool(
+    session: SessionHandle,
+    pins: Arc<dyn ToolPinStore>,
+    server: Arc<Server>,
+    offered: OfferedTool,
+) {
     let title = format!(
         "{} changed its tool {} since it was first used. Use it as it is now? It says: {}",
         server.name, offered.tool, offered.spec.description
@@ -437,14 +451,14 @@ async fn approve(seat: Seat, pins: Arc<dyn PinBook>, server: Arc<Server>, offere
         choice("allow_always", "Use the changed tool", ChoiceKind::AllowAlways),
         choice("reject_once", "Leave it off", ChoiceKind::RejectOnce),
     ];
-    if seat.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::NonBlocking).await.allows() {
+    if session.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::NonBlocking).await.allows() {
         pins.pin(&server.spec.identity(), &offered.tool, &offered.definition);
-        seat.tell(News::Tools);
+        session.send_event(ServerEvent::Tools);
     }
 }
 
 /// The texts of a result.
-fn said(result: &ToolResult) -> String {
+fn result_text(result: &ToolResult) -> String {
     let texts = result.content.iter().filter_map(|content| match content {
         ToolContent::Part { part: Part::Text { text } } => Some(text.as_str()),
         ToolContent::Part { .. } | ToolContent::Diff { .. } | ToolContent::Terminal { .. } => None,
@@ -455,16 +469,16 @@ fn said(result: &ToolResult) -> String {
 /// What will run, in one line.
 ///
 /// The tool's own name and its arguments come first: a title that its server gives it says what the server likes.
-fn title(server: &str, offered: &Offered, arguments: &Map<String, Value>) -> String {
+fn call_title(server: &str, offered: &OfferedTool, arguments: &Map<String, Value>) -> String {
     let given = if arguments.is_empty() { String::new() } else { format!(" {}", Value::Object(arguments.clone())) };
-    let what = line(&format!("{server}: {}{given}", offered.tool));
+    let what = visible_line(&format!("{server}: {}{given}", offered.tool));
     match offered.title == offered.tool {
         true => what,
         false => format!("{what} ({})", sanitize::truncate_chars(&sanitize::visible_line(&offered.title), 120)),
     }
 }
 
-fn fields(arguments: &Value) -> Option<Map<String, Value>> {
+fn argument_fields(arguments: &Value) -> Option<Map<String, Value>> {
     match arguments {
         Value::Object(fields) => Some(fields.clone()),
         Value::Null => Some(Map::new()),
@@ -472,7 +486,7 @@ fn fields(arguments: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-fn end(error: &CallError) -> ToolEnd {
+fn tool_end(error: &CallError) -> ToolEnd {
     match error {
         CallError::Cancelled => ToolEnd::Cancelled,
         CallError::Gone => ToolEnd::Interrupted,

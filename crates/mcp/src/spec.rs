@@ -70,11 +70,17 @@ pub enum Reach {
 
 impl Spec {
     /// How long one call may be silent unless somebody says otherwise.
-    pub const PATIENCE: Duration = Duration::from_secs(300);
+    pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
     /// A server with everything as usual.
     pub fn new(name: String, transport: Transport) -> Self {
-        Self { name, transport, patience: Self::PATIENCE, confinement: Confinement::default(), shared: false }
+        Self {
+            name,
+            transport,
+            patience: Self::DEFAULT_CALL_TIMEOUT,
+            confinement: Confinement::default(),
+            shared: false,
+        }
     }
 
     /// What pins belong to: the same name over another program or address is another server.
@@ -133,14 +139,14 @@ impl Spec {
             Transport::Stdio { env, .. } => env.iter().map(|(_, value)| value.clone()).collect(),
             Transport::Http { url, headers, .. } => {
                 let headers = headers.iter().map(|(_, value)| value.clone());
-                headers.chain(carried(url)).collect()
+                headers.chain(url_secrets(url)).collect()
             }
         }
     }
 }
 
 /// What an address may carry that is for nobody's eyes: who calls, with which password, and what is asked for.
-fn carried(url: &str) -> Vec<String> {
+fn url_secrets(url: &str) -> Vec<String> {
     let Ok(url) = reqwest::Url::parse(url) else { return vec![url.to_owned()] };
     let named = [url.username(), url.password().unwrap_or_default(), url.query().unwrap_or_default()];
     let values = url.query_pairs().map(|(_, value)| value.into_owned());

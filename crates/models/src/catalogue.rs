@@ -6,7 +6,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::http::Auth;
-use super::wire::{EffortStyle, Quirks, Wire};
+use super::profile::{EffortStyle, Quirks};
+use super::wire::Wire;
 use super::{ModelInfo, Price};
 
 const BUILT_IN: &str = include_str!("vendors.toml");
@@ -112,7 +113,7 @@ impl Catalogue {
     /// The built-in list with a person's own TOML laid over it; may be empty.
     pub fn load(own: &str) -> Result<Self, CatalogueError> {
         let mut table: Table = BUILT_IN.parse()?;
-        overlay(&mut table, own.parse()?);
+        merge_tables(&mut table, own.parse()?);
         Ok(Self { vendors: Value::Table(table).try_into()? })
     }
 
@@ -127,7 +128,7 @@ impl Catalogue {
     }
 
     /// The providers that may be picked unasked, best first.
-    pub fn ranked(&self) -> Vec<(&str, &Vendor)> {
+    pub fn vendors_by_rank(&self) -> Vec<(&str, &Vendor)> {
         let mut ranked: Vec<_> = self.vendors().filter(|(_, vendor)| vendor.rank.is_some()).collect();
         ranked.sort_by_key(|(_, vendor)| vendor.rank);
         ranked
@@ -137,7 +138,7 @@ impl Catalogue {
 impl Vendor {
     /// What is known of a model, also of one that is not listed.
     pub fn info(&self, provider: &str, model: &str) -> ModelInfo {
-        let data = self.data(model);
+        let data = self.model_data(model);
         ModelInfo {
             provider: provider.to_owned(),
             model: model.to_owned(),
@@ -152,14 +153,14 @@ impl Vendor {
 
     /// How a model differs from others on its wire.
     pub fn quirks(&self, model: &str) -> Quirks {
-        let (data, quirks) = (self.data(model), self.quirks.clone());
+        let (data, quirks) = (self.model_data(model), self.quirks.clone());
         let effort = data.effort.unwrap_or(quirks.effort);
         Quirks { effort, effort_off: data.effort_off.or(quirks.effort_off), ..quirks }
     }
 
     /// A dated snapshot is described by its alias.
-    fn data(&self, model: &str) -> ModelData {
-        let listed = self.models.get(model).or_else(|| self.models.get(super::history::family(model)));
+    fn model_data(&self, model: &str) -> ModelData {
+        let listed = self.models.get(model).or_else(|| self.models.get(super::history::model_family(model)));
         listed.cloned().unwrap_or_default()
     }
 }
@@ -178,10 +179,10 @@ impl ModelData {
 }
 
 /// Lays one table over another, key by key.
-fn overlay(under: &mut Table, over: Table) {
+fn merge_tables(under: &mut Table, over: Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {
-            (Some(Value::Table(under)), Value::Table(over)) => overlay(under, over),
+            (Some(Value::Table(under)), Value::Table(over)) => merge_tables(under, over),
             (Some(_) | None, value) => drop(under.insert(key, value)),
         }
     }

@@ -7,22 +7,14 @@ use secrecy::SecretString;
 
 use super::catalogue::{Catalogue, Engine, Vendor};
 use super::demo::Demo;
-use super::http::{Endpoint, HttpModel, Limits};
-use super::retry::Retry;
-use super::wire::{Profile, Wire};
+use super::http::{Endpoint, HttpModel};
+use super::profile::Profile;
+use super::timeouts::Timeouts;
+use super::wire::Wire;
 use super::{Model, ModelError};
 
 /// Finds a variable such as `OPENAI_API_KEY`, wherever the caller keeps them.
 pub type Lookup<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
-
-/// How patient a connection is.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Patience {
-    /// How long is waited.
-    pub limits: Limits,
-    /// How often is asked.
-    pub retry: Retry,
-}
 
 /// Why a model cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +54,7 @@ pub enum ConnectError {
 
 /// Makes the model ready. Nothing is sent yet.
 pub fn connect(catalogue: &Catalogue, name: &str, lookup: Lookup<'_>) -> Result<Arc<dyn Model>, ConnectError> {
-    connect_with(catalogue, name, lookup, Patience::default())
+    connect_with(catalogue, name, lookup, Timeouts::default())
 }
 
 /// As [`connect()`], with other limits.
@@ -70,29 +62,29 @@ pub fn connect_with(
     catalogue: &Catalogue,
     name: &str,
     lookup: Lookup<'_>,
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> Result<Arc<dyn Model>, ConnectError> {
     let (provider, model) = name.split_once('/').unwrap_or((name, ""));
-    let vendor = catalogue.vendor(provider).ok_or_else(|| unknown(catalogue, name))?;
+    let vendor = catalogue.vendor(provider).ok_or_else(|| unknown_provider(catalogue, name))?;
     let model = Some(model).filter(|model| !model.is_empty()).or(vendor.default_model.as_deref());
     let model = model.ok_or_else(|| ConnectError::NoModel { provider: provider.into() })?;
     let profile = Profile { info: vendor.info(provider, model), quirks: vendor.quirks(model) };
-    let place = place(vendor, lookup);
+    let place = locate_vendor(vendor, lookup);
     match place.engine {
         Engine::Demo => Ok(Arc::new(Demo::new(profile.info))),
-        Engine::Genai => genai(vendor, profile, lookup, patience),
+        Engine::Genai => connect_genai(vendor, profile, lookup, timeouts),
         Engine::Wire(wire) => {
-            let endpoint = endpoint(vendor, wire, place, lookup)?;
-            let mut limits = patience.limits;
+            let endpoint = build_endpoint(vendor, wire, place, lookup)?;
+            let mut limits = timeouts.limits;
             limits.header = vendor.header_seconds.map_or(limits.header, Duration::from_secs);
-            Ok(Arc::new(HttpModel::new(profile, endpoint, limits, patience.retry)?))
+            Ok(Arc::new(HttpModel::new(profile, endpoint, limits, timeouts.retry)?))
         }
     }
 }
 
 /// Where a provider is, after a person's variables.
 #[derive(Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct VendorAddress {
     /// Without a slash at its end.
     pub(super) base_url: String,
     pub(super) engine: Engine,
@@ -100,29 +92,34 @@ pub(super) struct Place {
     pub(super) moved: bool,
 }
 
-pub(super) fn place(vendor: &Vendor, lookup: Lookup<'_>) -> Place {
-    let find = |variable: &Option<String>| variable.as_deref().and_then(|name| found(lookup, name));
+pub(super) fn locate_vendor(vendor: &Vendor, lookup: Lookup<'_>) -> VendorAddress {
+    let find = |variable: &Option<String>| variable.as_deref().and_then(|name| lookup_nonempty(lookup, name));
     let url = find(&vendor.base_url_variable);
     let url = url.or_else(|| find(&vendor.host_variable).map(|host| host_url(&host, &vendor.base_url)));
     let base_url = url.as_deref().unwrap_or(&vendor.base_url).trim_end_matches('/').to_owned();
-    let moved = host(&base_url) != host(&vendor.base_url);
+    let moved = url_host(&base_url) != url_host(&vendor.base_url);
     let engine = vendor.engine_elsewhere.filter(|_| moved).unwrap_or(vendor.engine);
-    Place { base_url, engine, moved }
+    VendorAddress { base_url, engine, moved }
 }
 
 /// A variable that is set to something.
-pub(super) fn found(lookup: Lookup<'_>, variable: &str) -> Option<String> {
+pub(super) fn lookup_nonempty(lookup: Lookup<'_>, variable: &str) -> Option<String> {
     lookup(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 /// The key and the variable it was found in.
-pub(super) fn key(vendor: &Vendor, lookup: Lookup<'_>) -> Option<(String, SecretString)> {
+pub(super) fn find_key(vendor: &Vendor, lookup: Lookup<'_>) -> Option<(String, SecretString)> {
     let mut variables = vendor.key_variables.iter();
-    variables.find_map(|name| Some((name.clone(), SecretString::from(found(lookup, name)?))))
+    variables.find_map(|name| Some((name.clone(), SecretString::from(lookup_nonempty(lookup, name)?))))
 }
 
-fn endpoint(vendor: &Vendor, wire: Wire, place: Place, lookup: Lookup<'_>) -> Result<Endpoint, ConnectError> {
-    let key = key(vendor, lookup).map(|(_, key)| key);
+fn build_endpoint(
+    vendor: &Vendor,
+    wire: Wire,
+    place: VendorAddress,
+    lookup: Lookup<'_>,
+) -> Result<Endpoint, ConnectError> {
+    let key = find_key(vendor, lookup).map(|(_, key)| key);
     // A server of one's own may want no key.
     if key.is_none() && !vendor.key_variables.is_empty() && !place.moved {
         return Err(no_key(vendor));
@@ -143,18 +140,18 @@ fn endpoint(vendor: &Vendor, wire: Wire, place: Place, lookup: Lookup<'_>) -> Re
 }
 
 #[cfg(feature = "genai")]
-fn genai(
+fn connect_genai(
     vendor: &Vendor,
     profile: Profile,
     lookup: Lookup<'_>,
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> Result<Arc<dyn Model>, ConnectError> {
-    let (_, key) = key(vendor, lookup).ok_or_else(|| no_key(vendor))?;
-    Ok(Arc::new(super::genai_tail::GenaiModel::new(profile, &vendor.namespace, key, patience)?))
+    let (_, key) = find_key(vendor, lookup).ok_or_else(|| no_key(vendor))?;
+    Ok(Arc::new(super::genai::GenaiModel::new(profile, &vendor.namespace, key, timeouts)?))
 }
 
 #[cfg(not(feature = "genai"))]
-fn genai(_: &Vendor, profile: Profile, _: Lookup<'_>, _: Patience) -> Result<Arc<dyn Model>, ConnectError> {
+fn connect_genai(_: &Vendor, profile: Profile, _: Lookup<'_>, _: Timeouts) -> Result<Arc<dyn Model>, ConnectError> {
     Err(ConnectError::NotBuilt { provider: profile.info.provider })
 }
 
@@ -162,12 +159,12 @@ fn no_key(vendor: &Vendor) -> ConnectError {
     ConnectError::NoKey { title: vendor.title.clone(), variables: vendor.key_variables.join(" or ") }
 }
 
-fn unknown(catalogue: &Catalogue, name: &str) -> ConnectError {
+fn unknown_provider(catalogue: &Catalogue, name: &str) -> ConnectError {
     let known: Vec<&str> = catalogue.vendors().map(|(name, _)| name).collect();
     ConnectError::UnknownProvider { name: name.into(), known: known.join(", ") }
 }
 
-fn host(url: &str) -> &str {
+fn url_host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or_default()
 }
@@ -176,7 +173,7 @@ fn host(url: &str) -> &str {
 fn host_url(text: &str, usual: &str) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     let authority = rest.split('/').next().unwrap_or_default();
-    let usual_port = host(usual).rsplit(':').next().unwrap_or_default();
+    let usual_port = url_host(usual).rsplit(':').next().unwrap_or_default();
     let (name, port) = match authority.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, port),
         Some(_) | None => (authority, if text.contains("://") { "" } else { usual_port }),
@@ -195,17 +192,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn place_of(provider: &str, variables: &[(&str, &str)]) -> Place {
+    fn place_of(provider: &str, variables: &[(&str, &str)]) -> VendorAddress {
         let catalogue = Catalogue::built_in();
         let lookup = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        place(catalogue.vendor(provider).unwrap(), &lookup)
+        locate_vendor(catalogue.vendor(provider).unwrap(), &lookup)
     }
 
     #[test]
     fn a_custom_base_url_speaks_chat_but_openai_itself_does_not() {
         let chat = Engine::Wire(Wire::OpenaiChat);
         let moved = place_of("openai", &[("OPENAI_BASE_URL", "http://127.0.0.1:18080/v1/")]);
-        assert_eq!(moved, Place { base_url: "http://127.0.0.1:18080/v1".into(), engine: chat, moved: true });
+        assert_eq!(moved, VendorAddress { base_url: "http://127.0.0.1:18080/v1".into(), engine: chat, moved: true });
         let usual = place_of("openai", &[("OPENAI_BASE_URL", "https://api.openai.com/v1")]);
         assert_eq!((usual.engine, usual.moved), (Engine::Wire(Wire::OpenaiResponses), false));
     }

@@ -1,5 +1,6 @@
 //! What a provider's refusal means: statuses and bodies in, one clear message out.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::ModelError;
 
 /// Who refused, and what a person could do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
+pub struct ErrorHints {
     /// The provider's name.
     pub provider: String,
     /// The variables that may hold its key.
@@ -18,14 +19,14 @@ pub struct Hints {
 }
 
 /// An HTTP answer that is no success.
-pub fn of_status(hints: &Hints, status: u16, body: &[u8], retry_after: Option<Duration>) -> ModelError {
-    let said = Said::from_body(body);
-    let Hints { provider, url, .. } = hints;
+pub fn error_from_status(hints: &ErrorHints, status: u16, body: &[u8], retry_after: Option<Duration>) -> ModelError {
+    let said = ErrorText::from_body(body);
+    let ErrorHints { provider, url, .. } = hints;
     let tell = |what: &str| format!("{provider} {what} (HTTP {status}): {}", said.message);
     match status {
         _ if said.is_about_credit() => ModelError::NoCredit(tell("wants the account to be topped up")),
-        401 => ModelError::Unauthorized(tell(&format!("did not accept the key, check {}", hints.keys()))),
-        403 => ModelError::Unauthorized(tell(&format!("does not allow this to the key in {}", hints.keys()))),
+        401 => ModelError::Unauthorized(tell(&format!("did not accept the key, check {}", hints.key_hint()))),
+        403 => ModelError::Unauthorized(tell(&format!("does not allow this to the key in {}", hints.key_hint()))),
         413 => ModelError::ContextTooLong(tell("says the request is too large")),
         _ if status < 500 && said.is_about_length() => {
             ModelError::ContextTooLong(tell("says the conversation does not fit into the model's window"))
@@ -40,13 +41,13 @@ pub fn of_status(hints: &Hints, status: u16, body: &[u8], retry_after: Option<Du
 }
 
 /// An error that came inside a stream.
-pub fn in_stream(provider: &str, error: &Value) -> ModelError {
-    let said = Said::from_json(error);
+pub fn error_in_stream(provider: &str, error: &Value) -> ModelError {
+    let said = ErrorText::from_json(error);
     let code = error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let status = code.filter(|code| (400..600).contains(code)).unwrap_or_else(|| said.status());
-    let hints = Hints { provider: provider.into(), ..Hints::default() };
+    let hints = ErrorHints { provider: provider.into(), ..ErrorHints::default() };
     let tell = |what: &str| format!("{provider} {what} in the middle of its answer: {}", said.message);
-    match of_status(&hints, status, error.to_string().as_bytes(), None) {
+    match error_from_status(&hints, status, error.to_string().as_bytes(), None) {
         ModelError::RateLimited { .. } => {
             ModelError::RateLimited { message: tell("reached a rate limit"), retry_after: None }
         }
@@ -65,20 +66,20 @@ pub fn in_stream(provider: &str, error: &Value) -> ModelError {
     }
 }
 
-impl Hints {
-    fn keys(&self) -> String {
+impl ErrorHints {
+    fn key_hint(&self) -> String {
         if self.key_variables.is_empty() { "the settings".into() } else { self.key_variables.join(" or ") }
     }
 }
 
 /// What a provider said about an error, in whatever shape it came.
-struct Said {
+struct ErrorText {
     message: String,
     /// Type, code and message in lower case, to look for telling words.
     words: String,
 }
 
-impl Said {
+impl ErrorText {
     fn from_body(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             // Gemini answers with a list of one.
@@ -95,7 +96,7 @@ impl Said {
         let message = message.map_or_else(|| error.to_string(), str::to_owned);
         let kind = [field("type"), field("code"), field("status")].map(Option::unwrap_or_default).join(" ");
         let words = format!("{kind} {message}").to_lowercase();
-        Self { message: shorten(&message), words }
+        Self { message: truncate_error_text(&message), words }
     }
 
     fn from_text(text: &str) -> Self {
@@ -103,17 +104,17 @@ impl Said {
         let message = match text.trim() {
             "" => "no explanation given".to_owned(),
             _ if is_page => "a web page instead of an explanation".to_owned(),
-            text => shorten(text),
+            text => truncate_error_text(text),
         };
         Self { words: message.to_lowercase(), message }
     }
 
-    fn has(&self, words: &[&str]) -> bool {
+    fn contains_any(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.words.contains(word))
     }
 
     fn is_about_credit(&self) -> bool {
-        self.has(&[
+        self.contains_any(&[
             "insufficient_quota",
             "billing_error",
             "credit balance is too low",
@@ -123,7 +124,7 @@ impl Said {
     }
 
     fn is_about_length(&self) -> bool {
-        self.has(&[
+        self.contains_any(&[
             "context_length_exceeded",
             "context length",
             "context window",
@@ -138,26 +139,62 @@ impl Said {
     }
 
     fn is_about_policy(&self) -> bool {
-        self.has(&["content_policy", "content_filter", "content policy", "safety"])
+        self.contains_any(&["content_policy", "content_filter", "content policy", "safety"])
     }
 
     /// The status that would have come, had the answer not begun.
     fn status(&self) -> u16 {
         match () {
-            () if self.has(&["rate_limit", "rate limit", "too many requests"]) => 429,
-            () if self.has(&["overloaded", "server_error", "api_error", "internal", "unavailable", "timeout"]) => 503,
-            () if self.has(&["authentication", "invalid_api_key", "permission"]) => 401,
+            () if self.contains_any(&["rate_limit", "rate limit", "too many requests"]) => 429,
+            () if self.contains_any(&[
+                "overloaded",
+                "server_error",
+                "api_error",
+                "internal",
+                "unavailable",
+                "timeout",
+            ]) =>
+            {
+                503
+            }
+            () if self.contains_any(&["authentication", "invalid_api_key", "permission"]) => 401,
             () => 400,
         }
     }
 }
 
 /// The begin of a text that may be long.
-pub fn shorten(text: &str) -> String {
+pub fn truncate_error_text(text: &str) -> String {
     const ROOM: usize = 600;
     let text = text.trim();
     match text.char_indices().nth(ROOM) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// An error and what it came from, without the address.
+pub(super) fn describe_network_error(error: &reqwest::Error) -> String {
+    let mut source = error.source();
+    let mut texts = vec![if error.is_timeout() {
+        "no connection in time".to_owned()
+    } else {
+        network_error_kind(error).to_owned()
+    }];
+    while let Some(cause) = source {
+        texts.push(cause.to_string());
+        source = cause.source();
+    }
+    texts.dedup();
+    texts.join(": ")
+}
+
+fn network_error_kind(error: &reqwest::Error) -> &'static str {
+    if error.is_connect() {
+        "no connection"
+    } else if error.is_builder() {
+        "the address or a header is not valid"
+    } else {
+        "the connection broke"
     }
 }

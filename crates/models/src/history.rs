@@ -13,11 +13,11 @@ use super::ModelInfo;
 #[derive(Debug, PartialEq)]
 pub enum Turn<'a> {
     /// A person spoke.
-    User(Vec<Piece<'a>>),
+    User(Vec<ContentPiece<'a>>),
     /// The agent spoke.
     Agent(AgentTurn<'a>),
     /// Its tools answered, in the order of the calls.
-    Tool(Vec<Returned<'a>>),
+    Tool(Vec<ToolReturn<'a>>),
 }
 
 /// What the agent said.
@@ -33,18 +33,18 @@ pub struct AgentTurn<'a> {
 
 /// What a tool gave back.
 #[derive(Debug, PartialEq)]
-pub struct Returned<'a> {
+pub struct ToolReturn<'a> {
     /// The provider's id of the call.
     pub id: String,
     /// True unless it did what was asked.
     pub failed: bool,
     /// What it said and showed.
-    pub pieces: Vec<Piece<'a>>,
+    pub pieces: Vec<ContentPiece<'a>>,
 }
 
 /// Something a model can read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece<'a> {
+pub enum ContentPiece<'a> {
     /// Words.
     Text(Cow<'a, str>),
     /// A picture in base64.
@@ -57,7 +57,7 @@ pub enum Piece<'a> {
 }
 
 /// How one wire reads a conversation.
-pub struct Reader<'a> {
+pub struct HistoryReader<'a> {
     /// The tag of its native items.
     pub wire: &'static str,
     /// The model that is asked.
@@ -69,14 +69,14 @@ pub struct Reader<'a> {
 }
 
 /// `call_` and the bare id: within the alphabet of every provider but one.
-pub fn long_id(call: ToolCallId) -> String {
+pub fn provider_call_id(call: ToolCallId) -> String {
     format!("call_{}", call.uuid().simple())
 }
 
-impl Reader<'_> {
+impl HistoryReader<'_> {
     /// The conversation in turns. A half message is left out; a tool use without a result was interrupted.
     pub fn turns<'a>(&self, messages: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
-        let results = results(messages);
+        let results = tool_results(messages);
         let mut turns: Vec<Turn<'a>> = Vec::with_capacity(messages.len() + 1);
         for message in messages.iter().filter(|message| !message.interrupted) {
             match message.role {
@@ -89,7 +89,7 @@ impl Reader<'_> {
     }
 
     fn push_user<'a>(&self, turns: &mut Vec<Turn<'a>>, parts: &'a [Part]) {
-        let pieces = self.pieces(parts);
+        let pieces = self.to_pieces(parts);
         if pieces.is_empty() {
             return;
         }
@@ -102,12 +102,13 @@ impl Reader<'_> {
 
     fn push_agent<'a>(&self, turns: &mut Vec<Turn<'a>>, message: &'a Message, results: &Results<'a>) {
         let calls: Vec<ToolCallId> = tool_uses(&message.parts).map(|(call, ..)| call).collect();
-        let native = self.native(message).map(|items| (items, (self.native_ids)(items)));
+        let native = self.native_items(message).map(|items| (items, (self.native_ids)(items)));
         let (native, ids) = match native {
             Some((items, ids)) if ids.len() == calls.len() => (Some(items), ids),
             Some(_) | None => (None, calls.iter().map(|call| (self.make_id)(*call)).collect()),
         };
-        let returned = calls.iter().zip(&ids).map(|(call, id)| self.returned(id, results.get(call).copied())).collect();
+        let returned =
+            calls.iter().zip(&ids).map(|(call, id)| self.tool_return(id, results.get(call).copied())).collect();
         if native.is_none() && calls.is_empty() && message.plain_text().is_empty() {
             return;
         }
@@ -118,53 +119,54 @@ impl Reader<'_> {
     }
 
     /// The native items, if this very provider and family of models made them.
-    fn native<'a>(&self, message: &'a Message) -> Option<&'a [Value]> {
+    fn native_items<'a>(&self, message: &'a Message) -> Option<&'a [Value]> {
         let native = message.native.as_ref().filter(|native| native.wire == self.wire)?;
         let made_by = |field: &str| native.items.get(field).and_then(Value::as_str).unwrap_or_default();
-        let same = made_by("provider") == self.info.provider && family(made_by("model")) == family(&self.info.model);
+        let same = made_by("provider") == self.info.provider
+            && model_family(made_by("model")) == model_family(&self.info.model);
         let items = native.items.get("items")?.as_array()?;
         (same && !items.is_empty()).then_some(items.as_slice())
     }
 
-    fn returned<'a>(&self, id: &str, result: Option<&'a ToolResult>) -> Returned<'a> {
+    fn tool_return<'a>(&self, id: &str, result: Option<&'a ToolResult>) -> ToolReturn<'a> {
         let end = result.map_or(ToolEnd::Interrupted, |result| result.end);
-        let mut pieces = result.map_or_else(Vec::new, |result| self.shown(result));
+        let mut pieces = result.map_or_else(Vec::new, |result| self.result_pieces(result));
         if pieces.is_empty() {
-            pieces.push(Piece::Text(silence(end).into()));
+            pieces.push(ContentPiece::Text(empty_output_text(end).into()));
         }
-        Returned { id: id.to_owned(), failed: end != ToolEnd::Completed, pieces }
+        ToolReturn { id: id.to_owned(), failed: end != ToolEnd::Completed, pieces }
     }
 
-    fn shown<'a>(&self, result: &'a ToolResult) -> Vec<Piece<'a>> {
-        let mut pieces: Vec<Piece<'a>> = Vec::new();
+    fn result_pieces<'a>(&self, result: &'a ToolResult) -> Vec<ContentPiece<'a>> {
+        let mut pieces: Vec<ContentPiece<'a>> = Vec::new();
         let mut changes = Vec::new();
         for content in &result.content {
             match content {
-                ToolContent::Part { part } => pieces.extend(self.piece(part)),
-                ToolContent::Diff { path, old, .. } => changes.push(change(path, old.as_deref())),
+                ToolContent::Part { part } => pieces.extend(self.to_piece(part)),
+                ToolContent::Diff { path, old, .. } => changes.push(describe_change(path, old.as_deref())),
                 ToolContent::Terminal { .. } => {}
             }
         }
         // A tool that says something itself tells of its changes, too.
         if pieces.is_empty() {
-            pieces.extend(changes.into_iter().map(|change| Piece::Text(change.into())));
+            pieces.extend(changes.into_iter().map(|change| ContentPiece::Text(change.into())));
         }
         match &result.raw {
-            Some(raw) if pieces.is_empty() => vec![Piece::Text(raw.to_string().into())],
+            Some(raw) if pieces.is_empty() => vec![ContentPiece::Text(raw.to_string().into())],
             Some(_) | None => pieces,
         }
     }
 
-    fn pieces<'a>(&self, parts: &'a [Part]) -> Vec<Piece<'a>> {
-        parts.iter().filter_map(|part| self.piece(part)).collect()
+    fn to_pieces<'a>(&self, parts: &'a [Part]) -> Vec<ContentPiece<'a>> {
+        parts.iter().filter_map(|part| self.to_piece(part)).collect()
     }
 
-    fn piece<'a>(&self, part: &'a Part) -> Option<Piece<'a>> {
-        let text = |text: String| Some(Piece::Text(text.into()));
+    fn to_piece<'a>(&self, part: &'a Part) -> Option<ContentPiece<'a>> {
+        let text = |text: String| Some(ContentPiece::Text(text.into()));
         match part {
             Part::Text { text } if text.is_empty() => None,
-            Part::Text { text } => Some(Piece::Text(text.into())),
-            Part::Image { mime, data, .. } if self.info.images => Some(Piece::Image { mime, data }),
+            Part::Text { text } => Some(ContentPiece::Text(text.into())),
+            Part::Image { mime, data, .. } if self.info.images => Some(ContentPiece::Image { mime, data }),
             Part::Image { mime, .. } => text(format!("[an image of type {mime}, which this model cannot see]")),
             Part::Audio { mime, .. } => text(format!("[a sound of type {mime}, which this model cannot hear]")),
             Part::Link { uri, name, .. } => text(format!("[{name}]({uri})")),
@@ -174,7 +176,7 @@ impl Reader<'_> {
             Part::Resource { mime: Some(mime), blob: Some(data), .. }
                 if self.info.images && mime.starts_with("image/") =>
             {
-                Some(Piece::Image { mime, data })
+                Some(ContentPiece::Image { mime, data })
             }
             Part::Resource { uri, .. } => text(format!("[a file this model cannot read: {uri}]")),
             Part::Unknown(value) => text(value.to_string()),
@@ -186,7 +188,7 @@ impl Reader<'_> {
 /// Where a conversation can be cut: before an answer of the agent to somebody else's words or to its tools.
 ///
 /// What is before it is written the same whatever follows, and the other way round. 0 if there is no such place.
-pub fn seam(messages: &[Arc<Message>]) -> usize {
+pub fn stable_prefix_len(messages: &[Arc<Message>]) -> usize {
     let speaks = |message: &Message| {
         let tells = |part: &Part| matches!(part, Part::Text { text } if !text.trim().is_empty());
         !message.interrupted && message.parts.iter().any(|part| tells(part) || matches!(part, Part::ToolUse { .. }))
@@ -207,8 +209,9 @@ pub fn tool_uses(parts: &[Part]) -> impl Iterator<Item = (ToolCallId, &str, &Val
 }
 
 /// All words of the pieces, joined by line breaks.
-pub fn joined<'a>(pieces: &[Piece<'a>]) -> Cow<'a, str> {
-    let mut texts = pieces.iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
+pub fn join_text<'a>(pieces: &[ContentPiece<'a>]) -> Cow<'a, str> {
+    let mut texts =
+        pieces.iter().filter_map(|piece| if let ContentPiece::Text(text) = piece { Some(text) } else { None });
     match (texts.next(), texts.next()) {
         (None, _) => Cow::Borrowed(""),
         (Some(only), None) => only.clone(),
@@ -223,18 +226,18 @@ pub fn joined<'a>(pieces: &[Piece<'a>]) -> Cow<'a, str> {
 pub type Results<'a> = HashMap<ToolCallId, &'a ToolResult>;
 
 /// What came of each tool call, wherever its result stands.
-pub fn results(messages: &[Arc<Message>]) -> Results<'_> {
+pub fn tool_results(messages: &[Arc<Message>]) -> Results<'_> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     parts
         .filter_map(|part| if let Part::ToolResult { call, result } = part { Some((*call, result)) } else { None })
         .collect()
 }
 
-fn change(path: &str, old: Option<&str>) -> String {
+fn describe_change(path: &str, old: Option<&str>) -> String {
     if old.is_some() { format!("changed {path}") } else { format!("created {path}") }
 }
 
-fn silence(end: ToolEnd) -> &'static str {
+fn empty_output_text(end: ToolEnd) -> &'static str {
     match end {
         ToolEnd::Completed => "done, without output",
         ToolEnd::Failed => "failed, without output",
@@ -245,7 +248,7 @@ fn silence(end: ToolEnd) -> &'static str {
 }
 
 /// A model's name without its date, so that an alias and its snapshot are one family.
-pub fn family(model: &str) -> &str {
+pub fn model_family(model: &str) -> &str {
     let model = model.strip_suffix("-latest").unwrap_or(model);
     let undated = |length: usize| {
         let (name, date) = model.split_at_checked(model.len().checked_sub(length)?)?;
@@ -262,6 +265,6 @@ mod tests {
     #[test]
     fn a_snapshot_is_of_the_family_of_its_alias() {
         let names = ["claude-sonnet-4-5-20250929", "gpt-5.4-2026-03-05", "gpt-4o", "mistral-large-latest", "o3", ""];
-        assert_eq!(names.map(family), ["claude-sonnet-4-5", "gpt-5.4", "gpt-4o", "mistral-large", "o3", ""]);
+        assert_eq!(names.map(model_family), ["claude-sonnet-4-5", "gpt-5.4", "gpt-4o", "mistral-large", "o3", ""]);
     }
 }

@@ -1,6 +1,5 @@
 //! A model behind HTTP: one request, an answer that streams, and attempts until the first event.
 
-use std::error::Error;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,11 +11,14 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::failure::{self, Hints};
-use super::reading::Reading;
+use super::encoded_history::EncodedHistoryCache;
+use super::failure::{self, ErrorHints, describe_network_error};
+use super::profile::Profile;
+use super::response_stream::ResponseStream;
 use super::retry::{self, Retry};
-use super::wire::{Profile, Wire};
-use super::{Model, ModelError, ModelInfo, ModelStream, Request, Written};
+use super::timeouts::Limits;
+use super::wire::Wire;
+use super::{Model, ModelError, ModelInfo, ModelStream, Request};
 
 /// Where and how a provider is asked.
 #[derive(Clone, Debug)]
@@ -46,33 +48,6 @@ pub enum Auth {
     XApiKey,
 }
 
-/// How long and how much is waited for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
-    /// Until the connection stands.
-    pub connect: Duration,
-    /// Until the answer begins.
-    pub header: Duration,
-    /// Between two signs of life.
-    pub idle: Duration,
-    /// Between two events, however lively the connection.
-    pub silence: Duration,
-    /// Bytes of one answer.
-    pub bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            header: Duration::from_secs(60),
-            idle: Duration::from_secs(120),
-            silence: Duration::from_secs(900),
-            bytes: 128 * 1024 * 1024,
-        }
-    }
-}
-
 /// A model behind HTTP.
 pub struct HttpModel {
     profile: Profile,
@@ -80,29 +55,34 @@ pub struct HttpModel {
     limits: Limits,
     retry: Retry,
     client: Client,
-    written: Written,
+    encoded: EncodedHistoryCache,
 }
 
 impl HttpModel {
     /// Prepares to ask; nothing is sent yet.
     pub fn new(profile: Profile, endpoint: Endpoint, limits: Limits, retry: Retry) -> Result<Self, ModelError> {
-        let client = client(&endpoint.url, limits.connect).map_err(|error| {
-            ModelError::Network(format!("cannot prepare a connection to {}: {}", profile.info.provider, causes(&error)))
+        let client = build_client(&endpoint.url, limits.connect).map_err(|error| {
+            ModelError::Network(format!(
+                "cannot prepare a connection to {}: {}",
+                profile.info.provider,
+                describe_network_error(&error)
+            ))
         })?;
-        Ok(Self { profile, endpoint, limits, retry, client, written: Written::default() })
+        Ok(Self { profile, endpoint, limits, retry, client, encoded: EncodedHistoryCache::default() })
     }
 
     /// One attempt, up to the first events.
     async fn attempt(&self, body: Bytes) -> Result<ModelStream, ModelError> {
-        let response = self.send(body).await?;
+        let response = self.send_request(body).await?;
         let decoder = self.endpoint.wire.decoder(&self.profile.info);
-        let mut reading = Reading::new(response, decoder, self.limits.clone(), self.profile.info.provider.clone());
-        let first = reading.batch().await.transpose()?.unwrap_or_default();
-        let rest = stream::unfold(reading, |mut reading| async move { Some((reading.batch().await?, reading)) });
+        let mut reading =
+            ResponseStream::new(response, decoder, self.limits.clone(), self.profile.info.provider.clone());
+        let first = reading.next_batch().await.transpose()?.unwrap_or_default();
+        let rest = stream::unfold(reading, |mut reading| async move { Some((reading.next_batch().await?, reading)) });
         Ok(ModelStream::new(stream::iter([Ok(first)]).chain(rest)))
     }
 
-    async fn send(&self, body: Bytes) -> Result<Response, ModelError> {
+    async fn send_request(&self, body: Bytes) -> Result<Response, ModelError> {
         let Endpoint { url, auth, key, headers, .. } = &self.endpoint;
         let mut request = self.client.post(url).header("content-type", "application/json").body(body);
         for (name, value) in headers {
@@ -110,7 +90,7 @@ impl HttpModel {
         }
         request = match (key, auth) {
             (Some(key), Auth::Bearer) => request.bearer_auth(key.expose_secret()),
-            (Some(key), Auth::XApiKey) => request.header("x-api-key", sensitive(key)?),
+            (Some(key), Auth::XApiKey) => request.header("x-api-key", sensitive_header(key)?),
             (None, Auth::Bearer | Auth::XApiKey) => request,
         };
         let provider = &self.profile.info.provider;
@@ -118,12 +98,13 @@ impl HttpModel {
             let secs = self.limits.header.as_secs_f64();
             ModelError::TimedOut(format!("{provider} did not begin to answer in time, seconds: {secs}"))
         })?;
-        let response = response
-            .map_err(|error| ModelError::Network(format!("cannot reach {provider} at {url}: {}", causes(&error))))?;
-        if response.status() == StatusCode::OK { Ok(response) } else { Err(self.refusal(response).await) }
+        let response = response.map_err(|error| {
+            ModelError::Network(format!("cannot reach {provider} at {url}: {}", describe_network_error(&error)))
+        })?;
+        if response.status() == StatusCode::OK { Ok(response) } else { Err(self.read_error_response(response).await) }
     }
 
-    async fn refusal(&self, mut response: Response) -> ModelError {
+    async fn read_error_response(&self, mut response: Response) -> ModelError {
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let wait = retry::retry_after(header, Timestamp::now());
         let status = response.status().as_u16();
@@ -135,16 +116,16 @@ impl HttpModel {
                 break;
             }
         }
-        let hints = Hints {
+        let hints = ErrorHints {
             provider: self.profile.info.provider.clone(),
             key_variables: self.endpoint.key_variables.clone(),
             url: self.endpoint.url.clone(),
         };
-        failure::of_status(&hints, status, self.without_key(&body).as_bytes(), wait)
+        failure::error_from_status(&hints, status, self.redact_key(&body).as_bytes(), wait)
     }
 
     /// A provider may quote what it was sent.
-    fn without_key(&self, body: &[u8]) -> String {
+    fn redact_key(&self, body: &[u8]) -> String {
         let body = String::from_utf8_lossy(body);
         match self.endpoint.key.as_ref().map(ExposeSecret::expose_secret) {
             Some(key) if !key.is_empty() => body.replace(key, "***"),
@@ -160,26 +141,14 @@ impl Model for HttpModel {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
-        let body = Bytes::from(self.endpoint.wire.encode_after(&request, &self.profile, &self.written));
+        let body = Bytes::from(self.endpoint.wire.encode_with_cache(&request, &self.profile, &self.encoded));
         let attempt = || self.attempt(body.clone());
-        retry::persist(&self.retry, self.info(), attempt).await
+        retry::retry_until_streaming(&self.retry, self.info(), attempt).await
     }
-}
-
-/// An error and what it came from, without the address.
-pub(super) fn causes(error: &reqwest::Error) -> String {
-    let mut source = error.source();
-    let mut texts = vec![if error.is_timeout() { "no connection in time".to_owned() } else { kind(error).to_owned() }];
-    while let Some(cause) = source {
-        texts.push(cause.to_string());
-        source = cause.source();
-    }
-    texts.dedup();
-    texts.join(": ")
 }
 
 /// A client for this address. Loopback needs neither a proxy nor certificates.
-pub(super) fn client(url: &str, connect: Duration) -> Result<Client, reqwest::Error> {
+pub(super) fn build_client(url: &str, connect: Duration) -> Result<Client, reqwest::Error> {
     let builder = Client::builder()
         .user_agent(concat!("gander/", env!("CARGO_PKG_VERSION")))
         // A redirect would carry the key to an address nobody chose.
@@ -192,17 +161,7 @@ pub(super) fn client(url: &str, connect: Duration) -> Result<Client, reqwest::Er
     builder.build()
 }
 
-fn kind(error: &reqwest::Error) -> &'static str {
-    if error.is_connect() {
-        "no connection"
-    } else if error.is_builder() {
-        "the address or a header is not valid"
-    } else {
-        "the connection broke"
-    }
-}
-
-fn sensitive(key: &SecretString) -> Result<reqwest::header::HeaderValue, ModelError> {
+fn sensitive_header(key: &SecretString) -> Result<reqwest::header::HeaderValue, ModelError> {
     let value = reqwest::header::HeaderValue::from_str(key.expose_secret());
     let mut value =
         value.map_err(|_| ModelError::Unauthorized("the key holds characters no header can carry".into()))?;

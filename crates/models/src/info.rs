@@ -65,7 +65,7 @@ impl ModelInfo {
             output: tokens.output,
             cached: tokens.cached,
             thinking: tokens.thinking,
-            cost: self.price.map(|price| price.of(tokens)),
+            cost: self.price.map(|price| price.cost(tokens)),
             window: self.window,
             child: None,
         }
@@ -74,7 +74,7 @@ impl ModelInfo {
 
 impl Price {
     /// What these tokens cost, in millionths of a US dollar.
-    pub fn of(&self, tokens: &Tokens) -> u64 {
+    pub fn cost(&self, tokens: &Tokens) -> u64 {
         let fresh = tokens.input.saturating_sub(tokens.cached).saturating_sub(tokens.cache_write);
         let sum = [
             (fresh, self.input),
@@ -97,7 +97,7 @@ mod tests {
     fn a_call_costs_what_the_price_list_says() {
         let price = Price { input: 3_000_000, output: 15_000_000, cached: 300_000, cache_write: 3_750_000 };
         let tokens = Tokens { input: 10_000, output: 100, cached: 6_000, cache_write: 3_000, thinking: 50 };
-        assert_eq!(price.of(&tokens), 3_000 + 1_800 + 11_250 + 1_500);
+        assert_eq!(price.cost(&tokens), 3_000 + 1_800 + 11_250 + 1_500);
         let info = ModelInfo {
             provider: "anthropic".into(),
             model: "some".into(),

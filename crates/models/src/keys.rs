@@ -62,7 +62,7 @@ impl Keys {
 
     /// These, and from the other those that are missing here.
     #[must_use]
-    pub fn or(mut self, other: &Self) -> Self {
+    pub fn with_fallback(mut self, other: &Self) -> Self {
         for (name, value) in &other.0 {
             self.0.entry(name.clone()).or_insert_with(|| value.clone());
         }

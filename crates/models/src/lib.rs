@@ -10,37 +10,41 @@ use gander_domain::{Delta, Effort, Message, Part, ProviderPayload, ToolSpec};
 
 mod anthropic;
 mod catalogue;
+mod codec;
 mod connect;
 mod demo;
 mod detect;
+mod encoded_history;
 mod error;
 mod failure;
 #[cfg(feature = "genai")]
-mod genai_tail;
+mod genai;
 mod history;
 mod http;
 mod info;
 mod keys;
 mod openai_chat;
 mod openai_responses;
-mod reading;
+mod profile;
+mod response_stream;
 mod retry;
 mod sse;
 mod stream;
+mod timeouts;
 pub mod wire;
-mod written;
 
 pub use catalogue::{Catalogue, CatalogueError, Engine, Vendor};
-pub use connect::{ConnectError, Lookup, Patience, connect, connect_with};
+pub use connect::{ConnectError, Lookup, connect, connect_with};
 pub use demo::Demo;
-pub use detect::{Choice, Probe, detect, probes};
+pub use detect::{DetectedModel, Probe, detect, probes};
+pub use encoded_history::EncodedHistoryCache;
 pub use error::ModelError;
-pub use http::{Auth, Endpoint, HttpModel, Limits};
+pub use http::{Auth, Endpoint, HttpModel};
 pub use info::{ModelInfo, Price, Tokens};
 pub use keys::{Keys, PROVIDER_VARIABLES};
 pub use retry::Retry;
 pub use stream::ModelStream;
-pub use written::Written;
+pub use timeouts::{Limits, Timeouts};
 
 /// Something that answers a conversation.
 #[async_trait]

@@ -29,7 +29,7 @@ impl Default for Retry {
 
 impl Retry {
     /// The wait before the next attempt, if there is to be one. `jitter` is between 0 and 1.
-    pub fn wait(&self, failed: u32, retry_after: Option<Duration>, jitter: f64) -> Option<Duration> {
+    pub fn next_delay(&self, failed: u32, retry_after: Option<Duration>, jitter: f64) -> Option<Duration> {
         if failed >= self.attempts || retry_after.is_some_and(|wanted| wanted > self.longest) {
             return None;
         }
@@ -43,7 +43,11 @@ impl Retry {
 }
 
 /// Attempts until one succeeds, fails for good, or the patience ends.
-pub async fn persist<A>(retry: &Retry, info: &ModelInfo, attempt: impl Fn() -> A) -> Result<ModelStream, ModelError>
+pub async fn retry_until_streaming<A>(
+    retry: &Retry,
+    info: &ModelInfo,
+    attempt: impl Fn() -> A,
+) -> Result<ModelStream, ModelError>
 where
     A: Future<Output = Result<ModelStream, ModelError>>,
 {
@@ -54,7 +58,7 @@ where
             Err(error) => error,
         };
         failed += 1;
-        let wait = error.retryable().then(|| retry.wait(failed, error.retry_after(), chance()));
+        let wait = error.retryable().then(|| retry.next_delay(failed, error.retry_after(), random_fraction()));
         let Some(wait) = wait.flatten() else { return Err(error) };
         tracing::info!(model = info.name(), failed, wait_ms = wait.as_millis() as u64, %error, "asking again");
         sleep(wait).await;
@@ -75,7 +79,7 @@ pub fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>, now: Timestamp)
 }
 
 /// A number between 0 and 1 that differs from process to process and call to call.
-fn chance() -> f64 {
+fn random_fraction() -> f64 {
     RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64
 }
 
@@ -87,16 +91,16 @@ mod tests {
     #[test]
     fn waits_double_until_the_attempts_are_used_up() {
         let retry = Retry { attempts: 5, base: Duration::from_secs(1), longest: Duration::from_secs(3) };
-        let waits: Vec<_> = (1..=5).map(|failed| retry.wait(failed, None, 1.0)).collect();
+        let waits: Vec<_> = (1..=5).map(|failed| retry.next_delay(failed, None, 1.0)).collect();
         assert_eq!(waits, [Some(1), Some(2), Some(3), Some(3), None].map(|secs| secs.map(Duration::from_secs)));
-        assert_eq!(retry.wait(1, None, 0.0), Some(Duration::from_millis(500)));
+        assert_eq!(retry.next_delay(1, None, 0.0), Some(Duration::from_millis(500)));
     }
 
     #[test]
     fn a_provider_is_never_asked_earlier_than_it_wants() {
         let retry = Retry::default();
-        assert_eq!(retry.wait(1, Some(Duration::from_secs(7)), 1.0), Some(Duration::from_millis(7250)));
-        assert_eq!(retry.wait(1, Some(Duration::from_secs(61)), 0.0), None);
+        assert_eq!(retry.next_delay(1, Some(Duration::from_secs(7)), 1.0), Some(Duration::from_millis(7250)));
+        assert_eq!(retry.next_delay(1, Some(Duration::from_secs(61)), 0.0), None);
     }
 
     #[test]

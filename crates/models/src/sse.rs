@@ -7,7 +7,7 @@ use memchr::memchr;
 use super::ModelError;
 
 /// No single event is larger: an image of a few megabytes fits, a stream without line ends does not.
-const LONGEST_EVENT: usize = 32 * 1024 * 1024;
+const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// Takes a byte stream apart at any cut. Event names and ids are ignored: every wire repeats the name in its data.
 #[derive(Debug, Default)]
@@ -28,10 +28,10 @@ impl Sse {
         mut each: impl FnMut(&[u8]) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
         if !self.tail.is_empty() {
-            let Some(end) = memchr(b'\n', bytes) else { return self.keep(bytes) };
+            let Some(end) = memchr(b'\n', bytes) else { return self.buffer_bytes(bytes) };
             self.tail.extend_from_slice(&bytes[..end]);
             let line = mem::take(&mut self.tail);
-            self.line(&line, &mut each)?;
+            self.handle_line(&line, &mut each)?;
             bytes = &bytes[end + 1..];
         }
         while let Some(end) = memchr(b'\n', bytes) {
@@ -42,17 +42,17 @@ impl Sse {
                     each(data)?;
                     bytes = rest;
                 }
-                (Some(_), None) | (None, _) => self.line(line, &mut each)?,
+                (Some(_), None) | (None, _) => self.handle_line(line, &mut each)?,
             }
         }
-        self.keep(bytes)
+        self.buffer_bytes(bytes)
     }
 
     /// The stream is over: hands over what lacks only its line end.
     pub fn finish(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), ModelError>) -> Result<(), ModelError> {
         let line = mem::take(&mut self.tail);
-        self.line(&line, &mut each)?;
-        self.line(b"", &mut each)
+        self.handle_line(&line, &mut each)?;
+        self.handle_line(b"", &mut each)
     }
 
     /// True once the first line proved that this is a stream of events.
@@ -62,10 +62,14 @@ impl Sse {
 
     /// The data of this line, if it is the first data line of an event and the stream is known to be one.
     fn lone_data<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
-        if self.has_data || !self.begun { None } else { data(trim_end(line)) }
+        if self.has_data || !self.begun { None } else { data_field(trim_end(line)) }
     }
 
-    fn line(&mut self, line: &[u8], each: &mut impl FnMut(&[u8]) -> Result<(), ModelError>) -> Result<(), ModelError> {
+    fn handle_line(
+        &mut self,
+        line: &[u8],
+        each: &mut impl FnMut(&[u8]) -> Result<(), ModelError>,
+    ) -> Result<(), ModelError> {
         let mut line = trim_end(line);
         if !self.begun {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
@@ -78,7 +82,7 @@ impl Sse {
             let data = mem::take(&mut self.data);
             return if mem::take(&mut self.has_data) { each(&data) } else { Ok(()) };
         }
-        if let Some(more) = data(line) {
+        if let Some(more) = data_field(line) {
             if mem::replace(&mut self.has_data, true) {
                 self.data.push(b'\n');
             }
@@ -87,16 +91,16 @@ impl Sse {
         self.check_size()
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
+    fn buffer_bytes(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
         self.tail.extend_from_slice(bytes);
         self.check_size()
     }
 
     fn check_size(&self) -> Result<(), ModelError> {
-        if self.tail.len() + self.data.len() <= LONGEST_EVENT {
+        if self.tail.len() + self.data.len() <= MAX_EVENT_BYTES {
             return Ok(());
         }
-        Err(ModelError::BadStream(format!("one event of the stream is larger than allowed, bytes: {LONGEST_EVENT}")))
+        Err(ModelError::BadStream(format!("one event of the stream is larger than allowed, bytes: {MAX_EVENT_BYTES}")))
     }
 }
 
@@ -104,7 +108,7 @@ fn trim_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-fn data(line: &[u8]) -> Option<&[u8]> {
+fn data_field(line: &[u8]) -> Option<&[u8]> {
     let data = line.strip_prefix(b"data:")?;
     Some(data.strip_prefix(b" ").unwrap_or(data))
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_agent::AgentSettings;
-use gander_agent::delegate::MaybeOffice;
-use gander_agent::driver::{Equipment, Orders, Surroundings, drive};
-use gander_agent::modes::{Library, Shelf};
-use gander_agent::notes::{Notes, Own};
-use gander_agent::recipe::{ReadFile, Sub, SubRecipes};
-use gander_agent::route::Adviser;
-use gander_agent::turn::overdrawn;
+use gander_agent::context_files::{ContextFiles, UserDirs};
+use gander_agent::delegate::OptionalSubagents;
+use gander_agent::driver::{Orders, RunDeps, RunEnv, drive};
+use gander_agent::modes::{AgentCatalog, ModeSet};
+use gander_agent::recipe_run::{ReadFile, SubRecipeSource, SubRecipes};
+use gander_agent::route::ModelQuery;
+use gander_agent::turn::exceeded_budget;
 use gander_domain::{Context, Notice, Outcome, Report, Route, Routing, SessionView, Severity, Usage};
 use gander_mcp::Servers;
 use gander_runtime::backend::{Backend, BackendRun, ClientResources, RunStart};
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The native agent.
 pub struct Native {
     /// The agents and their modes.
-    pub shelf: Arc<Shelf>,
+    pub shelf: Arc<AgentCatalog>,
     /// Who answers.
     pub models: Arc<Models>,
     /// Limits and pauses.
@@ -64,7 +64,7 @@ pub struct Native {
     /// The MCP servers of sessions.
     pub extensions: Arc<Extensions>,
     /// Where the person keeps notes and skills of their own.
-    pub own: Own,
+    pub own: UserDirs,
     /// Which sessions follow which recipe.
     pub recipes: Arc<Recipes>,
     /// Everybody's apps.
@@ -87,10 +87,10 @@ struct Course {
 
 /// What was written down for a run before it began.
 struct Prepared {
-    notes: Notes,
+    context_files: ContextFiles,
     followed: Option<SessionRecipe>,
     apps: AppTools,
-    subs: Vec<Sub>,
+    subs: Vec<SubRecipeSource>,
     parts: Option<Value>,
 }
 
@@ -141,7 +141,13 @@ impl Backend for Native {
             tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
         }
         match self
-            .equip(&context, &view, &client_resources, servers, Prepared { notes, followed, apps, subs, parts })
+            .equip(
+                &context,
+                &view,
+                &client_resources,
+                servers,
+                Prepared { context_files: notes, followed, apps, subs, parts },
+            )
             .await
         {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
@@ -155,16 +161,16 @@ impl Backend for Native {
 
 impl Native {
     /// The agents and modes of a session's folder.
-    fn library(&self, view: &SessionView) -> Arc<Library> {
-        self.shelf.library_in(Path::new(&view.workspace))
+    fn library(&self, view: &SessionView) -> Arc<ModeSet> {
+        self.shelf.modes_in(Path::new(&view.workspace))
     }
 
     /// What people wrote for agents, as it is now. Files may be slow: no task waits for them.
-    async fn notes(&self, context: &Context) -> Notes {
+    async fn notes(&self, context: &Context) -> ContextFiles {
         let (own, names) = (self.own.clone(), self.settings.context_files.clone());
         let files = self.files.clone();
         let workspace = PathBuf::from(&context.workspace);
-        let read = tokio::task::spawn_blocking(move || Notes::read(&files, &own, &workspace, &names)).await;
+        let read = tokio::task::spawn_blocking(move || ContextFiles::read(&files, &own, &workspace, &names)).await;
         read.unwrap_or_default()
     }
 
@@ -181,7 +187,7 @@ impl Native {
     }
 
     /// A sub-agent has none of its own.
-    fn office(&self, view: &SessionView, client_resources: &ClientResources) -> MaybeOffice {
+    fn office(&self, view: &SessionView, client_resources: &ClientResources) -> OptionalSubagents {
         let is_sub = view.run.as_ref().is_some_and(|run| run.origin.door == subagents::DOOR);
         let hub = self.hub.get().filter(|_| !is_sub)?.clone();
         let (shelf, recipes) = (Arc::clone(&self.shelf), Arc::clone(&self.recipes));
@@ -201,13 +207,13 @@ impl Native {
             Routing::Off => return None,
             Routing::Rules => None,
             // Without money nobody is asked.
-            Routing::Model if overdrawn(context.settings.budget, view.spent).is_some() => None,
+            Routing::Model if exceeded_budget(context.settings.budget, view.spent).is_some() => None,
             Routing::Model => {
                 let named = context.settings.model.as_deref();
                 self.models.model_for_mode(named, Some("fast"), client_resources.keys.as_ref()).await.ok()
             }
         };
-        let (library, mut judge) = (self.library(view), judge.as_deref().map(Adviser::new));
+        let (library, mut judge) = (self.library(view), judge.as_deref().map(ModelQuery::new));
         let alone = !self.settings.split
             || self.recipes.has_recipe(view.session)
             || self.office(view, client_resources).is_none();
@@ -217,7 +223,7 @@ impl Native {
             Some((route, parts)) => (route, Some(parts)),
             None => (routing::route(&library, context, judge.as_mut()).await?, None),
         };
-        Some(Course { route, parts, used: judge.map(Adviser::used).unwrap_or_default() })
+        Some(Course { route, parts, used: judge.map(ModelQuery::into_usage).unwrap_or_default() })
     }
 
     /// The folders of a session, if they may be worked in still.
@@ -243,7 +249,7 @@ impl Native {
         client_resources: &ClientResources,
         servers: Arc<Servers>,
         prepared: Prepared,
-    ) -> Result<Equipment, Outcome> {
+    ) -> Result<RunDeps, Outcome> {
         let mode = self.library(view).mode(&context.settings);
         let model = self.models.model_for_mode(
             context.settings.model.as_deref(),
@@ -254,24 +260,28 @@ impl Native {
         let workspace = Arc::new(self.open(view, context).await?);
         let host = client_resources.host.clone();
         let local = || Arc::new(LocalHost::new(Arc::clone(&workspace), self.limits.file)) as Arc<dyn Host>;
-        let Prepared { notes, followed, apps, subs, parts } = prepared;
+        let Prepared { context_files: notes, followed, apps, subs, parts } = prepared;
         let office = self.office(view, client_resources);
         let mut task = followed.as_ref().map(|followed| followed.recipe.task()).unwrap_or_default();
-        task.guests.push(Arc::new(ToolsetAdapter(apps)));
+        task.providers.push(Arc::new(ToolsetAdapter(apps)));
         let page = self.limits.result / 2; // the rest is for where it goes on, and for masks of secrets
         let artifacts = ArtifactTools { artifacts: self.artifacts.clone(), session: view.session, page };
-        task.guests.push(Arc::new(ToolsetAdapter(artifacts)));
+        task.providers.push(Arc::new(ToolsetAdapter(artifacts)));
         let (principal, folder) = (view.owner.clone(), view.workspace.clone());
-        task.guests.push(Arc::new(ToolsetAdapter(MemoryTools { memories: self.memories.clone(), principal, folder })));
+        task.providers.push(Arc::new(ToolsetAdapter(MemoryTools {
+            memories: self.memories.clone(),
+            principal,
+            folder,
+        })));
         task.parts = parts;
         if let Some(office) = office.clone().filter(|_| !subs.is_empty()) {
             let (people, folder) = (Arc::clone(&servers) as _, context.workspace.clone());
             let recipes = Arc::clone(&self.recipes);
             let read: ReadFile = Box::new(move |path| recipes.read_workspace_file(&folder, path));
-            task.guests.push(Arc::new(SubRecipes { subs, office, people, read }));
+            task.providers.push(Arc::new(SubRecipes { subs, office, people, read }));
         }
-        let surroundings = Surroundings {
-            shelf: self.shelf.section(&view.workspace),
+        let surroundings = RunEnv {
+            catalog: self.shelf.scoped(&view.workspace),
             spent: view.spent,
             plan: view.plan.clone(),
             office,
@@ -282,11 +292,11 @@ impl Native {
             rules: Arc::clone(&self.rules),
             grants: self.grants.of(&view.owner),
             today: jiff::Timestamp::now().strftime("%F").to_string(),
-            notes,
+            context_files: notes,
             task,
         };
         let ids = Box::new(SystemIds);
-        Ok(Equipment::new(self.settings.clone(), model, surroundings, context, ids))
+        Ok(RunDeps::new(self.settings.clone(), model, surroundings, context, ids))
     }
 }
 
@@ -298,8 +308,8 @@ async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
-        () = orders.cancelled() => {}
-        settled = tokio::time::timeout(PATIENCE, servers.started()) => {
+        () = orders.wait_for_cancel() => {}
+        settled = tokio::time::timeout(PATIENCE, servers.wait_until_tried()) => {
             if settled.is_err() {
                 tracing::debug!("a run begins before all of its MCP servers");
             }
@@ -308,7 +318,7 @@ async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken
 }
 
 /// The recipes that a session's recipe uses, and what was left out.
-async fn used(recipes: &Arc<Recipes>, followed: Option<SessionRecipe>) -> (Vec<Sub>, Vec<String>) {
+async fn used(recipes: &Arc<Recipes>, followed: Option<SessionRecipe>) -> (Vec<SubRecipeSource>, Vec<String>) {
     let Some(followed) = followed.filter(|followed| !followed.recipe.sub_recipes.is_empty()) else {
         return Default::default();
     };

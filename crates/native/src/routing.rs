@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use gander_agent::modes::Library;
-use gander_agent::route::Adviser;
-use gander_agent::{route, split};
+use gander_agent::modes::ModeSet;
+use gander_agent::route::ModelQuery;
+use gander_agent::{decompose, route};
 use gander_domain::{Context, Message, Part, Role, Route};
 
 /// The parts of the prompt, if it is several requests in one: by its words, or as the judge says if there is one.
 pub(super) async fn split(
-    library: &Library,
+    library: &ModeSet,
     context: &Context,
-    judge: Option<&mut Adviser<'_>>,
-) -> Option<split::Split> {
+    judge: Option<&mut ModelQuery<'_>>,
+) -> Option<decompose::Decomposition> {
     // Sub-agents see nothing of what was said before.
     if context.run_start_index() > 0 {
         return None;
@@ -21,18 +21,18 @@ pub(super) async fn split(
     let text = |part: &Part| matches!(part, Part::Text { .. });
     let prompt = asked(context).filter(|message| message.parts.iter().all(text))?.plain_text();
     let split = match judge {
-        Some(adviser) => split::judged(adviser, library, &prompt).await,
-        None => split::by_words(library, &prompt),
+        Some(adviser) => decompose::decompose_by_model(adviser, library, &prompt).await,
+        None => decompose::decompose_by_words(library, &prompt),
     };
-    Some(split).filter(split::Split::is_compound)
+    Some(split).filter(decompose::Decomposition::is_compound)
 }
 
 /// Who answers the prompt: by its words, or as the judge says if there is one. None if nothing was asked.
-pub(super) async fn route(library: &Library, context: &Context, judge: Option<&mut Adviser<'_>>) -> Option<Route> {
+pub(super) async fn route(library: &ModeSet, context: &Context, judge: Option<&mut ModelQuery<'_>>) -> Option<Route> {
     let (prompt, settings) = (asked(context)?.plain_text(), &context.settings);
     Some(match judge {
-        Some(adviser) => route::judged(adviser, library, settings, &prompt).await,
-        None => route::by_words(library, settings, &prompt),
+        Some(adviser) => route::route_by_model(adviser, library, settings, &prompt).await,
+        None => route::route_by_words(library, settings, &prompt),
     })
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_agent::delegate::{Office, Parent, SubEnd, SubResult, SubTask};
-use gander_agent::modes::Shelf;
+use gander_agent::delegate::{Parent, SubEnd, SubResult, SubTask, SubagentRunner};
+use gander_agent::modes::AgentCatalog;
 use gander_agent::turn::OUTPUT;
 use gander_domain::caller::Caller;
 use gander_domain::sanitize;
@@ -22,7 +22,7 @@ use gander_runtime::hub::{Ack, Follower, Hub, HubError, WeakHub};
 use gander_services::extensions::{ExtensionEntry, ExtensionScope, Extensions, Rights};
 use gander_services::recipes::{Recipes, SessionRecipe, resolve_recipe_extensions};
 use gander_store::{DeltaForm, Limit, StoreError};
-use gander_tools::{Guard, Signal};
+use gander_tools::{Guard, ToolEvent};
 use sha2::{Digest as _, Sha256};
 
 /// The door that sub-agents are prompted by. They have no sub-agents themselves.
@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(4);
 /// Whoever starts sub-agents for one session.
 pub struct Desk {
     pub hub: WeakHub,
-    pub shelf: Arc<Shelf>,
+    pub shelf: Arc<AgentCatalog>,
     pub recipes: Arc<Recipes>,
     pub extensions: Arc<Extensions>,
     pub parent: SessionView,
@@ -64,7 +64,7 @@ struct Asking<'a> {
 }
 
 #[async_trait]
-impl Office for Desk {
+impl SubagentRunner for Desk {
     fn check(&self, task: &SubTask) -> Result<(), String> {
         self.settings(task).map(drop).ok_or_else(|| format!("no such agent or mode: {}", mode(task)))
     }
@@ -186,7 +186,7 @@ impl Desk {
     /// What the sub-agent is set to: never more than its parent may, nor more than is left.
     fn settings(&self, task: &SubTask) -> Option<Settings> {
         let parent = &self.parent.settings;
-        let library = self.shelf.library_in(Path::new(&self.parent.workspace));
+        let library = self.shelf.modes_in(Path::new(&self.parent.workspace));
         let roster = Roster::new(library.manifests().map(Arc::new).collect());
         let way = roster.find_mode(mode(task))?;
         let mut settings = Settings { routing: Routing::Off, ..parent.clone() };
@@ -283,7 +283,7 @@ impl Sub<'_> {
     /// Its parent pays.
     async fn pay(&self, usage: Usage) {
         let usage = Usage { child: Some(self.session), ..usage };
-        if self.parent.signals.send(Signal::Spent(usage)).await.is_err() {
+        if self.parent.signals.send(ToolEvent::Spent(usage)).await.is_err() {
             tracing::debug!(session = %self.session, "a sub-agent paid for a model call after its parent's end");
         }
     }

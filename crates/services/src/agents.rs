@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gander_agent::modes::{Library, Shelf};
+use gander_agent::modes::{AgentCatalog, ModeSet};
 use gander_domain::{AgentManifest, Outcome, Report, Roster, SessionView, Settings};
 use gander_runtime::backend::{Backend, BackendRun, RemoteFile};
 use tokio::sync::watch;
@@ -33,10 +33,10 @@ const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_FOLDERS: usize = 256;
 
 /// A roster, and the library that it was made from.
-type CachedRoster = (Option<Arc<Library>>, Arc<Roster>);
+type CachedRoster = (Option<Arc<ModeSet>>, Arc<Roster>);
 
 struct NativeAgents {
-    shelf: Arc<Shelf>,
+    shelf: Arc<AgentCatalog>,
     backend: Arc<dyn Backend>,
 }
 
@@ -73,7 +73,7 @@ impl Agents {
     }
 
     /// With the agents of this shelf, which this back-end runs.
-    pub fn native(shelf: Arc<Shelf>, backend: Arc<dyn Backend>) -> Self {
+    pub fn native(shelf: Arc<AgentCatalog>, backend: Arc<dyn Backend>) -> Self {
         Self { native: Some(NativeAgents { shelf, backend }), ..Self::empty() }
     }
 
@@ -94,7 +94,7 @@ impl Agents {
 
     /// All agents and the names of their modes.
     pub fn roster(&self) -> Arc<Roster> {
-        let library = self.native.as_ref().map(|native| native.shelf.library());
+        let library = self.native.as_ref().map(|native| native.shelf.modes());
         let mut kept = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((from, roster)) = &*kept
             && from.as_ref().map(Arc::as_ptr) == library.as_ref().map(Arc::as_ptr)
@@ -113,14 +113,14 @@ impl Agents {
     pub fn roster_in(&self, folder: &str) -> Arc<Roster> {
         let all = self.roster();
         let Some(native) = &self.native else { return all };
-        let library = native.shelf.library_in(Path::new(folder));
+        let library = native.shelf.modes_in(Path::new(folder));
         let mut kept = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((Some(from), roster)) = kept.get(folder)
             && Arc::ptr_eq(from, &library)
         {
             return Arc::clone(roster);
         }
-        let same = Arc::ptr_eq(&library, &native.shelf.library());
+        let same = Arc::ptr_eq(&library, &native.shelf.modes());
         let roster = if same { all } else { self.build_roster(Some(&library)) };
         if kept.len() >= MAX_FOLDERS && !kept.contains_key(folder) {
             kept.clear();
@@ -133,9 +133,9 @@ impl Agents {
     }
 
     /// The agents of this library and the others. Names of these are taken.
-    fn build_roster(&self, library: Option<&Library>) -> Arc<Roster> {
+    fn build_roster(&self, library: Option<&ModeSet>) -> Arc<Roster> {
         let free = |manifest: &AgentManifest| self.others.iter().all(|agent| agent.manifest.name != manifest.name);
-        let native = library.into_iter().flat_map(Library::manifests).filter(free).map(Arc::new);
+        let native = library.into_iter().flat_map(ModeSet::manifests).filter(free).map(Arc::new);
         let others = self.others.iter().map(|agent| Arc::clone(&agent.manifest));
         Arc::new(Roster::new(native.chain(others).collect()))
     }
@@ -204,7 +204,7 @@ impl Agents {
             return Some(Arc::clone(&agent.backend));
         }
         let native = self.native.as_ref()?;
-        let library = native.shelf.library_in(Path::new(&view.workspace));
+        let library = native.shelf.modes_in(Path::new(&view.workspace));
         library.agents().iter().any(|agent| agent.name == *name).then(|| Arc::clone(&native.backend))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gander_agent::driver::GrantBook;
+use gander_agent::driver::GrantStore;
 use gander_domain::{Principal, Seq, Timestamp};
 use gander_store::{Store, StoreError, append_fact, read_scope_all};
 use gander_tools::permission::Grant;
@@ -72,7 +72,7 @@ impl Grants {
     }
 
     /// This principal's, for its runs.
-    pub fn of(&self, principal: &Principal) -> Arc<dyn GrantBook> {
+    pub fn of(&self, principal: &Principal) -> Arc<dyn GrantStore> {
         Arc::new(PrincipalGrants { all: self.clone(), principal: principal.clone() })
     }
 
@@ -106,7 +106,7 @@ impl Grants {
     }
 }
 
-impl GrantBook for PrincipalGrants {
+impl GrantStore for PrincipalGrants {
     fn grants(&self) -> Vec<Grant> {
         self.all.lock().get(&self.principal).cloned().unwrap_or_default()
     }

@@ -7,7 +7,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gander_domain::{Effort, ModelChoice, Roster, SessionCatalog};
-use gander_models::{Catalogue, Choice, ConnectError, Keys, Model, Patience, Retry, connect_with, detect, probes};
+use gander_models::{
+    Catalogue, ConnectError, DetectedModel, Keys, Model, Retry, Timeouts, connect_with, detect, probes,
+};
 pub use providers::{Provider, Variable};
 use tokio::sync::OnceCell;
 
@@ -31,7 +33,7 @@ pub struct Models {
     keys: Keys,
     /// What the owner chose.
     chosen: ModelPreferences,
-    found: OnceCell<Choice>,
+    found: OnceCell<DetectedModel>,
     connected: Mutex<HashMap<(String, u64), Arc<dyn Model>>>,
 }
 
@@ -51,11 +53,11 @@ impl Models {
     }
 
     /// What a session without a choice of its own uses, and why. Looks around once.
-    pub async fn default(&self) -> Choice {
+    pub async fn default(&self) -> DetectedModel {
         match &self.chosen.default {
             Some(model) => {
                 let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
-                Choice { model: model.clone(), reason, alternatives: Vec::new() }
+                DetectedModel { model: model.clone(), reason, alternatives: Vec::new() }
             }
             None => self.found.get_or_init(|| detect_default_model(&self.catalogue, &self.keys)).await.clone(),
         }
@@ -72,7 +74,7 @@ impl Models {
         session: Option<&str>,
         lent: Option<&Keys>,
     ) -> Result<Arc<dyn Model>, ConnectError> {
-        let keys = lent.map_or_else(|| self.keys.clone(), |lent| lent.clone().or(&self.keys));
+        let keys = lent.map_or_else(|| self.keys.clone(), |lent| lent.clone().with_fallback(&self.keys));
         let name = match session {
             Some(name) => name.to_owned(),
             None => self.default_with(lent, &keys).await,
@@ -155,7 +157,7 @@ impl Models {
     }
 }
 
-async fn detect_default_model(catalogue: &Catalogue, keys: &Keys) -> Choice {
+async fn detect_default_model(catalogue: &Catalogue, keys: &Keys) -> DetectedModel {
     let lookup = |variable: &str| keys.get(variable).map(str::to_owned);
     let choice = detect(catalogue, &lookup, &probes(catalogue, &lookup)).await;
     tracing::info!(model = choice.model, "{}", choice.reason);
@@ -163,8 +165,8 @@ async fn detect_default_model(catalogue: &Catalogue, keys: &Keys) -> Choice {
 }
 
 /// The turn itself tries again, and tells people that it does.
-fn single_attempt() -> Patience {
-    Patience { retry: Retry { attempts: 1, ..Retry::default() }, ..Patience::default() }
+fn single_attempt() -> Timeouts {
+    Timeouts { retry: Retry { attempts: 1, ..Retry::default() }, ..Timeouts::default() }
 }
 
 fn model_choice(id: &str) -> ModelChoice {

@@ -87,7 +87,7 @@ async fn begin_session(services: &Services, job: &Schedule, session: SessionId) 
     let view = services.hub.create(&caller, birth, Vec::new()).await.map_err(|error| refusal(session, &error))?;
     let request = ApplyRecipe { recipe, values: job.values.clone(), folder: job.folder.clone(), approved: Vec::new() };
     let applied = apply_recipe(services, &caller, &view, request).await?;
-    let words = applied.recipe.asked();
+    let words = applied.recipe.first_prompt();
     let prompt = Command::Prompt {
         run: RunId::make(&mut SystemIds),
         origin: RunOrigin { by: job.owner.clone(), door: "schedule".to_owned() },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use gander_agent::modes::Shelf;
+use gander_agent::modes::AgentCatalog;
 use gander_domain::{SessionCatalog, Settings, ToolSpec};
 use gander_runtime::hub::Hub;
 use gander_tools::FileAccess;
@@ -63,7 +63,7 @@ pub struct Services {
     /// What new sessions are set to.
     pub settings: Settings,
     /// The built-in agents and their modes.
-    pub shelf: Arc<Shelf>,
+    pub shelf: Arc<AgentCatalog>,
     /// The built-in agents' tools.
     pub tools: Arc<[ToolSpec]>,
     /// Who answers.

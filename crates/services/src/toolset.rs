@@ -1,9 +1,9 @@
 //! Tools that the server lends to runs: a set says what its calls mean and does them, the rest is the same for all.
 
 use async_trait::async_trait;
-use gander_agent::driver::Guest;
+use gander_agent::tool_provider::ToolProvider;
 use gander_domain::{ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec};
-use gander_tools::Signal;
+use gander_tools::ToolEvent;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -25,14 +25,14 @@ pub trait Toolset: Send + Sync {
     fn call_title(&self, call: &Self::Call) -> (String, ToolKind);
 
     /// Does it. Either text is for the model.
-    async fn execute(&self, call: Self::Call, signals: &mpsc::Sender<Signal>) -> Result<String, String>;
+    async fn execute(&self, call: Self::Call, signals: &mpsc::Sender<ToolEvent>) -> Result<String, String>;
 }
 
 /// A set as runs use it: on offer where the mode says so.
 pub struct ToolsetAdapter<T>(pub T);
 
 #[async_trait]
-impl<T: Toolset> Guest for ToolsetAdapter<T> {
+impl<T: Toolset> ToolProvider for ToolsetAdapter<T> {
     fn specs(&self) -> Vec<ToolSpec> {
         self.0.specs()
     }
@@ -53,7 +53,7 @@ impl<T: Toolset> Guest for ToolsetAdapter<T> {
     async fn run(
         &self,
         call: &ToolCall,
-        signals: &mpsc::Sender<Signal>,
+        signals: &mpsc::Sender<ToolEvent>,
         _cancel: &CancellationToken,
     ) -> Option<ToolResult> {
         let done = match self.0.parse_call(&call.name, &call.arguments)? {

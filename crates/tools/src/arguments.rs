@@ -11,7 +11,7 @@ pub fn parse<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
 }
 
 /// Refuses arguments of more than so many bytes.
-pub fn within(arguments: &Value, limit: usize) -> Result<(), ToolError> {
+pub fn check_size(arguments: &Value, limit: usize) -> Result<(), ToolError> {
     let size = arguments.to_string().len();
     match size <= limit {
         true => Ok(()),

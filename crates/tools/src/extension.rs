@@ -54,7 +54,7 @@ impl BuiltIn {
 
     /// The one of this name, as people write it: case and blanks do not count.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name() == key(name))
+        Self::ALL.into_iter().find(|known| known.name() == normalized_name(name))
     }
 
     /// True if it is on where nobody says anything.
@@ -76,8 +76,8 @@ impl BuiltIn {
 }
 
 /// Why there is no built-in extension of this name, and what to do instead.
-pub fn absence(name: &str) -> String {
-    let instead = match key(name).as_str() {
+pub fn absence_reason(name: &str) -> String {
+    let instead = match normalized_name(name).as_str() {
         "extensionmanager" => "people add and remove extensions, with `gander extensions` or in their client",
         "chatrecall" => "an agent sees its own session alone; memory keeps what should outlive it",
         "computercontroller" => {
@@ -129,7 +129,7 @@ impl FromIterator<BuiltIn> for BuiltIns {
     }
 }
 
-fn key(name: &str) -> String {
+fn normalized_name(name: &str) -> String {
     name.chars().filter(|letter| !matches!(letter, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
@@ -160,7 +160,7 @@ mod tests {
     fn names_are_read_as_people_write_them_and_absence_is_explained() {
         assert_eq!(BuiltIn::named("Developer"), Some(BuiltIn::Developer));
         assert_eq!(BuiltIn::named("computercontroller"), None);
-        assert!(absence("Extension Manager").contains("gander extensions"));
-        assert!(absence("nothing").ends_with("use an MCP server: nothing"));
+        assert!(absence_reason("Extension Manager").contains("gander extensions"));
+        assert!(absence_reason("nothing").ends_with("use an MCP server: nothing"));
     }
 }

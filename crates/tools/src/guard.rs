@@ -62,7 +62,7 @@ impl Guard {
     }
 
     /// What needs no look-up: scheme, user, host, and addresses given as such.
-    pub fn glance(&self, url: &Url) -> Result<(), Blocked> {
+    pub fn check_literal_host(&self, url: &Url) -> Result<(), Blocked> {
         let shown = || url.host_str().unwrap_or_default().to_owned();
         match url.scheme() {
             "http" | "https" => {}
@@ -75,7 +75,7 @@ impl Guard {
         else {
             return Err(Blocked::NoHost(url.to_string()));
         };
-        match literal(host) {
+        match literal_address(host) {
             Some(address) if !self.is_allowed(host, port) && !is_public(address) => Err(Blocked::Private(shown())),
             Some(_) | None => Ok(()),
         }
@@ -83,10 +83,10 @@ impl Guard {
 
     /// The addresses to dial: all of them are fine, or none is dialled.
     pub async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Blocked> {
-        self.glance(url)?;
+        self.check_literal_host(url)?;
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
-        if let Some(address) = literal(host) {
+        if let Some(address) = literal_address(host) {
             return Ok(vec![SocketAddr::new(address, port)]);
         }
         let found = self.resolver.resolve(host, port).await.map_err(|_| Blocked::Unknown(host.to_owned()))?;
@@ -111,7 +111,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-fn literal(host: &str) -> Option<IpAddr> {
+fn literal_address(host: &str) -> Option<IpAddr> {
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     inner.parse().ok()
 }

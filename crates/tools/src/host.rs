@@ -1,7 +1,6 @@
-//! Who lends files and terminals: the machine itself, or an editor in its place.
+//! The host: who lends files and terminals to tools, this machine or an editor in its place.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,9 +8,8 @@ use gander_domain::{Part, ToolContent};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Environment, PathError, Redactor, Signal, ToolContext, Workspace};
-use crate::process;
 use crate::sandbox::Wrap;
+use crate::{Environment, Redactor, ToolEvent};
 
 /// Lends files and terminals. What it does not offer, the tools do on this machine.
 ///
@@ -71,7 +69,7 @@ pub struct Live {
     /// Hides secrets in what is shown.
     pub redactor: Redactor,
     /// Where it is shown.
-    pub signals: mpsc::Sender<Signal>,
+    pub signals: mpsc::Sender<ToolEvent>,
 }
 
 /// How a command ended.
@@ -109,48 +107,10 @@ pub enum HostError {
     Failed(String),
 }
 
-/// This machine: files through the workspace's handles, commands in their own session.
-pub struct LocalHost {
-    workspace: Arc<Workspace>,
-    largest: u64,
-}
-
-impl LocalHost {
-    /// Takes in files up to this size.
-    pub fn new(workspace: Arc<Workspace>, largest: u64) -> Self {
-        Self { workspace, largest }
-    }
-}
-
-#[async_trait]
-impl Host for LocalHost {
-    fn offers(&self) -> Offers {
-        Offers { read: true, write: true, terminal: true }
-    }
-
-    fn is_here(&self) -> bool {
-        true
-    }
-
-    async fn read_text(&self, path: &Path) -> Result<String, HostError> {
-        let (workspace, path, largest) = (self.workspace.clone(), path.to_owned(), self.largest);
-        blocking(move || workspace.read_text(&workspace.locate_path(&path)?, largest)).await
-    }
-
-    async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
-        let (workspace, path, content) = (self.workspace.clone(), path.to_owned(), content.to_owned());
-        blocking(move || workspace.write(&workspace.locate_path(&path)?, content.as_bytes())).await
-    }
-
-    async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
-        process::command::run(command, live).await
-    }
-}
-
 impl Live {
     /// Shows this now. Dropped if nobody keeps up: the result will tell everything.
     pub fn show(&self, content: Vec<ToolContent>) {
-        if self.signals.try_send(Signal::Shown(content)).is_err() {
+        if self.signals.try_send(ToolEvent::Shown(content)).is_err() {
             tracing::trace!("live output dropped");
         }
     }
@@ -158,45 +118,5 @@ impl Live {
     /// Shows this text now.
     pub fn show_text(&self, text: &str) {
         self.show(vec![ToolContent::Part { part: Part::text(self.redactor.text(text)) }]);
-    }
-}
-
-impl ToolContext {
-    /// The text of a file, from the host if it lends files.
-    pub(crate) async fn read_text(&self, path: &Path, largest: u64) -> Result<String, HostError> {
-        match self.host.offers().read {
-            true => self.host.read_text(path).await,
-            false => self.local(largest).read_text(path).await,
-        }
-    }
-
-    /// Writes a file, through the host if it lends files.
-    pub(crate) async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
-        match self.host.offers().write {
-            true => self.host.write_text(path, content).await,
-            false => self.local(0).write_text(path, content).await,
-        }
-    }
-
-    /// Runs a command, in the host's terminal if it lends one.
-    pub(crate) async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
-        match self.host.offers().terminal {
-            true => self.host.run_command(command, live).await,
-            false => self.local(0).run_command(command, live).await,
-        }
-    }
-
-    fn local(&self, largest: u64) -> LocalHost {
-        LocalHost::new(self.workspace.clone(), largest)
-    }
-}
-
-/// Runs file work where it may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, PathError> + Send + 'static,
-) -> Result<T, HostError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|error| HostError::Failed(error.to_string())),
-        Err(error) => Err(HostError::Failed(format!("file work broke off: {error}"))),
     }
 }

@@ -1,17 +1,20 @@
 //! The built-in tools, and what keeps them in bounds: permission rules, the sandbox, protected files, redaction and the
 //! confined file opener.
 //!
-//! [`Toolbox`] holds the tools of an agent. Adding one: a file in `builtin`, and a line in [`Toolbox::within`].
+//! [`Toolbox`] holds the tools of an agent. Adding one: a file in `builtin`, and a line in [`Toolbox::with_env`].
 
 pub mod arguments;
 mod blocking;
 pub mod builtin;
+mod environment;
 mod extension;
 pub mod files;
 mod group;
 mod guard;
 mod host;
+mod known_values;
 mod limits;
+mod local_host;
 pub mod output;
 pub mod permission;
 pub mod process;
@@ -19,17 +22,20 @@ pub mod protected;
 mod redact;
 pub mod sandbox;
 mod tool;
+mod tool_event;
 mod toolbox;
 
 pub use builtin::fetch::download;
-pub use extension::{BuiltIn, BuiltIns, absence};
+pub use environment::Environment;
+pub use extension::{BuiltIn, BuiltIns, absence_reason};
 pub use files::access::FileAccess;
 pub use files::workspace::{Located, PathError, Workspace};
 pub use group::{DELEGATE, Group, PROPOSE_PLAN};
 pub use guard::{Blocked, Guard, Resolver, SystemResolver};
-pub use host::{CommandEnd, CommandLine, Exit, Host, HostError, Live, LocalHost, Offers};
+pub use host::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers};
 pub use limits::Limits;
-pub use process::environment::Environment;
+pub use local_host::LocalHost;
 pub use redact::Redactor;
-pub use tool::{ProtectedChanges, Signal, Sketch, Tool, ToolContext, ToolError};
-pub use toolbox::{Surroundings, Toolbox};
+pub use tool::{ProtectedChanges, Tool, ToolContext, ToolError, ToolPreview};
+pub use tool_event::ToolEvent;
+pub use toolbox::{ToolEnv, Toolbox};

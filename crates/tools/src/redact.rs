@@ -9,7 +9,7 @@ use gander_domain::{Part, ToolContent, ToolResult};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use crate::files::known::KnownValues;
+use crate::known_values::KnownValues;
 
 /// What stands where a secret was.
 pub(crate) const MASK: &str = "[redacted]";
@@ -53,14 +53,14 @@ impl Redactor {
     /// Hides these values, also in base64 and in URLs, and everything that looks like a secret.
     pub fn new<S: AsRef<str>>(known: impl IntoIterator<Item = S>) -> Self {
         let patterns = || PATTERNS.map(|pattern| Regex::new(pattern).expect("a pattern of ours is a regex")).into();
-        let none = late(|| KnownValues::new(Arc::new([])));
-        Self { forms: Arc::new([]), known: none, patterns: late(patterns) }.knowing(known)
+        let none = lazily(|| KnownValues::new(Arc::new([])));
+        Self { forms: Arc::new([]), known: none, patterns: lazily(patterns) }.knowing(known)
     }
 
     /// Hides these values too.
     #[must_use]
     pub fn knowing<S: AsRef<str>>(&self, more: impl IntoIterator<Item = S>) -> Self {
-        let mut forms: Vec<String> = more.into_iter().flat_map(|value| forms(value.as_ref())).collect();
+        let mut forms: Vec<String> = more.into_iter().flat_map(|value| secret_forms(value.as_ref())).collect();
         forms.extend(self.forms.iter().cloned());
         // What stands inside the mask would be masked again and again.
         forms.retain(|form| form.len() >= KnownValues::SHORTEST && !MASK.contains(form.as_str()));
@@ -69,13 +69,13 @@ impl Redactor {
         forms.dedup();
         let forms: Arc<[String]> = forms.into();
         let all = Arc::clone(&forms);
-        Self { forms, known: late(move || KnownValues::new(all)), patterns: Arc::clone(&self.patterns) }
+        Self { forms, known: lazily(move || KnownValues::new(all)), patterns: Arc::clone(&self.patterns) }
     }
 
     /// This text without secrets.
     pub fn text(&self, text: &str) -> String {
         let known = self.known.replace_all(text, MASK);
-        self.patterns.iter().fold(known.into_owned(), |text, pattern| match pattern.replace_all(&text, masked) {
+        self.patterns.iter().fold(known.into_owned(), |text, pattern| match pattern.replace_all(&text, mask_match) {
             Cow::Borrowed(_) => text,
             Cow::Owned(changed) => changed,
         })
@@ -126,24 +126,24 @@ impl Redactor {
     }
 }
 
-fn late<T>(make: impl FnOnce() -> T + Send + 'static) -> Arc<Late<T>> {
+fn lazily<T>(make: impl FnOnce() -> T + Send + 'static) -> Arc<Late<T>> {
     Arc::new(LazyLock::new(Box::new(make)))
 }
 
-fn masked(found: &Captures<'_>) -> String {
+fn mask_match(found: &Captures<'_>) -> String {
     let group = |name| found.name(name).map_or("", |group| group.as_str());
     format!("{}{MASK}{}", group("keep"), group("rest"))
 }
 
 /// A value as it is, as it stands in a URL, and as base64 shows it at each of three offsets.
-fn forms(value: &str) -> Vec<String> {
+fn secret_forms(value: &str) -> Vec<String> {
     let value = value.trim();
-    let encoded: String = value.bytes().map(percent).collect();
+    let encoded: String = value.bytes().map(percent_encoded).collect();
     let mut forms = vec![value.to_owned(), encoded];
     for offset in 0..3 {
         let padded = [&[0; 2][..offset.min(2)], value.as_bytes()].concat();
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-            forms.push(core(&engine.encode(&padded), offset, padded.len()).to_owned());
+            forms.push(base64_core(&engine.encode(&padded), offset, padded.len()).to_owned());
         }
     }
     forms.dedup();
@@ -151,13 +151,13 @@ fn forms(value: &str) -> Vec<String> {
 }
 
 /// The characters of a base64 text that depend on the value alone.
-fn core(text: &str, offset: usize, bytes: usize) -> &str {
+fn base64_core(text: &str, offset: usize, bytes: usize) -> &str {
     let first = [0, 2, 3][offset];
     let last = bytes / 3 * 4 + [0, 1, 2][bytes % 3];
     text.get(first..last).unwrap_or_default()
 }
 
-fn percent(byte: u8) -> String {
+fn percent_encoded(byte: u8) -> String {
     match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),

@@ -1,16 +1,15 @@
 //! What a tool is: described to a model, explained to people before it runs, and run.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gander_domain::{
-    ArtifactContent, Location, Plan, ToolCall, ToolContent, ToolEnd, ToolKind, ToolResult, ToolSpec, Usage,
-};
+use gander_domain::{Location, ToolCall, ToolEnd, ToolKind, ToolResult, ToolSpec};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Host, HostError, PathError, Workspace};
+use crate::{CommandEnd, CommandLine, Host, HostError, Live, LocalHost, PathError, ToolEvent, Workspace};
 
 /// What a running tool may touch.
 #[derive(Clone)]
@@ -20,11 +19,41 @@ pub struct ToolContext {
     /// Who lends files and terminals.
     pub host: Arc<dyn Host>,
     /// Where it tells what happens meanwhile. Bounded: live output is dropped rather than waited for.
-    pub signals: mpsc::Sender<Signal>,
+    pub signals: mpsc::Sender<ToolEvent>,
     /// Stops it.
     pub cancel: CancellationToken,
     /// Whether it may change what other programs run.
     pub protected_changes: ProtectedChanges,
+}
+
+impl ToolContext {
+    /// The text of a file, from the host if it lends files.
+    pub(crate) async fn read_text(&self, path: &Path, largest: u64) -> Result<String, HostError> {
+        match self.host.offers().read {
+            true => self.host.read_text(path).await,
+            false => self.local(largest).read_text(path).await,
+        }
+    }
+
+    /// Writes a file, through the host if it lends files.
+    pub(crate) async fn write_text(&self, path: &Path, content: &str) -> Result<(), HostError> {
+        match self.host.offers().write {
+            true => self.host.write_text(path, content).await,
+            false => self.local(0).write_text(path, content).await,
+        }
+    }
+
+    /// Runs a command, in the host's terminal if it lends one.
+    pub(crate) async fn run_command(&self, command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
+        match self.host.offers().terminal {
+            true => self.host.run_command(command, live).await,
+            false => self.local(0).run_command(command, live).await,
+        }
+    }
+
+    fn local(&self, largest: u64) -> LocalHost {
+        LocalHost::new(self.workspace.clone(), largest)
+    }
 }
 
 /// Whether a tool may change the part of a file that makes other programs run something.
@@ -39,28 +68,6 @@ pub enum ProtectedChanges {
     Refused,
 }
 
-/// What a running tool tells meanwhile.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Signal {
-    /// What the tool shows now, whole.
-    Shown(Vec<ToolContent>),
-    /// The plan is now this.
-    Plan(Plan),
-    /// Something was put away under a name.
-    Saved {
-        /// Its name.
-        name: String,
-        /// Its version, from 0.
-        version: u64,
-        /// Its media type, if known.
-        mime: Option<String>,
-        /// What it is, unless it is large.
-        content: Option<ArtifactContent>,
-    },
-    /// A sub-agent paid for a model call.
-    Spent(Usage),
-}
-
 /// One tool.
 #[async_trait]
 pub trait Tool: Send + Sync {
@@ -68,7 +75,7 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> ToolSpec;
 
     /// Checks the arguments and says what would happen.
-    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError>;
+    fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError>;
 
     /// What the files hold against it.
     fn objection(&self, _arguments: &Value, _workspace: &Workspace) -> Option<String> {
@@ -80,7 +87,7 @@ pub trait Tool: Send + Sync {
 }
 
 /// What a call would do, in the words of its tool.
-pub struct Sketch {
+pub struct ToolPreview {
     /// One line for people.
     pub title: String,
     /// What sort of thing it does.

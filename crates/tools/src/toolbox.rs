@@ -6,11 +6,12 @@ use std::sync::Arc;
 use gander_domain::{ToolCall, ToolCallId, ToolResult, ToolSpec};
 use serde_json::Value;
 
-use crate::output::bounded;
+use crate::output::limit_result;
 use crate::protected::Protected;
 use crate::sandbox::{Network, Sandbox};
 use crate::{
-    Environment, Guard, Limits, Redactor, Sketch, Tool, ToolContext, ToolError, Workspace, arguments, blocking, builtin,
+    Environment, Guard, Limits, Redactor, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments, blocking,
+    builtin,
 };
 
 /// The tools of an agent. Adding one: a file beside this one, and a line in [`Toolbox::builtin`].
@@ -25,7 +26,7 @@ pub struct Toolbox {
 
 /// What surrounds the built-in tools: the server knows, the tools must not look.
 #[derive(Clone, Default)]
-pub struct Surroundings {
+pub struct ToolEnv {
     /// The environment of commands.
     pub environment: Environment,
     /// Which addresses may be fetched.
@@ -43,12 +44,12 @@ pub struct Surroundings {
 impl Toolbox {
     /// Read, write, edit, list, grep, shell, fetch and plan, in bare surroundings.
     pub fn builtin(limits: Limits) -> Self {
-        Self::within(limits, Surroundings::default())
+        Self::with_env(limits, ToolEnv::default())
     }
 
     /// The same, told about the environment, reachable peers and known secrets.
-    pub fn within(limits: Limits, surroundings: Surroundings) -> Self {
-        let Surroundings { environment, guard, redactor, sandbox, network, protected } = surroundings;
+    pub fn with_env(limits: Limits, env: ToolEnv) -> Self {
+        let ToolEnv { environment, guard, redactor, sandbox, network, protected } = env;
         let shell = builtin::shell::Shell {
             limits,
             environment,
@@ -80,7 +81,7 @@ impl Toolbox {
     }
 
     /// True if its commands run inside of a fence.
-    pub fn is_fenced(&self) -> bool {
+    pub fn is_sandboxed(&self) -> bool {
         self.sandbox.is_in_force()
     }
 
@@ -95,8 +96,8 @@ impl Toolbox {
     }
 
     /// What the files of a workspace hold against a call that nobody would be asked about otherwise.
-    pub fn objection(&self, call: &ToolCall, workspace: &Workspace) -> Option<String> {
-        self.tool(&call.name).ok()?.objection(&call.arguments, workspace)
+    pub fn find_objection(&self, call: &ToolCall, workspace: &Workspace) -> Option<String> {
+        self.find_tool(&call.name).ok()?.objection(&call.arguments, workspace)
     }
 
     /// The tools as a model sees them.
@@ -114,7 +115,7 @@ impl Toolbox {
         arguments: Value,
         workspace: &Workspace,
     ) -> Result<ToolCall, ToolResult> {
-        self.sketch(name, &arguments, workspace)
+        self.preview(name, &arguments, workspace)
             .map(|sketch| ToolCall {
                 id,
                 name: name.to_owned(),
@@ -124,25 +125,25 @@ impl Toolbox {
                 locations: sketch.locations,
                 idempotent: sketch.idempotent,
             })
-            .map_err(|error| self.told(error.into()))
+            .map_err(|error| self.redact_result(error.into()))
     }
 
     /// Runs a call that was described before and may run now. Its arguments are checked again.
     pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
-        let result = match self.tool(&call.name) {
+        let result = match self.find_tool(&call.name) {
             Ok(tool) => tool.run(call, context).await.unwrap_or_else(ToolResult::from),
             Err(error) => error.into(),
         };
-        self.told(result)
+        self.redact_result(result)
     }
 
-    fn sketch(&self, name: &str, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
-        let tool = self.tool(name)?;
-        arguments::within(arguments, self.limits.arguments)?;
-        tool.sketch(arguments, workspace)
+    fn preview(&self, name: &str, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        let tool = self.find_tool(name)?;
+        arguments::check_size(arguments, self.limits.arguments)?;
+        tool.preview(arguments, workspace)
     }
 
-    fn tool(&self, name: &str) -> Result<&dyn Tool, ToolError> {
+    fn find_tool(&self, name: &str) -> Result<&dyn Tool, ToolError> {
         let position = self.specs.iter().position(|spec| spec.name == name);
         position.map(|at| &*self.tools[at]).ok_or_else(|| {
             let known: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
@@ -152,11 +153,11 @@ impl Toolbox {
 
     /// What somebody else's tool gave, as the built-in ones give theirs: without secrets, and not too long. Secrets are
     /// hidden first, for half of one would not be known.
-    pub fn lent(&self, result: ToolResult) -> ToolResult {
-        bounded(self.told(result), &self.limits)
+    pub fn redact_and_limit(&self, result: ToolResult) -> ToolResult {
+        limit_result(self.redact_result(result), &self.limits)
     }
 
-    fn told(&self, mut result: ToolResult) -> ToolResult {
+    fn redact_result(&self, mut result: ToolResult) -> ToolResult {
         self.redactor.result(&mut result);
         result
     }

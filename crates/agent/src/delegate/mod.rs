@@ -1,28 +1,28 @@
 //! `delegate`: hands sub-tasks to sub-agents, those that do not depend on each other at the same time.
 
-mod tasks;
-mod work;
+mod scheduler;
+mod subtasks;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use gander_domain::{Plan, QuestionKind, QuestionOrigin, Reply, ToolCall, ToolCallId, ToolEnd, ToolResult, ToolSpec};
-use gander_tools::Signal;
+use gander_tools::ToolEvent;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::plain_call;
+use crate::tool_provider::plain_call;
 
-pub use tasks::SubTask;
-pub(crate) use tasks::{MOST, read};
+pub use subtasks::SubTask;
+pub(crate) use subtasks::{MAX_SUBTASKS, parse_subtasks};
 
 /// The tool's name.
 pub const NAME: &str = gander_tools::DELEGATE;
 
 /// Whoever can start sub-agents for one run, and knows what it may spend.
 #[async_trait]
-pub trait Office: Send + Sync {
+pub trait SubagentRunner: Send + Sync {
     /// Says what is wrong with a task before anything starts.
     fn check(&self, task: &SubTask) -> Result<(), String>;
 
@@ -35,16 +35,16 @@ pub trait Office: Send + Sync {
 #[derive(Clone, Copy)]
 pub struct Parent<'a> {
     /// Who is asked what it asks.
-    pub people: &'a dyn People,
+    pub people: &'a dyn UserPrompter,
     /// Where it is told what it pays for.
-    pub signals: &'a mpsc::Sender<Signal>,
+    pub signals: &'a mpsc::Sender<ToolEvent>,
     /// Stops it.
     pub cancel: &'a CancellationToken,
 }
 
 /// The people behind a run.
 #[async_trait]
-pub trait People: Send + Sync {
+pub trait UserPrompter: Send + Sync {
     /// Asks them; with nobody there the answer is `Cancelled`.
     async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply;
 }
@@ -72,20 +72,20 @@ pub enum SubEnd {
 }
 
 /// What a call of the tool needs to run.
-pub(crate) struct Line<'a> {
+pub(crate) struct DelegateContext<'a> {
     /// Who starts sub-agents.
-    pub office: &'a dyn Office,
+    pub office: &'a dyn SubagentRunner,
     /// Who is asked what sub-agents ask.
-    pub people: &'a dyn People,
+    pub people: &'a dyn UserPrompter,
     /// The plan so far: the sub-tasks are shown after it.
     pub plan: Plan,
     /// Where it is told how far they are.
-    pub signals: mpsc::Sender<Signal>,
+    pub signals: mpsc::Sender<ToolEvent>,
     /// Stops it.
     pub cancel: CancellationToken,
 }
 
-impl Line<'_> {
+impl DelegateContext<'_> {
     fn parent(&self) -> Parent<'_> {
         Parent { people: self.people, signals: &self.signals, cancel: &self.cancel }
     }
@@ -106,7 +106,7 @@ pub fn spec() -> ToolSpec {
                 "tasks": {
                     "type": "array",
                     "minItems": 1,
-                    "maxItems": tasks::MOST,
+                    "maxItems": subtasks::MAX_SUBTASKS,
                     "items": {
                         "type": "object",
                         "properties": {
@@ -130,9 +130,9 @@ pub fn spec() -> ToolSpec {
 }
 
 /// The call as people see it, or what is wrong with it. Running it twice is running it once.
-pub(crate) fn describe(office: &dyn Office, id: ToolCallId, arguments: &Value) -> Result<ToolCall, ToolResult> {
+pub(crate) fn describe(office: &dyn SubagentRunner, id: ToolCallId, arguments: &Value) -> Result<ToolCall, ToolResult> {
     let wrong = |why: String| ToolResult::text(ToolEnd::Failed, why);
-    let tasks = tasks::read(arguments).map_err(wrong)?;
+    let tasks = subtasks::parse_subtasks(arguments).map_err(wrong)?;
     tasks.iter().try_for_each(|task| office.check(task)).map_err(wrong)?;
     let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
     let title = gander_domain::sanitize::visible_line(&format!("Delegate: {}", names.join(", ")));
@@ -140,12 +140,12 @@ pub(crate) fn describe(office: &dyn Office, id: ToolCallId, arguments: &Value) -
 }
 
 /// Carries out a call.
-pub(crate) async fn run(call: &ToolCall, line: Line<'_>) -> ToolResult {
-    match tasks::read(&call.arguments) {
-        Ok(tasks) => work::work(call.id, tasks, line).await,
+pub(crate) async fn run(call: &ToolCall, context: DelegateContext<'_>) -> ToolResult {
+    match subtasks::parse_subtasks(&call.arguments) {
+        Ok(tasks) => scheduler::run_subtasks(call.id, tasks, context).await,
         Err(why) => ToolResult::text(ToolEnd::Failed, why),
     }
 }
 
 /// Who starts sub-agents, if anybody does.
-pub type MaybeOffice = Option<Arc<dyn Office>>;
+pub type OptionalSubagents = Option<Arc<dyn SubagentRunner>>;

@@ -1,39 +1,36 @@
 //! The driver of one run: does what the [`Turn`] says and tells it what happened.
 
-mod equipment;
-mod feed;
-mod guests;
-mod hands;
-mod held;
-mod network;
+mod model_call;
+mod network_retry;
 mod orders;
+mod pending_questions;
 mod protected;
-mod tasks;
+mod run_deps;
+mod session_tools;
+mod tool_tasks;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gander_domain::{Context, Order, QuestionId, Report, Timestamp};
-use gander_mcp::{Attendance, Audience, News};
+use gander_mcp::{ListenGuard, RunListener, ServerEvent};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::turn::{Effect, Input, Turn};
-use feed::Feed;
-use held::{Held, Loose};
-use tasks::Tasks;
+use model_call::ModelCall;
+use pending_questions::{NewQuestion, PendingQuestions};
+use tool_tasks::ToolTasks;
 
-pub use equipment::{Equipment, Fit, Refit, Surroundings, Task};
-pub use guests::Guest;
-pub(crate) use guests::plain_call;
-pub use hands::{GrantBook, Grants, Hands, Workbench};
 pub use orders::Orders;
+pub use run_deps::{ModeSetup, Refit, RunDeps, RunEnv};
+pub use session_tools::{GrantStore, MemoryGrantStore, SessionTools, ToolExecutor};
 
 /// How much servers may say before they have to wait for the driver.
-const NEWS: usize = 64;
+const EVENTS_CAPACITY: usize = 64;
 
 /// Drives the context's active run from [`Order::Begin`] or [`Order::Resume`] until it ended or parked.
 ///
@@ -41,95 +38,95 @@ const NEWS: usize = 64;
 /// as fast as the reports are taken. When `cancel` fires it leaves at once and says nothing; likewise when nobody
 /// hears its reports. Dropping it stops the model call and kills the tools.
 pub async fn drive(
-    equipment: Equipment,
+    deps: RunDeps,
     context: Context,
     orders: impl Into<Orders>,
     reports: mpsc::Sender<Report>,
     cancel: CancellationToken,
 ) {
     let mut orders = orders.into();
-    let mut driver = Driver::new(equipment, context, reports);
-    while let Some(input) = driver.next(&mut orders, &cancel).await {
-        driver.handle(input);
+    let mut driver = Driver::new(deps, context, reports);
+    while let Some(input) = driver.next_input(&mut orders, &cancel).await {
+        driver.handle_input(input);
     }
-    driver.leave(&cancel).await;
+    driver.finish(&cancel).await;
 }
 
 struct Driver {
     turn: Turn,
-    equipment: Equipment,
-    feed: Feed,
-    tasks: Tasks,
+    deps: RunDeps,
+    model_call: ModelCall,
+    tasks: ToolTasks,
     pause: Option<Pin<Box<Sleep>>>,
     reports: mpsc::Sender<Report>,
     /// Reports that nobody has taken yet. While there are any, nothing is read that could make more.
     outbox: VecDeque<Report>,
-    held: Held,
-    news: mpsc::Receiver<News>,
+    questions: PendingQuestions,
+    events: mpsc::Receiver<ServerEvent>,
     /// The session's servers speak to this run.
-    _attendance: Attendance,
+    _attendance: ListenGuard,
     over: bool,
 }
 
 impl Driver {
-    fn new(equipment: Equipment, context: Context, reports: mpsc::Sender<Report>) -> Self {
-        let (tell, news) = mpsc::channel(NEWS);
-        let attendance = equipment.servers.attend(Audience { news: tell, model: equipment.model.clone() });
+    fn new(deps: RunDeps, context: Context, reports: mpsc::Sender<Report>) -> Self {
+        let (tell, events) = mpsc::channel(EVENTS_CAPACITY);
+        let attendance = deps.servers.listen(RunListener { events: tell, model: deps.model.clone() });
         Self {
-            turn: Turn::new(equipment.setup(), context),
-            feed: Feed::Idle,
-            tasks: Tasks::new(equipment.hands.clone()),
+            turn: Turn::new(deps.setup(), context),
+            model_call: ModelCall::Idle,
+            tasks: ToolTasks::new(deps.executor.clone()),
             pause: None,
-            equipment,
+            deps,
             reports,
             outbox: VecDeque::new(),
-            held: Held::default(),
-            news,
+            questions: PendingQuestions::default(),
+            events,
             _attendance: attendance,
             over: false,
         }
     }
 
     /// The next thing that happens; `None` if there is nothing more to do.
-    async fn next(&mut self, orders: &mut Orders, cancel: &CancellationToken) -> Option<Input> {
+    async fn next_input(&mut self, orders: &mut Orders, cancel: &CancellationToken) -> Option<Input> {
         while !self.over {
             let free = self.outbox.is_empty();
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return None,
-                order = orders.next() => return order.map(|order| ordered(&mut self.held, &self.equipment, order)),
+                order = orders.next_order() => return order.map(|order| handle_order(&mut self.questions, &self.deps, order)),
                 permit = self.reports.reserve(), if !free => permit.ok()?.send(self.outbox.pop_front()?),
-                input = self.tasks.next(), if free => return Some(input),
-                input = self.feed.next(), if free => return Some(input),
-                () = over(&mut self.pause) => return Some(Input::Waited),
-                question = self.held.abandoned() => return Some(Input::Abandoned(question)),
-                Some(news) = self.news.recv(), if free => return Some(heard(&mut self.held, &mut self.equipment, news)),
+                input = self.tasks.next_input(), if free => return Some(input),
+                input = self.model_call.next_input(), if free => return Some(input),
+                () = wait_for_pause(&mut self.pause) => return Some(Input::Waited),
+                question = self.questions.next_abandoned() => return Some(Input::Abandoned(question)),
+                Some(events) = self.events.recv(), if free => return Some(handle_server_event(&mut self.questions, &mut self.deps, events)),
             }
         }
         None
     }
 
-    fn handle(&mut self, input: Input) {
-        self.turn.handle(now(), input, &mut *self.equipment.ids);
-        while let Some(effect) = self.turn.poll() {
-            self.perform(effect);
+    fn handle_input(&mut self, input: Input) {
+        self.turn.handle_input(current_time(), input, &mut *self.deps.ids);
+        while let Some(effect) = self.turn.poll_effect() {
+            self.perform_effect(effect);
         }
     }
 
-    fn perform(&mut self, effect: Effect) {
+    fn perform_effect(&mut self, effect: Effect) {
         match effect {
-            Effect::CallModel(request) => self.feed = Feed::call(self.equipment.model.clone(), request),
-            Effect::AbortModel => self.feed = Feed::Idle,
-            Effect::RunTool(call) => self.tasks.run(call),
+            Effect::CallModel(request) => self.model_call = ModelCall::start(self.deps.model.clone(), request),
+            Effect::AbortModel => self.model_call = ModelCall::Idle,
+            Effect::RunTool(call) => self.tasks.spawn_call(call),
             Effect::StopTools => self.tasks.stop(),
             Effect::Wait(pause) => self.pause = Some(Box::pin(tokio::time::sleep(pause))),
-            Effect::Report(report) => self.send(report),
+            Effect::Report(report) => self.send_report(report),
             Effect::End => self.over = true,
         }
     }
 
     /// At once if there is room and nothing waits before it.
-    fn send(&mut self, report: Report) {
+    fn send_report(&mut self, report: Report) {
         if !self.outbox.is_empty() {
             return self.outbox.push_back(report);
         }
@@ -141,7 +138,7 @@ impl Driver {
     }
 
     /// Hands over the last reports, then gives stopped tools a moment to end by themselves.
-    async fn leave(mut self, cancel: &CancellationToken) {
+    async fn finish(mut self, cancel: &CancellationToken) {
         while let Some(report) = self.outbox.pop_front() {
             tokio::select! {
                 biased;
@@ -152,12 +149,12 @@ impl Driver {
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
-            () = self.tasks.ended(Duration::from_secs(5)) => {}
+            () = self.tasks.wait_for_end(Duration::from_secs(5)) => {}
         }
     }
 }
 
-async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
+async fn wait_for_pause(pause: &mut Option<Pin<Box<Sleep>>>) {
     match pause {
         Some(sleep) => sleep.await,
         None => std::future::pending().await,
@@ -165,35 +162,35 @@ async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
     *pause = None;
 }
 
-fn ordered(held: &mut Held, equipment: &Equipment, order: Order) -> Input {
+fn handle_order(questions: &mut PendingQuestions, deps: &RunDeps, order: Order) -> Input {
     if let Order::Answered { question, answer } = &order {
-        held.answer(*question, answer);
+        questions.answer(*question, answer);
     }
-    match (order, &equipment.refit) {
+    match (order, &deps.refit) {
         (Order::Configured { settings }, Some(refit)) => {
-            let Fit { system, tools } = refit(&settings);
+            let ModeSetup { system, tools } = refit(&settings);
             Input::Refitted { settings, system, tools }
         }
-        (order, _) => input(order),
+        (order, _) => order_to_input(order),
     }
 }
 
-fn heard(held: &mut Held, equipment: &mut Equipment, news: News) -> Input {
-    match news {
-        News::Tools => {
-            equipment.servers.review();
-            Input::Tools(equipment.hands.tools())
+fn handle_server_event(questions: &mut PendingQuestions, deps: &mut RunDeps, events: ServerEvent) -> Input {
+    match events {
+        ServerEvent::Tools => {
+            deps.servers.ask_pending_reviews();
+            Input::Tools(deps.executor.tools())
         }
-        News::Notice(notice) => Input::Noticed(notice),
-        News::Asked { title, ask, origin, reply } => {
-            let id = QuestionId::make(&mut *equipment.ids);
-            Input::Held(held.add(Loose { id, title, ask, origin }, reply))
+        ServerEvent::Notice(notice) => Input::Noticed(notice),
+        ServerEvent::Asked { title, ask, origin, reply } => {
+            let id = QuestionId::make(&mut *deps.ids);
+            Input::Held(questions.add(NewQuestion { id, title, ask, origin }, reply))
         }
-        News::Spent(usage) => Input::Spent(usage),
+        ServerEvent::Spent(usage) => Input::Spent(usage),
     }
 }
 
-fn input(order: Order) -> Input {
+fn order_to_input(order: Order) -> Input {
     match order {
         Order::Begin { .. } | Order::Resume { .. } => Input::Begin,
         Order::RunTool { call } => Input::RunTool(call),
@@ -204,7 +201,7 @@ fn input(order: Order) -> Input {
     }
 }
 
-fn now() -> Timestamp {
+fn current_time() -> Timestamp {
     let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
     Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
 }

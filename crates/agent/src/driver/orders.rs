@@ -19,7 +19,7 @@ impl From<mpsc::Receiver<Order>> for Orders {
 
 impl Orders {
     /// Until the run is cancelled. What else is ordered meanwhile is kept.
-    pub async fn cancelled(&mut self) {
+    pub async fn wait_for_cancel(&mut self) {
         while !self.early.contains(&Order::Cancel) {
             match self.later.recv().await {
                 Some(order) => self.early.push_back(order),
@@ -29,7 +29,7 @@ impl Orders {
     }
 
     /// The next one. Nothing is lost if the caller stops waiting.
-    pub(super) async fn next(&mut self) -> Option<Order> {
+    pub(super) async fn next_order(&mut self) -> Option<Order> {
         match self.early.pop_front() {
             Some(order) => Some(order),
             None => self.later.recv().await,

@@ -3,37 +3,37 @@
 use gander_domain::{
     Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, ToolCall, ToolContent, ToolEnd, ToolResult,
 };
-use gander_tools::protected::{Aside, Manner};
-use gander_tools::{Signal, ToolContext};
+use gander_tools::protected::{OnChange, SetAsideChanges};
+use gander_tools::{ToolContext, ToolEvent};
 
-use super::hands::Workbench;
+use super::session_tools::SessionTools;
 
 /// Runs a built-in tool. Nothing runs in a folder while somebody is asked about what a command changed there.
-pub(super) async fn run(bench: &Workbench, call: &ToolCall, context: &ToolContext) -> ToolResult {
-    let here = bench.host.is_here() || !bench.host.offers().terminal;
+pub(super) async fn run(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
+    let here = tools.host.is_here() || !tools.host.offers().terminal;
     let work = async {
         match call.name.as_str() {
-            "shell" if here && bench.toolbox.is_fenced() => run_watched(bench, call, context).await,
-            "write" | "edit" => run_accepted(bench, call, context).await,
-            _ => bench.toolbox.run(call, context).await,
+            "shell" if here && tools.toolbox.is_sandboxed() => run_watched(tools, call, context).await,
+            "write" | "edit" => run_accepted(tools, call, context).await,
+            _ => tools.toolbox.run(call, context).await,
         }
     };
     work.await
 }
 
 /// The person was asked about this very file, or need not be: no command is blamed for it.
-async fn run_accepted(bench: &Workbench, call: &ToolCall, context: &ToolContext) -> ToolResult {
-    let (protected, folders) = (bench.toolbox.protected(), bench.toolbox.writable(&bench.workspace));
+async fn run_accepted(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
+    let (protected, folders) = (tools.toolbox.protected(), tools.toolbox.writable(&tools.workspace));
     tokio::select! {
         biased;
         () = context.cancel.cancelled() => return cancelled(),
         free = protected.undisputed(&folders) => {
             if let Err(error) = free {
-                return broken(&error);
+                return failed_watch(&error);
             }
         }
     }
-    let result = bench.toolbox.run(call, context).await;
+    let result = tools.toolbox.run(call, context).await;
     for location in &call.locations {
         if let Err(error) = protected.accept(location.path.clone().into()).await {
             tracing::warn!(%error, "a changed file was not noted");
@@ -42,11 +42,11 @@ async fn run_accepted(bench: &Workbench, call: &ToolCall, context: &ToolContext)
     result
 }
 
-async fn run_watched(bench: &Workbench, call: &ToolCall, context: &ToolContext) -> ToolResult {
-    let (protected, folders) = (bench.toolbox.protected(), bench.toolbox.writable(&bench.workspace));
+async fn run_watched(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
+    let (protected, folders) = (tools.toolbox.protected(), tools.toolbox.writable(&tools.workspace));
     let begin = async {
         if let Some(aside) = protected.left_over(&folders).await? {
-            decide(bench, aside, context, "A command that was cut off changed").await;
+            ask_about_changes(tools, aside, context, "A command that was cut off changed").await;
         }
         protected.begin(&folders).await
     };
@@ -55,31 +55,33 @@ async fn run_watched(bench: &Workbench, call: &ToolCall, context: &ToolContext) 
         () = context.cancel.cancelled() => return cancelled(),
         watched = begin => match watched {
             Ok(watched) => watched,
-            Err(error) => return broken(&error),
+            Err(error) => return failed_watch(&error),
         },
     };
     // Everything that it started is dead when it returns.
-    let result = bench.toolbox.run(call, context).await;
-    let manner = if bench.is_auto() { Manner::Tell } else { Manner::SetAside };
+    let result = tools.toolbox.run(call, context).await;
+    let manner = if tools.is_auto() { OnChange::Tell } else { OnChange::SetAside };
     match watched.end(manner).await {
         Ok(None) => result,
-        Ok(Some(aside)) if manner == Manner::Tell => told(bench, result, &format!("it changed {}", aside.names())),
-        Ok(Some(aside)) => {
-            let note = decide(bench, aside, context, "The command changed").await;
-            told(bench, result, &note)
+        Ok(Some(aside)) if manner == OnChange::Tell => {
+            with_note(tools, result, &format!("it changed {}", aside.names()))
         }
-        Err(error) => told(bench, result, &format!("what it changed could not be looked at: {error}")),
+        Ok(Some(aside)) => {
+            let note = ask_about_changes(tools, aside, context, "The command changed").await;
+            with_note(tools, result, &note)
+        }
+        Err(error) => with_note(tools, result, &format!("what it changed could not be looked at: {error}")),
     }
 }
 
 /// Shows what changed, asks, and does what is said. With nobody there it is a no.
-async fn decide(bench: &Workbench, aside: Aside, context: &ToolContext, how: &str) -> String {
+async fn ask_about_changes(tools: &SessionTools, aside: SetAsideChanges, context: &ToolContext, how: &str) -> String {
     let names = aside.names();
     if !aside.is_question() {
         return names;
     }
     let shown = ToolResult { end: ToolEnd::Completed, content: aside.diffs(), raw: None };
-    if context.signals.send(Signal::Shown(bench.toolbox.lent(shown).content)).await.is_err() {
+    if context.signals.send(ToolEvent::Shown(tools.toolbox.redact_and_limit(shown).content)).await.is_err() {
         tracing::debug!("nobody sees what a command changed");
     }
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
@@ -91,7 +93,7 @@ async fn decide(bench: &Workbench, aside: Aside, context: &ToolContext, how: &st
     let allowed = tokio::select! {
         biased;
         () = context.cancel.cancelled() => false,
-        reply = bench.servers.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
+        reply = tools.servers.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
     };
     match allowed {
         false => format!("what it did to these files was undone, for they make other programs run something: {names}"),
@@ -103,15 +105,15 @@ async fn decide(bench: &Workbench, aside: Aside, context: &ToolContext, how: &st
     }
 }
 
-fn told(bench: &Workbench, mut result: ToolResult, note: &str) -> ToolResult {
+fn with_note(tools: &SessionTools, mut result: ToolResult, note: &str) -> ToolResult {
     result.content.push(ToolContent::Part { part: Part::text(format!("[{note}]")) });
-    bench.toolbox.lent(result)
+    tools.toolbox.redact_and_limit(result)
 }
 
 fn cancelled() -> ToolResult {
     ToolResult::text(ToolEnd::Cancelled, "cancelled")
 }
 
-fn broken(error: &std::io::Error) -> ToolResult {
+fn failed_watch(error: &std::io::Error) -> ToolResult {
     ToolResult::text(ToolEnd::Failed, format!("the workspace could not be looked through before the command: {error}"))
 }

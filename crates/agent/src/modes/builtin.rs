@@ -1,15 +1,15 @@
 //! The agents that are built in, file by file.
 
-use super::read::Page;
+use super::mode_file::ModeFile;
 
-macro_rules! pages {
+macro_rules! mode_files {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("builtin/", $path)))),*]
     };
 }
 
 /// Path and text, in the order in which they are shown.
-const FILES: &[(&str, &str)] = pages![
+const FILES: &[(&str, &str)] = mode_files![
     "gander/agent.md",
     "gander/assistant.md",
     "gander/specialist.md",
@@ -29,6 +29,6 @@ const FILES: &[(&str, &str)] = pages![
     "coding/devsecops.md",
 ];
 
-pub(super) fn pages() -> Vec<Page> {
-    FILES.iter().map(|(path, text)| Page { path: (*path).to_owned(), text: (*text).to_owned() }).collect()
+pub(super) fn mode_files() -> Vec<ModeFile> {
+    FILES.iter().map(|(path, text)| ModeFile { path: (*path).to_owned(), text: (*text).to_owned() }).collect()
 }

@@ -1,19 +1,18 @@
 //! Agents and their modes as data: Markdown files with front matter, built in, the owner's own and a project's.
 
 mod builtin;
-mod front;
-mod library;
-mod read;
-mod shelf;
+mod catalog;
+mod mode_file;
+mod mode_set;
 
 use std::sync::Arc;
 
 use gander_domain::{Policy, ToolSpec};
 use gander_tools::Group;
 
-pub use library::Library;
-pub use read::{BadFile, Page};
-pub use shelf::{Section, Shelf};
+pub use catalog::{AgentCatalog, ScopedCatalog};
+pub use mode_file::{BadFile, ModeFile};
+pub use mode_set::ModeSet;
 
 /// The name of the agent that serves whoever names none.
 pub const AGENT: &str = "gander";
@@ -80,17 +79,17 @@ pub enum Category {
 
 impl ModeSpec {
     /// Those of the tools that it offers. A group whose tools are not there offers nothing.
-    pub fn offers(&self, tools: &Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
-        tools.iter().filter(|tool| self.has(&tool.name)).cloned().collect()
+    pub fn filter_tools(&self, tools: &Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
+        tools.iter().filter(|tool| self.has_tool(&tool.name)).cloned().collect()
     }
 
     /// True if it offers a tool of this name.
-    pub fn has(&self, tool: &str) -> bool {
+    pub fn has_tool(&self, tool: &str) -> bool {
         self.groups.iter().any(|group| group.holds(tool))
     }
 
     /// What may run unasked in a session of this policy.
-    pub fn within(&self, policy: Policy) -> Policy {
+    pub fn limit_policy(&self, policy: Policy) -> Policy {
         policy.min(self.policy)
     }
 }

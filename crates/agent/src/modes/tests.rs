@@ -1,7 +1,7 @@
 //! The built-in files, and files laid over them.
 
 use gander_domain::{Policy, Roster, Settings};
-use gander_tools::{Limits, Surroundings};
+use gander_tools::{Limits, ToolEnv};
 
 use super::*;
 use crate::native_toolbox;
@@ -9,22 +9,22 @@ use crate::native_toolbox;
 const SEVEN: [&str; 7] = ["assistant", "specialist", "recipe_maker", "app_maker", "app_iterator", "judge", "planner"];
 const EIGHT: [&str; 8] = ["backend", "pm", "architect", "frontend", "qa", "security", "sre", "devsecops"];
 
-fn page(path: &str, text: &str) -> Page {
-    Page { path: path.to_owned(), text: text.to_owned() }
+fn page(path: &str, text: &str) -> ModeFile {
+    ModeFile { path: path.to_owned(), text: text.to_owned() }
 }
 
 fn mode(agent: &str, mode: &str) -> Arc<ModeSpec> {
-    let library = Library::built_in();
-    library.mode(&Settings::new(agent, mode))
+    let modes = ModeSet::built_in();
+    modes.mode(&Settings::new(agent, mode))
 }
 
-fn all_modes(library: &Library) -> Vec<Arc<ModeSpec>> {
-    library.agents().iter().flat_map(|agent| agent.modes.iter().cloned()).collect()
+fn all_modes(modes: &ModeSet) -> Vec<Arc<ModeSpec>> {
+    modes.agents().iter().flat_map(|agent| agent.modes.iter().cloned()).collect()
 }
 
 #[test]
 fn there_are_two_agents_of_seven_and_eight_modes() {
-    let manifests: Vec<_> = Library::built_in().manifests().collect();
+    let manifests: Vec<_> = ModeSet::built_in().manifests().collect();
     let ids = |index: usize| manifests[index].modes.iter().map(|mode| mode.id.as_str()).collect::<Vec<_>>();
     assert_eq!((manifests.len(), manifests[0].name.as_str(), manifests[1].name.as_str()), (2, "gander", "coding"));
     assert_eq!((ids(0), ids(1)), (SEVEN.to_vec(), EIGHT.to_vec()));
@@ -36,17 +36,17 @@ fn there_are_two_agents_of_seven_and_eight_modes() {
 
 #[test]
 fn a_prompt_names_only_tools_that_its_mode_offers() {
-    let known: Vec<String> = native_toolbox(Limits::default(), Surroundings::default(), vec![])
+    let known: Vec<String> = native_toolbox(Limits::default(), ToolEnv::default(), vec![])
         .specs()
         .iter()
         .map(|tool| tool.name.clone())
         .collect();
-    for mode in all_modes(&Library::built_in()) {
+    for mode in all_modes(&ModeSet::built_in()) {
         let named = mode.instructions.split('`').skip(1).step_by(2);
         let later = ["delegate", "propose_plan"];
         let tools: Vec<&str> =
             named.filter(|word| known.iter().any(|tool| tool == word) || later.contains(word)).collect();
-        let missing: Vec<&&str> = tools.iter().filter(|tool| !mode.has(tool)).collect();
+        let missing: Vec<&&str> = tools.iter().filter(|tool| !mode.has_tool(tool)).collect();
         assert!(missing.is_empty(), "{}/{} speaks of tools it has not: {missing:?}", mode.agent, mode.id);
         let works = mode.category == Category::Session;
         assert!(!works || !tools.is_empty(), "{}/{} says nothing of its tools", mode.agent, mode.id);
@@ -56,26 +56,27 @@ fn a_prompt_names_only_tools_that_its_mode_offers() {
 
 #[test]
 fn there_are_no_tools_where_none_belong() {
-    let tools = native_toolbox(Limits::default(), Surroundings::default(), vec![]).specs();
-    let names = |id: &str| mode("gander", id).offers(&tools).iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+    let tools = native_toolbox(Limits::default(), ToolEnv::default(), vec![]).specs();
+    let names =
+        |id: &str| mode("gander", id).filter_tools(&tools).iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
     assert_eq!(names("judge"), Vec::<String>::new());
     assert_eq!(names("app_maker"), Vec::<String>::new(), "files and commands are not what an app is made with");
     assert_eq!(names("recipe_maker"), ["read", "list", "grep"]);
-    for mode in all_modes(&Library::built_in()) {
-        let changes = ["write", "edit", "shell", "delegate", "git__push"].iter().any(|tool| mode.has(tool));
+    for mode in all_modes(&ModeSet::built_in()) {
+        let changes = ["write", "edit", "shell", "delegate", "git__push"].iter().any(|tool| mode.has_tool(tool));
         assert_eq!(changes, mode.category == Category::Session, "{}/{}", mode.agent, mode.id);
     }
-    assert!(mode("gander", "assistant").has("git__push") && !mode("gander", "assistant").has("propose_plan"));
-    assert!(mode("gander", "planner").has("propose_plan"));
-    let makers: Vec<String> = all_modes(&Library::built_in())
+    assert!(mode("gander", "assistant").has_tool("git__push") && !mode("gander", "assistant").has_tool("propose_plan"));
+    assert!(mode("gander", "planner").has_tool("propose_plan"));
+    let makers: Vec<String> = all_modes(&ModeSet::built_in())
         .iter()
-        .filter(|mode| mode.has("app_create"))
+        .filter(|mode| mode.has_tool("app_create"))
         .map(|mode| mode.id.clone())
         .collect();
     assert_eq!(makers, ["app_maker", "app_iterator", "frontend"], "apps are made where a mode names them");
-    assert_eq!(mode("gander", "planner").within(Policy::Auto), Policy::ReadOnly);
-    assert_eq!(mode("coding", "sre").within(Policy::Auto), Policy::Ask);
-    assert_eq!(mode("coding", "backend").within(Policy::AutoEdit), Policy::AutoEdit);
+    assert_eq!(mode("gander", "planner").limit_policy(Policy::Auto), Policy::ReadOnly);
+    assert_eq!(mode("coding", "sre").limit_policy(Policy::Auto), Policy::Ask);
+    assert_eq!(mode("coding", "backend").limit_policy(Policy::AutoEdit), Policy::AutoEdit);
 }
 
 #[test]
@@ -87,8 +88,8 @@ fn what_is_unheard_of_is_the_default() {
 
 #[test]
 fn files_take_the_place_of_others_and_add_new_ones() {
-    let mut library = Library::built_in();
-    let wrong = library.lay(&[
+    let mut modes = ModeSet::built_in();
+    let wrong = modes.add_files(&[
         page("gander/assistant.md", "---\ntitle: Mine\ntools: [look]\n---\nOnly look.\n"),
         page("gander/poet.md", "---\ncategory: llm_only\n---\nRhyme.\n"),
         page("legal/agent.md", "---\ntitle: Legal\ndefault: contracts\n---\n"),
@@ -97,7 +98,7 @@ fn files_take_the_place_of_others_and_add_new_ones() {
         page("empty/agent.md", "---\ntitle: Without a mode\n---\n"),
     ]);
     assert_eq!(wrong, []);
-    let manifests: Vec<_> = library.manifests().collect();
+    let manifests: Vec<_> = modes.manifests().collect();
     let names: Vec<&str> = manifests.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(names, ["gander", "coding", "legal", "critic"]);
     assert_eq!((manifests[0].modes[0].name.as_str(), manifests[0].modes.len()), ("Mine", 8));
@@ -110,9 +111,9 @@ fn files_take_the_place_of_others_and_add_new_ones() {
 #[test]
 fn a_wrong_file_is_named_with_its_reason_and_left_out() {
     let reason = |path: &str, text: &str| {
-        let mut library = Library::built_in();
-        let wrong = library.lay(&[page(path, text)]);
-        assert_eq!(library, Library::built_in());
+        let mut modes = ModeSet::built_in();
+        let wrong = modes.add_files(&[page(path, text)]);
+        assert_eq!(modes, ModeSet::built_in());
         wrong.first().map(|bad| bad.reason.clone()).unwrap_or_default()
     };
     assert_eq!(reason("a/b.md", "---\ntools: [sword]\n---\nx").split(':').next_back(), Some(" sword"));
@@ -133,21 +134,21 @@ fn a_wrong_file_is_named_with_its_reason_and_left_out() {
 #[test]
 fn a_folder_is_read_again_when_it_changes() {
     let folder = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::with(folder.path().join("agents"));
-    assert_eq!(shelf.library().agents().len(), 2);
+    let shelf = AgentCatalog::from_folder(folder.path().join("agents"));
+    assert_eq!(shelf.modes().agents().len(), 2);
     std::fs::create_dir_all(folder.path().join("agents/legal")).expect("made");
-    let seen = |wanted: &dyn Fn(&Library) -> bool| {
+    let seen = |wanted: &dyn Fn(&ModeSet) -> bool| {
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while !wanted(&shelf.library()) {
+        while !wanted(&shelf.modes()) {
             assert!(std::time::Instant::now() < patience, "nobody looked again");
             std::thread::yield_now();
         }
     };
     let file = folder.path().join("agents/legal/contracts.md");
     std::fs::write(&file, "---\ntitle: One\n---\nRead.\n").expect("written");
-    seen(&|library| library.agents().last().is_some_and(|agent| agent.modes[0].name == "One"));
+    seen(&|modes| modes.agents().last().is_some_and(|agent| agent.modes[0].name == "One"));
     std::fs::write(&file, "---\ntitle: Second\n---\nRead.\n").expect("written");
-    seen(&|library| library.agents().last().is_some_and(|agent| agent.modes[0].name == "Second"));
+    seen(&|modes| modes.agents().last().is_some_and(|agent| agent.modes[0].name == "Second"));
     std::fs::write(&file, "no front matter").expect("written");
-    seen(&|library| library.agents().len() == 2);
+    seen(&|modes| modes.agents().len() == 2);
 }

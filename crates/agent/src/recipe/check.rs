@@ -8,15 +8,15 @@ use serde_json::Value;
 use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
 
 /// Refuses texts that hold what no reader sees.
-pub(super) fn plain(value: &Value) -> Result<(), Flaw> {
-    match hidden(value) {
+pub(super) fn check_visible(value: &Value) -> Result<(), Flaw> {
+    match hidden_characters(value) {
         Some(field) => Err(Flaw::new(field, "it holds characters that no reader sees")),
         None => Ok(()),
     }
 }
 
 /// The first field of a recipe whose name or text holds characters that no reader sees.
-pub fn hidden(value: &Value) -> Option<String> {
+pub fn hidden_characters(value: &Value) -> Option<String> {
     fn walk(value: &Value, path: &str) -> Option<String> {
         match value {
             Value::String(text) => sanitize::has_hidden_chars(text).then(|| path.to_owned()),
@@ -38,23 +38,23 @@ pub fn hidden(value: &Value) -> Option<String> {
 }
 
 /// Everything that can be said before a value is filled in.
-pub(super) fn check(recipe: &Recipe) -> Result<(), Flaw> {
-    if recipe.words().is_empty() {
+pub(super) fn check_recipe(recipe: &Recipe) -> Result<(), Flaw> {
+    if recipe.all_text().is_empty() {
         return Err(Flaw::new("prompt", "there is neither a prompt nor instructions"));
     }
     let mut keys = HashSet::new();
     for (place, parameter) in recipe.parameters.iter().enumerate() {
         let field = format!("parameters[{place}]");
-        of_parameter(&field, parameter)?;
+        check_parameter(&field, parameter)?;
         if !keys.insert(parameter.key.as_str()) {
             return Err(Flaw::new(format!("{field}.key"), format!("there are two of this name: {}", parameter.key)));
         }
     }
     keys.insert("recipe_dir");
-    for (field, text) in template::texts(recipe) {
-        template::check(&field, text, &keys)?;
+    for (field, text) in template::template_texts(recipe) {
+        template::check_template(&field, text, &keys)?;
     }
-    if let Some(schema) = recipe.schema() {
+    if let Some(schema) = recipe.response_schema() {
         let wrong = |error: String| Flaw::new("response.json_schema", format!("it is no JSON schema: {error}"));
         if !schema.is_object() {
             return Err(wrong("it is not an object".to_owned()));
@@ -65,12 +65,12 @@ pub(super) fn check(recipe: &Recipe) -> Result<(), Flaw> {
     if temperature.is_some_and(|degrees| !(0.0..=2.0).contains(&degrees)) {
         return Err(Flaw::new("settings.temperature", "it must be from 0 to 2"));
     }
-    extensions(recipe)?;
-    retry(recipe)?;
-    sub_recipes(recipe)
+    check_extensions(recipe)?;
+    check_retry(recipe)?;
+    check_sub_recipes(recipe)
 }
 
-fn of_parameter(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
+fn check_parameter(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     let Parameter { key, input_type, requirement, default, options, .. } = parameter;
     let first = key.chars().next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
     if !first || key.len() > 64 || !key.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
@@ -91,7 +91,7 @@ fn of_parameter(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn extensions(recipe: &Recipe) -> Result<(), Flaw> {
+fn check_extensions(recipe: &Recipe) -> Result<(), Flaw> {
     for (place, extension) in recipe.extensions.iter().enumerate() {
         let field = |name: &str| format!("extensions[{place}].{name}");
         match extension.kind.as_str() {
@@ -108,7 +108,7 @@ fn extensions(recipe: &Recipe) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn retry(recipe: &Recipe) -> Result<(), Flaw> {
+fn check_retry(recipe: &Recipe) -> Result<(), Flaw> {
     let Some(retry) = &recipe.retry else { return Ok(()) };
     if retry.max_retries > 20 {
         return Err(Flaw::new("retry.max_retries", format!("more than 20 are not tried: {}", retry.max_retries)));
@@ -124,7 +124,7 @@ fn retry(recipe: &Recipe) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn sub_recipes(recipe: &Recipe) -> Result<(), Flaw> {
+fn check_sub_recipes(recipe: &Recipe) -> Result<(), Flaw> {
     let mut names = HashSet::new();
     for (place, sub) in recipe.sub_recipes.iter().enumerate() {
         let field = |name: &str| format!("sub_recipes[{place}].{name}");

@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::{Check, Flaw, InputType, Parameter, Recipe, Requirement, template};
 
 /// Bytes of one value.
-const LARGEST: usize = 256 << 10;
+const MAX_VALUE_BYTES: usize = 256 << 10;
 
 /// Values by parameter.
 pub type Values = BTreeMap<String, String>;
 
 /// What filling in may look at.
-pub struct Ways<'a> {
+pub struct FillSources<'a> {
     /// The recipe's own folder, if it came from a file.
     pub folder: Option<&'a str>,
     /// Reads a file of the workspace.
@@ -22,7 +22,7 @@ pub struct Ways<'a> {
 }
 
 /// Fills in, or says which value is wrong or missing.
-pub fn fill(recipe: &Recipe, given: &Values, ways: &Ways<'_>) -> Result<Recipe, Flaw> {
+pub fn fill(recipe: &Recipe, given: &Values, ways: &FillSources<'_>) -> Result<Recipe, Flaw> {
     if let Some(unknown) = given.keys().find(|key| recipe.parameters.iter().all(|known| known.key != **key)) {
         let known: Vec<&str> = recipe.parameters.iter().map(|known| known.key.as_str()).collect();
         let reason = format!("the recipe has no such parameter (it has: {})", known.join(", "));
@@ -34,7 +34,7 @@ pub fn fill(recipe: &Recipe, given: &Values, ways: &Ways<'_>) -> Result<Recipe, 
     for parameter in &recipe.parameters {
         match given.get(&parameter.key).or(parameter.default.as_ref()) {
             Some(text) => {
-                values.insert(parameter.key.clone(), value(parameter, text, ways)?);
+                values.insert(parameter.key.clone(), parse_value(parameter, text, ways)?);
                 raw.insert(parameter.key.clone(), text.clone());
             }
             None if parameter.requirement == Requirement::Optional => {}
@@ -46,14 +46,14 @@ pub fn fill(recipe: &Recipe, given: &Values, ways: &Ways<'_>) -> Result<Recipe, 
     }
     let folder = ways.folder.unwrap_or(".");
     values.insert("recipe_dir".to_owned(), minijinja::Value::from(folder));
-    filled(recipe, &values, &raw)
+    render_recipe(recipe, &values, &raw)
 }
 
 /// What a text means as a value of this type.
-fn value(parameter: &Parameter, text: &str, ways: &Ways<'_>) -> Result<minijinja::Value, Flaw> {
+fn parse_value(parameter: &Parameter, text: &str, ways: &FillSources<'_>) -> Result<minijinja::Value, Flaw> {
     let wrong = |reason: String| Flaw::new(parameter.key.clone(), reason);
-    if text.len() > LARGEST {
-        return Err(wrong(format!("its value is larger than {LARGEST} bytes: {}", text.len())));
+    if text.len() > MAX_VALUE_BYTES {
+        return Err(wrong(format!("its value is larger than {MAX_VALUE_BYTES} bytes: {}", text.len())));
     }
     if sanitize::has_hidden_chars(text) {
         return Err(wrong("its value holds characters that no reader sees".to_owned()));
@@ -85,8 +85,8 @@ fn value(parameter: &Parameter, text: &str, ways: &Ways<'_>) -> Result<minijinja
     }
 }
 
-fn filled(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, raw: &Values) -> Result<Recipe, Flaw> {
-    let texts = template::texts(recipe).len();
+fn render_recipe(recipe: &Recipe, values: &BTreeMap<String, minijinja::Value>, raw: &Values) -> Result<Recipe, Flaw> {
+    let texts = template::template_texts(recipe).len();
     let text = |field: &str, text: &str| template::render(field, text, values, texts);
     let maybe = |field: &str, given: &Option<String>| given.as_deref().map(|given| text(field, given)).transpose();
     let mut ready = recipe.clone();
@@ -126,7 +126,7 @@ fn command_line(
     texts: usize,
 ) -> Result<String, Flaw> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter);
-    for name in template::names(command) {
+    for name in template::placeholder_names(command) {
         let Some(value) = raw.get(&name) else { continue };
         if value.starts_with('-') || !value.chars().all(plain) || value.contains("..") {
             let reason = format!("the value of {name} cannot stand in a command: {}", sanitize::visible_line(value));

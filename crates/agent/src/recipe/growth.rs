@@ -14,64 +14,64 @@ use minijinja::syntax::SyntaxConfig;
 const MAX_JOINED: usize = 32;
 
 /// Refuses a template that could grow, and says what it must not use. One that cannot be read is no concern here.
-pub(super) fn check(text: &str) -> Result<(), String> {
+pub(super) fn check_growth(text: &str) -> Result<(), String> {
     match parse(text, "template", SyntaxConfig::default()) {
-        Ok(template) => statement(&template),
+        Ok(template) => check_statement(&template),
         Err(_) => Ok(()),
     }
 }
 
-fn statement(statement: &Stmt<'_>) -> Result<(), String> {
+fn check_statement(statement: &Stmt<'_>) -> Result<(), String> {
     match statement {
-        Stmt::Template(template) => statements(&template.children),
+        Stmt::Template(template) => check_statements(&template.children),
         Stmt::EmitRaw(_) => Ok(()),
-        Stmt::EmitExpr(emit) => expression(&emit.expr),
+        Stmt::EmitExpr(emit) => check_expression(&emit.expr),
         Stmt::ForLoop(each) if each.recursive => Err(unsupported("recursive loops")),
         Stmt::ForLoop(each) => {
-            expression(&each.iter)?;
-            each.filter_expr.as_ref().map_or(Ok(()), expression)?;
-            statements(&each.body)?;
-            statements(&each.else_body)
+            check_expression(&each.iter)?;
+            each.filter_expr.as_ref().map_or(Ok(()), check_expression)?;
+            check_statements(&each.body)?;
+            check_statements(&each.else_body)
         }
         Stmt::IfCond(cond) => {
-            expression(&cond.expr)?;
-            statements(&cond.true_body)?;
-            statements(&cond.false_body)
+            check_expression(&cond.expr)?;
+            check_statements(&cond.true_body)?;
+            check_statements(&cond.false_body)
         }
         Stmt::Set(set) if is_name(&set.target) && is_plain(&set.expr) => Ok(()),
         Stmt::Set(_) => Err(unsupported("{% set %} to anything but a value or a name")),
         Stmt::WithBlock(with) if with.assignments.iter().all(|(name, value)| is_name(name) && is_plain(value)) => {
-            statements(&with.body)
+            check_statements(&with.body)
         }
         Stmt::WithBlock(_) => Err(unsupported("{% with %} to anything but a value or a name")),
-        Stmt::AutoEscape(block) => statements(&block.body),
+        Stmt::AutoEscape(block) => check_statements(&block.body),
         Stmt::SetBlock(_) => Err(unsupported("{% set %} with a block")),
         Stmt::FilterBlock(_) => Err(unsupported("{% filter %}")),
         _ => Err(unsupported("this kind of block")),
     }
 }
 
-fn statements(all: &[Stmt<'_>]) -> Result<(), String> {
-    all.iter().try_for_each(statement)
+fn check_statements(all: &[Stmt<'_>]) -> Result<(), String> {
+    all.iter().try_for_each(check_statement)
 }
 
-fn expression(whole: &Expr<'_>) -> Result<(), String> {
+fn check_expression(whole: &Expr<'_>) -> Result<(), String> {
     let mut joined = 0;
-    walk(whole, &mut joined)?;
+    walk_expression(whole, &mut joined)?;
     match joined <= MAX_JOINED {
         true => Ok(()),
         false => Err(format!("an expression puts at most {MAX_JOINED} values together: {joined}")),
     }
 }
 
-fn walk(expr: &Expr<'_>, joined: &mut usize) -> Result<(), String> {
+fn walk_expression(expr: &Expr<'_>, joined: &mut usize) -> Result<(), String> {
     match expr {
         Expr::Var(_) | Expr::Const(_) => Ok(()),
         Expr::Slice(slice) => {
             let ends = [&slice.start, &slice.stop, &slice.step];
-            all(std::iter::once(&slice.expr).chain(ends.into_iter().flatten()), joined)
+            walk_all(std::iter::once(&slice.expr).chain(ends.into_iter().flatten()), joined)
         }
-        Expr::UnaryOp(unary) => walk(&unary.expr, joined),
+        Expr::UnaryOp(unary) => walk_expression(&unary.expr, joined),
         Expr::BinOp(binary) => {
             match binary.op {
                 BinOpKind::Mul | BinOpKind::Pow => return Err(unsupported("products")),
@@ -90,34 +90,36 @@ fn walk(expr: &Expr<'_>, joined: &mut usize) -> Result<(), String> {
                 | BinOpKind::Rem
                 | BinOpKind::In => {}
             }
-            all([&binary.left, &binary.right], joined)
+            walk_all([&binary.left, &binary.right], joined)
         }
         Expr::Compare(compare) => {
-            all(std::iter::once(&compare.expr).chain(compare.ops.iter().map(|op| &op.expr)), joined)
+            walk_all(std::iter::once(&compare.expr).chain(compare.ops.iter().map(|op| &op.expr)), joined)
         }
-        Expr::IfExpr(cond) => all([&cond.test_expr, &cond.true_expr].into_iter().chain(&cond.false_expr), joined),
-        Expr::Filter(filter) => all(filter.expr.iter().chain(filter.args.iter().map(argument)), joined),
-        Expr::Test(test) => all(std::iter::once(&test.expr).chain(test.args.iter().map(argument)), joined),
-        Expr::GetAttr(get) => walk(&get.expr, joined),
-        Expr::GetItem(get) => all([&get.expr, &get.subscript_expr], joined),
+        Expr::IfExpr(cond) => walk_all([&cond.test_expr, &cond.true_expr].into_iter().chain(&cond.false_expr), joined),
+        Expr::Filter(filter) => walk_all(filter.expr.iter().chain(filter.args.iter().map(argument_expression)), joined),
+        Expr::Test(test) => {
+            walk_all(std::iter::once(&test.expr).chain(test.args.iter().map(argument_expression)), joined)
+        }
+        Expr::GetAttr(get) => walk_expression(&get.expr, joined),
+        Expr::GetItem(get) => walk_all([&get.expr, &get.subscript_expr], joined),
         Expr::Call(_) => Err(unsupported("calls")),
-        Expr::List(list) => items(&list.items, joined),
-        Expr::Tuple(tuple) => items(&tuple.items, joined),
-        Expr::Map(map) => items(&map.values, joined),
+        Expr::List(list) => walk_items(&list.items, joined),
+        Expr::Tuple(tuple) => walk_items(&tuple.items, joined),
+        Expr::Map(map) => walk_items(&map.values, joined),
     }
 }
 
-fn items(each: &[Expr<'_>], joined: &mut usize) -> Result<(), String> {
+fn walk_items(each: &[Expr<'_>], joined: &mut usize) -> Result<(), String> {
     // Constants are as long as they were written.
     *joined += each.iter().filter(|item| !matches!(item, Expr::Const(_))).count();
-    all(each, joined)
+    walk_all(each, joined)
 }
 
-fn all<'a>(each: impl IntoIterator<Item = &'a Expr<'a>>, joined: &mut usize) -> Result<(), String> {
-    each.into_iter().try_for_each(|expr| walk(expr, joined))
+fn walk_all<'a>(each: impl IntoIterator<Item = &'a Expr<'a>>, joined: &mut usize) -> Result<(), String> {
+    each.into_iter().try_for_each(|expr| walk_expression(expr, joined))
 }
 
-fn argument<'a>(argument: &'a CallArg<'a>) -> &'a Expr<'a> {
+fn argument_expression<'a>(argument: &'a CallArg<'a>) -> &'a Expr<'a> {
     match argument {
         CallArg::Pos(expr) | CallArg::Kwarg(_, expr) | CallArg::PosSplat(expr) | CallArg::KwargSplat(expr) => expr,
     }

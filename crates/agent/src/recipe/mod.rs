@@ -5,20 +5,16 @@ mod fill;
 mod filters;
 mod growth;
 mod link;
-mod output;
 mod read;
-mod sub;
-mod task;
 mod template;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use check::hidden;
-pub use fill::{Values, Ways, fill};
+pub use check::hidden_characters;
+pub use fill::{FillSources, Values, fill};
 pub use link::{decode, encode};
 pub use read::{from_value, parse, parse_whole, yaml};
-pub use sub::{ReadFile, Sub, SubRecipes};
 
 /// A recipe, read and found to be in order. Texts may hold `{{ parameter }}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -223,29 +219,29 @@ impl Flaw {
 
 impl Recipe {
     /// What it is as JSON.
-    pub fn value(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
 
     /// What a session that only follows its words is asked: for a recipe that is used inside another conversation.
-    pub fn words(&self) -> String {
+    pub fn all_text(&self) -> String {
         let said = [self.instructions.as_deref(), self.prompt.as_deref()];
         said.into_iter().flatten().map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
     /// What a session that follows it is asked first.
-    pub fn asked(&self) -> String {
-        self.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).unwrap_or_else(|| self.words())
+    pub fn first_prompt(&self) -> String {
+        self.prompt.clone().filter(|prompt| !prompt.trim().is_empty()).unwrap_or_else(|| self.all_text())
     }
 
     /// The parameters that nobody gives a value.
-    pub fn missing(&self, given: &Values) -> Vec<&str> {
+    pub fn missing_parameters(&self, given: &Values) -> Vec<&str> {
         let open = self.parameters.iter().filter(|known| known.default.is_none() && !given.contains_key(&known.key));
         open.map(|parameter| parameter.key.as_str()).collect()
     }
 
     /// The form that the result must have.
-    pub fn schema(&self) -> Option<&Value> {
+    pub fn response_schema(&self) -> Option<&Value> {
         self.response.as_ref()?.json_schema.as_ref()
     }
 }

@@ -44,7 +44,7 @@ pub fn from_value(value: Value) -> Result<Recipe, Flaw> {
     if value.to_string().len() > LARGEST {
         return Err(Flaw::new("recipe", format!("it is larger than {LARGEST} bytes")));
     }
-    check::plain(&value)?;
+    check::check_visible(&value)?;
     let Value::Object(fields) = value else { return Err(Flaw::new("recipe", "it is not a mapping of fields")) };
     let fields = Fields(fields);
     let recipe = Recipe {
@@ -62,7 +62,7 @@ pub fn from_value(value: Value) -> Result<Recipe, Flaw> {
         activities: fields.list("activities")?,
         author: fields.maybe("author")?,
     };
-    check::check(&recipe)?;
+    check::check_recipe(&recipe)?;
     Ok(recipe)
 }
 

@@ -14,10 +14,10 @@ const MAX_STEPS: usize = 20_000;
 const MAX_WORK: usize = 512 << 20;
 
 /// Bytes of a text that was filled in.
-const LARGEST: usize = 512 << 10;
+const MAX_OUTPUT_BYTES: usize = 512 << 10;
 
 /// Every text of a recipe in which values are filled, with its field. Programs of extensions are none of them.
-pub(super) fn texts(recipe: &Recipe) -> Vec<(String, &str)> {
+pub(super) fn template_texts(recipe: &Recipe) -> Vec<(String, &str)> {
     let mut texts: Vec<(String, &str)> = [("title", Some(&recipe.title)), ("description", Some(&recipe.description))]
         .into_iter()
         .chain([("instructions", recipe.instructions.as_ref()), ("prompt", recipe.prompt.as_ref())])
@@ -42,10 +42,10 @@ pub(super) fn texts(recipe: &Recipe) -> Vec<(String, &str)> {
 }
 
 /// It is a template, and knows all its names.
-pub(super) fn check(field: &str, text: &str, keys: &HashSet<&str>) -> Result<(), Flaw> {
-    growth::check(text).map_err(|reason| Flaw::new(field, reason))?;
-    let environment = environment(MAX_STEPS);
-    let template = environment.template_from_str(text).map_err(|error| broken(field, &error))?;
+pub(super) fn check_template(field: &str, text: &str, keys: &HashSet<&str>) -> Result<(), Flaw> {
+    growth::check_growth(text).map_err(|reason| Flaw::new(field, reason))?;
+    let environment = template_environment(MAX_STEPS);
+    let template = environment.template_from_str(text).map_err(|error| template_flaw(field, &error))?;
     let mut names: Vec<String> = template.undeclared_variables(false).into_iter().collect();
     names.sort();
     match names.into_iter().find(|name| !keys.contains(name.as_str())) {
@@ -55,8 +55,8 @@ pub(super) fn check(field: &str, text: &str, keys: &HashSet<&str>) -> Result<(),
 }
 
 /// The names that a text uses.
-pub(super) fn names(text: &str) -> HashSet<String> {
-    let environment = environment(MAX_STEPS);
+pub(super) fn placeholder_names(text: &str) -> HashSet<String> {
+    let environment = template_environment(MAX_STEPS);
     environment.template_from_str(text).map(|template| template.undeclared_variables(false)).unwrap_or_default()
 }
 
@@ -70,26 +70,26 @@ pub(super) fn render(
     if !text.contains("{{") && !text.contains("{%") && !text.contains("{#") {
         return Ok(text.to_owned());
     }
-    growth::check(text).map_err(|reason| Flaw::new(field, reason))?;
-    let names = names(text);
+    growth::check_growth(text).map_err(|reason| Flaw::new(field, reason))?;
+    let names = placeholder_names(text);
     let used = values.iter().filter(|(name, _)| names.contains(*name));
     let longest = used.filter_map(|(_, value)| value.as_str().map(str::len)).fold(text.len().max(1), usize::max);
-    let environment = environment(MAX_STEPS.min(MAX_WORK / texts.max(1) / longest));
-    let template = environment.template_from_str(text).map_err(|error| broken(field, &error))?;
-    let mut filled = Limited { bytes: Vec::new(), limit: LARGEST };
-    template.render_captured_to(values.clone(), &mut filled).map_err(|error| broken(field, &error))?;
+    let environment = template_environment(MAX_STEPS.min(MAX_WORK / texts.max(1) / longest));
+    let template = environment.template_from_str(text).map_err(|error| template_flaw(field, &error))?;
+    let mut filled = Limited { bytes: Vec::new(), limit: MAX_OUTPUT_BYTES };
+    template.render_captured_to(values.clone(), &mut filled).map_err(|error| template_flaw(field, &error))?;
     String::from_utf8(filled.bytes).map_err(|error| Flaw::new(field, format!("it cannot be filled in: {error}")))
 }
 
-fn environment(steps: usize) -> Environment<'static> {
+fn template_environment(steps: usize) -> Environment<'static> {
     let mut environment = Environment::empty();
-    filters::add(&mut environment, LARGEST);
+    filters::add_filters(&mut environment, MAX_OUTPUT_BYTES);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(steps as u64));
     environment
 }
 
-fn broken(field: &str, error: &minijinja::Error) -> Flaw {
+fn template_flaw(field: &str, error: &minijinja::Error) -> Flaw {
     // What the writer refused stands behind the engine's own words.
     let reason = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
     Flaw::new(field, format!("it cannot be filled in: {error}{reason}"))

@@ -1,11 +1,11 @@
 //! Which agent and mode fits a prompt: by its words, or by asking a model.
 
-mod asked;
-mod judged;
-mod words;
+mod heuristic;
+mod llm;
+mod model_query;
 
-pub use asked::Adviser;
-pub(crate) use asked::{Asked, SHOWN, asked};
-pub use judged::judged;
-pub(crate) use judged::roles;
-pub use words::by_words;
+pub use heuristic::route_by_words;
+pub(crate) use llm::list_roles;
+pub use llm::route_by_model;
+pub use model_query::ModelQuery;
+pub(crate) use model_query::{MAX_PROMPT_BYTES, QueryInput, ask_model_as_json};

@@ -4,7 +4,7 @@ use gander_domain::Budget;
 use gander_domain::view::UsageTotals;
 
 /// What there is to say if the budget is used up.
-pub fn overdrawn(budget: Budget, spent: UsageTotals) -> Option<String> {
+pub fn exceeded_budget(budget: Budget, spent: UsageTotals) -> Option<String> {
     let tokens = spent.input + spent.output;
     if let Some(most) = budget.tokens.filter(|most| tokens >= *most) {
         return Some(format!("the session's budget is used up: {tokens} of {most} tokens; raise it to go on"));
@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn a_budget_is_in_tokens_or_in_money() {
         let spent = UsageTotals { input: 900, output: 100, cost: 1_250_000, ..UsageTotals::default() };
-        let budget = |tokens, cost| overdrawn(Budget { tokens, cost }, spent);
+        let budget = |tokens, cost| exceeded_budget(Budget { tokens, cost }, spent);
         assert_eq!((budget(None, None), budget(Some(1_001), Some(1_250_001))), (None, None));
         let tokens = "the session's budget is used up: 1000 of 1000 tokens; raise it to go on";
         assert_eq!(budget(Some(1_000), None).as_deref(), Some(tokens));

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 pub const OUTPUT: &str = "final_output";
 
 /// The tool that checks are made with.
-const SHELL: &str = "shell";
+const SHELL_TOOL: &str = "shell";
 
 /// How often the model is told that its result is missing.
-const REMINDERS: usize = 3;
+const MAX_REMINDERS: usize = 3;
 
 /// What must hold before a run may end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Goal {
 
 /// What a turn does when no call is without a result.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum GoalStep {
     /// It is the model's turn.
     Model,
     /// The turn makes this call itself.
@@ -45,7 +45,7 @@ pub(super) enum Step {
 
 /// A message of one call that is a step towards the goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Own {
+enum OwnCall {
     Output,
     Check(usize),
     OnFailure,
@@ -61,76 +61,82 @@ impl Goal {
     }
 
     /// The next step of a run with these messages.
-    pub(super) fn step(&self, run: &[Arc<Message>]) -> Step {
-        let Some(last) = run.last().filter(|last| last.role != Role::User) else { return Step::Model };
-        let spoken = run.iter().rposition(|message| message.role != Role::Tool && self.own(message).is_none());
+    pub(super) fn step(&self, run: &[Arc<Message>]) -> GoalStep {
+        let Some(last) = run.last().filter(|last| last.role != Role::User) else { return GoalStep::Model };
+        let spoken =
+            run.iter().rposition(|message| message.role != Role::Tool && self.find_own_call(message).is_none());
         let tail = &run[spoken.map_or(0, |place| place + 1)..];
-        let steps: Vec<(Own, Option<ToolEnd>)> =
-            tail.iter().filter_map(|message| Some((self.own(message)?, end(run, calls(message).next()?.0)))).collect();
-        let delivered = outputs(run).any(|call| end(run, call) == Some(ToolEnd::Completed));
-        let ended = spoken.is_some_and(|place| run[place].role == Role::Agent && calls(&run[place]).next().is_none());
+        let steps: Vec<(OwnCall, Option<ToolEnd>)> = tail
+            .iter()
+            .filter_map(|message| Some((self.find_own_call(message)?, call_end(run, tool_calls(message).next()?.0))))
+            .collect();
+        let delivered = output_calls(run).any(|call| call_end(run, call) == Some(ToolEnd::Completed));
+        let ended =
+            spoken.is_some_and(|place| run[place].role == Role::Agent && tool_calls(&run[place]).next().is_none());
         let here = spoken.map_or(0, |place| place);
-        let just_delivered = outputs(&run[here..]).any(|call| end(run, call) == Some(ToolEnd::Completed));
+        let just_delivered = output_calls(&run[here..]).any(|call| call_end(run, call) == Some(ToolEnd::Completed));
         if !ended && !just_delivered {
-            return Step::Model;
+            return GoalStep::Model;
         }
         if self.output && !delivered {
-            return self.remind(run, last);
+            return self.reminder_step(run, last);
         }
         self.next_check(run, steps.last())
     }
 
-    fn remind(&self, run: &[Arc<Message>], last: &Message) -> Step {
-        let reminders = run.iter().flat_map(|message| calls(message)).filter(|(_, name, arguments)| {
+    fn reminder_step(&self, run: &[Arc<Message>], last: &Message) -> GoalStep {
+        let reminders = run.iter().flat_map(|message| tool_calls(message)).filter(|(_, name, arguments)| {
             *name == OUTPUT && arguments.as_object().is_some_and(serde_json::Map::is_empty)
         });
         match (last.role, reminders.count()) {
-            (Role::Tool, _) => Step::Model,
-            (Role::User | Role::Agent, told) if told < REMINDERS => Step::Call(OUTPUT, json!({})),
+            (Role::Tool, _) => GoalStep::Model,
+            (Role::User | Role::Agent, told) if told < MAX_REMINDERS => GoalStep::Call(OUTPUT, json!({})),
             (Role::User | Role::Agent, _) => {
-                Step::Fail("response", "the model did not give a result of the form that was asked for".to_owned())
+                GoalStep::Fail("response", "the model did not give a result of the form that was asked for".to_owned())
             }
         }
     }
 
-    fn next_check(&self, run: &[Arc<Message>], last: Option<&(Own, Option<ToolEnd>)>) -> Step {
-        let check = |place: usize| self.checks.get(place).map_or(Step::End, |line| Step::Call(SHELL, line.clone()));
+    fn next_check(&self, run: &[Arc<Message>], last: Option<&(OwnCall, Option<ToolEnd>)>) -> GoalStep {
+        let check = |place: usize| {
+            self.checks.get(place).map_or(GoalStep::End, |line| GoalStep::Call(SHELL_TOOL, line.clone()))
+        };
         match last {
-            None | Some((Own::Output, _)) => check(0),
-            Some((Own::Check(place), Some(ToolEnd::Completed))) => check(place + 1),
-            Some((Own::Check(place), Some(ToolEnd::Rejected | ToolEnd::Cancelled))) => {
+            None | Some((OwnCall::Output, _)) => check(0),
+            Some((OwnCall::Check(place), Some(ToolEnd::Completed))) => check(place + 1),
+            Some((OwnCall::Check(place), Some(ToolEnd::Rejected | ToolEnd::Cancelled))) => {
                 let line = self.checks[*place]["command"].as_str().unwrap_or_default().to_owned();
-                Step::Fail("checks", format!("a check was not allowed to run: {line}"))
+                GoalStep::Fail("checks", format!("a check was not allowed to run: {line}"))
             }
-            Some((Own::Check(place), _)) if self.failures(run) > self.retries as usize => {
+            Some((OwnCall::Check(place), _)) if self.count_failures(run) > self.retries as usize => {
                 let line = self.checks[*place]["command"].as_str().unwrap_or_default().to_owned();
-                Step::Fail("checks", format!("a check fails still, after {} more tries: {line}", self.retries))
+                GoalStep::Fail("checks", format!("a check fails still, after {} more tries: {line}", self.retries))
             }
-            Some((Own::Check(_), _)) => {
-                self.on_failure.as_ref().map_or(Step::Model, |line| Step::Call(SHELL, line.clone()))
+            Some((OwnCall::Check(_), _)) => {
+                self.on_failure.as_ref().map_or(GoalStep::Model, |line| GoalStep::Call(SHELL_TOOL, line.clone()))
             }
-            Some((Own::OnFailure, _)) => Step::Model,
+            Some((OwnCall::OnFailure, _)) => GoalStep::Model,
         }
     }
 
-    fn failures(&self, run: &[Arc<Message>]) -> usize {
-        let checks = run.iter().filter(|message| matches!(self.own(message), Some(Own::Check(_))));
-        let calls = checks.filter_map(|message| calls(message).next());
-        calls.filter(|(call, ..)| end(run, *call).is_some_and(|end| end != ToolEnd::Completed)).count()
+    fn count_failures(&self, run: &[Arc<Message>]) -> usize {
+        let checks = run.iter().filter(|message| matches!(self.find_own_call(message), Some(OwnCall::Check(_))));
+        let calls = checks.filter_map(|message| tool_calls(message).next());
+        calls.filter(|(call, ..)| call_end(run, *call).is_some_and(|end| end != ToolEnd::Completed)).count()
     }
 
-    fn own(&self, message: &Message) -> Option<Own> {
+    fn find_own_call(&self, message: &Message) -> Option<OwnCall> {
         let [Part::ToolUse { name, arguments, .. }] = message.parts.as_slice() else { return None };
         match name.as_str() {
-            OUTPUT if self.output => Some(Own::Output),
-            SHELL if self.on_failure.as_ref() == Some(arguments) => Some(Own::OnFailure),
-            SHELL => self.checks.iter().position(|check| check == arguments).map(Own::Check),
+            OUTPUT if self.output => Some(OwnCall::Output),
+            SHELL_TOOL if self.on_failure.as_ref() == Some(arguments) => Some(OwnCall::OnFailure),
+            SHELL_TOOL => self.checks.iter().position(|check| check == arguments).map(OwnCall::Check),
             _ => None,
         }
     }
 }
 
-fn calls(message: &Message) -> impl Iterator<Item = (ToolCallId, &str, &Value)> {
+fn tool_calls(message: &Message) -> impl Iterator<Item = (ToolCallId, &str, &Value)> {
     message.parts.iter().filter_map(|part| match part {
         Part::ToolUse { call, name, arguments } => Some((*call, name.as_str(), arguments)),
         Part::Text { .. }
@@ -144,12 +150,12 @@ fn calls(message: &Message) -> impl Iterator<Item = (ToolCallId, &str, &Value)> 
     })
 }
 
-fn outputs(run: &[Arc<Message>]) -> impl Iterator<Item = ToolCallId> {
-    run.iter().flat_map(|message| calls(message)).filter(|(_, name, _)| *name == OUTPUT).map(|(call, ..)| call)
+fn output_calls(run: &[Arc<Message>]) -> impl Iterator<Item = ToolCallId> {
+    run.iter().flat_map(|message| tool_calls(message)).filter(|(_, name, _)| *name == OUTPUT).map(|(call, ..)| call)
 }
 
 /// How a call ended.
-fn end(run: &[Arc<Message>], wanted: ToolCallId) -> Option<ToolEnd> {
+fn call_end(run: &[Arc<Message>], wanted: ToolCallId) -> Option<ToolEnd> {
     let results = run.iter().rev().filter(|message| message.role == Role::Tool).flat_map(|message| &message.parts);
     results
         .filter_map(|part| if let Part::ToolResult { call, result } = part { Some((call, result.end)) } else { None })
@@ -198,8 +204,8 @@ mod tests {
         Goal { output: false, checks, on_failure, retries: 1 }
     }
 
-    fn shell(line: &str) -> Step {
-        Step::Call(SHELL, Goal::command(line, None))
+    fn shell(line: &str) -> GoalStep {
+        GoalStep::Call(SHELL_TOOL, Goal::command(line, None))
     }
 
     #[test]
@@ -207,25 +213,25 @@ mod tests {
         let (one, bad, two) =
             (r#"shell {"command":"one"} ok"#, r#"shell {"command":"one"} bad"#, r#"shell {"command":"two"} ok"#);
         let goal = checks(None);
-        let cases: [(&[&str], Step); 7] = [
-            (&["> go"], Step::Model),
-            (&["> go", r#"look {"at":1} ok"#], Step::Model),
+        let cases: [(&[&str], GoalStep); 7] = [
+            (&["> go"], GoalStep::Model),
+            (&["> go", r#"look {"at":1} ok"#], GoalStep::Model),
             (&["> go", "done"], shell("one")),
             (&["> go", "done", one], shell("two")),
-            (&["> go", "done", one, two], Step::End),
-            (&["> go", "done", bad], Step::Model),
+            (&["> go", "done", one, two], GoalStep::End),
+            (&["> go", "done", bad], GoalStep::Model),
             (&["> go", "done", bad, "again"], shell("one")),
         ];
         for (lines, expected) in cases {
             assert_eq!(goal.step(&run(lines)), expected, "{lines:?}");
         }
         let still = goal.step(&run(&["> go", "done", bad, "again", bad]));
-        assert_eq!(still, Step::Fail("checks", "a check fails still, after 1 more tries: one".to_owned()));
+        assert_eq!(still, GoalStep::Fail("checks", "a check fails still, after 1 more tries: one".to_owned()));
         let refused = goal.step(&run(&["> go", "done", r#"shell {"command":"one"} no"#]));
-        assert_eq!(refused, Step::Fail("checks", "a check was not allowed to run: one".to_owned()));
+        assert_eq!(refused, GoalStep::Fail("checks", "a check was not allowed to run: one".to_owned()));
         let tidied = r#"shell {"command":"tidy"} ok"#;
         assert_eq!(checks(Some("tidy")).step(&run(&["> go", "done", bad])), shell("tidy"));
-        assert_eq!(checks(Some("tidy")).step(&run(&["> go", "done", bad, tidied])), Step::Model);
+        assert_eq!(checks(Some("tidy")).step(&run(&["> go", "done", bad, tidied])), GoalStep::Model);
     }
 
     #[test]
@@ -233,14 +239,14 @@ mod tests {
         let goal = Goal { output: true, ..Goal::default() };
         let (empty, wrong, right) =
             ("final_output {} bad", r#"final_output {"n":"x"} bad"#, r#"final_output {"n":1} ok"#);
-        let remind = || Step::Call(OUTPUT, json!({}));
+        let remind = || GoalStep::Call(OUTPUT, json!({}));
         assert_eq!(goal.step(&run(&["> go", "done"])), remind());
-        assert_eq!(goal.step(&run(&["> go", "done", empty])), Step::Model);
-        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong])), Step::Model);
-        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong, right])), Step::End);
-        assert_eq!(goal.step(&run(&["> go", right])), Step::End);
+        assert_eq!(goal.step(&run(&["> go", "done", empty])), GoalStep::Model);
+        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong])), GoalStep::Model);
+        assert_eq!(goal.step(&run(&["> go", "done", empty, wrong, right])), GoalStep::End);
+        assert_eq!(goal.step(&run(&["> go", right])), GoalStep::End);
         let stubborn = ["> go", "done", empty, "done", empty, "done", empty, "done"];
-        assert!(matches!(goal.step(&run(&stubborn)), Step::Fail("response", _)));
+        assert!(matches!(goal.step(&run(&stubborn)), GoalStep::Fail("response", _)));
         let both = Goal { output: true, ..checks(None) };
         assert_eq!(both.step(&run(&["> go", right])), shell("one"));
     }

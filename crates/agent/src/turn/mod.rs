@@ -1,12 +1,12 @@
 //! `Turn`: the pure machine of one run of the native agent.
 
-mod answer;
 mod budget;
 mod calls;
+mod context_compaction;
+mod draft;
+mod evaluator;
 mod goal;
-mod judge;
 mod model;
-mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use gander_models::{ModelError, ModelEvent, ModelInfo, Request};
 use serde_json::Value;
 
 use crate::{AgentSettings, compact};
-use answer::Draft;
-use goal::Step;
-use room::Summary;
+use context_compaction::Summary;
+use draft::Draft;
+use goal::GoalStep;
 
-pub use budget::overdrawn;
+pub use budget::exceeded_budget;
+pub use evaluator::{PermissionEvaluator, ToolDecision};
 pub use goal::{Goal, OUTPUT};
-pub use judge::{Judge, Judgement};
 
 /// One run of the native agent: takes in what happened, says what to do.
 ///
@@ -75,7 +75,7 @@ pub struct Setup {
     /// The tools on offer.
     pub tools: Arc<[ToolSpec]>,
     /// Describes calls and knows what may run.
-    pub judge: Arc<dyn Judge>,
+    pub judge: Arc<dyn PermissionEvaluator>,
     /// What must hold before it may end.
     pub goal: Option<Goal>,
     /// The sub-tasks that a fresh run hands out before the model is asked: arguments of `delegate`.
@@ -173,7 +173,7 @@ enum Phase {
     /// The model summarises what is old.
     Summarising(Summary),
     /// A pause before the next try of this.
-    Waiting(Again),
+    Waiting(RetryStep),
     /// Calls are without a result.
     Tools,
     /// Nothing any more.
@@ -181,7 +181,7 @@ enum Phase {
 }
 
 /// What is tried again.
-enum Again {
+enum RetryStep {
     Call,
     Summary(Summary),
 }
@@ -204,41 +204,41 @@ impl Turn {
         }
     }
 
-    /// Feeds one thing that happened. Call [`Turn::poll`] until it returns `None` before the next input.
-    pub fn handle(&mut self, now: Timestamp, input: Input, ids: &mut dyn IdGenerator) {
+    /// Feeds one thing that happened. Call [`Turn::poll_effect`] until it returns `None` before the next input.
+    pub fn handle_input(&mut self, now: Timestamp, input: Input, ids: &mut dyn IdGenerator) {
         if matches!(self.phase, Phase::Over) {
             return;
         }
         match input {
-            Input::Begin => self.begin(ids),
-            Input::Model(events) => self.heard(events, ids),
-            Input::ModelFailed(error) => self.model_failed(now, &error),
-            Input::Waited => self.waited(),
-            Input::RunTool(call) => self.run_tool(call, ids),
-            Input::ToolShows(call, content) => self.tool_said(call, Report::ToolUpdated { call, content }),
-            Input::ToolPlans(call, plan) => self.tool_said(call, Report::PlanSet(plan)),
+            Input::Begin => self.handle_begin(ids),
+            Input::Model(events) => self.handle_model_events(events, ids),
+            Input::ModelFailed(error) => self.handle_model_failure(now, &error),
+            Input::Waited => self.handle_waited(),
+            Input::RunTool(call) => self.handle_run_tool(call, ids),
+            Input::ToolShows(call, content) => self.handle_tool_report(call, Report::ToolUpdated { call, content }),
+            Input::ToolPlans(call, plan) => self.handle_tool_report(call, Report::PlanSet(plan)),
             Input::ToolSaved { call, name, version, mime, content } => {
-                self.tool_said(call, Report::ArtifactSaved { name, version, mime, content, call: Some(call) });
+                self.handle_tool_report(call, Report::ArtifactSaved { name, version, mime, content, call: Some(call) });
             }
-            Input::ToolDone(call, result) => self.tool_done(call, result, ids),
-            Input::Answered(question, answer) => self.answered(question, answer, ids),
-            Input::Steer(message) => self.steer(message),
-            Input::Held(question) => self.hold(question),
-            Input::Abandoned(question) => self.abandoned(question),
+            Input::ToolDone(call, result) => self.handle_tool_done(call, result, ids),
+            Input::Answered(question, answer) => self.handle_answered(question, answer, ids),
+            Input::Steer(message) => self.handle_steer(message),
+            Input::Held(question) => self.hold_question(question),
+            Input::Abandoned(question) => self.handle_abandoned(question),
             Input::Tools(tools) => self.setup.tools = tools,
-            Input::Noticed(notice) => self.report(Report::Noticed(notice)),
-            Input::Spent(usage) => self.child_paid(usage),
+            Input::Noticed(notice) => self.push_report(Report::Noticed(notice)),
+            Input::Spent(usage) => self.handle_child_usage(usage),
             Input::Configured(settings) => self.context.settings = settings,
             Input::Refitted { settings, system, tools } => {
                 self.context.settings = settings;
                 (self.setup.system, self.setup.tools) = (system, tools);
             }
-            Input::Cancel => self.cancel(),
+            Input::Cancel => self.handle_cancel(),
         }
     }
 
     /// The next thing to do.
-    pub fn poll(&mut self) -> Option<Effect> {
+    pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
@@ -247,25 +247,25 @@ impl Turn {
         &self.context
     }
 
-    fn begin(&mut self, ids: &mut dyn IdGenerator) {
+    fn handle_begin(&mut self, ids: &mut dyn IdGenerator) {
         if !matches!(self.phase, Phase::New) {
             return;
         }
         if !self.context.has_title {
-            self.report(Report::Titled(crate::title::title(&first_words(&self.context.messages))));
+            self.push_report(Report::Titled(crate::title::title_from_text(&first_user_text(&self.context.messages))));
         }
         self.phase = Phase::Tools;
         if is_answered(&self.context) && self.setup.goal.is_none() {
-            return self.end(Outcome::Completed { stop: StopReason::EndTurn });
+            return self.end_run(Outcome::Completed { stop: StopReason::EndTurn });
         }
-        if self.is_asked_for_room() {
-            return self.make_room_as_asked();
+        if self.is_compaction_requested() {
+            return self.compact_on_request();
         }
         if let Some(parts) = self.setup.parts.take().filter(|_| self.is_fresh()) {
-            return self.hand_out(parts, ids);
+            return self.hand_out_subtasks(parts, ids);
         }
         self.pick_up_calls(ids);
-        self.settle(ids);
+        self.continue_after_tools(ids);
     }
 
     /// Nothing but the request is there.
@@ -275,85 +275,85 @@ impl Turn {
     }
 
     /// The request is several: sub-agents come first, then the model joins what they give.
-    fn hand_out(&mut self, parts: Value, ids: &mut dyn IdGenerator) {
-        match self.limit() {
-            Some(outcome) => self.end(outcome),
-            None => self.call_without_model(crate::delegate::NAME, parts, ids),
+    fn hand_out_subtasks(&mut self, parts: Value, ids: &mut dyn IdGenerator) {
+        match self.limit_outcome() {
+            Some(outcome) => self.end_run(outcome),
+            None => self.call_without_model(gander_tools::DELEGATE, parts, ids),
         }
     }
 
     /// Goes on when no call is without a result; parks when only people can go on.
-    fn settle(&mut self, ids: &mut dyn IdGenerator) {
+    fn continue_after_tools(&mut self, ids: &mut dyn IdGenerator) {
         if !matches!(self.phase, Phase::Tools) {
             return;
         }
         if self.context.pending.is_empty() {
-            self.go_on(ids);
-        } else if self.only_people_can_go_on() {
-            self.park();
+            self.go_on_to_goal(ids);
+        } else if self.waits_for_answers_only() {
+            self.park_run();
         }
     }
 
     /// The next step towards the goal; without one it is the model's turn.
-    fn go_on(&mut self, ids: &mut dyn IdGenerator) {
-        let Some(goal) = &self.setup.goal else { return self.advance() };
+    fn go_on_to_goal(&mut self, ids: &mut dyn IdGenerator) {
+        let Some(goal) = &self.setup.goal else { return self.call_model_or_end() };
         match goal.step(&self.context.messages[self.context.run_start_index()..]) {
-            Step::Model => self.advance(),
-            Step::Call(name, arguments) => self.call_itself(name, arguments, ids),
-            Step::End => self.end(Outcome::Completed { stop: StopReason::EndTurn }),
-            Step::Fail(reason, message) => self.end(Outcome::failed(reason, message)),
+            GoalStep::Model => self.call_model_or_end(),
+            GoalStep::Call(name, arguments) => self.call_for_goal(name, arguments, ids),
+            GoalStep::End => self.end_run(Outcome::Completed { stop: StopReason::EndTurn }),
+            GoalStep::Fail(reason, message) => self.end_run(Outcome::failed(reason, message)),
         }
     }
 
     /// A turn that is gone holds no child, so what a child asks is not asked any more.
-    fn park(&mut self) {
+    fn park_run(&mut self) {
         for question in std::mem::take(&mut self.held) {
-            self.report(Report::Withdrawn(question));
+            self.push_report(Report::Withdrawn(question));
         }
-        self.finish(Report::Parked);
+        self.finish_with(Report::Parked);
     }
 
-    fn hold(&mut self, question: Question) {
+    fn hold_question(&mut self, question: Question) {
         self.held.push(question.id);
-        self.report(Report::Asked(question));
+        self.push_report(Report::Asked(question));
     }
 
-    fn abandoned(&mut self, question: QuestionId) {
+    fn handle_abandoned(&mut self, question: QuestionId) {
         if self.held.contains(&question) {
             self.held.retain(|held| *held != question);
-            self.report(Report::Withdrawn(question));
+            self.push_report(Report::Withdrawn(question));
         }
     }
 
     /// The next model call, unless a limit is reached or room has to be made first.
-    fn advance(&mut self) {
-        if let Some(outcome) = self.limit() {
-            return self.end(outcome);
+    fn call_model_or_end(&mut self) {
+        if let Some(outcome) = self.limit_outcome() {
+            return self.end_run(outcome);
         }
-        if self.is_full() {
-            return self.make_room();
+        if self.is_context_full() {
+            return self.compact_context();
         }
-        self.call();
+        self.call_model();
     }
 
-    fn limit(&self) -> Option<Outcome> {
+    fn limit_outcome(&self) -> Option<Outcome> {
         let settings = &self.setup.settings;
         let run = &self.context.messages[self.context.run_start_index()..];
-        if calls::bad_calls(run) >= settings.max_bad_calls {
+        if calls::count_bad_calls(run) >= settings.max_bad_calls {
             let message = format!("the model called tools wrongly {} times in a row", settings.max_bad_calls);
             return Some(Outcome::failed("tool_calls", message));
         }
-        if let Some(message) = budget::overdrawn(self.context.settings.budget, self.setup.spent) {
+        if let Some(message) = budget::exceeded_budget(self.context.settings.budget, self.setup.spent) {
             return Some(Outcome::failed("budget", message));
         }
         let most = self.context.settings.max_turns.unwrap_or(settings.max_turns);
         (self.context.turns >= most).then_some(Outcome::Completed { stop: StopReason::MaxTurns })
     }
 
-    fn call(&mut self) {
+    fn call_model(&mut self) {
         let request = Request {
             system: self.setup.system.clone(),
-            messages: compact::shown(&self.context.messages, self.setup.settings.max_result_chars),
+            messages: compact::clip_messages(&self.context.messages, self.setup.settings.max_result_chars),
             tools: Arc::clone(&self.setup.tools),
             effort: self.context.settings.effort,
             temperature: self.context.settings.temperature.map(|hundredths| f32::from(hundredths) / 100.0),
@@ -364,72 +364,73 @@ impl Turn {
     }
 
     /// The session has closed the open message where the person spoke, so the model is asked anew from there.
-    fn steer(&mut self, message: Message) {
+    fn handle_steer(&mut self, message: Message) {
         let draft = match std::mem::replace(&mut self.phase, Phase::Tools) {
             Phase::Calling(draft) => draft,
             other @ (Phase::New | Phase::Summarising(_) | Phase::Waiting(_) | Phase::Tools | Phase::Over) => {
                 self.phase = other;
-                return self.fold(Event::MessageDone { message });
+                return self.apply_event(Event::MessageDone { message });
             }
         };
         self.effects.push_back(Effect::AbortModel);
-        if let Some(said) = draft.said() {
-            self.fold(Event::MessageDone { message: said });
+        if let Some(said) = draft.into_message() {
+            self.apply_event(Event::MessageDone { message: said });
         }
-        self.fold(Event::MessageDone { message });
-        self.advance();
+        self.apply_event(Event::MessageDone { message });
+        self.call_model_or_end();
     }
 
     /// The session closes what is open.
-    fn cancel(&mut self) {
-        self.end(Outcome::Cancelled);
+    fn handle_cancel(&mut self) {
+        self.end_run(Outcome::Cancelled);
     }
 
-    fn end(&mut self, outcome: Outcome) {
-        self.finish(Report::Ended(outcome));
+    fn end_run(&mut self, outcome: Outcome) {
+        self.finish_with(Report::Ended(outcome));
     }
 
-    fn finish(&mut self, report: Report) {
+    fn finish_with(&mut self, report: Report) {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Calling(_) | Phase::Summarising(_) => self.effects.push_back(Effect::AbortModel),
-            Phase::Tools if self.runs_tools() => self.effects.push_back(Effect::StopTools),
+            Phase::Tools if self.has_running_tools() => self.effects.push_back(Effect::StopTools),
             Phase::New | Phase::Waiting(_) | Phase::Tools | Phase::Over => {}
         }
-        self.report(report);
+        self.push_report(report);
         self.effects.push_back(Effect::End);
     }
 
     /// Sub-agents at the same time may together use up what one alone may not: then all of them stop.
-    fn child_paid(&mut self, usage: Usage) {
+    fn handle_child_usage(&mut self, usage: Usage) {
         let is_sub = usage.child.is_some();
-        self.pay(usage);
-        let overdrawn = budget::overdrawn(self.context.settings.budget, self.setup.spent).filter(|_| is_sub);
-        if let Some(message) = overdrawn {
-            self.end(Outcome::failed("budget", message));
+        self.add_usage(usage);
+        let exceeded_budget =
+            budget::exceeded_budget(self.context.settings.budget, self.setup.spent).filter(|_| is_sub);
+        if let Some(message) = exceeded_budget {
+            self.end_run(Outcome::failed("budget", message));
         }
     }
 
-    fn pay(&mut self, usage: Usage) {
+    fn add_usage(&mut self, usage: Usage) {
         self.setup.spent.add(&usage);
-        self.report(Report::UsageAdded(usage));
+        self.push_report(Report::UsageAdded(usage));
     }
 
-    fn report(&mut self, report: Report) {
+    fn push_report(&mut self, report: Report) {
         self.effects.push_back(Effect::Report(report));
     }
 
-    fn notice(&mut self, severity: Severity, title: impl Into<String>, detail: Option<String>) {
-        self.report(Report::Noticed(Notice { severity, title: title.into(), detail }));
+    fn push_notice(&mut self, severity: Severity, title: impl Into<String>, detail: Option<String>) {
+        self.push_report(Report::Noticed(Notice { severity, title: title.into(), detail }));
     }
 
     /// Takes in what the session will write down for a report. The numbers are this copy's own.
-    fn fold(&mut self, event: Event) {
+    fn apply_event(&mut self, event: Event) {
         let (seq, run) = (self.context.head.next(), self.context.run);
         self.context.apply(&Entry { seq, at: Timestamp::default(), run, event, meta: None });
     }
 }
 
-fn first_words(messages: &[Arc<Message>]) -> String {
+fn first_user_text(messages: &[Arc<Message>]) -> String {
     messages.iter().find(|message| message.role == Role::User).map(|message| message.plain_text()).unwrap_or_default()
 }
 

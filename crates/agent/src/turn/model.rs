@@ -5,23 +5,23 @@ use std::time::Duration;
 use gander_domain::{Event, IdGenerator, MessageId, Outcome, Report, Severity, StopReason, Timestamp};
 use gander_models::{Finish, ModelError, ModelEvent, ModelStop, Tokens};
 
-use super::answer::{Draft, agent};
-use super::{Again, Effect, Phase, Turn};
+use super::draft::{Draft, agent_message};
+use super::{Effect, Phase, RetryStep, Turn};
 
 /// A pause that people would otherwise take for a hang.
-const LONG_WAIT: Duration = Duration::from_secs(5);
+const NOTICE_WAIT_FROM: Duration = Duration::from_secs(5);
 
 impl Turn {
-    pub(super) fn heard(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
+    pub(super) fn handle_model_events(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
         match &mut self.phase {
-            Phase::Calling(_) => self.answer(events, ids),
-            Phase::Summarising(_) => self.summary(events, ids),
+            Phase::Calling(_) => self.handle_answer_events(events, ids),
+            Phase::Summarising(_) => self.handle_summary_events(events, ids),
             Phase::New | Phase::Waiting(_) | Phase::Tools | Phase::Over => {} // a call that was dropped
         }
     }
 
     /// One batch of the network is one report.
-    fn answer(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
+    fn handle_answer_events(&mut self, events: Vec<ModelEvent>, ids: &mut dyn IdGenerator) {
         let Phase::Calling(draft) = &mut self.phase else { return };
         let mut deltas = Vec::with_capacity(events.len());
         let mut end = None;
@@ -34,15 +34,15 @@ impl Turn {
                 ModelEvent::Delta(_)
                 | ModelEvent::ToolStarted { .. }
                 | ModelEvent::ToolArguments { .. }
-                | ModelEvent::Part(_) => deltas.extend(draft.take(event)),
+                | ModelEvent::Part(_) => deltas.extend(draft.apply_event(event)),
             }
         }
         if !deltas.is_empty() {
             self.open_message(ids);
-            self.report(Report::Deltas(deltas));
+            self.push_report(Report::Deltas(deltas));
         }
         if let Some(finish) = end {
-            self.close(finish, ids);
+            self.finish_answer(finish, ids);
         }
     }
 
@@ -56,83 +56,87 @@ impl Turn {
     }
 
     /// The answer is whole: it is written down, then what it asks for is done.
-    fn close(&mut self, finish: Finish, ids: &mut dyn IdGenerator) {
+    fn finish_answer(&mut self, finish: Finish, ids: &mut dyn IdGenerator) {
         let Phase::Calling(draft) = std::mem::replace(&mut self.phase, Phase::Tools) else { return };
         let Finish { stop, usage, native } = finish;
         let open = draft.message;
         let said = draft.finish(stop, ids);
         let empty = said.parts.is_empty();
         if !empty {
-            let id = open.unwrap_or_else(|| self.started(ids));
+            let id = open.unwrap_or_else(|| self.start_message(ids));
             // A form with calls in it that we dropped would not be taken back by the provider.
             let native = native.filter(|_| said.half.is_none() && stop != ModelStop::Refusal);
-            let message = gander_domain::Message { native: native.clone(), ..agent(id, said.parts) };
-            self.report(Report::MessageDone { tail: said.tail, native, interrupted: false });
-            self.fold(Event::MessageDone { message });
+            let message = gander_domain::Message { native: native.clone(), ..agent_message(id, said.parts) };
+            self.push_report(Report::MessageDone { tail: said.tail, native, interrupted: false });
+            self.apply_event(Event::MessageDone { message });
         }
-        self.spend(&usage);
+        self.add_model_usage(&usage);
         (self.failures, self.squeezed) = (0, false);
         self.silent = empty && !self.silent;
         if let Some(tool) = said.half {
-            self.notice(Severity::Warning, format!("the model's answer was cut off inside a call of {tool}"), None);
+            self.push_notice(
+                Severity::Warning,
+                format!("the model's answer was cut off inside a call of {tool}"),
+                None,
+            );
         }
-        self.after(stop, empty, ids);
+        self.continue_after_stop(stop, empty, ids);
     }
 
-    fn started(&mut self, ids: &mut dyn IdGenerator) -> MessageId {
+    fn start_message(&mut self, ids: &mut dyn IdGenerator) -> MessageId {
         let message = MessageId::make(ids);
-        self.report(Report::MessageStarted { message });
+        self.push_report(Report::MessageStarted { message });
         message
     }
 
-    fn after(&mut self, stop: ModelStop, empty: bool, ids: &mut dyn IdGenerator) {
+    fn continue_after_stop(&mut self, stop: ModelStop, empty: bool, ids: &mut dyn IdGenerator) {
         if !self.context.pending.is_empty() {
             self.pick_up_calls(ids);
-            return self.settle(ids);
+            return self.continue_after_tools(ids);
         }
         match stop {
-            ModelStop::Refusal => self.end(Outcome::Completed { stop: StopReason::Refusal }),
-            ModelStop::MaxTokens => self.end(Outcome::Completed { stop: StopReason::MaxTokens }),
-            ModelStop::EndTurn | ModelStop::ToolUse if self.silent => self.call(), // once, it is often a hiccup
+            ModelStop::Refusal => self.end_run(Outcome::Completed { stop: StopReason::Refusal }),
+            ModelStop::MaxTokens => self.end_run(Outcome::Completed { stop: StopReason::MaxTokens }),
+            ModelStop::EndTurn | ModelStop::ToolUse if self.silent => self.call_model(), // once, it is often a hiccup
             ModelStop::EndTurn | ModelStop::ToolUse => {
                 if empty {
-                    self.notice(Severity::Warning, "the model gave an empty answer", None);
+                    self.push_notice(Severity::Warning, "the model gave an empty answer", None);
                 }
                 match self.setup.goal {
-                    Some(_) => self.go_on(ids),
-                    None => self.end(Outcome::Completed { stop: StopReason::EndTurn }),
+                    Some(_) => self.go_on_to_goal(ids),
+                    None => self.end_run(Outcome::Completed { stop: StopReason::EndTurn }),
                 }
             }
         }
     }
 
-    pub(super) fn spend(&mut self, tokens: &Tokens) {
+    pub(super) fn add_model_usage(&mut self, tokens: &Tokens) {
         if *tokens == Tokens::default() {
             return; // the provider does not say
         }
         let usage = self.setup.model.usage(tokens);
-        self.pay(usage.clone());
-        self.fold(Event::UsageAdded { usage });
+        self.add_usage(usage.clone());
+        self.apply_event(Event::UsageAdded { usage });
     }
 
-    pub(super) fn model_failed(&mut self, now: Timestamp, error: &ModelError) {
+    pub(super) fn handle_model_failure(&mut self, now: Timestamp, error: &ModelError) {
         match std::mem::replace(&mut self.phase, Phase::Tools) {
-            Phase::Calling(draft) => self.answer_failed(now, draft, error),
-            Phase::Summarising(summary) => self.summary_failed(now, summary, error),
+            Phase::Calling(draft) => self.handle_answer_failure(now, draft, error),
+            Phase::Summarising(summary) => self.handle_summary_failure(now, summary, error),
             other @ (Phase::New | Phase::Waiting(_) | Phase::Tools | Phase::Over) => self.phase = other,
         }
     }
 
-    fn answer_failed(&mut self, now: Timestamp, draft: Draft, error: &ModelError) {
-        if let Some(half) = draft.said() {
-            self.report(Report::MessageDone { tail: Vec::new(), native: None, interrupted: true });
-            self.fold(Event::MessageDone { message: gander_domain::Message { interrupted: true, ..half } });
+    fn handle_answer_failure(&mut self, now: Timestamp, draft: Draft, error: &ModelError) {
+        if let Some(half) = draft.into_message() {
+            self.push_report(Report::MessageDone { tail: Vec::new(), native: None, interrupted: true });
+            self.apply_event(Event::MessageDone { message: gander_domain::Message { interrupted: true, ..half } });
         }
         match error {
-            ModelError::ContextTooLong(_) if !self.squeezed => self.make_room_or_fail(error),
+            ModelError::ContextTooLong(_) if !self.squeezed => self.compact_or_fail(error),
             ModelError::Refused(why) => {
-                self.notice(Severity::Warning, "the request was refused", Some(why.clone()));
-                self.end(Outcome::Completed { stop: StopReason::Refusal });
+                self.push_notice(Severity::Warning, "the request was refused", Some(why.clone()));
+                self.end_run(Outcome::Completed { stop: StopReason::Refusal });
             }
             ModelError::RateLimited { .. }
             | ModelError::Overloaded { .. }
@@ -145,15 +149,15 @@ impl Turn {
             | ModelError::NoCredit(_)
             | ModelError::ContextTooLong(_)
             | ModelError::NotFound(_)
-            | ModelError::BadRequest(_) => match self.pause(now, error) {
-                Some(pause) => self.wait(pause, Again::Call, error),
-                None => self.end(Outcome::failed("model", error.to_string())),
+            | ModelError::BadRequest(_) => match self.next_retry_delay(now, error) {
+                Some(pause) => self.wait_and_retry(pause, RetryStep::Call, error),
+                None => self.end_run(Outcome::failed("model", error.to_string())),
             },
         }
     }
 
     /// How long to wait before the next try; `None` if there is none.
-    pub(super) fn pause(&mut self, now: Timestamp, error: &ModelError) -> Option<Duration> {
+    pub(super) fn next_retry_delay(&mut self, now: Timestamp, error: &ModelError) -> Option<Duration> {
         let settings = &self.setup.settings;
         if !error.retryable() || self.failures >= settings.retries {
             return None;
@@ -161,25 +165,25 @@ impl Turn {
         let grown = settings.retry_after_ms.saturating_mul(1 << self.failures.min(16));
         // Many sessions fail together: the odd microseconds spread their next tries.
         let spread = grown / 4 * (now.micros().unsigned_abs() % 256) / 256;
-        let own = Duration::from_millis(grown + spread).min(settings.longest_wait());
+        let own = Duration::from_millis(grown + spread).min(settings.max_total_wait());
         let pause = error.retry_after().unwrap_or(own);
         self.failures += 1;
-        (pause <= settings.longest_wait()).then_some(pause)
+        (pause <= settings.max_total_wait()).then_some(pause)
     }
 
-    pub(super) fn wait(&mut self, pause: Duration, again: Again, error: &ModelError) {
-        if pause >= LONG_WAIT {
+    pub(super) fn wait_and_retry(&mut self, pause: Duration, again: RetryStep, error: &ModelError) {
+        if pause >= NOTICE_WAIT_FROM {
             let title = format!("the model call failed, next try in {} s", pause.as_secs());
-            self.notice(Severity::Warning, title, Some(error.to_string()));
+            self.push_notice(Severity::Warning, title, Some(error.to_string()));
         }
         self.phase = Phase::Waiting(again);
         self.effects.push_back(Effect::Wait(pause));
     }
 
-    pub(super) fn waited(&mut self) {
+    pub(super) fn handle_waited(&mut self) {
         match std::mem::replace(&mut self.phase, Phase::Tools) {
-            Phase::Waiting(Again::Call) => self.call(),
-            Phase::Waiting(Again::Summary(summary)) => self.ask_summary(summary),
+            Phase::Waiting(RetryStep::Call) => self.call_model(),
+            Phase::Waiting(RetryStep::Summary(summary)) => self.request_summary(summary),
             other @ (Phase::New | Phase::Calling(_) | Phase::Summarising(_) | Phase::Tools | Phase::Over) => {
                 self.phase = other;
             }

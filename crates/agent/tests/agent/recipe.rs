@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gander_agent::recipe::{self, Check, Flaw, Recipe, Values, Ways};
+use gander_agent::recipe::{self, Check, FillSources, Flaw, Recipe, Values};
 use serde_json::{Value, json};
 
 const TRIP: &str = r#"
@@ -13,7 +13,7 @@ description: Plans a trip of {{ days }} days
 instructions: |
   You plan trips. Be brief.
   {% if rail %}Only trains.{% endif %}
-prompt: "Plan {{ days }} days in {{ city }}, beginning {{ start }}. Notes: {{ notes }}"
+prompt: "Plan {{ days }} days in {{ city }}, beginning {{ start }}. ContextFiles: {{ notes }}"
 activities: ["Another city than {{ city }}"]
 parameters:
   - {key: city, input_type: select, requirement: required, description: Where, options: [Bern, Turin]}
@@ -42,7 +42,7 @@ fn fill(recipe: &Recipe, given: &[(&str, &str)]) -> Result<Recipe, Flaw> {
         "notes.txt" => Ok("no planes {{ days }}".to_owned()),
         other => Err(format!("path is outside the workspace: {other}")),
     };
-    recipe::fill(recipe, &values, &Ways { folder: Some("/recipes"), read: &read })
+    recipe::fill(recipe, &values, &FillSources { folder: Some("/recipes"), read: &read })
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_recipe_of_every_field_is_read_and_filled_in() {
     assert_eq!(ready.description, "Plans a trip of 3 days");
     assert_eq!(ready.instructions.as_deref(), Some("You plan trips. Be brief.\nOnly trains."));
     // What a file says is material: it is not filled in itself.
-    let prompt = "Plan 3 days in Bern, beginning 2026-03-01. Notes: no planes {{ days }}";
+    let prompt = "Plan 3 days in Bern, beginning 2026-03-01. ContextFiles: no planes {{ days }}";
     assert_eq!(ready.prompt.as_deref(), Some(prompt));
     assert_eq!(ready.retry.as_ref().unwrap().checks, [Check::Shell { command: "test -s Bern.md".to_owned() }]);
     assert_eq!(ready.retry.unwrap().on_failure.as_deref(), Some("rm -f Bern.md"));
@@ -66,7 +66,7 @@ fn a_recipe_of_every_field_is_read_and_filled_in() {
 fn json_is_as_good_as_yaml_and_a_link_holds_all_of_it() {
     let value: Value = json!({"title": "T", "description": "d", "prompt": "go – ü", "parameters": null, "x": 1});
     let recipe = recipe::parse(&value.to_string()).unwrap();
-    assert_eq!(recipe.words(), "go – ü");
+    assert_eq!(recipe.all_text(), "go – ü");
     let link = recipe::encode(&value);
     assert_eq!(recipe::decode(&format!("goose://recipe?config={link}")).unwrap(), (value, recipe));
     for bad in ["", "%%%", "e30", "bnVsbA"] {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use gander_agent::driver::{Grants, Hands as _, Workbench};
-use gander_agent::modes::Library;
-use gander_agent::turn::{Judge as _, Judgement};
+use gander_agent::driver::{MemoryGrantStore, SessionTools, ToolExecutor as _};
+use gander_agent::modes::ModeSet;
+use gander_agent::turn::{PermissionEvaluator as _, ToolDecision};
 use gander_domain::{IdGenerator, Policy, ToolCall, ToolCallId, ToolContent, ToolResult};
-use gander_tools::sandbox::{Bounds, Bubblewrap, Sandbox};
-use gander_tools::{Environment, FileAccess, Limits, LocalHost, Surroundings, Toolbox};
+use gander_tools::sandbox::{Bubblewrap, Sandbox, SandboxPaths};
+use gander_tools::{Environment, FileAccess, Limits, LocalHost, ToolEnv, Toolbox};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::tree::Tree;
 
 pub struct Bench {
-    workbench: Workbench,
+    workbench: SessionTools,
     pub sandbox: Sandbox,
     runtime: tokio::runtime::Runtime,
 }
@@ -37,24 +37,24 @@ impl Bench {
         // As in the product: in a folder of the server's own, which commands do not see.
         let scratch = tree.at("data/scratch");
         std::fs::create_dir_all(&scratch).unwrap();
-        let bounds = Bounds::of(Some(&tree.at("home")), scratch, &[tree.at("data")]);
+        let bounds = SandboxPaths::for_home(Some(&tree.at("home")), scratch, &[tree.at("data")]);
         let sandbox = Sandbox::new(std::env::current_exe().unwrap(), move || bounds, bubblewrap);
         let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap_or_default());
         let kept = [("PATH", path), ("HOME", tree.at("home").to_string_lossy().into_owned())];
         let environment = Environment::pick(kept.map(|(name, value)| (name.into(), value.into())));
-        let surroundings = Surroundings { environment, sandbox: sandbox.clone(), ..Surroundings::default() };
+        let surroundings = ToolEnv { environment, sandbox: sandbox.clone(), ..ToolEnv::default() };
         let limits = Limits { output: 8 << 20, ..Limits::default() };
         let workspace = Arc::new(FileAccess::default().open(folder, &[]).unwrap());
-        let modes = Library::built_in().agents()[0].modes.clone();
-        let workbench = Workbench {
+        let modes = ModeSet::built_in().agents()[0].modes.clone();
+        let workbench = SessionTools {
             mode: Mutex::new(modes.into_iter().find(|mode| mode.id == "assistant").unwrap()),
             servers: Arc::default(),
             host: Arc::new(LocalHost::new(workspace.clone(), 1 << 20)),
-            toolbox: Arc::new(Toolbox::within(limits, surroundings)),
+            toolbox: Arc::new(Toolbox::with_env(limits, surroundings)),
             workspace,
             rules: Arc::new([]),
-            grants: Arc::new(Grants::default()),
-            guests: Vec::new(),
+            grants: Arc::new(MemoryGrantStore::default()),
+            providers: Vec::new(),
             office: None,
             policy: Mutex::new(Policy::Ask),
             approved: Mutex::default(),
@@ -68,9 +68,9 @@ impl Bench {
     pub fn unasked(&self, line: &str) -> Option<ToolCall> {
         let arguments = json!({"command": line, "timeout_seconds": 20});
         let id = ToolCallId::new(Uuid::from_u128(1));
-        match self.workbench.judge(Policy::Ask, id, "shell", &arguments, &mut Count(1)) {
-            Judgement::Run(call) => Some(call),
-            Judgement::Ask(..) | Judgement::Refuse(..) | Judgement::Bad(_) => None,
+        match self.workbench.evaluate(Policy::Ask, id, "shell", &arguments, &mut Count(1)) {
+            ToolDecision::Run(call) => Some(call),
+            ToolDecision::Ask(..) | ToolDecision::Refuse(..) | ToolDecision::Bad(_) => None,
         }
     }
 

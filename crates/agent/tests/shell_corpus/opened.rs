@@ -25,7 +25,7 @@ const WATCHED: [&str; 13] = [
     "home/.ssh/id_rsa",
 ];
 
-/// Notes who is opened from now on.
+/// ContextFiles who is opened from now on.
 pub struct Opened {
     notes: OwnedFd,
     watched: Vec<(i32, PathBuf)>,

@@ -11,7 +11,7 @@ use gander_services::models::{ModelPreferences, Models};
 use gander_services::paths::Lock;
 use gander_services::units::ByteSize;
 use gander_store::{SqliteStore, Store, StoreOptions};
-use gander_tools::sandbox::{Caps, Layers};
+use gander_tools::sandbox::{Layers, SandboxLimits};
 use serde_json::{Value, json};
 
 use super::client;
@@ -189,7 +189,7 @@ fn cache(stats: &Value) -> String {
 }
 
 /// What a command may have, in words.
-fn limits(caps: Caps) -> String {
+fn limits(caps: SandboxLimits) -> String {
     let memory = caps.memory.map_or("any memory".to_owned(), |memory| format!("{} for each process", ByteSize(memory)));
     let processes = caps.processes.map_or("any number of processes".to_owned(), |most| format!("{most} processes"));
     format!("{memory}, {processes}")

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use gander::config::Config;
 use gander_agent::recipe::{self, Extension, InputType, Parameter, Recipe, Requirement};
 use gander_client::AgentConnection;
-use gander_tools::absence;
+use gander_tools::absence_reason;
 use serde_json::{Map, Value, json};
 
 use super::ask::Person;
@@ -206,7 +206,7 @@ pub(super) async fn begin(
     });
     let begun = connection.call_method("_goose/unstable/recipes/apply", &wish).await?;
     for name in begun["absent"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        at.context.output.note(&format!("the recipe goes on without it, {}", clean(&absence(name))));
+        at.context.output.note(&format!("the recipe goes on without it, {}", clean(&absence_reason(name))));
     }
     Ok(begun["prompt"].as_str().map(str::to_owned))
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::Command;
 
 use gander_testkit::skip::skipped;
-use gander_tools::sandbox::{Around, Bubblewrap, Caps, Layers, Sandbox};
+use gander_tools::sandbox::{Around, Bubblewrap, Layers, Sandbox, SandboxLimits};
 
 use plants::PLANTS;
 use tries::{TRIES, Try, Wants};
@@ -168,7 +168,7 @@ const GREEDY: &str = "head -c 300000000 /dev/zero | tail -c 300000000 | wc -c; \
 fn a_command_has_no_more_memory_and_processes_than_it_may() {
     let yard = Yard::new();
     let greedy = Try { name: "greedy", script: GREEDY, proof: tries::Proof::Said, wants: Wants::Kernel };
-    let caps = Caps { memory: Some(100 << 20), processes: Some(40) };
+    let caps = SandboxLimits { memory: Some(100 << 20), processes: Some(40) };
     for bubblewrap in [Bubblewrap::Never, Bubblewrap::IfItWorks] {
         let free = yard.sandbox(bubblewrap);
         if !free.is_in_force() {

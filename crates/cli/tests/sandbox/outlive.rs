@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gander_domain::ToolCallId;
-use gander_tools::sandbox::{Bounds, Bubblewrap, Sandbox};
-use gander_tools::{FileAccess, Limits, LocalHost, ProtectedChanges, Surroundings, ToolContext, Toolbox};
+use gander_tools::sandbox::{Bubblewrap, Sandbox, SandboxPaths};
+use gander_tools::{FileAccess, Limits, LocalHost, ProtectedChanges, ToolContext, ToolEnv, Toolbox};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -57,8 +57,8 @@ fn a_supervisor_that_is_slow_still_ends_what_a_dropped_call_started() {
     for bubblewrap in [Bubblewrap::IfItWorks, Bubblewrap::Never] {
         let Some(folder) = folder(bubblewrap) else { continue };
         let token = format!("gander-outlive-{}", Uuid::now_v7().simple());
-        let surroundings = Surroundings { sandbox: sandbox(folder.path(), bubblewrap), ..Surroundings::default() };
-        let tools = Arc::new(Toolbox::within(Limits::default(), surroundings));
+        let surroundings = ToolEnv { sandbox: sandbox(folder.path(), bubblewrap), ..ToolEnv::default() };
+        let tools = Arc::new(Toolbox::with_env(Limits::default(), surroundings));
         let (line, place) = (LINE.replace("TOKEN", &token), folder.path().to_string_lossy().into_owned());
         let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
         let call = runtime.spawn(run(tools, place, line, 0));
@@ -108,8 +108,8 @@ fn server() {
     let bubblewrap = if std::env::var_os("ALONE").is_some() { Bubblewrap::Never } else { Bubblewrap::IfItWorks };
     let sandbox = sandbox(Path::new(&folder), bubblewrap);
     assert!(sandbox.is_in_force());
-    let surroundings = Surroundings { sandbox, ..Surroundings::default() };
-    let tools = Arc::new(Toolbox::within(Limits::default(), surroundings));
+    let surroundings = ToolEnv { sandbox, ..ToolEnv::default() };
+    let tools = Arc::new(Toolbox::with_env(Limits::default(), surroundings));
     let line = LINE.replace("TOKEN", &token.to_string_lossy());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
     println!("READY");
@@ -134,7 +134,7 @@ fn sandbox(folder: &Path, bubblewrap: Bubblewrap) -> Sandbox {
     for name in ["ws", "home", "scratch"] {
         std::fs::create_dir_all(folder.join(name)).expect("folders can be made");
     }
-    let bounds = Bounds::of(Some(&folder.join("home")), folder.join("scratch"), &[]);
+    let bounds = SandboxPaths::for_home(Some(&folder.join("home")), folder.join("scratch"), &[]);
     Sandbox::new(env!("CARGO_BIN_EXE_gander").into(), move || bounds, bubblewrap)
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use gander_tools::protected::{Manner, Protected};
-use gander_tools::sandbox::{Bounds, Bubblewrap, Caps, Network, Sandbox};
+use gander_tools::protected::{OnChange, Protected};
+use gander_tools::sandbox::{Bubblewrap, Network, Sandbox, SandboxLimits, SandboxPaths};
 
 use crate::tries::{Proof, Try};
 
@@ -98,13 +98,13 @@ impl Yard {
 
     /// A sandbox for this yard's home and data.
     pub fn sandbox(&self, bubblewrap: Bubblewrap) -> Sandbox {
-        self.sandbox_with(bubblewrap, Caps::default())
+        self.sandbox_with(bubblewrap, SandboxLimits::default())
     }
 
     /// The same, in which commands may have no more than this.
-    pub fn sandbox_with(&self, bubblewrap: Bubblewrap, caps: Caps) -> Sandbox {
-        let bounds = Bounds::of(Some(&self.at("home")), self.at("data/scratch"), &[self.at("data")]);
-        let bounds = Bounds { caps, ..bounds };
+    pub fn sandbox_with(&self, bubblewrap: Bubblewrap, caps: SandboxLimits) -> Sandbox {
+        let bounds = SandboxPaths::for_home(Some(&self.at("home")), self.at("data/scratch"), &[self.at("data")]);
+        let bounds = SandboxPaths { caps, ..bounds };
         Sandbox::new(env!("CARGO_BIN_EXE_gander").into(), move || bounds, bubblewrap)
     }
 
@@ -124,7 +124,7 @@ impl Yard {
     }
 
     fn fenced(&self, sandbox: &Sandbox, attempt: &Try, network: Network) -> String {
-        let fence = sandbox.fence(&[self.at("ws")], network).expect("a layer is in force");
+        let fence = sandbox.policy_for(&[self.at("ws")], network).expect("a layer is in force");
         let wrap = sandbox.wrap(&fence.reading([tool()])).expect("the fence can be put up");
         let mut command = wrap.command("/bin/bash".as_ref());
         command.envs(wrap.environment());
@@ -134,7 +134,7 @@ impl Yard {
         runtime.block_on(async {
             let watched = self.protected.begin(&[self.at("ws")]).await.expect("the workspace can be looked through");
             let said = self.said(command, attempt);
-            drop(watched.end(Manner::SetAside).await.expect("the workspace can be looked through"));
+            drop(watched.end(OnChange::SetAside).await.expect("the workspace can be looked through"));
             said
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gander_agent::notes::Own;
+use gander_agent::context_files::UserDirs;
 use gander_models::{Keys, PROVIDER_VARIABLES};
 use gander_services::paths::{Paths, PathsError};
 use toml::{Table, Value};
@@ -108,7 +108,7 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
     layers.origins.insert("data".to_owned(), data_origin);
     let mut sections = layers.sections().expect("each value was checked when it was put");
     sections.providers = from_file.providers;
-    let keys = environment_keys(environment, &sections.providers).or(&from_file.keys);
+    let keys = environment_keys(environment, &sections.providers).with_fallback(&from_file.keys);
     Ok(Config {
         built_ins: from_file.extensions.iter().filter_map(|extension| extension.switch()).collect(),
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
@@ -203,11 +203,11 @@ fn data_directory(flags: &Flags, environment: &Environment) -> Result<(PathBuf, 
 }
 
 /// A person's own notes and skills; none if nothing says where home is.
-fn own(environment: &Environment) -> Own {
+fn own(environment: &Environment) -> UserDirs {
     let config = home_relative(environment, "XDG_CONFIG_HOME", ".config").ok();
     let folder = |name: &str| config.iter().map(|config| config.join(name)).collect::<Vec<_>>();
     let agents = environment.get("HOME").map(|home| Path::new(home).join(".agents/skills"));
-    Own {
+    UserDirs {
         notes: [folder("goose"), folder("gander")].concat(),
         skills: folder("gander/skills").into_iter().chain(agents).collect(),
         recipes: [folder("gander/recipes"), folder("goose/recipes")].concat(),

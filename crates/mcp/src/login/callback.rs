@@ -8,10 +8,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 /// How long a browser may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A longer request is not read.
-const LONGEST: usize = 16 << 10;
+const MAX_REQUEST_BYTES: usize = 16 << 10;
 
 /// A listener for one login.
 pub(super) struct Callback {
@@ -42,16 +42,16 @@ impl Callback {
     pub(super) async fn visitor(&self, state: &str) -> io::Result<Visitor> {
         loop {
             let (mut stream, _) = self.listener.accept().await?;
-            let asked = tokio::time::timeout(PATIENCE, request(&mut stream)).await;
-            let asked = asked.ok().and_then(Result::ok).and_then(|head| self.asked(&head));
+            let asked = tokio::time::timeout(REQUEST_TIMEOUT, read_request(&mut stream)).await;
+            let asked = asked.ok().and_then(Result::ok).and_then(|head| self.parse_redirect(&head));
             match asked.filter(|url| url.query_pairs().any(|(name, value)| name == "state" && value == state)) {
                 Some(url) => return Ok(Visitor { url, stream }),
-                None => say(&mut stream, "404 Not Found", "There is no login for this address.").await,
+                None => respond(&mut stream, "404 Not Found", "There is no login for this address.").await,
             }
         }
     }
 
-    fn asked(&self, head: &str) -> Option<Url> {
+    fn parse_redirect(&self, head: &str) -> Option<Url> {
         let path = head.lines().next()?.strip_prefix("GET ")?.split(' ').next()?;
         let url = Url::parse(&self.address).ok()?.join(path).ok()?;
         (path.starts_with("/callback?") && url.as_str().starts_with(&self.address)).then_some(url)
@@ -60,17 +60,17 @@ impl Callback {
 
 impl Visitor {
     /// Tells the person how it went.
-    pub(super) async fn told(mut self, end: &Result<(), String>) {
+    pub(super) async fn answer(mut self, end: &Result<(), String>) {
         match end {
-            Ok(()) => say(&mut self.stream, "200 OK", "You are logged in. This page can be closed.").await,
-            Err(_) => say(&mut self.stream, "400 Bad Request", "The login failed. gander says why.").await,
+            Ok(()) => respond(&mut self.stream, "200 OK", "You are logged in. This page can be closed.").await,
+            Err(_) => respond(&mut self.stream, "400 Bad Request", "The login failed. gander says why.").await,
         }
     }
 }
 
-async fn request(stream: &mut TcpStream) -> io::Result<String> {
+async fn read_request(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < LONGEST {
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_REQUEST_BYTES {
         if stream.read_buf(&mut head).await? == 0 {
             break;
         }
@@ -78,7 +78,7 @@ async fn request(stream: &mut TcpStream) -> io::Result<String> {
     String::from_utf8(head).map_err(io::Error::other)
 }
 
-async fn say(stream: &mut TcpStream, status: &str, text: &str) {
+async fn respond(stream: &mut TcpStream, status: &str, text: &str) {
     let page = format!("<!doctype html><meta charset=utf-8><title>gander</title><p>{text}</p>");
     let answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
@@ -116,7 +116,7 @@ mod tests {
         let gander = async {
             let visitor = callback.visitor("right").await.unwrap();
             assert!(visitor.url.as_str().contains("code=b"));
-            visitor.told(&Ok(())).await;
+            visitor.answer(&Ok(())).await;
         };
         let (page, ()) = tokio::join!(browser, gander);
         assert!(page.starts_with("HTTP/1.1 200") && page.contains("You are logged in"), "{page}");

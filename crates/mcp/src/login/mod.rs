@@ -2,8 +2,8 @@
 //! kept in a [`Keyring`], renewed by the official SDK.
 
 mod callback;
-mod errand;
-mod keyring;
+mod oauth_http;
+mod token_store;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationReques
 
 use super::spec::{Spec, Transport};
 use callback::{Callback, Visitor};
-use errand::Errands;
-pub use keyring::{Keyring, Pocket, Purse};
+use oauth_http::OAuthHttp;
+pub use token_store::{Keyring, MemoryOAuthTokenStore, OAuthTokenStore};
 
 /// How long a person may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A login that waits for a person.
 pub struct Login {
@@ -39,28 +39,28 @@ impl Login {
         if let Some(client_id) = client_id {
             request = request.with_preregistered_client(client_id);
         }
-        let manager = manager(spec, keyring).await?;
+        let manager = authorization_manager(spec, keyring).await?;
         let mut oauth = OAuthState::Unauthorized(manager);
         oauth.start_authorization(request).await.map_err(|error| error.to_string())?;
         let url = oauth.get_authorization_url().await.map_err(|error| error.to_string())?;
-        let state = state(&url).ok_or("the server names no web page for its login")?;
+        let state = state_parameter(&url).ok_or("the server names no web page for its login")?;
         Ok(Self { url, state, oauth, callback })
     }
 
     /// Until the person agreed and the tokens are kept.
-    pub async fn done(self) -> Result<(), String> {
-        let late = || format!("nobody logged in within {} minutes", PATIENCE.as_secs() / 60);
-        tokio::time::timeout(PATIENCE, self.wait()).await.unwrap_or_else(|_| Err(late()))
+    pub async fn wait_until_done(self) -> Result<(), String> {
+        let late = || format!("nobody logged in within {} minutes", LOGIN_TIMEOUT.as_secs() / 60);
+        tokio::time::timeout(LOGIN_TIMEOUT, self.wait_for_visitor()).await.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn wait(mut self) -> Result<(), String> {
+    async fn wait_for_visitor(mut self) -> Result<(), String> {
         let visitor = self.callback.visitor(&self.state).await.map_err(|error| error.to_string())?;
-        let end = self.enter(&visitor).await;
-        visitor.told(&end).await;
+        let end = self.exchange_code(&visitor).await;
+        visitor.answer(&end).await;
         end
     }
 
-    async fn enter(&mut self, visitor: &Visitor) -> Result<(), String> {
+    async fn exchange_code(&mut self, visitor: &Visitor) -> Result<(), String> {
         if let Some((_, error)) = visitor.url.query_pairs().find(|(name, _)| name == "error") {
             return Err(format!("the login was refused: {error}"));
         }
@@ -83,7 +83,7 @@ pub(super) fn tokens(spec: &Spec, keyring: &Keyring) -> Vec<String> {
 
 /// Who adds the token to requests and renews it. Without one it adds nothing.
 pub(super) async fn bearer(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
-    let mut manager = manager(spec, keyring).await?;
+    let mut manager = authorization_manager(spec, keyring).await?;
     if !keyring.slot(&spec.identity()).is_empty() {
         let known = manager.initialize_from_store().await;
         known.map_err(|error| format!("its login cannot be used now: {error}"))?;
@@ -91,20 +91,20 @@ pub(super) async fn bearer(spec: &Spec, keyring: &Keyring) -> Result<Authorizati
     Ok(manager)
 }
 
-async fn manager(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
+async fn authorization_manager(spec: &Spec, keyring: &Keyring) -> Result<AuthorizationManager, String> {
     let Transport::Http { url, reach, .. } = &spec.transport else {
         return Err("a program has no address".to_owned());
     };
     let address = Url::parse(url).map_err(|error| format!("not an address: {error}"))?;
-    let errands = Arc::new(Errands::new(&address, reach));
-    let manager = AuthorizationManager::new_with_oauth_http_client(address, errands).await;
+    let http = Arc::new(OAuthHttp::new(&address, reach));
+    let manager = AuthorizationManager::new_with_oauth_http_client(address, http).await;
     let mut manager = manager.map_err(|error: AuthError| error.to_string())?;
     manager.set_credential_store(keyring.slot(&spec.identity()));
     Ok(manager)
 }
 
 /// What the browser will bring back; none if people should not be sent there.
-fn state(url: &str) -> Option<String> {
+fn state_parameter(url: &str) -> Option<String> {
     let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let (_, state) = url.query_pairs().find(|(name, _)| name == "state")?;
     Some(state.into_owned())
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn people_are_sent_to_web_pages_alone() {
-        assert_eq!(state("https://id.example/authorize?state=x&a=b").as_deref(), Some("x"));
-        assert_eq!(state("javascript:alert(1)?state=x"), None);
-        assert_eq!(state("file:///etc/passwd?state=x"), None);
+        assert_eq!(state_parameter("https://id.example/authorize?state=x&a=b").as_deref(), Some("x"));
+        assert_eq!(state_parameter("javascript:alert(1)?state=x"), None);
+        assert_eq!(state_parameter("file:///etc/passwd?state=x"), None);
     }
 }

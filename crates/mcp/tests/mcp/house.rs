@@ -7,12 +7,13 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use gander_domain::{Delta, DeltaKind, Part, ToolCall, ToolCallId, ToolContent, ToolResult};
 use gander_mcp::{
-    Attendance, Audience, Circumstances, Keyring, Networks, News, PinBook, Pins, Servers, Sharing, Spec, Transport,
+    Keyring, ListenGuard, MemoryNetworkGrantStore, MemoryToolPinStore, RunListener, ServerEvent, Servers,
+    ServersConfig, Sharing, Spec, ToolPinStore, Transport,
 };
 use gander_models::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
 use gander_testkit::mcp::command;
 use gander_tools::sandbox::{Network, Sandbox};
-use gander_tools::{Environment, Limits, Redactor, Signal};
+use gander_tools::{Environment, Limits, Redactor, ToolEvent};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,9 +22,9 @@ use uuid::Uuid;
 /// A session with servers, and a run that listens to them.
 pub struct House {
     pub servers: Servers,
-    pub news: mpsc::Receiver<News>,
+    pub events: mpsc::Receiver<ServerEvent>,
     pub folder: tempfile::TempDir,
-    pub _attendance: Attendance,
+    pub _attendance: ListenGuard,
 }
 
 /// A scripted server of this temper.
@@ -34,14 +35,14 @@ pub fn spec(name: &str, temper: &str) -> Spec {
     Spec::new(name.to_owned(), transport)
 }
 
-pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
-    Circumstances {
+pub fn circumstances(folder: &Path, pins: Arc<dyn ToolPinStore>) -> ServersConfig {
+    ServersConfig {
         workspace: folder.to_owned(),
         folders: Vec::new(),
         environment: Environment::default(),
         sandbox: Sandbox::default(),
         network: Network::Closed,
-        networks: Arc::new(Networks::default()),
+        networks: Arc::new(MemoryNetworkGrantStore::default()),
         limits: Limits::default(),
         redactor: Redactor::default(),
         pins,
@@ -53,29 +54,29 @@ pub fn circumstances(folder: &Path, pins: Arc<dyn PinBook>) -> Circumstances {
 }
 
 /// A run that listens here.
-pub fn audience(news: mpsc::Sender<News>) -> Audience {
-    Audience { news, model: Arc::new(Parrot { info: info() }) }
+pub fn audience(events: mpsc::Sender<ServerEvent>) -> RunListener {
+    RunListener { events, model: Arc::new(Parrot { info: info() }) }
 }
 
 impl House {
     pub async fn with(specs: Vec<Spec>) -> Self {
-        Self::pinned(specs, Arc::new(Pins::default())).await
+        Self::pinned(specs, Arc::new(MemoryToolPinStore::default())).await
     }
 
-    pub async fn pinned(specs: Vec<Spec>, pins: Arc<dyn PinBook>) -> Self {
+    pub async fn pinned(specs: Vec<Spec>, pins: Arc<dyn ToolPinStore>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let circumstances = circumstances(folder.path(), pins);
         Self { folder, ..Self::within(specs, circumstances).await }
     }
 
     /// A session in these circumstances.
-    pub async fn within(specs: Vec<Spec>, circumstances: Circumstances) -> Self {
+    pub async fn within(specs: Vec<Spec>, circumstances: ServersConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let servers = Servers::new(specs, circumstances);
-        servers.settled().await;
-        let (tell, news) = mpsc::channel(64);
-        let attendance = servers.attend(audience(tell));
-        Self { servers, news, folder, _attendance: attendance }
+        servers.wait_until_settled().await;
+        let (tell, events) = mpsc::channel(64);
+        let attendance = servers.listen(audience(tell));
+        Self { servers, events, folder, _attendance: attendance }
     }
 
     pub async fn good() -> Self {
@@ -88,7 +89,7 @@ impl House {
     }
 
     /// Calls a tool, and tells what it showed meanwhile.
-    pub async fn call(&self, name: &str, arguments: Value) -> (ToolResult, Vec<Signal>) {
+    pub async fn call(&self, name: &str, arguments: Value) -> (ToolResult, Vec<ToolEvent>) {
         let call = self.described(name, arguments);
         let (signals, mut heard) = mpsc::channel(64);
         let result = self.servers.run(&call, signals, CancellationToken::new()).await.expect("there is such a tool");
@@ -107,19 +108,19 @@ impl House {
         self.servers.specs().into_iter().map(|spec| spec.name).collect()
     }
 
-    /// The next news that are no change of tools.
-    pub async fn said(&mut self) -> News {
+    /// The next events that are no change of tools.
+    pub async fn said(&mut self) -> ServerEvent {
         loop {
-            match self.news.recv().await.expect("the servers live") {
-                News::Tools => {}
-                other @ (News::Notice(_) | News::Asked { .. } | News::Spent(_)) => return other,
+            match self.events.recv().await.expect("the servers live") {
+                ServerEvent::Tools => {}
+                other @ (ServerEvent::Notice(_) | ServerEvent::Asked { .. } | ServerEvent::Spent(_)) => return other,
             }
         }
     }
 
     /// Until the tools changed.
     pub async fn tools_changed(&mut self) {
-        while !matches!(self.news.recv().await.expect("the servers live"), News::Tools) {}
+        while !matches!(self.events.recv().await.expect("the servers live"), ServerEvent::Tools) {}
     }
 }
 

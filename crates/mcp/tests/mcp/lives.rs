@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use gander_domain::{Notice, Severity, ToolEnd};
-use gander_mcp::{Circumstances, Condition, News, Pins, Servers, Spec, Transport};
+use gander_mcp::{MemoryToolPinStore, ServerEvent, ServerState, Servers, ServersConfig, Spec, Transport};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -33,17 +33,20 @@ async fn until(what: &str, mut so: impl FnMut() -> bool) {
 #[tokio::test]
 async fn nothing_starts_before_it_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = Servers::new(vec![spec("script", "good")], circumstances(folder.path(), Arc::new(Pins::default())));
-    assert_eq!(servers.standing()[0].condition, Condition::Asleep);
+    let servers = Servers::new(
+        vec![spec("script", "good")],
+        circumstances(folder.path(), Arc::new(MemoryToolPinStore::default())),
+    );
+    assert_eq!(servers.statuses()[0].state, ServerState::Asleep);
     assert!(servers.are_asleep() && servers.specs().is_empty());
-    servers.settled().await;
-    assert_eq!(servers.standing()[0].condition, Condition::Ready);
+    servers.wait_until_settled().await;
+    assert_eq!(servers.statuses()[0].state, ServerState::Ready);
 }
 
 #[tokio::test]
 async fn one_that_fails_is_named_and_the_others_work() {
     let mut house = House::with(vec![spec("bad", "dies"), spec("garbage", "garbage"), spec("huge", "huge")]).await;
-    let News::Notice(notice) = house.said().await else { panic!("a notice is first") };
+    let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice is first") };
     let title = "bad is not running: it did not greet: it ended: no such database".to_owned();
     assert_eq!(notice, Notice { severity: Severity::Warning, title, detail: None });
     assert_eq!(house.text("garbage__echo", json!({"text": "hi"})).await, "hi");
@@ -63,45 +66,47 @@ fn frail(folder: &std::path::Path) -> (Spec, std::path::PathBuf) {
 async fn one_that_is_down_costs_a_turn_nothing_and_is_named_once() {
     let folder = tempfile::tempdir().unwrap();
     let (spec, file) = frail(folder.path());
-    let servers = Servers::new(vec![spec], circumstances(folder.path(), Arc::new(Pins::default())));
-    servers.started().await;
-    assert!(matches!(servers.standing()[0].condition, Condition::Failed(_)), "the first try is waited for");
-    let (tell, mut news) = mpsc::channel(64);
+    let servers = Servers::new(vec![spec], circumstances(folder.path(), Arc::new(MemoryToolPinStore::default())));
+    servers.wait_until_tried().await;
+    assert!(matches!(servers.statuses()[0].state, ServerState::Failed(_)), "the first try is waited for");
+    let (tell, mut events) = mpsc::channel(64);
     for turn in 0..6 {
-        assert!(servers.started().now_or_never().is_some(), "turn {turn} does not wait");
-        let _attendance = servers.attend(audience(tell.clone()));
+        assert!(servers.wait_until_tried().now_or_never().is_some(), "turn {turn} does not wait");
+        let _attendance = servers.listen(audience(tell.clone()));
         // The next try of the server ends within a turn or between two: neither is told again.
         tokio::task::yield_now().await;
     }
-    let _attendance = servers.attend(audience(tell));
-    let titles = |news: &mut mpsc::Receiver<News>| {
+    let _attendance = servers.listen(audience(tell));
+    let titles = |events: &mut mpsc::Receiver<ServerEvent>| {
         let mut titles = Vec::new();
-        while let Ok(heard) = news.try_recv() {
-            titles.extend(if let News::Notice(notice) = heard { Some(notice.title) } else { None });
+        while let Ok(heard) = events.try_recv() {
+            titles.extend(if let ServerEvent::Notice(notice) = heard { Some(notice.title) } else { None });
         }
         titles
     };
-    let told = titles(&mut news);
+    let told = titles(&mut events);
     assert!(told.len() == 1 && told[0].starts_with("frail is not running: "), "{told:?}");
     // It comes back by itself, and the run under way hears of its tools.
     std::fs::write(&file, "").unwrap();
-    servers.wake();
-    until("it is back", || servers.standing()[0].condition == Condition::Ready).await;
-    while !matches!(news.recv().await.expect("the servers live"), News::Tools) {}
+    servers.start_all();
+    until("it is back", || servers.statuses()[0].state == ServerState::Ready).await;
+    while !matches!(events.recv().await.expect("the servers live"), ServerEvent::Tools) {}
     assert_eq!(servers.specs().len(), 22);
 }
 
 #[tokio::test]
 async fn one_that_does_not_greet_is_given_up_in_time() {
     let folder = tempfile::tempdir().unwrap();
-    let hasty =
-        Circumstances { start: Duration::from_millis(500), ..circumstances(folder.path(), Arc::new(Pins::default())) };
+    let hasty = ServersConfig {
+        start: Duration::from_millis(500),
+        ..circumstances(folder.path(), Arc::new(MemoryToolPinStore::default()))
+    };
     let servers = Servers::new(vec![spec("mute", "mute"), spec("wrong", "wrong_id")], hasty);
-    servers.settled().await;
-    let conditions: Vec<Condition> = servers.standing().into_iter().map(|standing| standing.condition).collect();
-    assert_eq!(conditions[0], Condition::Failed("it did not start in 0 s".to_owned()));
+    servers.wait_until_settled().await;
+    let conditions: Vec<ServerState> = servers.statuses().into_iter().map(|standing| standing.state).collect();
+    assert_eq!(conditions[0], ServerState::Failed("it did not start in 0 s".to_owned()));
     assert!(
-        matches!(&conditions[1], Condition::Failed(reason) if reason.contains("it did not")),
+        matches!(&conditions[1], ServerState::Failed(reason) if reason.contains("it did not")),
         "{:?}",
         conditions[1]
     );
@@ -112,7 +117,7 @@ async fn after_a_crash_it_is_started_again() {
     let mut house = House::good().await;
     let (result, _) = house.call("script__crash", json!({})).await;
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
-    let News::Notice(notice) = house.said().await else { panic!("people are told") };
+    let ServerEvent::Notice(notice) = house.said().await else { panic!("people are told") };
     assert_eq!(notice.title, "script is not running: it stopped: out of memory");
     assert_eq!(house.tools().len(), 22, "its tools stay on offer");
     assert_eq!(house.text("script__echo", json!({"text": "back"})).await, "back");
@@ -181,14 +186,16 @@ async fn what_it_started_ends_with_it() {
 #[tokio::test]
 async fn one_that_nobody_needs_goes_to_sleep() {
     let folder = tempfile::tempdir().unwrap();
-    let short =
-        Circumstances { idle: Duration::from_millis(50), ..circumstances(folder.path(), Arc::new(Pins::default())) };
+    let short = ServersConfig {
+        idle: Duration::from_millis(50),
+        ..circumstances(folder.path(), Arc::new(MemoryToolPinStore::default()))
+    };
     let servers = Servers::new(vec![spec("script", "good")], short);
-    servers.settled().await;
+    servers.wait_until_settled().await;
     until("it sleeps", || servers.are_asleep()).await;
     assert_eq!(servers.specs().len(), 22, "its tools stay on offer");
-    servers.settled().await;
-    assert_eq!(servers.standing()[0].condition, Condition::Ready);
+    servers.wait_until_settled().await;
+    assert_eq!(servers.statuses()[0].state, ServerState::Ready);
 }
 
 #[tokio::test]

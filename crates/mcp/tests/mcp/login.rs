@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use gander_mcp::{Circumstances, Condition, Keyring, Login, Pins, Reach, Spec, Transport, logout};
+use gander_mcp::{Keyring, Login, MemoryToolPinStore, Reach, ServerState, ServersConfig, Spec, Transport, logout};
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -151,14 +151,14 @@ async fn log_in(spec: &Spec, keyring: &Keyring) {
     let login = Login::begin(spec, keyring).await.unwrap();
     let browser = reqwest::Client::builder().no_proxy().build().unwrap();
     let page = browser.get(&login.url).send();
-    let (end, page) = tokio::join!(login.done(), page);
+    let (end, page) = tokio::join!(login.wait_until_done(), page);
     assert_eq!((end, page.unwrap().status().as_u16()), (Ok(()), 200));
 }
 
 async fn session(spec: Spec, keyring: &Keyring) -> House {
     let folder = tempfile::tempdir().unwrap();
-    let usual = circumstances(folder.path(), Arc::new(Pins::default()));
-    House { folder, ..House::within(vec![spec], Circumstances { keyring: keyring.clone(), ..usual }).await }
+    let usual = circumstances(folder.path(), Arc::new(MemoryToolPinStore::default()));
+    House { folder, ..House::within(vec![spec], ServersConfig { keyring: keyring.clone(), ..usual }).await }
 }
 
 #[tokio::test]
@@ -166,12 +166,12 @@ async fn who_is_known_there_by_hand_does_not_make_itself_known_again() {
     let guarded = Guarded::serve().await;
     let (known, unknown) = (guarded.spec(Some("gander-at-work")), guarded.spec(None));
     let keyring = Keyring::default();
-    log_in(&known, &keyring.of("anna")).await;
-    let house = session(known, &keyring.of("anna")).await;
+    log_in(&known, &keyring.for_owner("anna")).await;
+    let house = session(known, &keyring.for_owner("anna")).await;
     assert_eq!(house.text("web__who", json!({})).await, "gander-at-work");
     assert_eq!(guarded.state.lock().unwrap().registered, 0);
-    log_in(&unknown, &keyring.of("ben")).await;
-    let house = session(unknown, &keyring.of("ben")).await;
+    log_in(&unknown, &keyring.for_owner("ben")).await;
+    let house = session(unknown, &keyring.for_owner("ben")).await;
     assert_eq!(house.text("web__who", json!({})).await, "registered-1");
 }
 
@@ -179,18 +179,18 @@ async fn who_is_known_there_by_hand_does_not_make_itself_known_again() {
 async fn a_login_is_one_person_s_and_so_is_its_end() {
     let guarded = Guarded::serve().await;
     let (spec, keyring) = (guarded.spec(None), Keyring::default());
-    let (anna, ben) = (keyring.of("anna"), keyring.of("ben"));
+    let (anna, ben) = (keyring.for_owner("anna"), keyring.for_owner("ben"));
     log_in(&spec, &anna).await;
     let hers = session(spec.clone(), &anna).await;
     assert_eq!(hers.text("web__who", json!({})).await, "registered-1");
     let his = session(spec.clone(), &ben).await;
-    assert_eq!(his.servers.standing()[0].condition, Condition::Locked, "he did not log in");
+    assert_eq!(his.servers.statuses()[0].state, ServerState::Locked, "he did not log in");
     log_in(&spec, &ben).await;
-    his.servers.unlocked(&spec);
-    his.servers.settled().await;
+    his.servers.resume_after_login(&spec);
+    his.servers.wait_until_settled().await;
     let who = his.text("web__who", json!({})).await;
     assert!(who.starts_with("registered-") && who != "registered-1", "he is let in as himself: {who}");
     logout(&spec, &ben).unwrap();
-    assert_eq!(session(spec.clone(), &ben).await.servers.standing()[0].condition, Condition::Locked);
-    assert_eq!(session(spec, &anna).await.servers.standing()[0].condition, Condition::Ready, "hers holds");
+    assert_eq!(session(spec.clone(), &ben).await.servers.statuses()[0].state, ServerState::Locked);
+    assert_eq!(session(spec, &anna).await.servers.statuses()[0].state, ServerState::Ready, "hers holds");
 }

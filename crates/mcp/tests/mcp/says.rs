@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gander_domain::{ChoiceKind, Notice, QuestionKind, QuestionOrigin, Reply, Severity, Usage};
-use gander_mcp::{News, Pins};
+use gander_mcp::{MemoryToolPinStore, ServerEvent};
 use serde_json::{Value, json};
 
 use crate::house::{House, spec};
@@ -14,7 +14,9 @@ async fn a_form_is_filled_in_by_a_person() {
     let call = house.described("script__ask", json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
     let answer = async {
-        let News::Asked { title, ask, origin, reply } = house.news.recv().await.unwrap() else { panic!("a question") };
+        let ServerEvent::Asked { title, ask, origin, reply } = house.events.recv().await.unwrap() else {
+            panic!("a question")
+        };
         assert_eq!((title.as_str(), origin), ("script asks: How old?", QuestionOrigin::Held));
         let schema = json!({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]});
         assert_eq!(ask, QuestionKind::Form { schema });
@@ -28,8 +30,8 @@ async fn a_form_is_filled_in_by_a_person() {
 #[tokio::test]
 async fn with_nobody_there_a_form_is_cancelled() {
     let house = House::good().await;
-    let House { servers, news, _attendance: attendance, .. } = house;
-    drop((news, attendance));
+    let House { servers, events, _attendance: attendance, .. } = house;
+    drop((events, attendance));
     let call = servers.describe(gander_domain::ToolCallId::new(uuid::Uuid::nil()), "script__ask", &json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
     let result = servers.run(&call.unwrap().unwrap(), signals, Default::default()).await.unwrap();
@@ -43,7 +45,9 @@ async fn a_model_is_asked_only_after_a_person_said_yes() {
         let call = house.described("script__sample", json!({}));
         let (signals, _heard) = tokio::sync::mpsc::channel(8);
         let answer = async {
-            let News::Asked { title, reply, .. } = house.news.recv().await.unwrap() else { panic!("a question") };
+            let ServerEvent::Asked { title, reply, .. } = house.events.recv().await.unwrap() else {
+                panic!("a question")
+            };
             assert_eq!(title, "script wants to ask the model: Say a word");
             reply.send(Reply::Chosen { choice: "x".into(), kind }).unwrap();
         };
@@ -51,7 +55,7 @@ async fn a_model_is_asked_only_after_a_person_said_yes() {
         let said = crate::house::text(&result.unwrap());
         assert!(said.contains(expected), "{said}");
         if kind == ChoiceKind::AllowOnce {
-            let News::Spent(usage) = house.said().await else { panic!("it was paid for") };
+            let ServerEvent::Spent(usage) = house.said().await else { panic!("it was paid for") };
             assert_eq!((usage.input, usage.output), (3, 1));
             assert_ne!(usage, Usage::default());
         }
@@ -70,7 +74,7 @@ async fn the_sessions_folders_are_its_roots() {
 async fn complaints_reach_people() {
     let mut house = House::good().await;
     house.text("script__complain", json!({})).await;
-    let News::Notice(notice) = house.said().await else { panic!("a notice") };
+    let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice") };
     let title = "script says: disk is nearly full".to_owned();
     assert_eq!(notice, Notice { severity: Severity::Error, title, detail: None });
 }
@@ -85,15 +89,15 @@ async fn new_tools_are_there_at_once() {
 
 #[tokio::test]
 async fn a_changed_tool_is_off_until_a_person_approves() {
-    let pins = Arc::new(Pins::default());
+    let pins = Arc::new(MemoryToolPinStore::default());
     let mut house = House::pinned(vec![spec("script", "good")], pins).await;
     assert!(house.tools().contains(&"script__echo".to_owned()));
     house.text("script__mutate", json!({})).await;
     house.tools_changed().await;
     assert!(!house.tools().contains(&"script__echo".to_owned()));
-    assert_eq!(house.servers.standing()[0].changed, ["echo"]);
-    house.servers.review();
-    let News::Asked { title, origin, reply, .. } = house.said().await else { panic!("a question") };
+    assert_eq!(house.servers.statuses()[0].changed, ["echo"]);
+    house.servers.ask_pending_reviews();
+    let ServerEvent::Asked { title, origin, reply, .. } = house.said().await else { panic!("a question") };
     assert_eq!(origin, QuestionOrigin::NonBlocking, "the run goes on without it");
     assert!(title.starts_with("script changed its tool echo since it was first used."), "{title}");
     reply.send(Reply::Chosen { choice: "allow_always".into(), kind: ChoiceKind::AllowAlways }).unwrap();
@@ -106,7 +110,7 @@ async fn a_prompt_is_a_command() {
     use gander_domain::Part;
     let house = House::good().await;
     assert_eq!(house.servers.prompts()[0].command(), "script:greet");
-    let said = |text: &str| house.servers.expanded(vec![Part::text(text)]);
+    let said = |text: &str| house.servers.expand_prompt(vec![Part::text(text)]);
     assert_eq!(said("/script:greet Ada").await, Ok(vec![Part::text("Greet Ada warmly.")]));
     assert_eq!(said("/script:greet").await, Err("the prompt script:greet wants to know: who".to_owned()));
     assert_eq!(said("/unknown thing").await, Ok(vec![Part::text("/unknown thing")]));

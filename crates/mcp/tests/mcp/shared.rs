@@ -1,11 +1,11 @@
-//! One server for several sessions: one process, news to all of them, questions to the one that called.
+//! One server for several sessions: one process, events to all of them, questions to the one that called.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gander_domain::{Reply, ToolCall};
-use gander_mcp::{Circumstances, News, Pins, Pool, Sharing, Spec};
+use gander_mcp::{MemoryToolPinStore, Pool, ServerEvent, ServersConfig, Sharing, Spec};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,8 @@ fn sharing(pool: &Pool, owner: &str) -> Sharing {
 }
 
 async fn session(folder: &Path, pool: &Pool, owner: &str, spec: Spec) -> House {
-    let usual = circumstances(folder, Arc::new(Pins::default()));
-    House::within(vec![spec], Circumstances { sharing: sharing(pool, owner), ..usual }).await
+    let usual = circumstances(folder, Arc::new(MemoryToolPinStore::default()));
+    House::within(vec![spec], ServersConfig { sharing: sharing(pool, owner), ..usual }).await
 }
 
 async fn pid(house: &House) -> u32 {
@@ -34,7 +34,7 @@ fn alive(process: u32) -> bool {
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// A call to its end, without borrowing the news.
+/// A call to its end, without borrowing the events.
 async fn run(house: &House, call: &ToolCall) -> String {
     let (signals, _heard) = mpsc::channel(8);
     text(&house.servers.run(call, signals, CancellationToken::new()).await.unwrap())
@@ -85,10 +85,10 @@ async fn news_go_to_all_and_questions_to_the_one_that_called() {
     let (folder, pool) = (tempfile::tempdir().unwrap(), Pool::default());
     let mut one = session(folder.path(), &pool, "ada", shared()).await;
     let mut two = session(folder.path(), &pool, "ada", shared()).await;
-    while one.news.try_recv().is_ok() || two.news.try_recv().is_ok() {}
+    while one.events.try_recv().is_ok() || two.events.try_recv().is_ok() {}
     one.text("script__complain", json!({})).await;
     for house in [&mut one, &mut two] {
-        let News::Notice(notice) = house.said().await else { panic!("a notice") };
+        let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice") };
         assert_eq!(notice.title, "script says: disk is nearly full");
     }
     one.text("script__grow", json!({})).await;
@@ -98,13 +98,13 @@ async fn news_go_to_all_and_questions_to_the_one_that_called() {
     let call = two.described("script__ask", json!({}));
     let (signals, _heard) = mpsc::channel(8);
     let answer = async {
-        let News::Asked { reply, .. } = two.news.recv().await.unwrap() else { panic!("a question") };
+        let ServerEvent::Asked { reply, .. } = two.events.recv().await.unwrap() else { panic!("a question") };
         reply.send(Reply::Filled { content: json!({"age": 7}) }).unwrap();
     };
     let (result, ()) = tokio::join!(two.servers.run(&call, signals, CancellationToken::new()), answer);
     let said: Value = serde_json::from_str(&text(&result.unwrap())).unwrap();
     assert_eq!(said["content"], json!({"age": 7}));
-    assert!(one.news.try_recv().is_err(), "the other session hears nothing of it");
+    assert!(one.events.try_recv().is_err(), "the other session hears nothing of it");
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_question_that_could_be_either_ones_is_put_to_nobody() {
     };
     let (_, said) = tokio::join!(hanging, asking);
     assert_eq!(said, r#"{"action":"cancel"}"#);
-    while let Ok(news) = two.news.try_recv() {
-        assert!(!matches!(news, News::Asked { .. }), "somebody was asked");
+    while let Ok(events) = two.events.try_recv() {
+        assert!(!matches!(events, ServerEvent::Asked { .. }), "somebody was asked");
     }
 }

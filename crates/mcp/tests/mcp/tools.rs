@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gander_domain::{Part, ToolCall, ToolCallId, ToolContent, ToolEnd, ToolKind, ToolResult};
-use gander_tools::Signal;
+use gander_tools::ToolEvent;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +62,7 @@ async fn progress_is_shown_while_it_runs() {
     let (result, shown) = house.call("script__slow", json!({})).await;
     let step = |step: u32| {
         let part = Part::text(format!("working ({step} of 3)"));
-        Signal::Shown(vec![ToolContent::Part { part }])
+        ToolEvent::Shown(vec![ToolContent::Part { part }])
     };
     assert_eq!((text(&result).as_str(), shown), ("done", vec![step(1), step(2), step(3)]));
 }

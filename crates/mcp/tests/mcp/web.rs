@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gander_domain::ToolEnd;
-use gander_mcp::{Condition, Reach, Spec, Transport};
+use gander_mcp::{Reach, ServerState, Spec, Transport};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -86,10 +86,10 @@ fn said(first: &str, message: &Value, open: bool) -> (&'static str, String) {
 async fn a_given_authorization_that_is_refused_is_no_login_to_come() {
     let web = Web::serve(false).await;
     let house = House::with(vec![web.spec(&[("Authorization", "Bearer hush-hush-hush")])]).await;
-    let refused = Condition::Failed("the given authorization was refused".to_owned());
-    assert_eq!(house.servers.standing()[0].condition, refused);
+    let refused = ServerState::Failed("the given authorization was refused".to_owned());
+    assert_eq!(house.servers.statuses()[0].state, refused);
     let house = House::with(vec![web.spec(&[])]).await;
-    assert_eq!(house.servers.standing()[0].condition, Condition::Locked);
+    assert_eq!(house.servers.statuses()[0].state, ServerState::Locked);
 }
 
 #[tokio::test]
@@ -101,13 +101,13 @@ async fn an_authorization_that_ends_while_it_works_is_noticed() {
     let (result, _) = house.call("web__echo", json!({})).await;
     assert_eq!(result.end, ToolEnd::Failed, "{}", text(&result));
     let locked = async {
-        while house.servers.standing()[0].condition != Condition::Locked {
+        while house.servers.statuses()[0].state != ServerState::Locked {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(20), locked).await.expect("it wants a login");
     web.open.store(true, Ordering::SeqCst);
-    house.servers.unlocked(&web.spec(&[]));
-    house.servers.settled().await;
+    house.servers.resume_after_login(&web.spec(&[]));
+    house.servers.wait_until_settled().await;
     assert_eq!(house.text("web__echo", json!({})).await, "hi");
 }

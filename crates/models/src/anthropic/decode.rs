@@ -1,4 +1,4 @@
-//! Events of a Messages stream.
+//! Events of a MessagesDecoder stream.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::WIRE;
-use crate::wire::{self, Codec};
+use crate::codec::{self, Codec};
 use crate::{Finish, ModelError, ModelEvent, ModelInfo, ModelStop, Tokens, failure};
 
-/// One answer of the Messages API.
-pub struct Messages {
+/// One answer of the MessagesDecoder API.
+pub struct MessagesDecoder {
     info: ModelInfo,
     blocks: Vec<Block>,
     calls: u32,
@@ -81,13 +81,13 @@ struct OutputDetails {
     thinking_tokens: Option<u64>,
 }
 
-impl Messages {
+impl MessagesDecoder {
     /// For an answer of this model.
     pub fn new(info: &ModelInfo) -> Self {
         Self { info: info.clone(), blocks: Vec::new(), calls: 0, stop: None, usage: UsageBody::default() }
     }
 
-    fn start(&mut self, slot: u32, item: Value, out: &mut Vec<ModelEvent>) {
+    fn start_block(&mut self, slot: u32, item: Value, out: &mut Vec<ModelEvent>) {
         let field = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
         let (text, thinking, name) = (field("text"), field("thinking"), field("name"));
         let call = (item["type"] == "tool_use").then_some(self.calls);
@@ -106,10 +106,10 @@ impl Messages {
             partial_json: None,
             stop_reason: None,
         };
-        self.grow(slot, delta, out);
+        self.append_delta(slot, delta, out);
     }
 
-    fn grow(&mut self, slot: u32, delta: DeltaBody<'_>, out: &mut Vec<ModelEvent>) {
+    fn append_delta(&mut self, slot: u32, delta: DeltaBody<'_>, out: &mut Vec<ModelEvent>) {
         let Some(block) = self.blocks.iter_mut().rfind(|block| block.slot == slot) else { return };
         let filled = |text: &Text<'_>| !text.0.is_empty();
         if let Some(Text(text)) = delta.text.filter(filled) {
@@ -131,7 +131,7 @@ impl Messages {
         }
     }
 
-    fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_response(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let stop = match self.stop {
             Some(ModelStop::EndTurn | ModelStop::ToolUse) if self.calls > 0 => ModelStop::ToolUse,
             Some(ModelStop::ToolUse) | None => ModelStop::EndTurn,
@@ -146,8 +146,8 @@ impl Messages {
             }
         }
         let is_worth_it = whole && items.iter().any(|item| item["type"] != "text");
-        let native = is_worth_it.then(|| wire::native(WIRE, &self.info, items));
-        out.push(ModelEvent::Done(Finish { stop, usage: self.tokens(), native }));
+        let native = is_worth_it.then(|| codec::native_payload(WIRE, &self.info, items));
+        out.push(ModelEvent::Done(Finish { stop, usage: self.to_tokens(), native }));
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Messages {
                 out.push(ModelEvent::ToolArguments { index, text: json.clone() });
             }
             let name = item["name"].as_str().unwrap_or_default().to_owned();
-            item["input"] = wire::arguments(&self.info, &name, &json)?;
+            item["input"] = codec::parse_arguments(&self.info, &name, &json)?;
         } else if !json.is_empty() {
             item["input"] = serde_json::from_str(&json).unwrap_or_else(|_| json!({}));
         }
@@ -174,7 +174,7 @@ impl Messages {
     }
 
     /// Later events repeat or correct what the first one said.
-    fn merge(&mut self, usage: UsageBody) {
+    fn merge_usage(&mut self, usage: UsageBody) {
         let known = std::mem::take(&mut self.usage);
         self.usage = UsageBody {
             input_tokens: usage.input_tokens.or(known.input_tokens),
@@ -186,7 +186,7 @@ impl Messages {
     }
 
     /// This wire counts cached tokens apart from the others.
-    fn tokens(&self) -> Tokens {
+    fn to_tokens(&self) -> Tokens {
         let usage = &self.usage;
         let cached = usage.cache_read_input_tokens.unwrap_or(0);
         let cache_write = usage.cache_creation_input_tokens.unwrap_or(0);
@@ -201,36 +201,36 @@ impl Messages {
     }
 }
 
-impl Codec for Messages {
-    fn frame(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+impl Codec for MessagesDecoder {
+    fn decode_event(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let event: Event<'_> =
-            serde_json::from_slice(data).map_err(|error| wire::bad_event(&self.info, &error, data))?;
+            serde_json::from_slice(data).map_err(|error| codec::bad_event_error(&self.info, &error, data))?;
         if let Some(error) = event.error {
-            return Err(failure::in_stream(&self.info.provider, &error));
+            return Err(failure::error_in_stream(&self.info.provider, &error));
         }
         let usage = event.usage.or_else(|| event.message.and_then(|message| message.usage));
         if let Some(usage) = usage {
-            self.merge(usage);
+            self.merge_usage(usage);
         }
         let slot = event.index.unwrap_or(0);
         match (event.r#type.as_ref(), event.delta) {
-            ("content_block_start", _) => self.start(slot, event.content_block.unwrap_or_default(), out),
-            ("content_block_delta", Some(delta)) => self.grow(slot, delta, out),
+            ("content_block_start", _) => self.start_block(slot, event.content_block.unwrap_or_default(), out),
+            ("content_block_delta", Some(delta)) => self.append_delta(slot, delta, out),
             ("message_delta", Some(delta)) => {
-                self.stop = delta.stop_reason.map(|reason| stop(&reason.0)).or(self.stop);
+                self.stop = delta.stop_reason.map(|reason| parse_stop_reason(&reason.0)).or(self.stop);
             }
-            ("message_stop", _) => return self.end(out),
+            ("message_stop", _) => return self.finish_response(out),
             (_, _) => {}
         }
         Ok(())
     }
 
-    fn close(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.stop.is_none() { Err(wire::cut(&self.info)) } else { self.end(out) }
+    fn finish_stream(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.stop.is_none() { Err(codec::cut_off_error(&self.info)) } else { self.finish_response(out) }
     }
 }
 
-fn stop(reason: &str) -> ModelStop {
+fn parse_stop_reason(reason: &str) -> ModelStop {
     match reason {
         "max_tokens" | "model_context_window_exceeded" => ModelStop::MaxTokens,
         "refusal" => ModelStop::Refusal,

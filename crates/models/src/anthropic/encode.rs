@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use super::WIRE;
 use crate::Request;
-use crate::history::{AgentTurn, Piece, Reader, Returned, Turn, long_id, seam};
-use crate::wire::{EffortStyle, Profile};
-use crate::written::items;
+use crate::encoded_history::write_items;
+use crate::history::{AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, provider_call_id, stable_prefix_len};
+use crate::profile::{EffortStyle, Profile};
 
 /// What an answer may take when nobody knows the model's limit. The wire demands a number.
-const USUAL_OUTPUT: u64 = 16_000;
+const DEFAULT_MAX_OUTPUT: u64 = 16_000;
 /// What is left to speak after the thinking budget.
-const ROOM_TO_SPEAK: u64 = 4_096;
+const MIN_ANSWER_TOKENS: u64 = 4_096;
 /// The wire's smallest thinking budget.
-const LEAST_BUDGET: u64 = 1_024;
+const MIN_THINKING_BUDGET: u64 = 1_024;
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let info = &profile.info;
-    let end = &request.messages[seam(&request.messages)..];
-    let turns = reader(profile).turns(end);
+    let end = &request.messages[stable_prefix_len(&request.messages)..];
+    let turns = history_reader(profile).turns(end);
     let mut tools: Vec<Tool<'_>> = request.tools.iter().map(Tool::from).collect();
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(CACHE);
@@ -31,7 +31,7 @@ pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
     let system = (!request.system.is_empty())
         .then(|| Block { body: Body::Text { text: &request.system }, cache_control: Some(CACHE) });
     let max_tokens = max_tokens(request, profile);
-    let thinking = thinking(request, profile, max_tokens).filter(|_| !is_amid_thoughtless_tools(&turns));
+    let thinking = thinking(request, profile, max_tokens).filter(|_| !is_tool_loop_without_thinking(&turns));
     let call = Call {
         model: &info.model,
         max_tokens,
@@ -48,22 +48,22 @@ pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
 }
 
 /// The items of a piece of the conversation. The last piece is marked: the next call begins with everything up to it.
-pub fn conversation(
+pub fn encode_conversation(
     pieces: &[Arc<domain::Message>],
     profile: &Profile,
     last: Option<&Arc<domain::Message>>,
     list: &mut Vec<u8>,
 ) {
-    let turns = reader(profile).turns(pieces);
-    let mut messages = messages(&turns);
+    let turns = history_reader(profile).turns(pieces);
+    let mut messages = encode_turns(&turns);
     if pieces.last().zip(last).is_some_and(|(end, last)| Arc::ptr_eq(end, last)) {
-        mark_last(&mut messages);
+        set_cache_breakpoint(&mut messages);
     }
-    items(list, messages);
+    write_items(list, messages);
 }
 
-fn reader(profile: &Profile) -> Reader<'_> {
-    Reader { wire: WIRE, info: &profile.info, native_ids, make_id: long_id }
+fn history_reader(profile: &Profile) -> HistoryReader<'_> {
+    HistoryReader { wire: WIRE, info: &profile.info, native_ids, make_id: provider_call_id }
 }
 
 #[derive(Serialize)]
@@ -176,12 +176,12 @@ impl<'a> From<Body<'a>> for Item<'a> {
 }
 
 /// Tool results and what a person says after them are one message of the user.
-fn messages<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
+fn encode_turns<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
     let mut messages: Vec<Message<'a>> = Vec::with_capacity(turns.len());
     for turn in turns {
         let (role, content): (_, Vec<Item<'a>>) = match turn {
-            Turn::User(pieces) => ("user", pieces.iter().map(|piece| body(piece).into()).collect()),
-            Turn::Agent(turn) => ("assistant", agent(turn)),
+            Turn::User(pieces) => ("user", pieces.iter().map(|piece| encode_piece(piece).into()).collect()),
+            Turn::Agent(turn) => ("assistant", encode_agent_turn(turn)),
             Turn::Tool(returned) => ("user", returned.iter().map(|returned| tool_result(returned).into()).collect()),
         };
         match messages.last_mut() {
@@ -192,13 +192,13 @@ fn messages<'a>(turns: &'a [Turn<'a>]) -> Vec<Message<'a>> {
     messages
 }
 
-fn mark_last(messages: &mut [Message<'_>]) {
+fn set_cache_breakpoint(messages: &mut [Message<'_>]) {
     if let Some(Item::Ours(block)) = messages.last_mut().and_then(|message| message.content.last_mut()) {
         block.cache_control = Some(CACHE);
     }
 }
 
-fn agent<'a>(turn: &'a AgentTurn<'a>) -> Vec<Item<'a>> {
+fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>) -> Vec<Item<'a>> {
     if let Some(items) = turn.native {
         return items.iter().map(Item::Native).collect();
     }
@@ -221,16 +221,18 @@ fn agent<'a>(turn: &'a AgentTurn<'a>) -> Vec<Item<'a>> {
     blocks.collect()
 }
 
-fn tool_result<'a>(returned: &'a Returned<'a>) -> Body<'a> {
-    let Returned { id, failed, pieces } = returned;
-    let content = pieces.iter().map(|piece| Block { body: body(piece), cache_control: None }).collect();
+fn tool_result<'a>(returned: &'a ToolReturn<'a>) -> Body<'a> {
+    let ToolReturn { id, failed, pieces } = returned;
+    let content = pieces.iter().map(|piece| Block { body: encode_piece(piece), cache_control: None }).collect();
     Body::ToolResult { tool_use_id: id, content, is_error: *failed }
 }
 
-fn body<'a>(piece: &'a Piece<'a>) -> Body<'a> {
+fn encode_piece<'a>(piece: &'a ContentPiece<'a>) -> Body<'a> {
     match piece {
-        Piece::Text(text) => Body::Text { text },
-        Piece::Image { mime, data } => Body::Image { source: Source { r#type: "base64", media_type: mime, data } },
+        ContentPiece::Text(text) => Body::Text { text },
+        ContentPiece::Image { mime, data } => {
+            Body::Image { source: Source { r#type: "base64", media_type: mime, data } }
+        }
     }
 }
 
@@ -239,8 +241,8 @@ fn max_tokens(request: &Request, profile: &Profile) -> u64 {
     match (wanted, profile.info.max_output) {
         (Some(wanted), Some(most)) => wanted.min(most),
         (Some(wanted), None) => wanted,
-        (None, Some(most)) => most.min(USUAL_OUTPUT * 2),
-        (None, None) => USUAL_OUTPUT,
+        (None, Some(most)) => most.min(DEFAULT_MAX_OUTPUT * 2),
+        (None, None) => DEFAULT_MAX_OUTPUT,
     }
 }
 
@@ -258,12 +260,12 @@ fn thinking(request: &Request, profile: &Profile, max_tokens: u64) -> Option<Thi
         (EffortStyle::Budget, Effort::Medium) => 10_240,
         (EffortStyle::Budget, Effort::High) => 24_576,
     };
-    let budget_tokens = budget.min(max_tokens.saturating_sub(ROOM_TO_SPEAK));
-    (budget_tokens >= LEAST_BUDGET).then_some(Thinking::Enabled { budget_tokens })
+    let budget_tokens = budget.min(max_tokens.saturating_sub(MIN_ANSWER_TOKENS));
+    (budget_tokens >= MIN_THINKING_BUDGET).then_some(Thinking::Enabled { budget_tokens })
 }
 
 /// The wire refuses to think on behind a tool use that began without thinking.
-fn is_amid_thoughtless_tools(turns: &[Turn<'_>]) -> bool {
+fn is_tool_loop_without_thinking(turns: &[Turn<'_>]) -> bool {
     let [.., Turn::Agent(AgentTurn { native, .. }), Turn::Tool(_)] = turns else { return false };
     let is_thought = |item: &Value| item["type"] == "thinking" || item["type"] == "redacted_thinking";
     !native.is_some_and(|items| items.first().is_some_and(is_thought))

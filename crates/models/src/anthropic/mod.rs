@@ -3,8 +3,8 @@
 mod decode;
 mod encode;
 
-pub use decode::Messages;
-pub use encode::{conversation, frame};
+pub use decode::MessagesDecoder;
+pub use encode::{encode_conversation, encode_envelope};
 
 /// The tag of native items: the content blocks as they came.
 pub const WIRE: &str = "anthropic";

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gander_domain::{Message, Part, Role, ToolContent, ToolEnd, ToolResult};
 
-use self::play::Beat;
-use self::script::{Call, Step};
+use self::play::TimedEvents;
+use self::script::{ScriptedCall, Step};
 use super::history::{self, tool_uses};
 use super::{Model, ModelError, ModelInfo, ModelStream, Request};
 
@@ -24,22 +24,22 @@ impl Demo {
         Self { info }
     }
 
-    fn score(&self, request: &Request) -> Result<Vec<Beat>, ModelError> {
-        let input = weigh(request);
+    fn schedule_answer(&self, request: &Request) -> Result<Vec<TimedEvents>, ModelError> {
+        let input = estimate_tokens(request);
         if let Some(window) = self.info.window.filter(|window| input > *window) {
             let message = format!("the conversation does not fit into the demo's window, tokens: {input} of {window}");
             return Err(ModelError::ContextTooLong(message));
         }
-        Ok(play::score(&self.call(request)?, input, &results(request)))
+        Ok(play::schedule_events(&self.next_call(request)?, input, &results(request)))
     }
 
     /// The steps of this call: the script for what was asked last, as far as it has come.
-    fn call(&self, request: &Request) -> Result<Call, ModelError> {
+    fn next_call(&self, request: &Request) -> Result<ScriptedCall, ModelError> {
         let (asked, since) = last_request(request);
         let done = since.iter().filter(|message| message.role == Role::Agent && !message.interrupted).count();
         let mut calls = match script::parse(&asked) {
             Some(script) => script?,
-            None => scene(&asked),
+            None => find_scene(&asked),
         };
         let after_tools = vec![Step { results: true, ..Step::default() }];
         Ok(if done < calls.len() { calls.swap_remove(done) } else { after_tools })
@@ -53,7 +53,7 @@ impl Model for Demo {
     }
 
     async fn stream(&self, request: Request) -> Result<ModelStream, ModelError> {
-        play::perform(self.score(&request)?)
+        play::stream_events(self.schedule_answer(&request)?)
     }
 }
 
@@ -63,7 +63,7 @@ fn last_request(request: &Request) -> (String, &[Arc<Message>]) {
     at.map_or((String::new(), &[]), |at| (request.messages[at].plain_text(), &request.messages[at + 1..]))
 }
 
-fn scene(asked: &str) -> Vec<Call> {
+fn find_scene(asked: &str) -> Vec<ScriptedCall> {
     let scenes = script::scenes();
     let words: Vec<String> = asked.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase).collect();
     let wanted = words.iter().find_map(|word| scenes.iter().position(|scene| scene.word == *word));
@@ -89,13 +89,13 @@ fn introduction(known: String) -> String {
 /// What the tools gave since the last message of a person.
 fn results(request: &Request) -> String {
     let (_, since) = last_request(request);
-    let results = history::results(since);
+    let results = history::tool_results(since);
     let calls = since.iter().flat_map(|message| tool_uses(&message.parts));
-    let lines: String = calls.map(|(id, name, _)| told(name, results.get(&id).copied())).collect();
+    let lines: String = calls.map(|(id, name, _)| describe_result(name, results.get(&id).copied())).collect();
     if lines.is_empty() { "That was all.".into() } else { format!("The tools are done:\n\n{lines}") }
 }
 
-fn told(name: &str, result: Option<&ToolResult>) -> String {
+fn describe_result(name: &str, result: Option<&ToolResult>) -> String {
     let Some(result) = result else { return format!("- `{name}` gave no answer\n") };
     let how = match result.end {
         ToolEnd::Completed => "is completed",
@@ -116,17 +116,17 @@ fn told(name: &str, result: Option<&ToolResult>) -> String {
 }
 
 /// About how many tokens the request has, at four bytes each.
-fn weigh(request: &Request) -> u64 {
+fn estimate_tokens(request: &Request) -> u64 {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let bytes: usize = parts.map(weigh_part).sum();
+    let bytes: usize = parts.map(part_bytes).sum();
     (bytes + request.system.len()) as u64 / 4 + 1
 }
 
-fn weigh_part(part: &Part) -> usize {
+fn part_bytes(part: &Part) -> usize {
     match part {
         Part::Text { text } => text.len(),
         Part::ToolUse { arguments, .. } => arguments.to_string().len(),
-        Part::ToolResult { result, .. } => result.content.iter().map(weigh_content).sum(),
+        Part::ToolResult { result, .. } => result.content.iter().map(content_bytes).sum(),
         Part::Thought { .. }
         | Part::Image { .. }
         | Part::Audio { .. }
@@ -136,9 +136,9 @@ fn weigh_part(part: &Part) -> usize {
     }
 }
 
-fn weigh_content(content: &ToolContent) -> usize {
+fn content_bytes(content: &ToolContent) -> usize {
     match content {
-        ToolContent::Part { part } => weigh_part(part),
+        ToolContent::Part { part } => part_bytes(part),
         ToolContent::Diff { .. } | ToolContent::Terminal { .. } => 0,
     }
 }

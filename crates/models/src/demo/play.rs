@@ -9,17 +9,17 @@ use gander_domain::{Delta, DeltaKind, Part};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use super::script::{Call, Spent, Step};
+use super::script::{ScriptedCall, ScriptedUsage, Step};
 use crate::{Finish, ModelError, ModelEvent, ModelStop, ModelStream, Tokens};
 
 const PICTURE: &[u8] = include_bytes!("gander.png");
 
 /// No batch is larger, so that a script without delays still comes in pieces.
-const LARGEST_BATCH: usize = 64;
+const MAX_BATCH_EVENTS: usize = 64;
 
 /// Events that come together after a wait.
 #[derive(Debug, PartialEq)]
-pub struct Beat {
+pub struct TimedEvents {
     /// How long nothing happens before.
     pub wait: Duration,
     /// What happens.
@@ -27,56 +27,56 @@ pub struct Beat {
 }
 
 /// Everything one call will say, with its pace. `results` is said where the script tells of its tools' results.
-pub fn score(call: &Call, input: u64, results: &str) -> Vec<Beat> {
-    let mut score = Score::default();
+pub fn schedule_events(call: &ScriptedCall, input: u64, results: &str) -> Vec<TimedEvents> {
+    let mut timeline = EventTimeline::default();
     for step in call {
-        score.step(step, results);
+        timeline.push_step(step, results);
     }
-    score.end(input);
-    score.beats
+    timeline.finish(input);
+    timeline.batches
 }
 
-/// Plays a score in real time. What fails before its first event fails at once.
-pub fn perform(beats: Vec<Beat>) -> Result<ModelStream, ModelError> {
-    if let Some(Beat { events: Err(error), .. }) = beats.first() {
+/// Streams scheduled events in real time. What fails before its first event fails at once.
+pub fn stream_events(batches: Vec<TimedEvents>) -> Result<ModelStream, ModelError> {
+    if let Some(TimedEvents { events: Err(error), .. }) = batches.first() {
         return Err(error.clone());
     }
-    Ok(ModelStream::new(stream::unfold(beats.into_iter(), |mut beats| async move {
-        let Beat { wait, events } = beats.next()?;
+    Ok(ModelStream::new(stream::unfold(batches.into_iter(), |mut batches| async move {
+        let TimedEvents { wait, events } = batches.next()?;
         if wait.is_zero() {
             yield_now().await
         } else {
             sleep(wait).await
         }
-        Some((events, beats))
+        Some((events, batches))
     })))
 }
 
 #[derive(Default)]
-struct Score {
-    beats: Vec<Beat>,
+struct EventTimeline {
+    batches: Vec<TimedEvents>,
     calls: u32,
     said: usize,
     thought: usize,
-    spent: Option<Spent>,
+    spent: Option<ScriptedUsage>,
     stop: Option<ModelStop>,
     failed: bool,
 }
 
-impl Score {
-    fn step(&mut self, step: &Step, results: &str) {
+impl EventTimeline {
+    fn push_step(&mut self, step: &Step, results: &str) {
         if let Some(text) = &step.thought {
             self.thought += text.len() * step.repeat.unwrap_or(1);
-            self.grow(step, DeltaKind::Thought, text);
+            self.push_text(step, DeltaKind::Thought, text);
         }
         if let Some(text) = &step.text {
-            self.grow(step, DeltaKind::Text, text);
+            self.push_text(step, DeltaKind::Text, text);
         }
         if step.results {
-            self.grow(&Step { chunks: Some(4), ..step.clone() }, DeltaKind::Text, results);
+            self.push_text(&Step { chunks: Some(4), ..step.clone() }, DeltaKind::Text, results);
         }
         if let Some(name) = &step.tool {
-            self.call(step, name);
+            self.push_call(step, name);
         }
         if step.image {
             let data = BASE64_STANDARD.encode(PICTURE);
@@ -86,34 +86,34 @@ impl Score {
         self.stop = step.stop.map(ModelStop::from).or(self.stop);
         if let Some(failure) = step.error.filter(|_| !self.failed) {
             self.failed = true;
-            self.beats.push(Beat { wait: Duration::from_millis(step.delay_ms), events: Err(failure.into()) });
+            self.batches.push(TimedEvents { wait: Duration::from_millis(step.delay_ms), events: Err(failure.into()) });
         }
     }
 
-    fn grow(&mut self, step: &Step, growth: DeltaKind, text: &str) {
+    fn push_text(&mut self, step: &Step, growth: DeltaKind, text: &str) {
         for _ in 0..step.repeat.unwrap_or(1) {
-            for piece in pieces(text, step.chunks.unwrap_or(1)) {
+            for piece in split_evenly(text, step.chunks.unwrap_or(1)) {
                 self.said += piece.len();
                 self.push(step, ModelEvent::Delta(Delta { growth, text: piece.to_owned() }));
             }
         }
     }
 
-    fn call(&mut self, step: &Step, name: &str) {
+    fn push_call(&mut self, step: &Step, name: &str) {
         let index = self.calls;
         self.calls += 1;
         self.push(step, ModelEvent::ToolStarted { index, name: name.to_owned() });
         let arguments = step.args.as_ref().map_or("{}".into(), ToString::to_string);
-        for piece in pieces(&arguments, step.chunks.unwrap_or(1)) {
+        for piece in split_evenly(&arguments, step.chunks.unwrap_or(1)) {
             self.said += piece.len();
             self.push(step, ModelEvent::ToolArguments { index, text: piece.to_owned() });
         }
     }
 
-    fn end(&mut self, input: u64) {
+    fn finish(&mut self, input: u64) {
         let tokens = |bytes: usize| bytes as u64 / 4 + 1;
         let usage = match self.spent {
-            Some(Spent { input, output, cached, thinking }) => {
+            Some(ScriptedUsage { input, output, cached, thinking }) => {
                 Tokens { input, output, cached, cache_write: 0, thinking }
             }
             None => Tokens {
@@ -134,17 +134,17 @@ impl Score {
             return;
         }
         let wait = Duration::from_millis(step.delay_ms);
-        match self.beats.last_mut() {
-            Some(Beat { events: Ok(events), .. }) if wait.is_zero() && events.len() < LARGEST_BATCH => {
+        match self.batches.last_mut() {
+            Some(TimedEvents { events: Ok(events), .. }) if wait.is_zero() && events.len() < MAX_BATCH_EVENTS => {
                 events.push(event);
             }
-            Some(_) | None => self.beats.push(Beat { wait, events: Ok(vec![event]) }),
+            Some(_) | None => self.batches.push(TimedEvents { wait, events: Ok(vec![event]) }),
         }
     }
 }
 
 /// The text in so many pieces of about equal length, none empty, cut between characters.
-fn pieces(text: &str, count: usize) -> impl Iterator<Item = &str> {
+fn split_evenly(text: &str, count: usize) -> impl Iterator<Item = &str> {
     let size = text.len().div_ceil(count.max(1)).max(1);
     let mut rest = text;
     std::iter::from_fn(move || {

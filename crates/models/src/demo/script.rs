@@ -11,7 +11,7 @@ const MARK: &str = "[[script:";
 const SCENES: &str = include_str!("scenes.json");
 
 /// The steps of one call.
-pub type Call = Vec<Step>;
+pub type ScriptedCall = Vec<Step>;
 
 /// Something to try, by a word.
 #[derive(Debug, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Scene {
     /// What it shows.
     pub about: String,
     /// Its calls, in order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ScriptedCall>,
 }
 
 /// One step of a call. What is named is played, in the order of these fields.
@@ -41,11 +41,11 @@ pub struct Step {
     /// Tells what the tools gave.
     pub results: bool,
     /// Claims this usage.
-    pub usage: Option<Spent>,
+    pub usage: Option<ScriptedUsage>,
     /// Stops for this reason.
-    pub stop: Option<Stop>,
+    pub stop: Option<ScriptedStop>,
     /// Fails for this reason.
-    pub error: Option<Failure>,
+    pub error: Option<ScriptedFailure>,
     /// In how many pieces; absent: one.
     pub chunks: Option<usize>,
     /// How often; absent: once.
@@ -57,7 +57,7 @@ pub struct Step {
 /// A claimed usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Spent {
+pub struct ScriptedUsage {
     pub input: u64,
     pub output: u64,
     pub cached: u64,
@@ -67,7 +67,7 @@ pub struct Spent {
 /// A reason to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum ScriptedStop {
     EndTurn,
     ToolUse,
     MaxTokens,
@@ -77,7 +77,7 @@ pub enum Stop {
 /// A reason to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Failure {
+pub enum ScriptedFailure {
     Unauthorized,
     NoCredit,
     RateLimited,
@@ -99,7 +99,7 @@ pub fn scenes() -> Vec<Scene> {
 }
 
 /// The script that a message carries, if it carries one.
-pub fn parse(text: &str) -> Option<Result<Vec<Call>, ModelError>> {
+pub fn parse(text: &str) -> Option<Result<Vec<ScriptedCall>, ModelError>> {
     let (_, rest) = text.split_once(MARK)?;
     let bad = |error: &dyn std::fmt::Display| ModelError::BadRequest(format!("the script cannot be read: {error}"));
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
@@ -120,34 +120,34 @@ pub fn parse(text: &str) -> Option<Result<Vec<Call>, ModelError>> {
     Some(calls.map_err(|error| bad(&error)))
 }
 
-impl From<Stop> for ModelStop {
-    fn from(stop: Stop) -> Self {
+impl From<ScriptedStop> for ModelStop {
+    fn from(stop: ScriptedStop) -> Self {
         match stop {
-            Stop::EndTurn => Self::EndTurn,
-            Stop::ToolUse => Self::ToolUse,
-            Stop::MaxTokens => Self::MaxTokens,
-            Stop::Refusal => Self::Refusal,
+            ScriptedStop::EndTurn => Self::EndTurn,
+            ScriptedStop::ToolUse => Self::ToolUse,
+            ScriptedStop::MaxTokens => Self::MaxTokens,
+            ScriptedStop::Refusal => Self::Refusal,
         }
     }
 }
 
-impl From<Failure> for ModelError {
-    fn from(failure: Failure) -> Self {
+impl From<ScriptedFailure> for ModelError {
+    fn from(failure: ScriptedFailure) -> Self {
         let message = "the scripted demo failed on purpose".to_owned();
         match failure {
-            Failure::Unauthorized => Self::Unauthorized(message),
-            Failure::NoCredit => Self::NoCredit(message),
-            Failure::RateLimited => Self::RateLimited { message, retry_after: None },
-            Failure::Overloaded => Self::Overloaded { message, retry_after: None },
-            Failure::ContextTooLong => Self::ContextTooLong(message),
-            Failure::NotFound => Self::NotFound(message),
-            Failure::BadRequest => Self::BadRequest(message),
-            Failure::Refused => Self::Refused(message),
-            Failure::Network => Self::Network(message),
-            Failure::TimedOut => Self::TimedOut(message),
-            Failure::Idle => Self::Idle(message),
-            Failure::BadStream => Self::BadStream(message),
-            Failure::BadArguments => Self::BadArguments(message),
+            ScriptedFailure::Unauthorized => Self::Unauthorized(message),
+            ScriptedFailure::NoCredit => Self::NoCredit(message),
+            ScriptedFailure::RateLimited => Self::RateLimited { message, retry_after: None },
+            ScriptedFailure::Overloaded => Self::Overloaded { message, retry_after: None },
+            ScriptedFailure::ContextTooLong => Self::ContextTooLong(message),
+            ScriptedFailure::NotFound => Self::NotFound(message),
+            ScriptedFailure::BadRequest => Self::BadRequest(message),
+            ScriptedFailure::Refused => Self::Refused(message),
+            ScriptedFailure::Network => Self::Network(message),
+            ScriptedFailure::TimedOut => Self::TimedOut(message),
+            ScriptedFailure::Idle => Self::Idle(message),
+            ScriptedFailure::BadStream => Self::BadStream(message),
+            ScriptedFailure::BadArguments => Self::BadArguments(message),
         }
     }
 }

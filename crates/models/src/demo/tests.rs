@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Catalogue, ModelEvent, connect};
+use crate::{Catalogue, ModelEvent};
 
 fn message(role: Role, parts: Vec<Part>) -> Arc<Message> {
     Arc::new(Message { id: MessageId::new(Uuid::nil()), role, parts, interrupted: false, native: None })
@@ -31,8 +31,8 @@ fn demo(name: &str) -> Demo {
 }
 
 /// One line per event, without waiting for any.
-fn scored(messages: Vec<Arc<Message>>) -> String {
-    let beats = match demo("demo").score(&request(messages)) {
+fn scheduled_lines(messages: Vec<Arc<Message>>) -> String {
+    let beats = match demo("demo").schedule_answer(&request(messages)) {
         Ok(beats) => beats,
         Err(error) => return format!("error {error}"),
     };
@@ -61,27 +61,27 @@ fn a_script_says_exactly_what_happens() {
         {"usage":{"input":10,"output":5}},{"stop":"max_tokens"}]]] thanks"#;
     let wanted = "Thought \"hm\"\nText \"grü\"\nText \"ße\"\nText \"x\"\nText \"x\"\ntool 0 shell\nargs 0 {\"comman\n\
                   args 0 d\":\"ls\"}\ntool 1 list\nargs 1 {}\nimage/png iVBORw0KGgoA\ndone MaxTokens 10/5";
-    assert_eq!(scored(vec![user(script)]), wanted);
+    assert_eq!(scheduled_lines(vec![user(script)]), wanted);
 }
 
 #[test]
 fn a_script_of_several_calls_goes_on_where_it_stands() {
     let script = r#"[[script:[[{"tool":"list"}],[{"text":"second"},{"error":"overloaded"},{"text":"never"}]]]]"#;
     let first = vec![user("old"), message(Role::Agent, vec![]), user(script)];
-    assert_eq!(scored(first.clone()), "tool 0 list\nargs 0 {}\ndone ToolUse 24/1");
+    assert_eq!(scheduled_lines(first.clone()), "tool 0 list\nargs 0 {}\ndone ToolUse 24/1");
     let mut half = Message::clone(&message(Role::Agent, vec![Part::text("half")]));
     half.interrupted = true;
     let then = [first, vec![Arc::new(half), message(Role::Agent, vec![tool_use(1, "list")])]].concat();
     let wanted = "Text \"second\"\nerror the scripted demo failed on purpose";
-    assert_eq!(scored(then.clone()), wanted);
+    assert_eq!(scheduled_lines(then.clone()), wanted);
     let beyond = [then, vec![message(Role::Agent, vec![])]].concat();
-    assert_eq!(scored(beyond).lines().last(), Some("done EndTurn 25/12"));
+    assert_eq!(scheduled_lines(beyond).lines().last(), Some("done EndTurn 25/12"));
 }
 
 #[test]
 fn a_bad_script_is_an_error() {
     for script in ["[[script:[{\"txt\":1}]]]", "[[script:[", "[[script:", "[[script:[]", "[[script:7]]"] {
-        let told = scored(vec![user(script)]);
+        let told = scheduled_lines(vec![user(script)]);
         assert!(told.starts_with("error the script cannot be read: "), "{told}");
     }
 }
@@ -89,14 +89,14 @@ fn a_bad_script_is_an_error() {
 #[test]
 fn what_has_no_delay_comes_together_and_what_has_one_waits() {
     let script = r#"[[script:[{"text":"a","repeat":3},{"text":"b","repeat":2,"delay_ms":250}]]]"#;
-    let beats = demo("demo").score(&request(vec![user(script)])).unwrap();
+    let beats = demo("demo").schedule_answer(&request(vec![user(script)])).unwrap();
     let shape: Vec<_> = beats.iter().map(|beat| (beat.wait.as_millis(), beat.events.as_ref().unwrap().len())).collect();
     assert_eq!(shape, [(0, 3), (250, 1), (250, 2)]);
 }
 
 #[tokio::test]
 async fn it_streams_like_any_other_model() {
-    let demo = connect(&Catalogue::built_in(), "demo", &|_| None).unwrap();
+    let demo = demo("demo");
     assert_eq!((demo.info().name().as_str(), demo.info().scripted), ("demo/demo", true));
     let mut stream = demo.stream(request(vec![user(r#"[[script:[{"text":"x","repeat":100}]]]"#)])).await.unwrap();
     let mut sizes = Vec::new();
@@ -112,7 +112,7 @@ async fn it_streams_like_any_other_model() {
 #[test]
 fn every_word_has_its_scene() {
     for scene in script::scenes() {
-        let shown = scored(vec![user(&format!("Show me {}!", scene.word.to_uppercase()))]);
+        let shown = scheduled_lines(vec![user(&format!("Show me {}!", scene.word.to_uppercase()))]);
         let is_right = match scene.word.as_str() {
             "text" => shown.contains("scripted") && shown.ends_with("done EndTurn 4/41"),
             "thought" => shown.starts_with("Thought "),
@@ -132,7 +132,7 @@ fn every_word_has_its_scene() {
 #[test]
 fn anything_else_is_told_what_this_is() {
     for asked in ["hello there", "help me with tools"] {
-        let shown = scored(vec![user(asked)]).replace("\"\nText \"", "");
+        let shown = scheduled_lines(vec![user(asked)]).replace("\"\nText \"", "");
         assert!(shown.contains("I am gander's scripted demo, not a language model"), "{shown}");
         assert!(shown.contains("- `ask`: a shell command that needs your permission"), "{shown}");
     }
@@ -149,7 +149,7 @@ fn it_closes_with_what_the_tools_gave() {
         message(Role::Agent, vec![tool_use(1, "list"), tool_use(2, "grep")]),
         message(Role::Tool, vec![result(1, ToolEnd::Completed, "a\nb\n"), result(2, ToolEnd::Rejected, "no")]),
     ];
-    let shown = scored(messages).replace("\"\nText \"", "");
+    let shown = scheduled_lines(messages).replace("\"\nText \"", "");
     let wanted =
         "Text \"The tools are done:\\n\\n- `list` is completed, 2 lines: a\\n- `grep` was not allowed: no\\n\"";
     assert_eq!(shown.lines().next(), Some(wanted));
@@ -157,7 +157,7 @@ fn it_closes_with_what_the_tools_gave() {
 
 #[test]
 fn a_full_window_is_told() {
-    let error = demo("tiny").score(&request(vec![user(&"long ".repeat(4000))])).unwrap_err();
+    let error = demo("tiny").schedule_answer(&request(vec![user(&"long ".repeat(4000))])).unwrap_err();
     let told = "the conversation does not fit into the demo's window, tokens: 5001 of 4000";
     assert_eq!(error, ModelError::ContextTooLong(told.into()));
 }

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::WIRE;
 use super::chunk::{CallDelta, Choices, Chunk, Content, DeltaBody, UsageBody};
-use crate::wire::{self, Codec};
+use crate::codec::{self, Codec};
 use crate::{Finish, ModelError, ModelEvent, ModelInfo, ModelStop, Tokens, failure};
 
 /// One answer of a chat completion.
-pub struct Chat {
+pub struct ChatDecoder {
     info: ModelInfo,
     text: String,
     reasoning: Map<String, Value>,
@@ -31,7 +31,7 @@ struct Call {
     extra: Option<Value>,
 }
 
-impl Chat {
+impl ChatDecoder {
     /// For an answer of this model.
     pub fn new(info: &ModelInfo) -> Self {
         Self {
@@ -45,39 +45,39 @@ impl Chat {
         }
     }
 
-    fn delta(&mut self, delta: DeltaBody<'_>, out: &mut Vec<ModelEvent>) {
+    fn handle_delta(&mut self, delta: DeltaBody<'_>, out: &mut Vec<ModelEvent>) {
         match delta.content {
-            Some(Content::Text(text)) => self.say(text, out),
-            Some(Content::Parts(parts)) => parts.iter().for_each(|part| self.part(part, out)),
+            Some(Content::Text(text)) => self.push_text(text, out),
+            Some(Content::Parts(parts)) => parts.iter().for_each(|part| self.push_content_part(part, out)),
             None => {}
         }
         if let Some(text) = delta.reasoning_content {
-            self.think("reasoning_content", text.0, out);
+            self.push_thought("reasoning_content", text.0, out);
         } else if let Some(text) = delta.reasoning {
-            self.think("reasoning", text.0, out);
+            self.push_thought("reasoning", text.0, out);
         }
         if let Some(text) = delta.refusal {
             self.refused = true;
-            self.say(text.0, out);
+            self.push_text(text.0, out);
         }
         if let Some(Value::Array(details)) = delta.reasoning_details {
             let kept = self.reasoning.entry("reasoning_details").or_insert_with(|| json!([]));
             details.into_iter().for_each(|detail| merge_detail(kept, detail));
         }
-        out.extend(delta.images.iter().flatten().filter_map(image));
+        out.extend(delta.images.iter().flatten().filter_map(decode_image));
         for call in delta.tool_calls.unwrap_or_default() {
-            self.call(call, out);
+            self.handle_call_delta(call, out);
         }
     }
 
-    fn say(&mut self, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
+    fn push_text(&mut self, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
         if !text.is_empty() {
             self.text.push_str(&text);
             out.push(ModelEvent::Delta(Delta { growth: DeltaKind::Text, text: text.into_owned() }));
         }
     }
 
-    fn think(&mut self, field: &str, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
+    fn push_thought(&mut self, field: &str, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }
@@ -90,18 +90,18 @@ impl Chat {
     }
 
     /// Mistral's reasoning models send their content in typed parts.
-    fn part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
+    fn push_content_part(&mut self, part: &Value, out: &mut Vec<ModelEvent>) {
         let text = |value: &Value| value.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
         match part.get("type").and_then(Value::as_str) {
             Some("thinking") => {
                 let thoughts: String = part["thinking"].as_array().into_iter().flatten().map(text).collect();
-                self.think("reasoning", thoughts.into(), out);
+                self.push_thought("reasoning", thoughts.into(), out);
             }
-            Some(_) | None => self.say(text(part).into(), out),
+            Some(_) | None => self.push_text(text(part).into(), out),
         }
     }
 
-    fn call(&mut self, delta: CallDelta<'_>, out: &mut Vec<ModelEvent>) {
+    fn handle_call_delta(&mut self, delta: CallDelta<'_>, out: &mut Vec<ModelEvent>) {
         let function = delta.function.unwrap_or_default();
         let id = delta.id.map(|id| id.0).unwrap_or_default();
         let name = function.name.map(|name| name.0).unwrap_or_default();
@@ -124,15 +124,15 @@ impl Chat {
         }
     }
 
-    fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        let stop = self.stop();
+    fn finish_response(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        let stop = self.stop_reason();
         let mut whole = true;
         for (index, call) in self.calls.iter_mut().enumerate() {
             if call.arguments.is_empty() {
                 call.arguments.push_str("{}");
                 out.push(ModelEvent::ToolArguments { index: index as u32, text: "{}".into() });
             }
-            if let Err(error) = wire::arguments(&self.info, &call.name, &call.arguments) {
+            if let Err(error) = codec::parse_arguments(&self.info, &call.name, &call.arguments) {
                 if stop != ModelStop::MaxTokens {
                     return Err(error);
                 }
@@ -140,13 +140,13 @@ impl Chat {
             }
         }
         let needs_native = !self.calls.is_empty() || self.reasoning.contains_key("reasoning_details");
-        let message = (whole && needs_native).then(|| self.message());
-        let native = message.map(|message| wire::native(WIRE, &self.info, vec![message]));
+        let message = (whole && needs_native).then(|| self.native_message());
+        let native = message.map(|message| codec::native_payload(WIRE, &self.info, vec![message]));
         out.push(ModelEvent::Done(Finish { stop, usage: self.usage, native }));
         Ok(())
     }
 
-    fn stop(&self) -> ModelStop {
+    fn stop_reason(&self) -> ModelStop {
         match self.stop {
             _ if self.refused => ModelStop::Refusal,
             // Several servers say `stop` even when tools are wanted, some say `tool_calls` without any.
@@ -156,7 +156,7 @@ impl Chat {
         }
     }
 
-    fn message(&mut self) -> Value {
+    fn native_message(&mut self) -> Value {
         let calls = self.calls.drain(..).map(|call| {
             let Call { id, name, arguments, extra, .. } = call;
             let mut call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
@@ -178,35 +178,35 @@ impl Chat {
     }
 }
 
-impl Codec for Chat {
-    fn frame(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+impl Codec for ChatDecoder {
+    fn decode_event(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if data.trim_ascii() == b"[DONE]" {
-            return self.close(out);
+            return self.finish_stream(out);
         }
         let chunk: Chunk<'_> =
-            serde_json::from_slice(data).map_err(|error| wire::bad_event(&self.info, &error, data))?;
+            serde_json::from_slice(data).map_err(|error| codec::bad_event_error(&self.info, &error, data))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(failure::in_stream(&self.info.provider, &error));
+            return Err(failure::error_in_stream(&self.info.provider, &error));
         }
         if let Some(usage) = chunk.usage {
-            self.usage = tokens(&usage);
+            self.usage = to_tokens(&usage);
         }
         let Choices(Some(choice)) = chunk.choices else { return Ok(()) };
         if let Some(delta) = choice.delta {
-            self.delta(delta, out);
+            self.handle_delta(delta, out);
         }
         if let Some(reason) = choice.finish_reason {
-            self.stop = Some(stop(&reason.0));
+            self.stop = Some(parse_stop_reason(&reason.0));
         }
         Ok(())
     }
 
-    fn close(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        if self.stop.is_none() { Err(wire::cut(&self.info)) } else { self.end(out) }
+    fn finish_stream(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        if self.stop.is_none() { Err(codec::cut_off_error(&self.info)) } else { self.finish_response(out) }
     }
 }
 
-fn stop(reason: &str) -> ModelStop {
+fn parse_stop_reason(reason: &str) -> ModelStop {
     match reason {
         "length" | "max_tokens" | "model_length" => ModelStop::MaxTokens,
         "content_filter" | "refusal" => ModelStop::Refusal,
@@ -215,7 +215,7 @@ fn stop(reason: &str) -> ModelStop {
     }
 }
 
-fn tokens(usage: &UsageBody) -> Tokens {
+fn to_tokens(usage: &UsageBody) -> Tokens {
     let (prompt, completion) = (usage.prompt_tokens.unwrap_or(0), usage.completion_tokens.unwrap_or(0));
     // xAI and Gemini leave thinking out of the completion but not out of the total.
     let output = completion.max(usage.total_tokens.unwrap_or(0).saturating_sub(prompt));
@@ -244,7 +244,7 @@ fn merge_detail(kept: &mut Value, detail: Value) {
     }
 }
 
-fn image(image: &Value) -> Option<ModelEvent> {
+fn decode_image(image: &Value) -> Option<ModelEvent> {
     let url = image.get("image_url")?.get("url")?.as_str()?;
     let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(ModelEvent::Part(Part::Image { mime: mime.into(), data: data.into(), uri: None }))

@@ -9,15 +9,17 @@ use serde_json::{Map, Value};
 
 use super::WIRE;
 use crate::Request;
-use crate::history::{AgentTurn, Piece, Reader, Returned, Turn, joined, long_id, tool_uses};
-use crate::wire::{EffortStyle, Profile, Quirks};
-use crate::written::items;
+use crate::encoded_history::write_items;
+use crate::history::{
+    AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_text, provider_call_id, tool_uses,
+};
+use crate::profile::{EffortStyle, Profile, Quirks};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let Profile { info, quirks } = profile;
     let limit = request.max_output;
-    let system = Message::plain("system", Content::Text(request.system.as_str().into()));
+    let system = Message::with_content("system", Content::Text(request.system.as_str().into()));
     let body = Body {
         model: &info.model,
         tools: request.tools.iter().map(Tool::from).collect(),
@@ -26,27 +28,27 @@ pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
         temperature: request.temperature,
         max_tokens: limit.filter(|_| !quirks.max_completion_tokens),
         max_completion_tokens: limit.filter(|_| quirks.max_completion_tokens),
-        reasoning_effort: effort(request, profile, EffortStyle::Word),
-        reasoning: effort(request, profile, EffortStyle::Object).map(|effort| Reasoning { effort }),
+        reasoning_effort: effort_word(request, profile, EffortStyle::Word),
+        reasoning: effort_word(request, profile, EffortStyle::Object).map(|effort| Reasoning { effort }),
         messages: (!request.system.is_empty()).then_some(system).into_iter().collect(),
     };
     serde_json::to_vec(&body).expect("strings and JSON values always serialise")
 }
 
 /// The items of a piece of the conversation.
-pub fn conversation(messages: &[Arc<domain::Message>], profile: &Profile, list: &mut Vec<u8>) {
+pub fn encode_conversation(messages: &[Arc<domain::Message>], profile: &Profile, list: &mut Vec<u8>) {
     let Profile { info, quirks } = profile;
-    let make_id = if quirks.short_tool_ids { short_id } else { long_id };
-    let turns = Reader { wire: WIRE, info, native_ids, make_id }.turns(messages);
+    let make_id = if quirks.short_tool_ids { short_id } else { provider_call_id };
+    let turns = HistoryReader { wire: WIRE, info, native_ids, make_id }.turns(messages);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     for turn in &turns {
         match turn {
-            Turn::User(pieces) => messages.push(Message::plain("user", content(pieces))),
-            Turn::Agent(turn) => messages.push(agent(turn, quirks)),
-            Turn::Tool(returned) => messages.extend(tool(returned)),
+            Turn::User(pieces) => messages.push(Message::with_content("user", encode_pieces(pieces))),
+            Turn::Agent(turn) => messages.push(encode_agent_turn(turn, quirks)),
+            Turn::Tool(returned) => messages.extend(encode_tool_results(returned)),
         }
     }
-    items(list, messages);
+    write_items(list, messages);
 }
 
 #[derive(Serialize)]
@@ -141,7 +143,7 @@ struct ToolFunction<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn plain(role: &'static str, content: Content<'a>) -> Self {
+    fn with_content(role: &'static str, content: Content<'a>) -> Self {
         Self::Ours { role, content, tool_calls: Vec::new(), tool_call_id: None }
     }
 }
@@ -152,7 +154,7 @@ impl<'a> From<&'a ToolSpec> for Tool<'a> {
     }
 }
 
-fn agent<'a>(turn: &'a AgentTurn<'a>, quirks: &Quirks) -> Message<'a> {
+fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>, quirks: &Quirks) -> Message<'a> {
     if let Some(Value::Object(native)) = turn.native.and_then(<[Value]>::first) {
         return Message::Native(Replayed { native, reasoning: quirks.replay_reasoning });
     }
@@ -183,41 +185,41 @@ impl Serialize for Replayed<'_> {
 }
 
 /// A tool's answer is text on this wire: its pictures follow as if a person had sent them.
-fn tool<'a>(returned: &'a [Returned<'a>]) -> impl Iterator<Item = Message<'a>> {
-    let texts = returned.iter().map(|Returned { id, pieces, .. }| {
-        let text = joined(pieces);
+fn encode_tool_results<'a>(returned: &'a [ToolReturn<'a>]) -> impl Iterator<Item = Message<'a>> {
+    let texts = returned.iter().map(|ToolReturn { id, pieces, .. }| {
+        let text = join_text(pieces);
         let text = if text.is_empty() { "see the image below".into() } else { text };
         Message::Ours { role: "tool", content: Content::Text(text), tool_calls: Vec::new(), tool_call_id: Some(id) }
     });
-    let images: Vec<_> = returned.iter().flat_map(|returned| &returned.pieces).filter_map(image).collect();
-    let images = (!images.is_empty()).then(|| Message::plain("user", Content::Parts(images)));
+    let images: Vec<_> = returned.iter().flat_map(|returned| &returned.pieces).filter_map(image_part).collect();
+    let images = (!images.is_empty()).then(|| Message::with_content("user", Content::Parts(images)));
     texts.chain(images)
 }
 
-fn content<'a>(pieces: &'a [Piece<'a>]) -> Content<'a> {
-    if pieces.iter().all(|piece| matches!(piece, Piece::Text(_))) {
-        return Content::Text(joined(pieces));
+fn encode_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Content<'a> {
+    if pieces.iter().all(|piece| matches!(piece, ContentPiece::Text(_))) {
+        return Content::Text(join_text(pieces));
     }
-    Content::Parts(pieces.iter().filter_map(|piece| image(piece).or_else(|| text(piece))).collect())
+    Content::Parts(pieces.iter().filter_map(|piece| image_part(piece).or_else(|| text_part(piece))).collect())
 }
 
-fn image<'a>(piece: &Piece<'a>) -> Option<ContentPart<'a>> {
+fn image_part<'a>(piece: &ContentPiece<'a>) -> Option<ContentPart<'a>> {
     match piece {
-        Piece::Image { mime, data } => {
+        ContentPiece::Image { mime, data } => {
             Some(ContentPart::ImageUrl { image_url: ImageUrl { url: format!("data:{mime};base64,{data}") } })
         }
-        Piece::Text(_) => None,
+        ContentPiece::Text(_) => None,
     }
 }
 
-fn text<'a>(piece: &'a Piece<'a>) -> Option<ContentPart<'a>> {
+fn text_part<'a>(piece: &'a ContentPiece<'a>) -> Option<ContentPart<'a>> {
     match piece {
-        Piece::Text(text) => Some(ContentPart::Text { text }),
-        Piece::Image { .. } => None,
+        ContentPiece::Text(text) => Some(ContentPart::Text { text }),
+        ContentPiece::Image { .. } => None,
     }
 }
 
-fn effort<'a>(request: &Request, profile: &'a Profile, style: EffortStyle) -> Option<&'a str> {
+fn effort_word<'a>(request: &Request, profile: &'a Profile, style: EffortStyle) -> Option<&'a str> {
     if !profile.info.thinking || profile.quirks.effort != style {
         return None;
     }

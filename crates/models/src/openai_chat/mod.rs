@@ -4,8 +4,8 @@ mod chunk;
 mod decode;
 mod encode;
 
-pub use decode::Chat;
-pub use encode::{conversation, frame};
+pub use decode::ChatDecoder;
+pub use encode::{encode_conversation, encode_envelope};
 
 /// The tag of native items: the assistant's message as it came, one item.
 pub const WIRE: &str = "openai_chat";

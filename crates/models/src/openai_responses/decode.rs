@@ -1,4 +1,4 @@
-//! Events of a Responses stream.
+//! Events of a ResponsesDecoder stream.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::WIRE;
-use crate::wire::{self, Codec};
+use crate::codec::{self, Codec};
 use crate::{Finish, ModelError, ModelEvent, ModelInfo, ModelStop, Tokens, failure};
 
-/// One answer of the Responses API.
-pub struct Responses {
+/// One answer of the ResponsesDecoder API.
+pub struct ResponsesDecoder {
     info: ModelInfo,
     items: Vec<Value>,
     calls: Vec<Call>,
@@ -73,20 +73,20 @@ struct OutputDetails {
     reasoning_tokens: Option<u64>,
 }
 
-impl Responses {
+impl ResponsesDecoder {
     /// For an answer of this model.
     pub fn new(info: &ModelInfo) -> Self {
         Self { info: info.clone(), items: Vec::new(), calls: Vec::new(), refused: false, thought: false }
     }
 
-    fn grow(&mut self, growth: DeltaKind, delta: Option<Text<'_>>, out: &mut Vec<ModelEvent>) {
+    fn append_delta(&mut self, growth: DeltaKind, delta: Option<Text<'_>>, out: &mut Vec<ModelEvent>) {
         if let Some(Text(text)) = delta.filter(|text| !text.0.is_empty()) {
             self.thought |= growth == DeltaKind::Thought;
             out.push(ModelEvent::Delta(Delta { growth, text: text.into_owned() }));
         }
     }
 
-    fn argue(&mut self, slot: u32, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
+    fn append_arguments(&mut self, slot: u32, text: Cow<'_, str>, out: &mut Vec<ModelEvent>) {
         let Some(index) = self.calls.iter().position(|call| call.slot == slot) else { return };
         if !text.is_empty() {
             self.calls[index].arguments.push_str(&text);
@@ -108,7 +108,7 @@ impl Responses {
         let call = self.calls.iter().find(|call| call.slot == slot);
         // A server that sends no fragments tells the arguments here.
         let rest = call.and_then(|call| whole.strip_prefix(call.arguments.as_str())).unwrap_or_default().to_owned();
-        self.argue(slot, rest.into(), out);
+        self.append_arguments(slot, rest.into(), out);
         if item["type"] == "image_generation_call"
             && let Some(data) = item["result"].as_str()
         {
@@ -118,7 +118,7 @@ impl Responses {
         self.items.push(item);
     }
 
-    fn end(&mut self, response: Option<ResponseBody>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_response(&mut self, response: Option<ResponseBody>, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let reason = response.as_ref().and_then(|response| response.incomplete_details.as_ref()?.reason.as_deref());
         let stop = match reason {
             Some("content_filter") => ModelStop::Refusal,
@@ -133,64 +133,64 @@ impl Responses {
                 out.push(ModelEvent::ToolArguments { index: index as u32, text: "{}".into() });
             }
             if reason.is_none() {
-                wire::arguments(&self.info, &call.name, &call.arguments)?;
+                codec::parse_arguments(&self.info, &call.name, &call.arguments)?;
             }
         }
         let items = std::mem::take(&mut self.items);
         let is_worth_it = reason.is_none() && items.iter().any(|item| item["type"] != "message");
-        let native = is_worth_it.then(|| wire::native(WIRE, &self.info, items));
-        let usage = response.and_then(|response| response.usage).map(|usage| tokens(&usage)).unwrap_or_default();
+        let native = is_worth_it.then(|| codec::native_payload(WIRE, &self.info, items));
+        let usage = response.and_then(|response| response.usage).map(|usage| to_tokens(&usage)).unwrap_or_default();
         out.push(ModelEvent::Done(Finish { stop, usage, native }));
         Ok(())
     }
 }
 
-impl Codec for Responses {
-    fn frame(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+impl Codec for ResponsesDecoder {
+    fn decode_event(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(());
         }
         let event: Event<'_> =
-            serde_json::from_slice(data).map_err(|error| wire::bad_event(&self.info, &error, data))?;
+            serde_json::from_slice(data).map_err(|error| codec::bad_event_error(&self.info, &error, data))?;
         let slot = event.output_index.unwrap_or(0);
         match event.r#type.as_ref() {
-            "response.output_text.delta" => self.grow(DeltaKind::Text, event.delta, out),
+            "response.output_text.delta" => self.append_delta(DeltaKind::Text, event.delta, out),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.grow(DeltaKind::Thought, event.delta, out);
+                self.append_delta(DeltaKind::Thought, event.delta, out);
             }
             // The next paragraph of the summary.
             "response.reasoning_summary_part.added" if self.thought => {
-                self.grow(DeltaKind::Thought, Some(Text("\n\n".into())), out);
+                self.append_delta(DeltaKind::Thought, Some(Text("\n\n".into())), out);
             }
             "response.refusal.delta" => {
                 self.refused = true;
-                self.grow(DeltaKind::Text, event.delta, out);
+                self.append_delta(DeltaKind::Text, event.delta, out);
             }
             "response.function_call_arguments.delta" => {
-                self.argue(slot, event.delta.map(|text| text.0).unwrap_or_default(), out);
+                self.append_arguments(slot, event.delta.map(|text| text.0).unwrap_or_default(), out);
             }
             "response.output_item.added" => self.item_added(slot, &event.item.unwrap_or_default(), out),
             "response.output_item.done" => self.item_done(slot, event.item.unwrap_or_default(), out),
-            "response.completed" | "response.incomplete" => return self.end(event.response, out),
+            "response.completed" | "response.incomplete" => return self.finish_response(event.response, out),
             "response.failed" => {
                 let error = event.response.and_then(|response| response.error).unwrap_or_default();
-                return Err(failure::in_stream(&self.info.provider, &error));
+                return Err(failure::error_in_stream(&self.info.provider, &error));
             }
             "error" => {
                 let whole = serde_json::from_slice(data).unwrap_or_default();
-                return Err(failure::in_stream(&self.info.provider, &event.error.unwrap_or(whole)));
+                return Err(failure::error_in_stream(&self.info.provider, &event.error.unwrap_or(whole)));
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn close(&mut self, _out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        Err(wire::cut(&self.info))
+    fn finish_stream(&mut self, _out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+        Err(codec::cut_off_error(&self.info))
     }
 }
 
-fn tokens(usage: &UsageBody) -> Tokens {
+fn to_tokens(usage: &UsageBody) -> Tokens {
     let input = usage.input_tokens_details.as_ref();
     let thinking = usage.output_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     Tokens {

@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::WIRE;
 use crate::Request;
-use crate::history::{AgentTurn, Piece, Reader, Returned, Turn, joined, long_id};
-use crate::wire::{EffortStyle, Profile};
-use crate::written::items;
+use crate::encoded_history::write_items;
+use crate::history::{AgentTurn, ContentPiece, HistoryReader, ToolReturn, Turn, join_text, provider_call_id};
+use crate::profile::{EffortStyle, Profile};
 
 /// The body of the HTTP request without its conversation, whose list is the end of it.
-pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
+pub fn encode_envelope(request: &Request, profile: &Profile) -> Vec<u8> {
     let info = &profile.info;
     let body = Body {
         model: &info.model,
@@ -32,17 +32,20 @@ pub fn frame(request: &Request, profile: &Profile) -> Vec<u8> {
 }
 
 /// The items of a piece of the conversation.
-pub fn conversation(messages: &[Arc<Message>], profile: &Profile, list: &mut Vec<u8>) {
-    let turns = Reader { wire: WIRE, info: &profile.info, native_ids, make_id: long_id }.turns(messages);
+pub fn encode_conversation(messages: &[Arc<Message>], profile: &Profile, list: &mut Vec<u8>) {
+    let turns =
+        HistoryReader { wire: WIRE, info: &profile.info, native_ids, make_id: provider_call_id }.turns(messages);
     let mut input = Vec::with_capacity(turns.len());
     for turn in &turns {
         match turn {
-            Turn::User(pieces) => input.push(Item::Ours(Ours::Message { role: "user", content: content(pieces) })),
-            Turn::Agent(turn) => agent(turn, &mut input),
-            Turn::Tool(returned) => input.extend(returned.iter().map(output)),
+            Turn::User(pieces) => {
+                input.push(Item::Ours(Ours::Message { role: "user", content: encode_pieces(pieces) }))
+            }
+            Turn::Agent(turn) => encode_agent_turn(turn, &mut input),
+            Turn::Tool(returned) => input.extend(returned.iter().map(encode_tool_output)),
         }
     }
-    items(list, input);
+    write_items(list, input);
 }
 
 #[derive(Serialize)]
@@ -119,7 +122,7 @@ impl<'a> From<&'a ToolSpec> for Tool<'a> {
     }
 }
 
-fn agent<'a>(turn: &'a AgentTurn<'a>, input: &mut Vec<Item<'a>>) {
+fn encode_agent_turn<'a>(turn: &'a AgentTurn<'a>, input: &mut Vec<Item<'a>>) {
     if let Some(items) = turn.native {
         return input.extend(items.iter().filter(|item| is_replayable(item)).map(Item::Native));
     }
@@ -151,17 +154,17 @@ fn is_replayable(item: &Value) -> bool {
     item["type"] != "reasoning" || item["encrypted_content"].is_string()
 }
 
-fn output<'a>(returned: &'a Returned<'a>) -> Item<'a> {
-    let Returned { id, pieces, .. } = returned;
-    let has_image = pieces.iter().any(|piece| matches!(piece, Piece::Image { .. }));
-    let output = if has_image { Output::Parts(content(pieces)) } else { Output::Text(joined(pieces)) };
+fn encode_tool_output<'a>(returned: &'a ToolReturn<'a>) -> Item<'a> {
+    let ToolReturn { id, pieces, .. } = returned;
+    let has_image = pieces.iter().any(|piece| matches!(piece, ContentPiece::Image { .. }));
+    let output = if has_image { Output::Parts(encode_pieces(pieces)) } else { Output::Text(join_text(pieces)) };
     Item::Ours(Ours::FunctionCallOutput { call_id: id, output })
 }
 
-fn content<'a>(pieces: &'a [Piece<'a>]) -> Vec<Content<'a>> {
+fn encode_pieces<'a>(pieces: &'a [ContentPiece<'a>]) -> Vec<Content<'a>> {
     let content = pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => Content::InputText { text },
-        Piece::Image { mime, data } => Content::InputImage { image_url: format!("data:{mime};base64,{data}") },
+        ContentPiece::Text(text) => Content::InputText { text },
+        ContentPiece::Image { mime, data } => Content::InputImage { image_url: format!("data:{mime};base64,{data}") },
     });
     content.collect()
 }

@@ -3,8 +3,8 @@
 mod decode;
 mod encode;
 
-pub use decode::Responses;
-pub use encode::{conversation, frame};
+pub use decode::ResponsesDecoder;
+pub use encode::{encode_conversation, encode_envelope};
 
 /// The tag of native items: the output items as they came.
 pub const WIRE: &str = "openai_responses";

@@ -1,11 +1,11 @@
 //! Which model is chosen when nobody chose one.
 #![allow(clippy::unwrap_used)]
 
-use gander_models::{Catalogue, Choice, Probe, detect, probes};
+use gander_models::{Catalogue, DetectedModel, Probe, detect, probes};
 
 use crate::server::{Server, hanging, status};
 
-async fn choose(variables: &[(&str, &str)], probes: &[Probe]) -> Choice {
+async fn choose(variables: &[(&str, &str)], probes: &[Probe]) -> DetectedModel {
     rustls::crypto::ring::default_provider().install_default().ok();
     let lookup = |key: &str| variables.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
     detect(&Catalogue::built_in(), &lookup, probes).await
@@ -18,7 +18,7 @@ fn probe(provider: &str, server: &Server, path: &str) -> Probe {
 #[tokio::test]
 async fn a_key_decides_and_others_are_alternatives() {
     let choice = choose(&[("OPENAI_API_KEY", "k"), ("GEMINI_API_KEY", "k"), ("XAI_API_KEY", " ")], &[]).await;
-    let wanted = Choice {
+    let wanted = DetectedModel {
         model: "openai/gpt-5.6-terra".into(),
         reason: "OPENAI_API_KEY is set".into(),
         alternatives: vec!["gemini/gemini-3.6-flash".into()],
@@ -31,7 +31,7 @@ async fn a_compatible_server_is_asked_for_its_models() {
     let server = Server::start(vec![status("200 OK", "", r#"{"data":[{"id":"gpt-4o"},{"id":"gpt-4o-mini"}]}"#)]).await;
     let choice = choose(&[("OPENAI_BASE_URL", &format!("{}/v1", server.url))], &[]).await;
     let reason = "OPENAI_BASE_URL is set".to_owned();
-    assert_eq!(choice, Choice { model: "openai/gpt-4o".into(), reason, alternatives: vec![] });
+    assert_eq!(choice, DetectedModel { model: "openai/gpt-4o".into(), reason, alternatives: vec![] });
 }
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn local_servers_are_found_and_strangers_are_not() {
         probe("lmstudio", &studio, "/v1/models"),
     ];
     let choice = choose(&[], &probes).await;
-    let wanted = Choice {
+    let wanted = DetectedModel {
         model: "ollama/qwen3:8b".into(),
         reason: format!("a local server answers at {}/api/tags", ollama.url),
         alternatives: vec!["ollama/llama3.2:latest".into(), "lmstudio/gpt-oss-20b".into()],

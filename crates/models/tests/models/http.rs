@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gander_domain::{DeltaKind, Message, MessageId, Role};
 use gander_models::{
-    Catalogue, Limits, Model, ModelError, ModelEvent, ModelStop, Patience, Request, Retry, connect_with,
+    Catalogue, Limits, Model, ModelError, ModelEvent, ModelStop, Request, Retry, Timeouts, connect_with,
 };
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ fn request() -> Request {
     }
 }
 
-fn patience() -> Patience {
+fn patience() -> Timeouts {
     let limits = Limits {
         header: Duration::from_millis(200),
         idle: Duration::from_millis(200),
@@ -35,7 +35,7 @@ fn patience() -> Patience {
         bytes: 10_000,
         ..Limits::default()
     };
-    Patience { limits, retry: Retry { attempts: 3, base: Duration::from_millis(1), longest: Duration::from_secs(5) } }
+    Timeouts { limits, retry: Retry { attempts: 3, base: Duration::from_millis(1), longest: Duration::from_secs(5) } }
 }
 
 /// An OpenAI-compatible model at this server.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gander_domain::{Effort, Message, MessageId, Part, Role, ToolCallId, ToolEnd, ToolResult};
 use gander_models::wire::{EffortStyle, Profile, Quirks, Wire};
-use gander_models::{ModelInfo, Request, Written};
+use gander_models::{EncodedHistoryCache, ModelInfo, Request};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -65,10 +65,10 @@ fn conversation(count: u128) -> Vec<Arc<Message>> {
 fn what_was_written_before_is_used_and_nothing_differs() {
     let messages = conversation(220);
     for wire in WIRES {
-        let written = Written::default();
+        let written = EncodedHistoryCache::default();
         for end in 1..=messages.len() {
             let request = request(&messages[..end]);
-            let again = wire.encode_after(&request, &profile(), &written);
+            let again = wire.encode_with_cache(&request, &profile(), &written);
             assert_eq!(text(&again), text(&wire.encode(&request, &profile())), "{wire:?}, {end} messages");
         }
     }
@@ -80,10 +80,10 @@ fn another_history_with_the_same_beginning_is_written_for_itself() {
     let mut other = messages[..150].to_vec();
     other.extend(conversation(600).split_off(450));
     for wire in WIRES {
-        let written = Written::default();
+        let written = EncodedHistoryCache::default();
         for history in [&messages, &other, &messages, &messages[..120].to_vec(), &other] {
             let request = request(history);
-            let again = wire.encode_after(&request, &profile(), &written);
+            let again = wire.encode_with_cache(&request, &profile(), &written);
             assert_eq!(text(&again), text(&wire.encode(&request, &profile())), "{wire:?}");
         }
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gander_domain::sanitize;
 use gander_domain::{Principal, ToolKind, ToolSpec};
-use gander_tools::Signal;
+use gander_tools::ToolEvent;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -124,7 +124,7 @@ impl Toolset for AppTools {
         }
     }
 
-    async fn execute(&self, call: AppCall, _signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+    async fn execute(&self, call: AppCall, _signals: &mpsc::Sender<ToolEvent>) -> Result<String, String> {
         self.execute_call(call).await.map_err(|error| error.to_string())
     }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gander_domain::sanitize;
 use gander_domain::{SessionId, ToolKind, ToolSpec};
-use gander_tools::Signal;
+use gander_tools::ToolEvent;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -120,7 +120,7 @@ impl Toolset for ArtifactTools {
         }
     }
 
-    async fn execute(&self, call: ArtifactCall, signals: &mpsc::Sender<Signal>) -> Result<String, String> {
+    async fn execute(&self, call: ArtifactCall, signals: &mpsc::Sender<ToolEvent>) -> Result<String, String> {
         let done = match call {
             ArtifactCall::Save(save) => self.save(save, signals).await,
             ArtifactCall::List => self.list().await,
@@ -131,7 +131,7 @@ impl Toolset for ArtifactTools {
 }
 
 impl ArtifactTools {
-    async fn save(&self, save: Save, signals: &mpsc::Sender<Signal>) -> Result<String, Unable> {
+    async fn save(&self, save: Save, signals: &mpsc::Sender<ToolEvent>) -> Result<String, Unable> {
         let Save { name, text, media_type } = save;
         if name.starts_with("user:") {
             return Err(Unable::Theirs(name));
@@ -141,7 +141,7 @@ impl ArtifactTools {
         let told = content.content_for_log();
         let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
         let version = self.artifacts.save(&self.shelf(), new).await?.number;
-        if signals.send(Signal::Saved { name: name.clone(), version, mime, content: told }).await.is_err() {
+        if signals.send(ToolEvent::Saved { name: name.clone(), version, mime, content: told }).await.is_err() {
             tracing::debug!(name, "an artifact was saved after its run");
         }
         Ok(format!("{name} is put away in version {version}"))

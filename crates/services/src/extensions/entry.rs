@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use gander_mcp::{Confinement, Reach, Spec, Transport};
 use gander_models::Keys;
-use gander_tools::{BuiltIn, absence};
+use gander_tools::{BuiltIn, absence_reason};
 use serde::{Deserialize, Serialize};
 
 use crate::units::DurationSetting;
@@ -104,7 +104,7 @@ impl ExtensionEntry {
         match (BuiltIn::named(name), &self.command, &self.url) {
             (Some(_), None, None) => Ok(self),
             (Some(_), _, _) => Err(format!("a built-in extension has neither a command nor a url: {name}")),
-            (None, _, _) => Err(absence(name)),
+            (None, _, _) => Err(absence_reason(name)),
         }
     }
 
@@ -136,7 +136,7 @@ impl ExtensionEntry {
             (_, true) => Confinement::Networked,
             (_, false) => Confinement::Fenced,
         };
-        let patience = self.timeout.map_or(Spec::PATIENCE, |span| span.0);
+        let patience = self.timeout.map_or(Spec::DEFAULT_CALL_TIMEOUT, |span| span.0);
         Some(Spec { patience, confinement, shared: self.shared, ..Spec::new(name.to_owned(), transport) })
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gander_domain::Principal;
-use gander_mcp::{Keyring, Login, Purse, Spec, logout};
+use gander_mcp::{Keyring, Login, OAuthTokenStore, Spec, logout};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -29,7 +29,7 @@ impl Extensions {
         self.logins.lock().insert((who.clone(), spec.name.clone()), end);
         let (extensions, who, spec) = (Arc::downgrade(self), who.clone(), spec.clone());
         tokio::spawn(async move {
-            let end = login.done().await;
+            let end = login.wait_until_done().await;
             if let Some(extensions) = extensions.upgrade().filter(|_| end.is_ok()) {
                 extensions.retry_after_login(&who, &spec);
             }
@@ -52,7 +52,7 @@ impl Extensions {
     }
 
     pub(super) fn keyring(&self, who: &Principal) -> Keyring {
-        self.config.keyring.of(who.as_str())
+        self.config.keyring.for_owner(who.as_str())
     }
 }
 
@@ -63,7 +63,7 @@ impl Logins {
     }
 }
 
-impl Purse for VaultTokenStore {
+impl OAuthTokenStore for VaultTokenStore {
     fn load(&self, name: &str) -> Option<Value> {
         self.0.get(name)
     }

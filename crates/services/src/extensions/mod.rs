@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gander_domain::{Part, Principal, SessionId, SessionView};
-use gander_mcp::{Circumstances, Condition, Keyring, Pool, PromptSpec, Reach, Servers, Sharing, Spec, Standing};
+use gander_mcp::{Keyring, Pool, PromptSpec, Reach, ServerState, ServerStatus, Servers, ServersConfig, Sharing, Spec};
 use gander_tools::sandbox::{Network, Sandbox};
-use gander_tools::{BuiltIn, BuiltIns, Environment, Guard, Limits, Redactor, absence};
+use gander_tools::{BuiltIn, BuiltIns, Environment, Guard, Limits, Redactor, absence_reason};
 use serde_json::{Value, json};
 
 pub use entry::{ExtensionEntry, ExtensionKind};
@@ -144,7 +144,7 @@ impl Extensions {
         let mut client_specs = client_specs_in(&sessions, view.session);
         client_specs.retain(|old| specs.iter().all(|new| new.name != old.name));
         client_specs.extend(specs);
-        self.update_session(&mut sessions, view, client_specs).wake();
+        self.update_session(&mut sessions, view, client_specs).start_all();
     }
 
     /// The servers of a session, for a run of it.
@@ -225,7 +225,7 @@ impl Extensions {
             return self.turn_on_built_in(range, built_in).await;
         }
         if entry == ExtensionEntry::default() {
-            return Err(ExtensionError::Refused(absence(name)));
+            return Err(ExtensionError::Refused(absence_reason(name)));
         }
         let entry = entry.validated(name).map_err(ExtensionError::Refused)?;
         let guarded = rights == Rights::Addresses;
@@ -288,9 +288,9 @@ impl Extensions {
             let SessionServers { servers, built_ins } =
                 self.resolve_servers(*session, &place.owner, &place.workspace, &place.client_specs);
             place.servers.set(servers);
-            place.servers.lend(built_ins);
+            place.servers.set_built_ins(built_ins);
             if awake {
-                place.servers.wake();
+                place.servers.start_all();
             }
         }
     }
@@ -298,7 +298,7 @@ impl Extensions {
     /// Somebody logged in: what waits for that in their sessions goes on.
     fn retry_after_login(&self, who: &Principal, spec: &Spec) {
         for place in self.lock().values().filter(|place| place.owner == *who) {
-            place.servers.unlocked(spec);
+            place.servers.resume_after_login(spec);
         }
     }
 
@@ -315,14 +315,14 @@ impl Extensions {
     /// The prompts of a session's servers, once each was tried.
     pub async fn prompts(&self, session: SessionId) -> Vec<PromptSpec> {
         let Some(servers) = self.servers_if_known(session) else { return Vec::new() };
-        servers.started().await;
+        servers.wait_until_tried().await;
         servers.prompts()
     }
 
     /// What a person's prompt becomes: the name of a server's prompt becomes what that prompt says.
     pub async fn expand_prompt(&self, session: SessionId, parts: Vec<Part>) -> Result<Vec<Part>, String> {
         let Some(servers) = self.servers_if_known(session) else { return Ok(parts) };
-        let expanded = tokio::time::timeout(PROMPT_TIMEOUT, servers.expanded(parts)).await;
+        let expanded = tokio::time::timeout(PROMPT_TIMEOUT, servers.expand_prompt(parts)).await;
         expanded.unwrap_or_else(|_| Err("the prompt's server does not answer in time".to_owned()))
     }
 
@@ -338,7 +338,7 @@ impl Extensions {
             return self.global_specs().iter().map(|spec| json!({"name": spec.name, "place": spec.place()})).collect();
         };
         self.servers_if_known(session)
-            .map_or_else(|| json!([]), |servers| servers.standing().into_iter().map(status_json).collect())
+            .map_or_else(|| json!([]), |servers| servers.statuses().into_iter().map(status_json).collect())
     }
 
     fn servers_if_known(&self, session: SessionId) -> Option<Arc<Servers>> {
@@ -360,7 +360,7 @@ impl Extensions {
         let place = sessions.entry(view.session).or_insert_with(|| self.new_session(view));
         place.client_specs = client_specs;
         place.servers.set(servers);
-        place.servers.lend(built_ins);
+        place.servers.set_built_ins(built_ins);
         Arc::clone(&place.servers)
     }
 
@@ -399,7 +399,7 @@ impl Extensions {
     }
 
     fn new_session(&self, view: &SessionView) -> SessionExtensions {
-        let circumstances = Circumstances {
+        let circumstances = ServersConfig {
             workspace: PathBuf::from(&view.workspace),
             folders: view.folders.iter().map(PathBuf::from).collect(),
             environment: self.config.environment.clone(),
@@ -459,14 +459,14 @@ impl SessionExtensions {
     }
 }
 
-fn status_json(standing: Standing) -> Value {
-    let Standing { name, place, condition, tools, changed } = standing;
+fn status_json(standing: ServerStatus) -> Value {
+    let ServerStatus { name, place, state: condition, tools, changed } = standing;
     let (state, reason) = match condition {
-        Condition::Asleep => ("asleep", None),
-        Condition::Starting => ("starting", None),
-        Condition::Ready => ("ready", None),
-        Condition::Locked => ("needs_login", Some(format!("gander extensions login {name}"))),
-        Condition::Failed(reason) => ("failed", Some(reason)),
+        ServerState::Asleep => ("asleep", None),
+        ServerState::Starting => ("starting", None),
+        ServerState::Ready => ("ready", None),
+        ServerState::Locked => ("needs_login", Some(format!("gander extensions login {name}"))),
+        ServerState::Failed(reason) => ("failed", Some(reason)),
     };
     json!({"name": name, "place": place, "state": state, "reason": reason, "tools": tools, "changed": changed})
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::Principal;
-use gander_mcp::NetworkBook;
+use gander_mcp::NetworkGrantStore;
 use gander_store::{Store, StoreError, append_fact, read_scope_all};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl NetworkStore {
     }
 
     /// What this person granted.
-    pub fn of(&self, who: &Principal) -> Arc<dyn NetworkBook> {
+    pub fn of(&self, who: &Principal) -> Arc<dyn NetworkGrantStore> {
         Arc::new(Of { all: self.clone(), who: who.clone() })
     }
 
@@ -81,7 +81,7 @@ impl NetworkStore {
     }
 }
 
-impl NetworkBook for Of {
+impl NetworkGrantStore for Of {
     fn is_granted(&self, server: &str) -> bool {
         self.all.lock().contains_key(&(self.who.clone(), server.to_owned()))
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::Principal;
-use gander_mcp::PinBook;
+use gander_mcp::ToolPinStore;
 use gander_store::{Store, StoreError, append_fact, read_scope_all};
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl PinStore {
     }
 
     /// This principal's.
-    pub fn of(&self, principal: &Principal) -> Arc<dyn PinBook> {
+    pub fn of(&self, principal: &Principal) -> Arc<dyn ToolPinStore> {
         Arc::new(PrincipalPins { all: self.clone(), principal: principal.clone() })
     }
 
@@ -60,7 +60,7 @@ impl PinStore {
     }
 }
 
-impl PinBook for PrincipalPins {
+impl ToolPinStore for PrincipalPins {
     fn pinned(&self, server: &str, tool: &str) -> Option<String> {
         self.all.lock().get(&(self.principal.clone(), server.to_owned(), tool.to_owned())).cloned()
     }

@@ -8,7 +8,8 @@ mod sub_recipes;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gander_agent::recipe::{Flaw, Recipe, Sub, Values};
+use gander_agent::recipe::{Flaw, Recipe, Values};
+use gander_agent::recipe_run::SubRecipeSource;
 use gander_domain::{Principal, Seq, SessionId};
 use gander_store::{Durability, ScopeAppend, Store, StoreError, clock};
 use gander_tools::FileAccess;
@@ -102,7 +103,7 @@ impl Recipes {
     }
 
     /// The recipes that a recipe uses, and what is said of those that cannot be used.
-    pub fn load_sub_recipes(&self, followed: &SessionRecipe) -> (Vec<Sub>, Vec<String>) {
+    pub fn load_sub_recipes(&self, followed: &SessionRecipe) -> (Vec<SubRecipeSource>, Vec<String>) {
         sub_recipes::load_sub_recipes(&self.files, followed)
     }
 

@@ -47,7 +47,7 @@ pub async fn expand_slash(
     let Some(slash) = slashes.iter().find(|slash| slash.name == name) else { return Ok(parts) };
     let filled =
         recipes.fill_recipe(&slash.recipe, &parse_slash_values(&slash.recipe, rest.trim()), workspace, None).await;
-    parts[0] = Part::text(filled.map_err(|flaw| recipe_flaw(&flaw))?.words());
+    parts[0] = Part::text(filled.map_err(|flaw| recipe_flaw(&flaw))?.all_text());
     Ok(parts)
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gander_agent::recipe::{Sub, SubRecipe, parse};
+use gander_agent::recipe::{SubRecipe, parse};
+use gander_agent::recipe_run::SubRecipeSource;
 use gander_tools::FileAccess;
 
 use super::SessionRecipe;
@@ -11,7 +12,7 @@ use super::SessionRecipe;
 const MAX_FILE_BYTES: u64 = 256 << 10;
 
 /// Reads them; what cannot be used is said and left out.
-pub fn load_sub_recipes(files: &FileAccess, followed: &SessionRecipe) -> (Vec<Sub>, Vec<String>) {
+pub fn load_sub_recipes(files: &FileAccess, followed: &SessionRecipe) -> (Vec<SubRecipeSource>, Vec<String>) {
     let (mut subs, mut warnings) = (Vec::new(), Vec::new());
     for wanted in &followed.recipe.sub_recipes {
         match load_sub_recipe(files, followed, wanted) {
@@ -22,7 +23,11 @@ pub fn load_sub_recipes(files: &FileAccess, followed: &SessionRecipe) -> (Vec<Su
     (subs, warnings)
 }
 
-fn load_sub_recipe(files: &FileAccess, followed: &SessionRecipe, wanted: &SubRecipe) -> Result<Sub, String> {
+fn load_sub_recipe(
+    files: &FileAccess,
+    followed: &SessionRecipe,
+    wanted: &SubRecipe,
+) -> Result<SubRecipeSource, String> {
     let folder = followed.folder.as_deref().ok_or("its recipe did not come from a file")?;
     let path = wanted.path.trim_start_matches("{{ recipe_dir }}").trim_start_matches("{{recipe_dir}}");
     let path = if path.len() < wanted.path.len() { path.trim_start_matches('/') } else { path };
@@ -33,5 +38,5 @@ fn load_sub_recipe(files: &FileAccess, followed: &SessionRecipe, wanted: &SubRec
     let values = wanted.values.iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect();
     let description = wanted.description.clone().unwrap_or_else(|| recipe.description.clone());
     let folder = located.absolute().parent().map(|folder| folder.to_string_lossy().into_owned());
-    Ok(Sub { name: wanted.name.clone(), description, recipe, values, folder })
+    Ok(SubRecipeSource { name: wanted.name.clone(), description, recipe, values, folder })
 }

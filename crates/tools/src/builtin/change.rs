@@ -25,7 +25,11 @@ const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 const LARGEST_SAVED: u64 = 16 << 20;
 
 /// The text of the file now, if there is one.
-pub(crate) async fn current(located: &Located, context: &ToolContext, limit: u64) -> Result<Option<String>, ToolError> {
+pub(crate) async fn current_text(
+    located: &Located,
+    context: &ToolContext,
+    limit: u64,
+) -> Result<Option<String>, ToolError> {
     let (workspace, place) = (context.workspace.clone(), located.clone());
     let looked = tokio::task::spawn_blocking(move || workspace.read_text(&place, limit)).await;
     let looked = looked.map_err(|error| ToolError::failed(format!("file work broke off: {error}")))?;
@@ -39,12 +43,17 @@ pub(crate) async fn current(located: &Located, context: &ToolContext, limit: u64
 }
 
 /// The text on the disk now, if there is one.
-pub(crate) fn on_disk(located: &Located, workspace: &Workspace, limit: u64) -> Option<String> {
+pub(crate) fn text_on_disk(located: &Located, workspace: &Workspace, limit: u64) -> Option<String> {
     workspace.read_text(located, limit).ok()
 }
 
 /// Why somebody must be asked about this new text.
-pub(crate) fn objection(located: &Located, workspace: &Workspace, old: Option<&str>, new: &str) -> Option<String> {
+pub(crate) fn change_objection(
+    located: &Located,
+    workspace: &Workspace,
+    old: Option<&str>,
+    new: &str,
+) -> Option<String> {
     text_objection(workspace.root_of(located), located.relative(), old, new)
 }
 
@@ -54,7 +63,7 @@ pub(crate) fn objection(located: &Located, workspace: &Workspace, old: Option<&s
 pub(crate) struct WriteLock(Arc<Mutex<()>>);
 
 /// Writes the new text, unless it needs somebody's yes by now.
-async fn write(
+async fn write_file(
     located: &Located,
     (old, new): (Option<&str>, &str),
     context: &ToolContext,
@@ -65,7 +74,7 @@ async fn write(
         true => Some(lock.0.lock().await),
         false => None,
     };
-    if !asked && let Some(unforeseen) = unforeseen(located, (old, new), context).await? {
+    if !asked && let Some(unforeseen) = recheck_objection(located, (old, new), context).await? {
         return Err(ToolError::failed(format!(
             "{unforeseen}. Nobody was asked, for the file was another when this was decided: make the call again"
         )));
@@ -78,7 +87,7 @@ async fn write(
 
 /// Why somebody must be asked after all. An editor may hold another text than the disk does: to leave as it was what
 /// counts in either of them is nobody's new doing.
-async fn unforeseen(
+async fn recheck_objection(
     located: &Located,
     (old, new): (Option<&str>, &str),
     context: &ToolContext,
@@ -86,15 +95,15 @@ async fn unforeseen(
     let (workspace, place) = (Arc::clone(&context.workspace), located.clone());
     let (old, new) = (old.map(str::to_owned), new.to_owned());
     let looked = tokio::task::spawn_blocking(move || {
-        let saved = || on_disk(&place, &workspace, LARGEST_SAVED);
-        objection(&place, &workspace, old.as_deref(), &new)
-            .filter(|_| objection(&place, &workspace, saved().as_deref(), &new).is_some())
+        let saved = || text_on_disk(&place, &workspace, LARGEST_SAVED);
+        change_objection(&place, &workspace, old.as_deref(), &new)
+            .filter(|_| change_objection(&place, &workspace, saved().as_deref(), &new).is_some())
     });
     looked.await.map_err(|error| ToolError::failed(format!("file work broke off: {error}")))
 }
 
 /// Writes the new text and shows the change.
-pub(crate) async fn apply(
+pub(crate) async fn apply_change(
     located: &Located,
     old: Option<String>,
     new: String,
@@ -108,12 +117,12 @@ pub(crate) async fn apply(
         )));
     }
     let path = located.absolute();
-    write(located, (old.as_deref(), &new), context, lock).await?;
+    write_file(located, (old.as_deref(), &new), context, lock).await?;
     let name = context.workspace.name(located);
     let deadline = Instant::now() + DIFF_TIMEOUT;
     let compared = blocking.run(move || {
-        let summary = summary(&name, old.as_deref(), &new, deadline);
-        (summary, excerpt(old, new))
+        let summary = change_summary(&name, old.as_deref(), &new, deadline);
+        (summary, diff_excerpt(old, new))
     });
     let (summary, (old, new)) = compared.await?;
     let diff = ToolContent::Diff { path: path.to_string_lossy().into_owned(), old, new };
@@ -122,10 +131,10 @@ pub(crate) async fn apply(
 }
 
 /// After the deadline what is not compared yet counts as changed: texts without a line in common take quadratic time.
-fn summary(name: &str, old: Option<&str>, new: &str, deadline: Instant) -> String {
+fn change_summary(name: &str, old: Option<&str>, new: &str, deadline: Instant) -> String {
     let Some(old) = old else { return format!("made {name}: {} lines", new.lines().count()) };
     let (mut added, mut removed) = (0, 0);
-    let (old, new) = trimmed(old, new);
+    let (old, new) = trim_common_lines(old, new);
     for change in TextDiff::configure().deadline(deadline).diff_lines(old, new).iter_all_changes() {
         match change.tag() {
             ChangeTag::Insert => added += 1,
@@ -137,10 +146,10 @@ fn summary(name: &str, old: Option<&str>, new: &str, deadline: Instant) -> Strin
 }
 
 /// Both texts whole, or of long ones the part that differs.
-fn excerpt(old: Option<String>, new: String) -> (Option<String>, String) {
+fn diff_excerpt(old: Option<String>, new: String) -> (Option<String>, String) {
     match old {
         Some(old) if old.len().max(new.len()) > WHOLE => {
-            let (before, after) = trimmed(&old, &new);
+            let (before, after) = trim_common_lines(&old, &new);
             let (before, after) = (before.to_owned(), after.to_owned());
             (Some(before), after)
         }
@@ -149,7 +158,7 @@ fn excerpt(old: Option<String>, new: String) -> (Option<String>, String) {
 }
 
 /// Both texts without the lines they begin and end with in common, but for a few.
-fn trimmed<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
+fn trim_common_lines<'a>(old: &'a str, new: &'a str) -> (&'a str, &'a str) {
     let olds: Vec<&str> = old.split_inclusive('\n').collect();
     let news: Vec<&str> = new.split_inclusive('\n').collect();
     let head = olds.iter().zip(&news).take_while(|(a, b)| a == b).count();
@@ -170,9 +179,9 @@ mod tests {
     fn a_comparison_ends_at_its_deadline() {
         let text = |word: &str| (0..200_000).map(|line| format!("{word}{}\n", line * 7 % 100_003)).collect::<String>();
         let (old, new) = (text("a"), text("b"));
-        assert_eq!(summary("f", Some(&old), &new, Instant::now()), "changed f: +200000 -200000 lines");
+        assert_eq!(change_summary("f", Some(&old), &new, Instant::now()), "changed f: +200000 -200000 lines");
         let later = Instant::now() + Duration::from_secs(3_600);
-        assert_eq!(summary("f", Some("a\nb\nc\n"), "a\nx\nc\n", later), "changed f: +1 -1 lines");
-        assert_eq!(summary("f", None, "a\n", later), "made f: 1 lines");
+        assert_eq!(change_summary("f", Some("a\nb\nc\n"), "a\nx\nc\n", later), "changed f: +1 -1 lines");
+        assert_eq!(change_summary("f", None, "a\n", later), "made f: 1 lines");
     }
 }

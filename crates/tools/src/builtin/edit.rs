@@ -12,7 +12,7 @@ use super::change::WriteLock;
 use super::{change, locations};
 use crate::blocking::BlockingPool;
 use crate::protected::counts_in_part;
-use crate::{Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use crate::{Limits, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 /// Lines of a file that are searched for something similar.
@@ -66,7 +66,7 @@ impl Tool for Edit {
         }
     }
 
-    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+    fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { path, old, new, .. } = arguments::parse(arguments)?;
         match () {
             () if old.is_empty() => return Err(ToolError::failed("old is empty: use write to make a file")),
@@ -74,10 +74,10 @@ impl Tool for Edit {
             () => {}
         }
         let located = workspace.locate(&path)?;
-        Ok(Sketch {
+        Ok(ToolPreview {
             title: format!("Edit {}", sanitize::visible_line(&workspace.name(&located))),
             kind: ToolKind::Edit,
-            locations: vec![locations::of(&located)],
+            locations: vec![locations::location_of(&located)],
             idempotent: false,
         })
     }
@@ -85,10 +85,10 @@ impl Tool for Edit {
     fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
         let arguments: Arguments = arguments::parse(arguments).ok()?;
         let located = workspace.locate(&arguments.path).ok()?;
-        let old = change::on_disk(&located, workspace, self.limits.file);
-        let new = old.as_deref().and_then(|old| exchanged(old, &arguments).ok());
+        let old = change::text_on_disk(&located, workspace, self.limits.file);
+        let new = old.as_deref().and_then(|old| exchange_once(old, &arguments).ok());
         match new {
-            Some(new) => change::objection(&located, workspace, old.as_deref(), &new),
+            Some(new) => change::change_objection(&located, workspace, old.as_deref(), &new),
             // An editor may hold another text than the disk does.
             None => counts_in_part(located.relative()).then(|| "what it changes cannot be foreseen".to_owned()),
         }
@@ -96,26 +96,26 @@ impl Tool for Edit {
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let arguments: Arguments = arguments::parse(&call.arguments)?;
-        let located = locations::same(call, &arguments.path, &context.workspace)?;
+        let located = locations::locate_again(call, &arguments.path, &context.workspace)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             result = async {
-                let text = change::current(&located, context, self.limits.file).await?;
+                let text = change::current_text(&located, context, self.limits.file).await?;
                 let text = text.ok_or_else(|| ToolError::failed(format!("no such file: {}", arguments.path)))?;
                 let deadline = Instant::now() + HINT_TIMEOUT;
-                let (text, new) = self.blocking.run(move || (replaced(&text, &arguments, deadline), text))
+                let (text, new) = self.blocking.run(move || (replace_text(&text, &arguments, deadline), text))
                     .await
                     .and_then(|(new, text)| Ok((text, new?)))?;
-                change::apply(&located, Some(text), new, context, (&self.blocking, &self.lock)).await
+                change::apply_change(&located, Some(text), new, context, (&self.blocking, &self.lock)).await
             } => result,
         }
     }
 }
 
-fn replaced(text: &str, arguments: &Arguments, deadline: Instant) -> Result<String, ToolError> {
-    exchanged(text, arguments).map_err(|wrong| {
+fn replace_text(text: &str, arguments: &Arguments, deadline: Instant) -> Result<String, ToolError> {
+    exchange_once(text, arguments).map_err(|wrong| {
         ToolError::failed(match wrong {
-            Wrong::Missing => missing(text, &arguments.old, deadline),
+            Wrong::Missing => missing_text_hint(text, &arguments.old, deadline),
             Wrong::Ambiguous { count, lines } => format!(
                 "old occurs {count} times (lines {lines}): take in more of its surroundings, or set replace_all"
             ),
@@ -130,7 +130,7 @@ enum Wrong {
 }
 
 /// The text with its piece replaced.
-fn exchanged(text: &str, arguments: &Arguments) -> Result<String, Wrong> {
+fn exchange_once(text: &str, arguments: &Arguments) -> Result<String, Wrong> {
     let Arguments { old, new, replace_all, .. } = arguments;
     // A file with CR LF is shown with LF: what was copied from there is meant with CR LF.
     let windows = text.contains("\r\n") && !old.contains('\r') && !text.contains(old.as_str());
@@ -151,19 +151,19 @@ fn exchanged(text: &str, arguments: &Arguments) -> Result<String, Wrong> {
 }
 
 /// Why the text is not there: the likeliest mistake.
-fn missing(text: &str, old: &str, deadline: Instant) -> String {
-    let bare: Vec<&str> = old.lines().map(without_number).collect();
+fn missing_text_hint(text: &str, old: &str, deadline: Instant) -> String {
+    let bare: Vec<&str> = old.lines().map(strip_line_number).collect();
     let bare = bare.join("\n");
     if bare != old && text.contains(bare.trim_end()) {
         return "old does not occur: leave out the line numbers that read shows".into();
     }
-    match nearest(text, old, deadline) {
+    match nearest_match(text, old, deadline) {
         Some((line, found)) => format!("old does not occur; the most similar text is at line {line}:\n{found}"),
         None => "old does not occur, nor anything similar: read the file again".into(),
     }
 }
 
-fn without_number(line: &str) -> &str {
+fn strip_line_number(line: &str) -> &str {
     match line.trim_start().split_once('\t') {
         Some((number, rest)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
         _ => line,
@@ -171,7 +171,7 @@ fn without_number(line: &str) -> &str {
 }
 
 /// The window of as many lines that resembles the text most, among those that are looked at before the deadline.
-fn nearest(text: &str, old: &str, deadline: Instant) -> Option<(usize, String)> {
+fn nearest_match(text: &str, old: &str, deadline: Instant) -> Option<(usize, String)> {
     let lines: Vec<&str> = text.lines().take(SEARCHED).collect();
     let wanted: Vec<&str> = old.lines().collect();
     let first = wanted.iter().find(|line| !line.trim().is_empty())?;
@@ -201,9 +201,9 @@ mod tests {
     fn a_hint_is_looked_for_up_to_a_deadline() {
         let text = "fn alpha() {}\nfn beta() {}\n";
         let later = Instant::now() + Duration::from_secs(3_600);
-        assert_eq!(nearest(text, "fn beto() {}", later), Some((2, "fn beta() {}".to_owned())));
-        assert_eq!(nearest(text, "fn beto() {}", Instant::now()), None);
+        assert_eq!(nearest_match(text, "fn beto() {}", later), Some((2, "fn beta() {}".to_owned())));
+        assert_eq!(nearest_match(text, "fn beto() {}", Instant::now()), None);
         let long = format!("{}\n", "xy".repeat(8 << 20));
-        assert_eq!(nearest(&long, &"xz".repeat(8 << 20), later), None, "such lines are not compared");
+        assert_eq!(nearest_match(&long, &"xz".repeat(8 << 20), later), None, "such lines are not compared");
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::html;
 use crate::blocking::BlockingPool;
 use crate::process::output::clip;
-use crate::{Blocked, Guard, Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use crate::{Blocked, Guard, Limits, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 /// Redirects that are followed.
@@ -59,10 +59,10 @@ impl Tool for Fetch {
         }
     }
 
-    fn sketch(&self, arguments: &Value, _workspace: &Workspace) -> Result<Sketch, ToolError> {
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { url } = arguments::parse(arguments)?;
-        self.guard.glance(&parse(&url)?)?;
-        Ok(Sketch {
+        self.guard.check_literal_host(&parse_url(&url)?)?;
+        Ok(ToolPreview {
             title: format!("Fetch {}", sanitize::visible_line(&url)),
             kind: ToolKind::Fetch,
             locations: vec![],
@@ -72,10 +72,10 @@ impl Tool for Fetch {
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { url } = arguments::parse(&call.arguments)?;
-        let url = parse(&url)?;
+        let url = parse_url(&url)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
-            shown = tokio::time::timeout(self.limits.fetch, self.fetched(url)) => match shown {
+            shown = tokio::time::timeout(self.limits.fetch, self.fetch_result(url)) => match shown {
                 Ok(shown) => shown,
                 Err(_) => Err(ToolError::failed(format!("no answer in time: {} s", self.limits.fetch.as_secs()))),
             },
@@ -85,16 +85,16 @@ impl Tool for Fetch {
 
 impl Fetch {
     /// A page of some megabytes is no work for a thread that serves others.
-    async fn fetched(&self, url: Url) -> Result<ToolResult, ToolError> {
-        let (page, limits) = (self.page(url).await?, self.limits);
-        self.blocking.run(move || page.shown(&limits)).await?
+    async fn fetch_result(&self, url: Url) -> Result<ToolResult, ToolError> {
+        let (page, limits) = (self.fetch_page(url).await?, self.limits);
+        self.blocking.run(move || page.to_tool_result(&limits)).await?
     }
 
-    async fn page(&self, mut url: Url) -> Result<Page, ToolError> {
+    async fn fetch_page(&self, mut url: Url) -> Result<Page, ToolError> {
         for _ in 0..=MOST_REDIRECTS {
-            let response = self.get(&url).await?;
+            let response = self.send_request(&url).await?;
             let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection());
-            let Some(target) = target else { return self.body(url, response).await };
+            let Some(target) = target else { return self.read_body(url, response).await };
             let target = target.to_str().ok().and_then(|target| url.join(target).ok());
             url = target.ok_or_else(|| ToolError::failed("redirected to something that is no address"))?;
         }
@@ -102,19 +102,19 @@ impl Fetch {
     }
 
     /// One request to an address that was checked; redirects come back to be checked too.
-    async fn get(&self, url: &Url) -> Result<Response, ToolError> {
-        let request = client(&self.guard, url)
+    async fn send_request(&self, url: &Url) -> Result<Response, ToolError> {
+        let request = build_client(&self.guard, url)
             .await?
             .get(url.clone())
             .header(ACCEPT, "text/html,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5");
-        request.send().await.map_err(|error| failed(&error))
+        request.send().await.map_err(|error| fetch_error(&error))
     }
 
-    async fn body(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
+    async fn read_body(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
         let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("text/plain");
         let mime = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let (status, mut body, mut cut) = (response.status(), Vec::new(), false);
-        while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| fetch_error(&error))? {
             let room = self.limits.page - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);
             if chunk.len() > room {
@@ -127,18 +127,18 @@ impl Fetch {
 }
 
 impl Page {
-    fn shown(&self, limits: &Limits) -> Result<ToolResult, ToolError> {
+    fn to_tool_result(&self, limits: &Limits) -> Result<ToolResult, ToolError> {
         let end = if self.status.is_success() { ToolEnd::Completed } else { ToolEnd::Failed };
         let raw = json!({"url": self.url.as_str(), "status": self.status.as_u16(), "content_type": self.mime});
         let part = match self.mime.as_str() {
-            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => self.picture(limits)?,
-            mime if is_text(mime) => Part::text(self.text(limits)),
+            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => self.image_part(limits)?,
+            mime if is_text(mime) => Part::text(self.page_text(limits)),
             mime => return Err(ToolError::failed(format!("content is neither text nor a picture: {mime}"))),
         };
         Ok(ToolResult { end, content: vec![ToolContent::Part { part }], raw: Some(raw) })
     }
 
-    fn picture(&self, limits: &Limits) -> Result<Part, ToolError> {
+    fn image_part(&self, limits: &Limits) -> Result<Part, ToolError> {
         if self.cut || self.body.len() as u64 > limits.image {
             return Err(ToolError::failed(format!("picture is too large: {} bytes or more", self.body.len())));
         }
@@ -146,10 +146,10 @@ impl Page {
         Ok(Part::Image { mime, data: STANDARD.encode(&self.body), uri })
     }
 
-    fn text(&self, limits: &Limits) -> String {
+    fn page_text(&self, limits: &Limits) -> String {
         let text = String::from_utf8_lossy(&self.body);
         let text = match self.mime.as_str() {
-            "text/html" | "application/xhtml+xml" => html::text(&text),
+            "text/html" | "application/xhtml+xml" => html::html_to_text(&text),
             _ => text.into_owned(),
         };
         let kept = clip(&text, limits.result);
@@ -161,17 +161,17 @@ impl Page {
 
 /// Gets what is at an address that the guard lets through, without following it elsewhere. Or says why not.
 pub async fn download(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, String> {
-    bytes(guard, address, most).await.map_err(|error| error.message)
+    fetch_bytes(guard, address, most).await.map_err(|error| error.message)
 }
 
-async fn bytes(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, ToolError> {
-    let url = parse(address)?;
-    let mut response = client(guard, &url).await?.get(url).send().await.map_err(|error| failed(&error))?;
+async fn fetch_bytes(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, ToolError> {
+    let url = parse_url(address)?;
+    let mut response = build_client(guard, &url).await?.get(url).send().await.map_err(|error| fetch_error(&error))?;
     if !response.status().is_success() {
         return Err(ToolError::failed(format!("answered with status {}: {address}", response.status())));
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| fetch_error(&error))? {
         if body.len() + chunk.len() > most {
             return Err(ToolError::failed(format!("longer than {most} bytes: {address}")));
         }
@@ -181,7 +181,7 @@ async fn bytes(guard: &Guard, address: &str, most: usize) -> Result<Vec<u8>, Too
 }
 
 /// Dials only what was checked, and goes nowhere else.
-async fn client(guard: &Guard, url: &Url) -> Result<Client, ToolError> {
+async fn build_client(guard: &Guard, url: &Url) -> Result<Client, ToolError> {
     let addresses = guard.addresses(url).await?;
     Client::builder()
         .no_proxy()
@@ -189,7 +189,7 @@ async fn client(guard: &Guard, url: &Url) -> Result<Client, ToolError> {
         .resolve_to_addrs(url.host_str().unwrap_or_default(), &addresses)
         .user_agent(AGENT)
         .build()
-        .map_err(|error| failed(&error))
+        .map_err(|error| fetch_error(&error))
 }
 
 impl From<Blocked> for ToolError {
@@ -198,7 +198,7 @@ impl From<Blocked> for ToolError {
     }
 }
 
-fn parse(url: &str) -> Result<Url, ToolError> {
+fn parse_url(url: &str) -> Result<Url, ToolError> {
     Url::parse(url.trim()).map_err(|error| ToolError::failed(format!("not an address: {error}")))
 }
 
@@ -211,7 +211,7 @@ fn is_text(mime: &str) -> bool {
 }
 
 /// The error and what caused it, without the address: that is told elsewhere.
-fn failed(error: &reqwest::Error) -> ToolError {
+fn fetch_error(error: &reqwest::Error) -> ToolError {
     let mut message = String::from("fetch failed");
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {

@@ -31,18 +31,18 @@ const SOURCES: [&str; 81] = [
 
 /// Why git could show secret files of this repository: its work tree, its folder, and the folder that it shares with
 /// others.
-pub(crate) fn objection(worktree: &Path, folder: &Path, common: &Path) -> Option<String> {
-    let names = match git_index::names(folder, common) {
+pub(crate) fn attributes_objection(worktree: &Path, folder: &Path, common: &Path) -> Option<String> {
+    let names = match git_index::indexed_names(folder, common) {
         Ok(names) => names,
         Err(Unreadable) => return Some("the index of the git repository cannot be read".to_owned()),
     };
     let mut texts = Vec::new();
     for file in [folder, common].map(|folder| folder.join("info/attributes")) {
-        texts.extend(read(&file).transpose());
+        texts.extend(read_optional(&file).transpose());
     }
     for directory in directories(&names) {
         let file = worktree.join(&directory).join(ATTRIBUTES);
-        let found = read(&file).transpose();
+        let found = read_optional(&file).transpose();
         // Where the file is missing, or a link, git takes what its index holds.
         if found.is_none() && names.contains(&directory.join(ATTRIBUTES)) {
             return Some(format!("attributes of the git repository are not in its folder: {}", file.display()));
@@ -51,11 +51,12 @@ pub(crate) fn objection(worktree: &Path, folder: &Path, common: &Path) -> Option
     }
     let texts = texts.into_iter().collect::<Result<Vec<String>, Unreadable>>();
     let Ok(texts) = texts else { return Some("attributes of the git repository cannot be read".to_owned()) };
-    let endings = match compared(&texts) {
+    let endings = match compared_attributes(&texts) {
         Ok(endings) => endings,
         Err(line) => return Some(format!("attributes of the git repository may show secret files: {line}")),
     };
-    let shown = names.iter().find(|name| is_secret(name) && ending(name).is_some_and(|found| endings.contains(&found)));
+    let shown =
+        names.iter().find(|name| is_secret(name) && file_extension(name).is_some_and(|found| endings.contains(&found)));
     shown.map(|name| format!("attributes of the git repository show a secret file: {}", name.display()))
 }
 
@@ -66,7 +67,7 @@ fn directories(names: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
 }
 
 /// The text of a file of attributes, if it is there and no link.
-fn read(file: &Path) -> Result<Option<String>, Unreadable> {
+fn read_optional(file: &Path) -> Result<Option<String>, Unreadable> {
     match fs::symlink_metadata(file) {
         Ok(found) if found.is_symlink() => Ok(None),
         Ok(found) if found.len() > MAX_ATTRIBUTES => Err(Unreadable),
@@ -76,14 +77,14 @@ fn read(file: &Path) -> Result<Option<String>, Unreadable> {
 }
 
 /// The endings of source files that have a way to be compared; or a line that could be about any file.
-fn compared(texts: &[String]) -> Result<BTreeSet<String>, String> {
+fn compared_attributes(texts: &[String]) -> Result<BTreeSet<String>, String> {
     let mut words = vec!["diff".to_owned()];
     // A macro may stand for another one that comes later.
     loop {
-        let macros = texts.iter().flat_map(|text| lines(text)).filter_map(|line| line.strip_prefix("[attr]"));
+        let macros = texts.iter().flat_map(|text| attribute_lines(text)).filter_map(|line| line.strip_prefix("[attr]"));
         let named = macros.filter_map(|rest| rest.split_once(char::is_whitespace));
         let new: Vec<String> = named
-            .filter(|(name, rest)| !words.iter().any(|word| word == name) && sets(rest, &words))
+            .filter(|(name, rest)| !words.iter().any(|word| word == name) && sets_attribute(rest, &words))
             .map(|(name, _)| name.to_owned())
             .collect();
         if new.is_empty() {
@@ -92,23 +93,23 @@ fn compared(texts: &[String]) -> Result<BTreeSet<String>, String> {
         words.extend(new);
     }
     let mut endings = BTreeSet::new();
-    for line in texts.iter().flat_map(|text| lines(text)).filter(|line| !line.starts_with("[attr]")) {
+    for line in texts.iter().flat_map(|text| attribute_lines(text)).filter(|line| !line.starts_with("[attr]")) {
         let (pattern, attributes) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         // A pattern in quotes may hold blanks: then everything behind its first one is looked at.
-        if sets(attributes, &words) {
+        if sets_attribute(attributes, &words) {
             endings.insert(source_ending(pattern).ok_or_else(|| line.to_owned())?);
         }
     }
     Ok(endings)
 }
 
-fn lines(text: &str) -> impl Iterator<Item = &str> {
+fn attribute_lines(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// True if one of these attributes is set, gets a value or is forgotten, rather than switched off.
-fn sets(attributes: &str, words: &[String]) -> bool {
+fn sets_attribute(attributes: &str, words: &[String]) -> bool {
     attributes.split_whitespace().filter(|attribute| !attribute.starts_with('-')).any(|attribute| {
         let name = attribute.trim_start_matches('!').split('=').next().unwrap_or_default();
         words.iter().any(|word| word == name)
@@ -122,7 +123,7 @@ fn source_ending(pattern: &str) -> Option<String> {
     (!pattern.starts_with('"') && SOURCES.contains(&ending.as_str())).then_some(ending)
 }
 
-fn ending(name: &Path) -> Option<String> {
+fn file_extension(name: &Path) -> Option<String> {
     name.extension().map(|ending| ending.to_string_lossy().to_lowercase())
 }
 
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_could_show_any_file_is_told_from_what_is_about_sources() {
-        let about = |text: &str| compared(&[text.to_owned()]);
+        let about = |text: &str| compared_attributes(&[text.to_owned()]);
         for usual in [
             "",
             "# .env diff\n* text=auto\n*.sh eol=lf\n",

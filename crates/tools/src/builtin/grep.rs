@@ -12,12 +12,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::list::matcher;
+use super::list::glob_matcher;
 use super::locations;
 use crate::files::walk::{Found, Kind, Walk};
 use crate::permission::is_secret;
 use crate::process::output::clip;
-use crate::{Limits, Located, PathError, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use crate::{Limits, Located, PathError, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
 
 /// Bytes of one line that are shown.
 const LONGEST_LINE: usize = 500;
@@ -73,27 +73,27 @@ impl Tool for Grep {
         }
     }
 
-    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+    fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let arguments: Arguments = arguments::parse(arguments)?;
-        regex(&arguments)?;
-        arguments.glob.as_deref().map(matcher).transpose()?;
+        build_regex(&arguments)?;
+        arguments.glob.as_deref().map(glob_matcher).transpose()?;
         let located = workspace.locate(arguments.path())?;
         let (pattern, name) =
             (sanitize::visible_line(&arguments.pattern), sanitize::visible_line(&workspace.name(&located)));
-        Ok(Sketch {
+        Ok(ToolPreview {
             title: format!("Search {name} for {pattern}"),
             kind: ToolKind::Search,
-            locations: vec![locations::of(&located)],
+            locations: vec![locations::location_of(&located)],
             idempotent: true,
         })
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let arguments: Arguments = arguments::parse(&call.arguments)?;
-        let located = locations::same(call, arguments.path(), &context.workspace)?;
+        let located = locations::locate_again(call, arguments.path(), &context.workspace)?;
         let search = Search {
-            regex: regex(&arguments)?,
-            glob: arguments.glob.as_deref().map(matcher).transpose()?,
+            regex: build_regex(&arguments)?,
+            glob: arguments.glob.as_deref().map(glob_matcher).transpose()?,
             around: arguments.context.min(WIDEST),
             most: arguments.limit.unwrap_or(self.limits.matches).clamp(1, MOST),
             limits: self.limits,
@@ -117,7 +117,7 @@ impl Arguments {
     }
 }
 
-fn regex(arguments: &Arguments) -> Result<Regex, ToolError> {
+fn build_regex(arguments: &Arguments) -> Result<Regex, ToolError> {
     let built =
         RegexBuilder::new(&arguments.pattern).case_insensitive(arguments.ignore_case).size_limit(4 << 20).build();
     built.map_err(|error| ToolError::failed(format!("pattern is not valid: {error}")))
@@ -142,7 +142,7 @@ impl Search {
             let below = found.located.relative.strip_prefix(&start.relative).unwrap_or(&found.located.relative);
             if found.kind == Kind::File && self.fits(below) && !is_secret(&found.located.relative) {
                 match workspace.read_text(&found.located, self.limits.file) {
-                    Ok(text) => self.file(&workspace.name(&found.located), &text),
+                    Ok(text) => self.search_file(&workspace.name(&found.located), &text),
                     Err(PathError::TooLarge { .. }) => self.skipped += 1,
                     Err(_) => {} // binary, or gone meanwhile
                 }
@@ -152,11 +152,11 @@ impl Search {
         match walked {
             Err(PathError::NotDirectory(_)) => {
                 let text = workspace.read_text(start, self.limits.file)?;
-                self.file(&workspace.name(start), &text);
+                self.search_file(&workspace.name(start), &text);
             }
             walked => walked?,
         }
-        Ok(ToolResult::text(ToolEnd::Completed, self.told()))
+        Ok(ToolResult::text(ToolEnd::Completed, self.into_text()))
     }
 
     /// A glob without a slash is about names, one with a slash about paths.
@@ -171,7 +171,7 @@ impl Search {
         self.found >= self.most || self.text.len() >= self.limits.output
     }
 
-    fn file(&mut self, name: &str, text: &str) {
+    fn search_file(&mut self, name: &str, text: &str) {
         let lines: Vec<&str> = text.lines().collect();
         let mut shown = 0; // the first line not shown yet
         for at in 0..lines.len() {
@@ -196,7 +196,7 @@ impl Search {
         }
     }
 
-    fn told(mut self) -> String {
+    fn into_text(mut self) -> String {
         if self.found == 0 {
             self.text.push_str("[nothing found]\n");
         }

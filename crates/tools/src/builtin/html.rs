@@ -39,15 +39,15 @@ const BLOCKS: [&str; 31] = [
 ];
 
 /// The readable text of a page.
-pub(crate) fn text(html: &str) -> String {
+pub(crate) fn html_to_text(html: &str) -> String {
     let mut page = Page::default();
     let mut rest = html;
     while let Some(at) = rest.find('<') {
-        page.words(&rest[..at]);
-        rest = page.markup(&rest[at..]);
+        page.push_words(&rest[..at]);
+        rest = page.read_markup(&rest[at..]);
     }
-    page.words(rest);
-    tidy(&page.text)
+    page.push_words(rest);
+    tidy_blank_lines(&page.text)
 }
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ struct Page {
 
 impl Page {
     /// Takes what begins with `<` and returns what comes after it.
-    fn markup<'a>(&mut self, rest: &'a str) -> &'a str {
+    fn read_markup<'a>(&mut self, rest: &'a str) -> &'a str {
         if let Some(comment) = rest.strip_prefix("<!--") {
             return comment.split_once("-->").map_or("", |(_, after)| after);
         }
@@ -77,21 +77,21 @@ impl Page {
             .collect::<String>()
             .to_ascii_lowercase();
         if !closing && UNREAD.contains(&name.as_str()) && !tag.ends_with('/') {
-            let rest = skip(after, &name);
+            let rest = skip_element(after, &name);
             // Only what is skipped is looked through: a page may have any number of heads.
             if name == "head" {
-                self.title(&after[..after.len() - rest.len()]);
+                self.push_title(&after[..after.len() - rest.len()]);
             }
             return rest;
         }
         match closing {
-            true => self.close(&name),
-            false => self.open(&name, tag),
+            true => self.close_tag(&name),
+            false => self.open_tag(&name, tag),
         }
         after
     }
 
-    fn open(&mut self, name: &str, tag: &str) {
+    fn open_tag(&mut self, name: &str, tag: &str) {
         match name {
             "a" => self.link = attribute(tag, "href").filter(|link| link.starts_with("http")),
             "pre" => self.preformatted += 1,
@@ -110,7 +110,7 @@ impl Page {
         }
     }
 
-    fn close(&mut self, name: &str) {
+    fn close_tag(&mut self, name: &str) {
         match name {
             "a" => {
                 if let Some(link) = self.link.take() {
@@ -125,8 +125,8 @@ impl Page {
         }
     }
 
-    fn words(&mut self, raw: &str) {
-        let words = decoded(raw);
+    fn push_words(&mut self, raw: &str) {
+        let words = decode_entities(raw);
         if self.preformatted > 0 {
             return self.text.push_str(&words);
         }
@@ -139,11 +139,11 @@ impl Page {
         }
     }
 
-    fn title(&mut self, head: &str) {
+    fn push_title(&mut self, head: &str) {
         let lower = head.to_ascii_lowercase();
         let Some(start) = lower.find("<title").and_then(|at| Some(at + lower[at..].find('>')? + 1)) else { return };
         let Some(end) = lower[start..].find("</title") else { return };
-        self.words(&head[start..start + end]);
+        self.push_words(&head[start..start + end]);
         self.text.push_str("\n\n");
     }
 }
@@ -163,7 +163,7 @@ fn tag_end(tag: &str) -> Option<usize> {
 }
 
 /// What comes after the end of an element that nobody reads.
-fn skip<'a>(rest: &'a str, name: &str) -> &'a str {
+fn skip_element<'a>(rest: &'a str, name: &str) -> &'a str {
     let mut at = 0;
     while let Some(found) = rest[at..].find("</") {
         let start = at + found + 2;
@@ -183,17 +183,17 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
         quote @ ('"' | '\'') => value[1..].split(quote).next()?,
         _ => value.split(|c: char| c.is_whitespace() || c == '>').next()?,
     };
-    Some(decoded(value))
+    Some(decode_entities(value))
 }
 
-fn decoded(text: &str) -> String {
+fn decode_entities(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('&') {
         decoded.push_str(&rest[..at]);
         rest = &rest[at..];
         let end = rest.bytes().take(12).position(|byte| byte == b';');
-        match end.and_then(|end| Some((entity(&rest[1..end])?, end))) {
+        match end.and_then(|end| Some((named_entity(&rest[1..end])?, end))) {
             Some((character, end)) => {
                 decoded.push(character);
                 rest = &rest[end + 1..];
@@ -208,7 +208,7 @@ fn decoded(text: &str) -> String {
     decoded
 }
 
-fn entity(name: &str) -> Option<char> {
+fn named_entity(name: &str) -> Option<char> {
     let number = name.strip_prefix('#').and_then(|number| match number.strip_prefix(['x', 'X']) {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => number.parse().ok(),
@@ -233,7 +233,7 @@ fn entity(name: &str) -> Option<char> {
 }
 
 /// No blanks at the ends of lines, no more than one empty line.
-fn tidy(text: &str) -> String {
+fn tidy_blank_lines(text: &str) -> String {
     let mut tidy = String::with_capacity(text.len());
     let mut empty = 0;
     for line in text.lines().map(str::trim_end) {
@@ -258,7 +258,7 @@ mod tests {
             <ul><li>one</li><li>1 &lt; 2 &#x2014; ok</li></ul><pre>  keep
     this</pre></body></html>"#;
         let expected = "Ducks & geese\n\n# About geese\n\nA goose is a bird (https://example.org/bird).\n\n- one\n\n- 1 < 2 — ok\n\n  keep\n    this";
-        assert_eq!(text(page), expected);
+        assert_eq!(html_to_text(page), expected);
     }
 
     /// Each of these has more elements than a pass over the page for each of them could ever look at.
@@ -268,10 +268,10 @@ mod tests {
         for piece in
             ["<head></head>", "<head><title>x</title></head>", "<script></script>", "<a href=\"", "<a <a ", "<!--"]
         {
-            assert!(text(&page(piece)).len() <= 512 << 10, "{piece}");
+            assert!(html_to_text(&page(piece)).len() <= 512 << 10, "{piece}");
         }
         for piece in ["<", "</", "&#", "&amp", "<p>", "</p><a href='http://x'>", "<pre> ", "x<\"'>"] {
-            assert!(text(&page(piece)).len() <= 768 << 10, "{piece}");
+            assert!(html_to_text(&page(piece)).len() <= 768 << 10, "{piece}");
         }
     }
 
@@ -292,7 +292,7 @@ mod tests {
             "<head><title>é",
         ];
         for page in pages {
-            assert!(text(page).len() <= page.len() + 2, "{page}");
+            assert!(html_to_text(page).len() <= page.len() + 2, "{page}");
         }
     }
 }

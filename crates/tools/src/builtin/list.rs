@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::locations;
 use crate::files::walk::{Found, Kind, Walk};
-use crate::{Limits, Located, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use crate::{Limits, Located, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 pub(crate) struct List {
@@ -53,22 +53,27 @@ impl Tool for List {
         }
     }
 
-    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+    fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let arguments: Arguments = arguments::parse(arguments)?;
         let located = workspace.locate(arguments.path())?;
         let name = sanitize::visible_line(&workspace.name(&located));
         let title = match &arguments.glob {
-            Some(glob) => matcher(glob).map(|_| format!("List {} in {name}", sanitize::visible_line(glob)))?,
+            Some(glob) => glob_matcher(glob).map(|_| format!("List {} in {name}", sanitize::visible_line(glob)))?,
             None => format!("List {name}"),
         };
-        Ok(Sketch { title, kind: ToolKind::Search, locations: vec![locations::of(&located)], idempotent: true })
+        Ok(ToolPreview {
+            title,
+            kind: ToolKind::Search,
+            locations: vec![locations::location_of(&located)],
+            idempotent: true,
+        })
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let arguments: Arguments = arguments::parse(&call.arguments)?;
-        let located = locations::same(call, arguments.path(), &context.workspace)?;
+        let located = locations::locate_again(call, arguments.path(), &context.workspace)?;
         let (workspace, limits, stop) = (context.workspace.clone(), self.limits, context.cancel.child_token());
-        let work = tokio::task::spawn_blocking(move || list(&arguments, &located, &workspace, limits, &stop));
+        let work = tokio::task::spawn_blocking(move || list_files(&arguments, &located, &workspace, limits, &stop));
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             listed = work => listed.map_err(|error| ToolError::failed(format!("listing broke off: {error}")))?,
@@ -83,19 +88,19 @@ impl Arguments {
 }
 
 /// A glob whose `*` stays inside one folder.
-pub(crate) fn matcher(glob: &str) -> Result<GlobMatcher, ToolError> {
+pub(crate) fn glob_matcher(glob: &str) -> Result<GlobMatcher, ToolError> {
     let built = GlobBuilder::new(glob).literal_separator(true).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| ToolError::failed(format!("glob is not valid: {error}")))
 }
 
-fn list(
+fn list_files(
     arguments: &Arguments,
     located: &Located,
     workspace: &Workspace,
     limits: Limits,
     stop: &CancellationToken,
 ) -> Result<ToolResult, ToolError> {
-    let matcher = arguments.glob.as_deref().map(matcher).transpose()?;
+    let matcher = arguments.glob.as_deref().map(glob_matcher).transpose()?;
     let depth = arguments.depth.unwrap_or(if matcher.is_some() { usize::MAX } else { 1 });
     let mut names = Vec::new();
     let mut more = false;
@@ -104,7 +109,7 @@ fn list(
         let fits = matcher.as_ref().is_none_or(|matcher| found.kind != Kind::Folder && matcher.is_match(below));
         more = fits && names.len() == limits.entries;
         if fits && !more {
-            names.push(name(workspace, &found));
+            names.push(entry_name(workspace, &found));
         }
         if more || stop.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -117,7 +122,7 @@ fn list(
     Ok(ToolResult::text(ToolEnd::Completed, text))
 }
 
-fn name(workspace: &Workspace, found: &Found) -> String {
+fn entry_name(workspace: &Workspace, found: &Found) -> String {
     let name = workspace.name(&found.located);
     match found.kind {
         Kind::Folder => format!("{name}/"),

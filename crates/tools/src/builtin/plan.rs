@@ -5,7 +5,7 @@ use gander_domain::{Plan, PlanItem, PlanStatus, Priority, ToolCall, ToolEnd, Too
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Signal, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use crate::{Tool, ToolContext, ToolError, ToolEvent, ToolPreview, Workspace, arguments};
 
 const MOST_STEPS: usize = Plan::MAX_ITEMS;
 
@@ -35,7 +35,7 @@ impl Tool for SetPlan {
                 "Sets the plan that people see, whole: every call replaces the list. Use it for work of several \
                           steps; keep one step in_progress and update it as you go."
                     .into(),
-            schema: steps(
+            schema: steps_schema(
                 0,
                 &json!({
                     "text": {"type": "string"},
@@ -47,19 +47,19 @@ impl Tool for SetPlan {
         }
     }
 
-    fn sketch(&self, arguments: &Value, _workspace: &Workspace) -> Result<Sketch, ToolError> {
-        let plan = plan(arguments)?;
+    fn preview(&self, arguments: &Value, _workspace: &Workspace) -> Result<ToolPreview, ToolError> {
+        let plan = parse_plan(arguments)?;
         let title = format!("Plan {} steps", plan.items.len());
-        Ok(Sketch { title, kind: ToolKind::Think, locations: vec![], idempotent: true })
+        Ok(ToolPreview { title, kind: ToolKind::Think, locations: vec![], idempotent: true })
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let plan = plan(&call.arguments)?;
+        let plan = parse_plan(&call.arguments)?;
         let done = plan.items.iter().filter(|item| item.status == PlanStatus::Completed).count();
         let told = format!("plan set: {done} of {} steps completed", plan.items.len());
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
-            sent = context.signals.send(Signal::Plan(plan)) => match sent {
+            sent = context.signals.send(ToolEvent::Plan(plan)) => match sent {
                 Ok(()) => Ok(ToolResult::text(ToolEnd::Completed, told)),
                 Err(_) => Err(ToolError::failed("nobody takes the plan")),
             },
@@ -68,13 +68,13 @@ impl Tool for SetPlan {
 }
 
 /// What a model may say as a list of at least so many steps, each with these properties.
-pub fn steps(least: usize, properties: &Value, required: &[&str]) -> Value {
+pub fn steps_schema(least: usize, properties: &Value, required: &[&str]) -> Value {
     let step = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
     let items = json!({"type": "array", "minItems": least, "maxItems": MOST_STEPS, "items": step});
     json!({"type": "object", "properties": {"items": items}, "required": ["items"], "additionalProperties": false})
 }
 
-fn plan(arguments: &Value) -> Result<Plan, ToolError> {
+fn parse_plan(arguments: &Value) -> Result<Plan, ToolError> {
     let Arguments { items } = arguments::parse(arguments)?;
     if items.len() > MOST_STEPS {
         return Err(ToolError::failed(format!("a plan has at most {MOST_STEPS} steps: {}", items.len())));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::locations;
 use crate::process::output::clip;
-use crate::{Limits, Located, PathError, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use crate::{Limits, Located, PathError, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 /// Bytes of one line that are shown.
@@ -33,7 +33,7 @@ struct Arguments {
 }
 
 /// What the first bytes of a file say.
-enum Nature {
+enum FileKind {
     Text,
     Image(&'static str),
     Binary,
@@ -63,7 +63,7 @@ impl Tool for Read {
         }
     }
 
-    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+    fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { path, line, limit } = arguments::parse(arguments)?;
         let located = workspace.locate(&path)?;
         let name = sanitize::visible_line(&workspace.name(&located));
@@ -73,21 +73,21 @@ impl Tool for Read {
             (from, Some(limit)) => format!("Read {name}, lines {from}-{}", from.saturating_add(limit.max(1)) - 1),
         };
         let location = Location { path: located.absolute().to_string_lossy().into_owned(), line };
-        Ok(Sketch { title, kind: ToolKind::Read, locations: vec![location], idempotent: true })
+        Ok(ToolPreview { title, kind: ToolKind::Read, locations: vec![location], idempotent: true })
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let arguments: Arguments = arguments::parse(&call.arguments)?;
-        let located = locations::same(call, &arguments.path, &context.workspace)?;
+        let located = locations::locate_again(call, &arguments.path, &context.workspace)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
-            result = self.show(&arguments, &located, context) => result,
+            result = self.read_and_show(&arguments, &located, context) => result,
         }
     }
 }
 
 impl Read {
-    async fn show(
+    async fn read_and_show(
         &self,
         arguments: &Arguments,
         located: &Located,
@@ -98,21 +98,23 @@ impl Read {
         let bytes = bytes.map_err(|error| ToolError::failed(format!("file work broke off: {error}")))?;
         let lent = context.host.offers().read;
         match bytes {
-            Ok(bytes) => match nature(&bytes) {
-                Nature::Image(mime) => self.image(mime, &bytes, located),
-                Nature::Binary => Err(PathError::NotText(arguments.path.clone()).into()),
-                Nature::Text if lent => self.text(arguments, &context.read_text(located.absolute(), limit).await?),
-                Nature::Text => self.text(arguments, &String::from_utf8_lossy(&bytes)),
+            Ok(bytes) => match detect_kind(&bytes) {
+                FileKind::Image(mime) => self.image_result(mime, &bytes, located),
+                FileKind::Binary => Err(PathError::NotText(arguments.path.clone()).into()),
+                FileKind::Text if lent => {
+                    self.text_result(arguments, &context.read_text(located.absolute(), limit).await?)
+                }
+                FileKind::Text => self.text_result(arguments, &String::from_utf8_lossy(&bytes)),
             },
             // A file that only the editor has so far.
             Err(PathError::NotFound(_)) if lent => {
-                self.text(arguments, &context.read_text(located.absolute(), limit).await?)
+                self.text_result(arguments, &context.read_text(located.absolute(), limit).await?)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn image(&self, mime: &str, bytes: &[u8], located: &Located) -> Result<ToolResult, ToolError> {
+    fn image_result(&self, mime: &str, bytes: &[u8], located: &Located) -> Result<ToolResult, ToolError> {
         if bytes.len() as u64 > self.limits.image {
             return Err(ToolError::failed(format!(
                 "picture is larger than {} bytes: {}",
@@ -125,7 +127,7 @@ impl Read {
         Ok(ToolResult { end: ToolEnd::Completed, content: vec![ToolContent::Part { part }], raw: None })
     }
 
-    fn text(&self, arguments: &Arguments, text: &str) -> Result<ToolResult, ToolError> {
+    fn text_result(&self, arguments: &Arguments, text: &str) -> Result<ToolResult, ToolError> {
         let total = text.lines().count();
         let from = arguments.line.unwrap_or(1).max(1) as usize;
         if total == 0 {
@@ -137,7 +139,7 @@ impl Read {
         let wanted = arguments.limit.unwrap_or(self.limits.lines).max(1) as usize;
         let (mut shown, mut next) = (String::new(), from);
         for line in text.lines().skip(from - 1).take(wanted) {
-            let line = numbered(next, line);
+            let line = numbered_line(next, line);
             if shown.len() + line.len() > self.limits.result {
                 break;
             }
@@ -151,7 +153,7 @@ impl Read {
     }
 }
 
-fn numbered(number: usize, line: &str) -> String {
+fn numbered_line(number: usize, line: &str) -> String {
     let kept = clip(line, LONGEST_LINE);
     match line.len() - kept.len() {
         0 => format!("{number}\t{line}\n"),
@@ -159,14 +161,14 @@ fn numbered(number: usize, line: &str) -> String {
     }
 }
 
-fn nature(bytes: &[u8]) -> Nature {
+fn detect_kind(bytes: &[u8]) -> FileKind {
     let start = &bytes[..bytes.len().min(SNIFFED)];
     match start {
-        [0x89, b'P', b'N', b'G', ..] => Nature::Image("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Nature::Image("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Nature::Image("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Nature::Image("image/webp"),
-        _ if start.contains(&0) || std::str::from_utf8(bytes).is_err() => Nature::Binary,
-        _ => Nature::Text,
+        [0x89, b'P', b'N', b'G', ..] => FileKind::Image("image/png"),
+        [0xff, 0xd8, 0xff, ..] => FileKind::Image("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => FileKind::Image("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => FileKind::Image("image/webp"),
+        _ if start.contains(&0) || std::str::from_utf8(bytes).is_err() => FileKind::Binary,
+        _ => FileKind::Text,
     }
 }

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::shell_reads;
 use crate::files::secret_files::{is_settings, secret_files};
 use crate::permission::{Place, Reads, named_paths, reads, secret_gitattributes};
-use crate::sandbox::{Network, Sandbox, offline};
+use crate::sandbox::{Network, Sandbox, network_failure};
 use crate::{
-    CommandEnd, CommandLine, Environment, Exit, Limits, Live, Redactor, Sketch, Tool, ToolContext, ToolError,
+    CommandEnd, CommandLine, Environment, Exit, Limits, Live, Redactor, Tool, ToolContext, ToolError, ToolPreview,
     Workspace, arguments,
 };
 
@@ -78,36 +78,37 @@ impl Tool for Shell {
         }
     }
 
-    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+    fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let arguments: Arguments = arguments::parse(arguments)?;
-        let command = self.command(&arguments, workspace)?;
+        let command = self.build_command(&arguments, workspace)?;
         let title = sanitize::visible_line(&command.line);
-        Ok(Sketch {
+        Ok(ToolPreview {
             title: if arguments.network { format!("{title} ⟨with the network⟩") } else { title },
             kind: ToolKind::Execute,
-            locations: detours(&command.line, &command.cwd),
+            locations: outside_locations(&command.line, &command.cwd),
             idempotent: false,
         })
     }
 
     fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
-        shell_reads::objection(arguments, workspace)
+        shell_reads::reads_objection(arguments, workspace)
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let arguments: Arguments = arguments::parse(&call.arguments)?;
-        let command = self.command(&arguments, &context.workspace)?;
-        let command = self.fenced(command, &arguments, context).await?;
+        let command = self.build_command(&arguments, &context.workspace)?;
+        let command = self.sandboxed_command(command, &arguments, context).await?;
         let live =
             Live { cancel: context.cancel.clone(), redactor: self.redactor.clone(), signals: context.signals.clone() };
         let end = context.run_command(&command, &live).await?;
-        let closed = command.wrap.is_some() && end.terminal.is_none() && self.access(&arguments) == Network::Closed;
-        let missed = closed && end.exit != Exit::Code(0) && offline::missed(&end.output);
-        let mut result = result(&command, end);
+        let closed =
+            command.wrap.is_some() && end.terminal.is_none() && self.network_access(&arguments) == Network::Closed;
+        let missed = closed && end.exit != Exit::Code(0) && network_failure::is_network_failure(&end.output);
+        let mut result = command_result(&command, end);
         if missed {
-            result.content.push(ToolContent::Part { part: Part::text(offline::HINT) });
+            result.content.push(ToolContent::Part { part: Part::text(network_failure::HINT) });
             if let Some(raw) = result.raw.as_mut().and_then(Value::as_object_mut) {
-                raw.insert(offline::MARK.to_owned(), Value::Bool(true));
+                raw.insert(network_failure::MARK.to_owned(), Value::Bool(true));
             }
         }
         Ok(result)
@@ -115,7 +116,7 @@ impl Tool for Shell {
 }
 
 impl Shell {
-    fn command(&self, arguments: &Arguments, workspace: &Workspace) -> Result<CommandLine, ToolError> {
+    fn build_command(&self, arguments: &Arguments, workspace: &Workspace) -> Result<CommandLine, ToolError> {
         let line = arguments.command.as_str();
         match line {
             _ if line.trim().is_empty() => return Err(ToolError::failed("command is empty")),
@@ -131,7 +132,7 @@ impl Shell {
         let asked = arguments.timeout_seconds.map_or(self.limits.command, Duration::from_secs);
         Ok(CommandLine {
             line: line.to_owned(),
-            cwd: directory(arguments.cwd.as_deref(), workspace)?,
+            cwd: working_directory(arguments.cwd.as_deref(), workspace)?,
             environment: self.environment.clone(),
             timeout: asked.clamp(Duration::from_secs(1), self.limits.longest_command),
             output: self.limits.output,
@@ -139,8 +140,8 @@ impl Shell {
         })
     }
 
-    /// The command inside of a fence, if a layer of the sandbox works. A line that only reads gets a closer one.
-    async fn fenced(
+    /// The command inside of a policy, if a layer of the sandbox works. A line that only reads gets a closer one.
+    async fn sandboxed_command(
         &self,
         command: CommandLine,
         arguments: &Arguments,
@@ -149,45 +150,45 @@ impl Shell {
         let (place, folders) = (context.workspace.place(), context.workspace.folders());
         let lent = !context.host.is_here() && context.host.offers().terminal;
         let reads = reads(&command.line, &command.cwd, &place).filter(|reads| reads.whole && !lent);
-        let (sandbox, access, asked) = (self.sandbox.clone(), self.access(arguments), arguments.network);
+        let (sandbox, access, asked) = (self.sandbox.clone(), self.network_access(arguments), arguments.network);
         // Folders are looked through, for what must stay as it is and for what must not be seen.
         let fenced = tokio::task::spawn_blocking(move || match reads {
             Some(reads) => {
                 let access = if asked { Network::Open } else { Network::Closed };
-                read_only(command, &reads, &sandbox, (&folders, access), &place)
+                read_only_command(command, &reads, &sandbox, (&folders, access), &place)
             }
             None => {
-                let wrap = sandbox.fence(&folders, access).map(|fence| sandbox.wrap(&fence)).transpose();
+                let wrap = sandbox.policy_for(&folders, access).map(|policy| sandbox.wrap(&policy)).transpose();
                 Ok(CommandLine { wrap: wrap.map_err(not_put_up)?, ..command })
             }
         });
         fenced.await.map_err(|error| not_put_up(std::io::Error::other(error)))?
     }
 
-    fn access(&self, arguments: &Arguments) -> Network {
+    fn network_access(&self, arguments: &Arguments) -> Network {
         if arguments.network { Network::Open } else { self.network }
     }
 }
 
-/// A line that only reads, in a fence in which nothing can be written, secret files below searched folders are hidden,
+/// A line that only reads, in a policy in which nothing can be written, secret files below searched folders are hidden,
 /// and git starts nothing that a repository names.
-fn read_only(
+fn read_only_command(
     command: CommandLine,
     reads: &Reads,
     sandbox: &Sandbox,
     (folders, access): (&[PathBuf], Network),
     place: &Place,
 ) -> Result<CommandLine, ToolError> {
-    let Some(fence) = sandbox.fence(folders, access) else { return Ok(command) };
+    let Some(policy) = sandbox.policy_for(folders, access) else { return Ok(command) };
     let attributes = sandbox.file_for_commands(ATTRIBUTES, &secret_gitattributes()).map_err(not_put_up)?;
     let secrets = secret_files(&reads.searched, place).map_err(|error| ToolError::failed(error.to_string()))?;
     // git itself must be able to read its settings. A line that searches them beside it was asked about.
     let secrets = secrets.into_iter().filter(|path| reads.repositories.is_empty() || !is_settings(path));
-    let fence = fence.read_only(secrets).reading([attributes.clone()]);
+    let policy = policy.read_only(secrets).reading([attributes.clone()]);
     Ok(CommandLine {
         line: reads.in_safe_form(&command.line),
         environment: command.environment.for_reading(folders, &attributes),
-        wrap: Some(sandbox.wrap(&fence).map_err(not_put_up)?),
+        wrap: Some(sandbox.wrap(&policy).map_err(not_put_up)?),
         ..command
     })
 }
@@ -196,14 +197,14 @@ fn not_put_up(error: std::io::Error) -> ToolError {
     ToolError::failed(format!("the sandbox cannot be put up: {error}"))
 }
 
-fn directory(given: Option<&str>, workspace: &Workspace) -> Result<PathBuf, ToolError> {
+fn working_directory(given: Option<&str>, workspace: &Workspace) -> Result<PathBuf, ToolError> {
     let located = workspace.locate(given.unwrap_or("."))?;
     workspace.open_directory(&located)?;
     Ok(located.absolute().to_owned())
 }
 
 /// Where links among the words really lead: policies look at these too.
-fn detours(line: &str, cwd: &Path) -> Vec<Location> {
+fn outside_locations(line: &str, cwd: &Path) -> Vec<Location> {
     let links = named_paths(line, cwd).into_iter().filter_map(|path| {
         let real = path.canonicalize().ok()?;
         (real.as_path() != path.components().collect::<PathBuf>()).then_some(real)
@@ -211,7 +212,7 @@ fn detours(line: &str, cwd: &Path) -> Vec<Location> {
     links.map(|path| Location { path: path.to_string_lossy().into_owned(), line: None }).collect()
 }
 
-fn result(command: &CommandLine, end: CommandEnd) -> ToolResult {
+fn command_result(command: &CommandLine, end: CommandEnd) -> ToolResult {
     let (how, word, code) = match end.exit {
         Exit::Code(0) => (ToolEnd::Completed, String::new(), Some(0)),
         Exit::Code(code) => (ToolEnd::Failed, format!("[exit code {code}]"), Some(code)),

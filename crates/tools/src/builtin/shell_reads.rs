@@ -24,17 +24,17 @@ const MAX_FOLLOWED: usize = 4_096;
 const MAX_SETTINGS: u64 = 256 << 10;
 
 /// Why the line of this call must be asked about, although its letters only read.
-pub(crate) fn objection(arguments: &Value, workspace: &Workspace) -> Option<String> {
+pub(crate) fn reads_objection(arguments: &Value, workspace: &Workspace) -> Option<String> {
     let place = workspace.place();
     let line = arguments.get("command")?.as_str()?;
     let cwd = place.root.join(arguments.get("cwd").and_then(Value::as_str).unwrap_or_default());
     let reads = reads(line, &cwd, &place)?;
     let files = Files { place: &place };
-    let named = || reads.paths.iter().find_map(|named| files.named(named));
-    let followed = || reads.followed.iter().find_map(|folder| files.followed(folder, &mut 0));
-    let settings = || files.settings(&reads);
-    let repository = || reads.repositories.iter().find_map(|used| files.repository(used));
-    files.real(&cwd).or_else(named).or_else(followed).or_else(repository).or_else(settings)
+    let named = || reads.paths.iter().find_map(|named| files.named_objection(named));
+    let followed = || reads.followed.iter().find_map(|folder| files.folder_objection(folder, &mut 0));
+    let settings = || files.settings_file_objection(&reads);
+    let repository = || reads.repositories.iter().find_map(|used| files.repository_objection(used));
+    files.secret_objection(&cwd).or_else(named).or_else(followed).or_else(repository).or_else(settings)
 }
 
 struct Files<'a> {
@@ -42,27 +42,27 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn named(&self, named: &NamedPath) -> Option<String> {
+    fn named_objection(&self, named: &NamedPath) -> Option<String> {
         if !named.glob {
-            return self.real(&named.path);
+            return self.secret_objection(&named.path);
         }
         let mut matches = Vec::new();
-        match expand(&named.path, &mut matches) {
-            Ok(()) => matches.iter().find_map(|path| self.matched(path)),
+        match expand_glob(&named.path, &mut matches) {
+            Ok(()) => matches.iter().find_map(|path| self.glob_objection(path)),
             Err(TooMany) => Some(format!("a pattern stands for more than {MAX_MATCHES} files")),
         }
     }
 
-    fn matched(&self, path: &Path) -> Option<String> {
+    fn glob_objection(&self, path: &Path) -> Option<String> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match name.starts_with('-') {
             true => Some(format!("a pattern stands for an option: {name}")),
-            false => self.real(path),
+            false => self.secret_objection(path),
         }
     }
 
     /// Where a path really leads. What does not exist can be read by nobody.
-    fn real(&self, path: &Path) -> Option<String> {
+    fn secret_objection(&self, path: &Path) -> Option<String> {
         let real = path.canonicalize().ok()?;
         if !self.place.holds(&real) {
             return Some(format!("it leads outside the workspace: {}", path.display()));
@@ -72,7 +72,7 @@ impl Files<'_> {
     }
 
     /// Settings of git that a search would show: git itself needs to see them, and all commands of a line see the same.
-    fn settings(&self, reads: &Reads) -> Option<String> {
+    fn settings_file_objection(&self, reads: &Reads) -> Option<String> {
         let searched = if reads.repositories.is_empty() { &[] } else { reads.searched_hidden.as_slice() };
         match secret_files(searched, self.place) {
             Ok(found) => found
@@ -84,7 +84,7 @@ impl Files<'_> {
     }
 
     /// Links below a folder that lead out, or to another folder: secret files there are not known.
-    fn followed(&self, folder: &Path, seen: &mut usize) -> Option<String> {
+    fn folder_objection(&self, folder: &Path, seen: &mut usize) -> Option<String> {
         for entry in fs::read_dir(folder).ok()?.flatten() {
             *seen += 1;
             if *seen > MAX_FOLLOWED {
@@ -95,8 +95,8 @@ impl Files<'_> {
                 Ok(kind) if kind.is_symlink() && path.is_dir() => {
                     Some(format!("it follows a link to a folder: {}", path.display()))
                 }
-                Ok(kind) if kind.is_symlink() => self.real(&path),
-                Ok(kind) if kind.is_dir() => self.followed(&path, seen),
+                Ok(kind) if kind.is_symlink() => self.secret_objection(&path),
+                Ok(kind) if kind.is_dir() => self.folder_objection(&path, seen),
                 Ok(_) | Err(_) => None,
             };
             if found.is_some() {
@@ -106,7 +106,7 @@ impl Files<'_> {
         None
     }
 
-    fn repository(&self, used: &RepositoryUse) -> Option<String> {
+    fn repository_objection(&self, used: &RepositoryUse) -> Option<String> {
         let from = used.from.canonicalize().ok()?;
         if from.components().any(|name| name.as_os_str() == ".git") {
             return Some("git would run inside of a repository's own folder".to_owned());
@@ -120,7 +120,7 @@ impl Files<'_> {
         };
         let shown = || {
             let worktree = git.parent().filter(|_| used.shows_content)?;
-            git_attributes::objection(worktree, &folder, &common_folder(&folder))
+            git_attributes::attributes_objection(worktree, &folder, &common_folder(&folder))
         };
         settings_objection(&folder).or_else(shown)
     }
@@ -177,7 +177,7 @@ fn risky_setting(settings: &str) -> Option<&'static str> {
 struct TooMany;
 
 /// What a pattern stands for now.
-fn expand(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
+fn expand_glob(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
     let mut paths = vec![PathBuf::new()];
     for name in pattern.components() {
         let name = name.as_os_str();
@@ -190,7 +190,7 @@ fn expand(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
         for entry in paths.iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             // A name that begins with a dot is stood for by no pattern that does not.
-            if fits(&text, &name) && text.starts_with('.') == name.starts_with('.') {
+            if glob_fits(&text, &name) && text.starts_with('.') == name.starts_with('.') {
                 next.push(entry.path());
             }
             if next.len() > MAX_MATCHES {
@@ -204,7 +204,7 @@ fn expand(pattern: &Path, found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
 }
 
 /// True if the whole name fits: `*` stands for anything, `?` for one character.
-fn fits(pattern: &str, name: &str) -> bool {
+fn glob_fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let mut reached = vec![false; name.len() + 1];
     reached[0] = true;
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn patterns_stand_for_names() {
         let cases = [("*.md", "a.md", true), ("*.md", "a.mdx", false), ("a?c*", "abcd", true), ("?", "", false)];
-        assert_eq!(cases.map(|(pattern, name, _)| fits(pattern, name)), cases.map(|(_, _, fitting)| fitting));
+        assert_eq!(cases.map(|(pattern, name, _)| glob_fits(pattern, name)), cases.map(|(_, _, fitting)| fitting));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::change::WriteLock;
 use super::{change, locations};
 use crate::blocking::BlockingPool;
-use crate::{Limits, Sketch, Tool, ToolContext, ToolError, Workspace, arguments};
+use crate::{Limits, Tool, ToolContext, ToolError, ToolPreview, Workspace, arguments};
 use gander_domain::sanitize;
 
 pub(crate) struct Write {
@@ -45,13 +45,13 @@ impl Tool for Write {
         }
     }
 
-    fn sketch(&self, arguments: &Value, workspace: &Workspace) -> Result<Sketch, ToolError> {
+    fn preview(&self, arguments: &Value, workspace: &Workspace) -> Result<ToolPreview, ToolError> {
         let Arguments { path, .. } = arguments::parse(arguments)?;
         let located = workspace.locate(&path)?;
-        Ok(Sketch {
+        Ok(ToolPreview {
             title: format!("Write {}", sanitize::visible_line(&workspace.name(&located))),
             kind: ToolKind::Edit,
-            locations: vec![locations::of(&located)],
+            locations: vec![locations::location_of(&located)],
             idempotent: false,
         })
     }
@@ -59,18 +59,18 @@ impl Tool for Write {
     fn objection(&self, arguments: &Value, workspace: &Workspace) -> Option<String> {
         let Arguments { path, content } = arguments::parse(arguments).ok()?;
         let located = workspace.locate(&path).ok()?;
-        let old = change::on_disk(&located, workspace, self.limits.file);
-        change::objection(&located, workspace, old.as_deref(), &content)
+        let old = change::text_on_disk(&located, workspace, self.limits.file);
+        change::change_objection(&located, workspace, old.as_deref(), &content)
     }
 
     async fn run(&self, call: &ToolCall, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { path, content } = arguments::parse(&call.arguments)?;
-        let located = locations::same(call, &path, &context.workspace)?;
+        let located = locations::locate_again(call, &path, &context.workspace)?;
         tokio::select! {
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             result = async {
-                let old = change::current(&located, context, self.limits.file).await?;
-                change::apply(&located, old, content, context, (&self.blocking, &self.lock)).await
+                let old = change::current_text(&located, context, self.limits.file).await?;
+                change::apply_change(&located, old, content, context, (&self.blocking, &self.lock)).await
             } => result,
         }
     }

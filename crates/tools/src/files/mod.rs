@@ -1,7 +1,6 @@
 //! The confined file opener: what of a workspace may be read and written, and how.
 
 pub(crate) mod access;
-pub(crate) mod known;
 pub(crate) mod opener;
 pub(crate) mod secret_files;
 pub(crate) mod walk;

@@ -28,10 +28,13 @@ impl Workspace {
         let path = located.absolute();
         let parent = self.parent(located)?;
         let name = file_name(located)?;
-        regular(path, &rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| failed(path, e))?)?;
-        let file = rustix::fs::openat(&parent, name, READ, Mode::empty()).map_err(|e| failed(path, e))?;
-        let stat = rustix::fs::fstat(&file).map_err(|e| failed(path, e))?;
-        regular(path, &stat)?;
+        check_regular_file(
+            path,
+            &rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|e| path_error(path, e))?,
+        )?;
+        let file = rustix::fs::openat(&parent, name, READ, Mode::empty()).map_err(|e| path_error(path, e))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| path_error(path, e))?;
+        check_regular_file(path, &stat)?;
         match u64::try_from(stat.st_size).is_ok_and(|size| size <= limit) {
             true => Ok(file.into()),
             false => Err(PathError::TooLarge { path: path.to_string_lossy().into_owned(), limit }),
@@ -83,12 +86,12 @@ impl Workspace {
         let name = file_name(located)?;
         let parent = self.make_parent(located)?;
         let old = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => regular(path, &stat).map(|()| Some(stat))?,
+            Ok(stat) => check_regular_file(path, &stat).map(|()| Some(stat))?,
             Err(Errno::NOENT) => None,
-            Err(error) => return Err(failed(path, error)),
+            Err(error) => return Err(path_error(path, error)),
         };
         let temporary = format!(".gander-{}.tmp", Uuid::now_v7());
-        let placed = fill(&parent, &temporary, old.as_ref(), bytes)
+        let placed = write_temporary(&parent, &temporary, old.as_ref(), bytes)
             .and_then(|()| Ok(rustix::fs::renameat(&parent, &temporary, &parent, name)?));
         placed.map_err(|error| {
             if let Err(error) = rustix::fs::unlinkat(&parent, &temporary, AtFlags::empty()) {
@@ -109,7 +112,7 @@ impl Workspace {
     }
 
     fn enter(&self, parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, PathError> {
-        let folder = rustix::fs::openat(parent, name, WALK, Mode::empty()).map_err(|error| failed(path, error))?;
+        let folder = rustix::fs::openat(parent, name, WALK, Mode::empty()).map_err(|error| path_error(path, error))?;
         match self.is_hidden_handle(&folder) {
             true => Err(PathError::Outside(path.to_string_lossy().into_owned())),
             false => Ok(folder),
@@ -123,14 +126,14 @@ impl Workspace {
         relative.iter().try_fold(top, |parent, name| {
             match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(failed(path, error)),
+                Err(error) => return Err(path_error(path, error)),
             }
             self.enter(&parent, name, path)
         })
     }
 }
 
-fn fill(parent: &OwnedFd, name: &str, old: Option<&Stat>, bytes: &[u8]) -> std::io::Result<()> {
+fn write_temporary(parent: &OwnedFd, name: &str, old: Option<&Stat>, bytes: &[u8]) -> std::io::Result<()> {
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let mut file = File::from(rustix::fs::openat(parent, name, NEW, Mode::from_raw_mode(mode))?);
     file.write_all(bytes)?;
@@ -145,14 +148,14 @@ fn file_name(located: &Located) -> Result<&OsStr, PathError> {
     name.ok_or_else(|| PathError::NotRegular(located.absolute().to_string_lossy().into_owned()))
 }
 
-fn regular(path: &Path, stat: &Stat) -> Result<(), PathError> {
+fn check_regular_file(path: &Path, stat: &Stat) -> Result<(), PathError> {
     match FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
         true => Ok(()),
         false => Err(PathError::NotRegular(path.to_string_lossy().into_owned())),
     }
 }
 
-fn failed(path: &Path, error: Errno) -> PathError {
+fn path_error(path: &Path, error: Errno) -> PathError {
     match error {
         // A link where none was: somebody swapped it since the path was looked up.
         Errno::LOOP => PathError::Outside(path.to_string_lossy().into_owned()),

@@ -124,7 +124,7 @@ impl Workspace {
             let located = Located { root: index, relative: relative.to_owned(), absolute: canonical.clone() };
             (!self.is_hidden(&located)).then_some(located)
         });
-        inside.filter(|found| !is_special(&found.absolute)).ok_or_else(|| PathError::Outside(shown(given)))
+        inside.filter(|found| !is_special(&found.absolute)).ok_or_else(|| PathError::Outside(displayed_path(given)))
     }
 
     /// How a path is named to the model: relative to the first root where that is possible.
@@ -135,7 +135,7 @@ impl Workspace {
         };
         match path.as_os_str().is_empty() {
             true => ".".to_owned(),
-            false => shown(path),
+            false => displayed_path(path),
         }
     }
 
@@ -192,7 +192,7 @@ impl Located {
 
 impl PathError {
     pub(crate) fn io(path: &Path, error: impl Into<io::Error>) -> Self {
-        let (path, error) = (shown(path), error.into());
+        let (path, error) = (displayed_path(path), error.into());
         match error.kind() == io::ErrorKind::NotFound {
             true => Self::NotFound(path),
             false => Self::Io { path, error: error.kind().into() },
@@ -212,7 +212,7 @@ fn canonical(path: &Path) -> Result<PathBuf, PathError> {
         }
         let last = existing.components().next_back();
         let (Some(Component::Normal(name)), Some(parent)) = (last, existing.parent()) else {
-            return Err(PathError::NotFound(shown(path)));
+            return Err(PathError::NotFound(displayed_path(path)));
         };
         missing.push(name);
         existing = parent;
@@ -224,6 +224,6 @@ fn is_special(path: &Path) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|special| path.starts_with(special))
 }
 
-fn shown(path: &Path) -> String {
+fn displayed_path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

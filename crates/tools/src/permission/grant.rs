@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Place;
-use super::matter::Matter;
-use super::script::quoted;
+use super::effect::ToolEffect;
+use super::script::shell_quoted;
 
 /// What a person allowed or refused for good in one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,11 +85,11 @@ impl Grant {
     }
 
     /// True if the call is exactly what was shown.
-    pub(super) fn covers(&self, matter: &Matter) -> bool {
-        match (self.stand, matter.scope()) {
+    pub(super) fn covers(&self, effect: &ToolEffect) -> bool {
+        match (self.stand, effect.scope()) {
             (_, Some(scope)) if scope == self.scope => true,
             // A refused command stays refused in company.
-            (Stand::Deny, _) => matter.members().contains(&self.scope),
+            (Stand::Deny, _) => effect.members().contains(&self.scope),
             (Stand::Allow, _) => false,
         }
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.scope {
             Scope::Command { argv, .. } => {
-                let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
+                let words: Vec<String> = argv.iter().map(|word| shell_quoted(word)).collect();
                 write!(f, "`{}`", sanitize::visible_line(&words.join(" ")))
             }
             Scope::Line { line, .. } => write!(f, "the line `{}`", sanitize::visible_line(line)),

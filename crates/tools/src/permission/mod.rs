@@ -2,9 +2,9 @@
 //!
 //! Deny beats ask beats allow. Nothing here reads a file, a clock or the environment.
 
+mod effect;
 mod glob;
 mod grant;
-mod matter;
 mod programs;
 mod reads;
 mod rule;
@@ -19,7 +19,7 @@ use gander_domain::{
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use matter::Matter;
+use effect::ToolEffect;
 
 pub use grant::{Grant, Scope, Stand};
 pub use programs::read_only_programs;
@@ -76,31 +76,31 @@ pub struct Asked {
 
 /// Decides about one call.
 pub fn decide(policy: Policy, rules: &[Rule], grants: &[Grant], call: &ToolCall, place: &Place) -> Verdict {
-    let matter = Matter::of(call, place);
+    let effect = ToolEffect::of_call(call, place);
     let grants: Vec<&Grant> = grants.iter().filter(|grant| grant.is_for(place)).collect();
-    let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers(&matter));
-    let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies(call, &matter, place)).collect();
+    let covered = |stand| grants.iter().any(|grant| grant.stand == stand && grant.covers(&effect));
+    let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.applies(call, &effect, place)).collect();
     if rules.iter().any(|rule| rule.action == Action::Deny) {
-        return deny("a rule forbids it");
+        return deny_verdict("a rule forbids it");
     }
     if covered(Stand::Deny) {
-        return deny("it was refused for good in this workspace");
+        return deny_verdict("it was refused for good in this workspace");
     }
     let allowing: Vec<&Rule> = rules.iter().copied().filter(|rule| rule.action == Action::Allow).collect();
-    let unasked = matter.unasked(policy, &allowing, &grants, place);
-    if policy == Policy::ReadOnly && !(matter.only_looks() && unasked.is_ok()) {
-        return deny("the policy is read_only");
+    let unasked = effect.allow_unasked(policy, &allowing, &grants, place);
+    if policy == Policy::ReadOnly && !(effect.is_read_only() && unasked.is_ok()) {
+        return deny_verdict("the policy is read_only");
     }
-    if let Some(oddity) = matter.oddity() {
-        return ask(call, oddity, None);
+    if let Some(oddity) = effect.deception() {
+        return ask_verdict(call, oddity, None);
     }
     if rules.iter().any(|rule| rule.action == Action::Ask) {
-        return ask(call, "a rule asks for it", None);
+        return ask_verdict(call, "a rule asks for it", None);
     }
     match unasked {
-        Ok(why) => allow(why),
-        Err(_) if covered(Stand::Allow) => allow("it was allowed for good in this workspace"),
-        Err(why) => ask(call, why, matter.grant(place)),
+        Ok(why) => allow_verdict(why),
+        Err(_) if covered(Stand::Allow) => allow_verdict("it was allowed for good in this workspace"),
+        Err(why) => ask_verdict(call, why, effect.grant(place)),
     }
 }
 
@@ -150,24 +150,26 @@ pub fn canonical(value: &Value) -> String {
     }
 }
 
-fn allow(why: impl Into<String>) -> Verdict {
+fn allow_verdict(why: impl Into<String>) -> Verdict {
     Verdict::Allow { why: why.into() }
 }
 
-fn deny(reason: impl Into<String>) -> Verdict {
+fn deny_verdict(reason: impl Into<String>) -> Verdict {
     Verdict::Deny { reason: reason.into() }
 }
 
-fn ask(call: &ToolCall, why: impl Into<String>, grant: Option<Grant>) -> Verdict {
-    let once =
-        [choice("allow_once", "Allow", ChoiceKind::AllowOnce), choice("reject_once", "Reject", ChoiceKind::RejectOnce)];
+fn ask_verdict(call: &ToolCall, why: impl Into<String>, grant: Option<Grant>) -> Verdict {
+    let once = [
+        permission_choice("allow_once", "Allow", ChoiceKind::AllowOnce),
+        permission_choice("reject_once", "Reject", ChoiceKind::RejectOnce),
+    ];
     let [allow, reject] = once;
     let choices = match &grant {
         Some(grant) => vec![
             allow,
-            choice("allow_always", &format!("Always allow {grant}"), ChoiceKind::AllowAlways),
+            permission_choice("allow_always", &format!("Always allow {grant}"), ChoiceKind::AllowAlways),
             reject,
-            choice("reject_always", &format!("Never allow {grant}"), ChoiceKind::RejectAlways),
+            permission_choice("reject_always", &format!("Never allow {grant}"), ChoiceKind::RejectAlways),
         ],
         None => vec![allow, reject],
     };
@@ -176,12 +178,12 @@ fn ask(call: &ToolCall, why: impl Into<String>, grant: Option<Grant>) -> Verdict
 
 /// The titles of our own tools say it all. Those of others are theirs: what runs is shown with them.
 fn asked_title(call: &ToolCall) -> String {
-    match matter::is_own(&call.name) {
+    match effect::is_own(&call.name) {
         true => sanitize::visible_line(&call.title),
         false => sanitize::describe_call(&call.name, &call.arguments, &call.title),
     }
 }
 
-fn choice(id: &str, name: &str, kind: ChoiceKind) -> Choice {
+fn permission_choice(id: &str, name: &str, kind: ChoiceKind) -> Choice {
     Choice { id: id.to_owned(), name: name.to_owned(), kind }
 }

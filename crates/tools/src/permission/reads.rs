@@ -66,7 +66,7 @@ pub fn reads(line: &str, cwd: &Path, place: &Place) -> Option<Reads> {
             Ok(()) => reads.take(one),
             Err(_) => reads.whole = false,
         }
-        bases = script::changed(command, bases)?;
+        bases = script::bases_after(command, bases)?;
     }
     Some(reads)
 }

@@ -3,7 +3,7 @@
 use gander_domain::ToolCall;
 use serde::{Deserialize, Serialize};
 
-use super::matter::Matter;
+use super::effect::ToolEffect;
 use super::{Place, glob};
 
 /// One decision made beforehand. In the config: `{ tool = "shell", pattern = "cargo test*", action = "allow" }`.
@@ -39,8 +39,8 @@ impl Rule {
     /// True if the rule has something to say about this call.
     ///
     /// A shell line is forbidden or asked for by any of its commands; which of them it allows, the line decides.
-    pub(super) fn applies(&self, call: &ToolCall, matter: &Matter, place: &Place) -> bool {
-        let subjects = || matter.subjects(call, place);
+    pub(super) fn applies(&self, call: &ToolCall, effect: &ToolEffect, place: &Place) -> bool {
+        let subjects = || effect.subjects(call, place);
         glob::fits(&self.tool, &call.name)
             && self.pattern.as_deref().is_none_or(|pattern| subjects().iter().any(|text| glob::fits(pattern, text)))
     }

@@ -76,9 +76,9 @@ const QUIET: [&str; 11] = [
 impl Script {
     /// Parses a line.
     pub(super) fn parse(line: &str) -> Self {
-        match plain(line) {
+        match parse_plain(line) {
             Ok(commands) => Self { commands, flaw: None },
-            Err(flaw) => Self { commands: everywhere(line), flaw: Some(flaw) },
+            Err(flaw) => Self { commands: all_words(line), flaw: Some(flaw) },
         }
     }
 }
@@ -86,7 +86,7 @@ impl Script {
 impl Simple {
     /// The words as one would write them.
     pub(super) fn text(&self) -> String {
-        let words: Vec<String> = self.words.iter().map(|word| quoted(&word.text)).collect();
+        let words: Vec<String> = self.words.iter().map(|word| shell_quoted(&word.text)).collect();
         words.join(" ")
     }
 
@@ -98,7 +98,7 @@ impl Simple {
 
 /// The words of each command, if the line is plain.
 pub fn plain_words(line: &str) -> Option<Vec<Vec<String>>> {
-    plain(line).ok().map(|commands| commands.iter().map(Simple::argv).collect())
+    parse_plain(line).ok().map(|commands| commands.iter().map(Simple::argv).collect())
 }
 
 /// What the words of a line may name as files, seen from a directory. Whoever may look can tell where they lead.
@@ -110,7 +110,7 @@ pub fn named_paths(line: &str, cwd: &Path) -> Vec<PathBuf> {
         for word in command.words.iter().skip(1).filter(|word| !word.text.starts_with('-')) {
             found.extend(bases.iter().map(|base| base.join(&word.text)));
         }
-        match changed(command, bases) {
+        match bases_after(command, bases) {
             Some(after) => bases = after,
             // Whoever decides about the line does not take it for one that only reads.
             None => break,
@@ -120,7 +120,7 @@ pub fn named_paths(line: &str, cwd: &Path) -> Vec<PathBuf> {
 }
 
 /// Where one may be after this command, which may have changed the directory; none if that could be anywhere.
-pub(super) fn changed(command: &Simple, mut bases: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
+pub(super) fn bases_after(command: &Simple, mut bases: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
     if let [program, target] = command.words.as_slice()
         && program.text == "cd"
     {
@@ -134,19 +134,19 @@ pub(super) fn changed(command: &Simple, mut bases: Vec<PathBuf>) -> Option<Vec<P
 }
 
 /// A word as one would write it: in quotes where it needs them.
-pub(super) fn quoted(word: &str) -> String {
+pub(super) fn shell_quoted(word: &str) -> String {
     match !word.is_empty() && word.chars().all(|c| is_bare(c) || is_glob(c)) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
-fn plain(line: &str) -> Result<Vec<Simple>, &'static str> {
+fn parse_plain(line: &str) -> Result<Vec<Simple>, &'static str> {
     if line.chars().any(|c| c.is_control() || sanitize::is_deceptive_char(c)) {
         return Err("the line holds control or hidden characters");
     }
     let mut reader = Reader { line, rest: line.char_indices().peekable(), commands: vec![Simple::default()] };
-    while reader.step()? {}
+    while reader.parse_step()? {}
     reader.finish()
 }
 
@@ -159,9 +159,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Takes a blank, a redirection that changes nothing, an operator or a word. False at the end.
-    fn step(&mut self) -> Result<bool, &'static str> {
+    fn parse_step(&mut self) -> Result<bool, &'static str> {
         let Some(next) = self.peek() else { return Ok(false) };
-        if let Some(quiet) = self.quiet() {
+        if let Some(quiet) = self.redirect_to_null() {
             for _ in 0..quiet.len() {
                 self.rest.next();
             }
@@ -171,9 +171,9 @@ impl Reader<'_> {
             ' ' => {
                 self.rest.next();
             }
-            '|' | '&' | ';' => self.operator(next)?,
+            '|' | '&' | ';' => self.parse_operator(next)?,
             _ => {
-                let word = self.word()?;
+                let word = self.parse_word()?;
                 self.last().words.push(word);
             }
         }
@@ -190,7 +190,7 @@ impl Reader<'_> {
     }
 
     /// A redirection that changes nothing, if one is next. It follows a blank, or its digit would belong to a word.
-    fn quiet(&mut self) -> Option<&'static str> {
+    fn redirect_to_null(&mut self) -> Option<&'static str> {
         let at = self.at();
         let (before, rest) = self.line.split_at(at);
         let ends = |text: &str| rest[text.len()..].chars().next().is_none_or(|next| " |;".contains(next));
@@ -198,7 +198,7 @@ impl Reader<'_> {
         next.filter(|_| before.ends_with(' ') && !self.last().words.is_empty())
     }
 
-    fn operator(&mut self, first: char) -> Result<(), &'static str> {
+    fn parse_operator(&mut self, first: char) -> Result<(), &'static str> {
         self.rest.next();
         let double = self.rest.next_if(|(_, next)| *next == first).is_some();
         let piped = match (first, double) {
@@ -218,13 +218,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn word(&mut self) -> Result<Word, &'static str> {
+    fn parse_word(&mut self) -> Result<Word, &'static str> {
         let start = self.at();
         let mut word = Word::default();
         while let Some(next) = self.peek() {
             match next {
                 ' ' | '|' | '&' | ';' => break,
-                '\'' | '"' => word.text.push_str(&self.quote(next)?),
+                '\'' | '"' => word.text.push_str(&self.parse_quote(next)?),
                 '~' if word.text.is_empty() || word.text.ends_with(['=', ':', '~']) => {
                     return Err("the line names a home folder");
                 }
@@ -233,7 +233,7 @@ impl Reader<'_> {
                     word.text.push(bare);
                     self.rest.next();
                 }
-                other => return Err(flaw(other)),
+                other => return Err(unsafe_character(other)),
             }
         }
         word.span = start..self.at();
@@ -243,7 +243,7 @@ impl Reader<'_> {
         }
     }
 
-    fn quote(&mut self, mark: char) -> Result<String, &'static str> {
+    fn parse_quote(&mut self, mark: char) -> Result<String, &'static str> {
         self.rest.next();
         let mut inner = String::new();
         while let Some((_, next)) = self.rest.next() {
@@ -283,7 +283,7 @@ fn is_glob(character: char) -> bool {
 }
 
 /// Everything that could be a command somewhere in the line, for rules that forbid: rather too much than too little.
-fn everywhere(line: &str) -> Vec<Simple> {
+fn all_words(line: &str) -> Vec<Simple> {
     let bare: String = line.replace("\\\n", " ").chars().filter(|c| !"'\"\\".contains(*c)).collect();
     let pieces = bare.split(|c: char| "|&;()`<>{}$!\n\r".contains(c));
     let words = pieces.map(|piece| {
@@ -294,7 +294,7 @@ fn everywhere(line: &str) -> Vec<Simple> {
     commands.filter(|command| !command.words.is_empty()).collect()
 }
 
-fn flaw(character: char) -> &'static str {
+fn unsafe_character(character: char) -> &'static str {
     match character {
         '<' | '>' => "the line redirects",
         '$' | '`' => "the line expands or substitutes something",

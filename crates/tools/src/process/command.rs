@@ -11,8 +11,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::family::{Family, Form};
 use super::output::Output;
+use super::process_tree::{Form, ProcessTree};
 use crate::host::{CommandEnd, CommandLine, Exit, HostError, Live};
 use crate::sandbox::Wrap;
 
@@ -31,17 +31,17 @@ const SHOWN: usize = 4 << 10;
 /// Runs the line to its end, or ends it and everything it started.
 pub(crate) async fn run(command: &CommandLine, live: &Live) -> Result<CommandEnd, HostError> {
     let failed = |error: io::Error| HostError::Failed(format!("command could not be started: {error}"));
-    let (reader, shell) = shell(command).map_err(failed)?;
+    let (reader, shell) = shell_command(command).map_err(failed)?;
     let form = if command.wrap.is_some() { Form::Supervised } else { Form::Plain };
-    let (family, mut ended) = Family::start(shell, form).await.map_err(failed)?;
+    let (family, mut ended) = ProcessTree::start(shell, form).await.map_err(failed)?;
     let mut watch = Watch {
         output: Output::keeping(command.output),
         reader: Receiver::from_owned_fd(reader.into()).map_err(failed)?,
-        refresh: refresh(),
+        refresh: refresh_interval(),
         fresh: false,
     };
     let exit = tokio::select! {
-        status = &mut ended => Ok(exit(status)),
+        status = &mut ended => Ok(to_exit(status)),
         () = live.cancel.cancelled() => Err(Exit::Cancelled),
         () = tokio::time::sleep(command.timeout) => Err(Exit::TimedOut),
         never = watch.show(live) => match never {},
@@ -49,7 +49,7 @@ pub(crate) async fn run(command: &CommandLine, live: &Live) -> Result<CommandEnd
     let exit = match exit {
         Ok(exit) => exit,
         Err(cause) => {
-            end(&family, &mut ended, &mut watch).await;
+            end_command(&family, &mut ended, &mut watch).await;
             cause
         }
     };
@@ -60,7 +60,7 @@ pub(crate) async fn run(command: &CommandLine, live: &Live) -> Result<CommandEnd
 }
 
 /// Asks everything to end; after the grace period nothing is asked any more.
-async fn end(family: &Family, ended: &mut oneshot::Receiver<ExitStatus>, watch: &mut Watch) {
+async fn end_command(family: &ProcessTree, ended: &mut oneshot::Receiver<ExitStatus>, watch: &mut Watch) {
     family.signal(Signal::TERM);
     let deadline = Instant::now() + GRACE;
     tokio::select! {
@@ -121,7 +121,7 @@ impl Watch {
     }
 }
 
-fn shell(command: &CommandLine) -> io::Result<(PipeReader, Command)> {
+fn shell_command(command: &CommandLine) -> io::Result<(PipeReader, Command)> {
     let (reader, writer) = io::pipe()?;
     let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| std::path::Path::new(path).exists());
     let bash = bash.unwrap_or("/bin/sh");
@@ -132,7 +132,7 @@ fn shell(command: &CommandLine) -> io::Result<(PipeReader, Command)> {
     Ok((reader, shell))
 }
 
-fn exit(status: Result<ExitStatus, oneshot::error::RecvError>) -> Exit {
+fn to_exit(status: Result<ExitStatus, oneshot::error::RecvError>) -> Exit {
     match status {
         Ok(status) => match (status.code(), status.signal()) {
             (Some(code), _) => Exit::Code(code),
@@ -142,7 +142,7 @@ fn exit(status: Result<ExitStatus, oneshot::error::RecvError>) -> Exit {
     }
 }
 
-fn refresh() -> Interval {
+fn refresh_interval() -> Interval {
     let mut refresh = tokio::time::interval(REFRESH);
     refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
     refresh

@@ -17,18 +17,18 @@ use rustix::process::Pid;
 pub(crate) fn spawn(command: &mut Command, leader_pipe: Option<RawFd>) -> io::Result<Child> {
     let parent = std::process::id();
     // SAFETY: between fork and exec only system calls are made, without allocation or locks.
-    unsafe { command.pre_exec(move || prepare(parent, leader_pipe)) };
+    unsafe { command.pre_exec(move || prepare_child(parent, leader_pipe)) };
     command.spawn()
 }
 
-fn prepare(parent: u32, leader_pipe: Option<RawFd>) -> io::Result<()> {
+fn prepare_child(parent: u32, leader_pipe: Option<RawFd>) -> io::Result<()> {
     rustix::process::setsid()?;
-    end_with(parent)?;
+    end_with_parent(parent)?;
     if let Some(leader_pipe) = leader_pipe {
         // SAFETY: whoever starts the command keeps it open, and this process has its own copy.
         let leader_pipe = unsafe { BorrowedFd::borrow_raw(leader_pipe) };
         let mut line = [0; LONGEST_LINE];
-        rustix::io::write(leader_pipe, number(rustix::process::getpid(), &mut line))?;
+        rustix::io::write(leader_pipe, format_pid(rustix::process::getpid(), &mut line))?;
     }
     Ok(())
 }
@@ -37,7 +37,7 @@ fn prepare(parent: u32, leader_pipe: Option<RawFd>) -> io::Result<()> {
 const LONGEST_LINE: usize = 12;
 
 /// The number as a line, written from its end: there is no allocation here.
-fn number(pid: Pid, line: &mut [u8; LONGEST_LINE]) -> &[u8] {
+fn format_pid(pid: Pid, line: &mut [u8; LONGEST_LINE]) -> &[u8] {
     let mut rest = pid.as_raw_nonzero().get().unsigned_abs();
     let mut start = LONGEST_LINE - 1;
     line[start] = b'\n';
@@ -50,7 +50,7 @@ fn number(pid: Pid, line: &mut [u8; LONGEST_LINE]) -> &[u8] {
 }
 
 #[cfg(target_os = "linux")]
-fn end_with(parent: u32) -> io::Result<()> {
+fn end_with_parent(parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let orphaned = rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get().unsigned_abs() != parent);
     match orphaned {
@@ -61,7 +61,7 @@ fn end_with(parent: u32) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn end_with(_parent: u32) -> io::Result<()> {
+fn end_with_parent(_parent: u32) -> io::Result<()> {
     Ok(())
 }
 
@@ -74,7 +74,7 @@ mod tests {
     fn a_number_is_one_line() {
         for raw in [1, 9, 10, 4_194_304, i32::MAX] {
             let mut line = [0; LONGEST_LINE];
-            let said = number(Pid::from_raw(raw).unwrap(), &mut line).to_vec();
+            let said = format_pid(Pid::from_raw(raw).unwrap(), &mut line).to_vec();
             assert_eq!(String::from_utf8(said).unwrap(), format!("{raw}\n"));
         }
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-use super::family::Form;
+use super::process_tree::Form;
 
 /// Is told the leader, and waits for the end of its input: it ends when we do.
 ///
@@ -45,7 +45,7 @@ impl Watchdog {
     /// Watches over everything that carries this entry in its environment. It is there before the command is, so that
     /// there is no moment in which we can be killed and leave something behind.
     pub(crate) fn over(mark: &str, form: Form) -> Self {
-        Self { child: start(mark, form).inspect_err(|error| tracing::warn!(%error, "no watchdog")).ok() }
+        Self { child: start_watchdog(mark, form).inspect_err(|error| tracing::warn!(%error, "no watchdog")).ok() }
     }
 
     /// Where the command itself says which process it is, before it becomes a program: if we did that afterwards, we
@@ -63,7 +63,7 @@ impl Watchdog {
     }
 }
 
-fn start(mark: &str, form: Form) -> io::Result<Child> {
+fn start_watchdog(mark: &str, form: Form) -> io::Result<Child> {
     let form = match form {
         Form::Plain => "plain",
         Form::Supervised => "supervised",

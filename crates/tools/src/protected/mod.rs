@@ -26,7 +26,7 @@ use folder::Folder;
 use place::{Outcome, Place};
 use scan::{Reading, scan};
 
-pub use place::Manner;
+pub use place::OnChange;
 pub(crate) use text::{counts_in_part, is_repository_part, text_objection};
 
 /// Characters of all changes in one line.
@@ -54,7 +54,7 @@ pub struct Watched {
 
 /// Changes that were undone and wait for a yes. Until it is dropped no other command begins in these folders.
 #[must_use]
-pub struct Aside {
+pub struct SetAsideChanges {
     parts: Vec<Part>,
     problems: Vec<String>,
 }
@@ -84,7 +84,7 @@ impl Protected {
     }
 
     /// What commands of a server that was killed left in these folders, undone.
-    pub async fn left_over(&self, folders: &[PathBuf]) -> io::Result<Option<Aside>> {
+    pub async fn left_over(&self, folders: &[PathBuf]) -> io::Result<Option<SetAsideChanges>> {
         self.settle(waiting(self.places(folders)), Place::left_over).await
     }
 
@@ -146,8 +146,8 @@ impl Protected {
         &self,
         places: Vec<(Arc<Place>, Option<OwnedSemaphorePermit>)>,
         look: impl Fn(&Place) -> io::Result<Outcome> + Copy + Send + 'static,
-    ) -> io::Result<Option<Aside>> {
-        let mut aside = Aside { parts: Vec::new(), problems: Vec::new() };
+    ) -> io::Result<Option<SetAsideChanges>> {
+        let mut aside = SetAsideChanges { parts: Vec::new(), problems: Vec::new() };
         for (place, held) in places {
             let permit = match held {
                 Some(permit) => permit,
@@ -176,7 +176,7 @@ impl Protected {
 
 impl Watched {
     /// Compares. What changed is undone and returned, or only returned.
-    pub async fn end(mut self, manner: Manner) -> io::Result<Option<Aside>> {
+    pub async fn end(mut self, manner: OnChange) -> io::Result<Option<SetAsideChanges>> {
         let places = std::mem::take(&mut self.places);
         self.protected.settle(waiting(places), move |place| place.leave(manner)).await
     }
@@ -194,7 +194,7 @@ impl Drop for Watched {
         let places: Vec<_> = places.into_iter().map(|place| (Arc::clone(&place), at_once(&place))).collect();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            match protected.settle(places, |place| place.leave(Manner::SetAside)).await {
+            match protected.settle(places, |place| place.leave(OnChange::SetAside)).await {
                 Ok(Some(aside)) => {
                     tracing::warn!(changes = %aside.line(), "changes of an interrupted command were undone")
                 }
@@ -205,7 +205,7 @@ impl Drop for Watched {
     }
 }
 
-impl Aside {
+impl SetAsideChanges {
     /// True if there is something to be put in place.
     pub fn is_question(&self) -> bool {
         !self.parts.is_empty()

@@ -52,7 +52,7 @@ pub(super) struct Outcome {
 
 /// What is done with a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum OnChange {
     /// It is undone until somebody says yes.
     SetAside,
     /// It stays, and is told.
@@ -85,7 +85,7 @@ impl Place {
     }
 
     /// A command has ended, with everything it started.
-    pub(super) fn leave(&self, manner: Manner) -> io::Result<Outcome> {
+    pub(super) fn leave(&self, manner: OnChange) -> io::Result<Outcome> {
         let mut watch = self.lock();
         let outcome = match watch.baseline.as_mut() {
             Some(baseline) => settle(baseline, manner),
@@ -106,7 +106,7 @@ impl Place {
             return Ok(Outcome::default());
         }
         let Some(mut baseline) = self.read_note() else { return Ok(Outcome::default()) };
-        let outcome = settle(&mut baseline, Manner::SetAside);
+        let outcome = settle(&mut baseline, OnChange::SetAside);
         self.remove_note();
         outcome
     }
@@ -181,11 +181,11 @@ impl Baseline {
 }
 
 /// Looks again, and undoes what differs if that is wanted.
-fn settle(baseline: &mut Baseline, manner: Manner) -> io::Result<Outcome> {
+fn settle(baseline: &mut Baseline, manner: OnChange) -> io::Result<Outcome> {
     let folder = Folder::open(&baseline.root)?;
     let mut after = scan(&folder, Reading::Contents)?;
     let mut problems = Vec::new();
-    if manner == Manner::SetAside {
+    if manner == OnChange::SetAside {
         let moved = change::moved(&baseline.found, &after);
         for (now, then) in &moved {
             match folder.move_back(now, then) {
@@ -202,8 +202,8 @@ fn settle(baseline: &mut Baseline, manner: Manner) -> io::Result<Outcome> {
         problems.push("there are too many files to look through all of them for what could run".to_owned());
     }
     match manner {
-        Manner::SetAside => problems.extend(change::set_aside(&folder, &baseline.found, &changes)),
-        Manner::Tell => changes.iter().for_each(|change| baseline.accept(&change.path, change.after.clone())),
+        OnChange::SetAside => problems.extend(change::set_aside(&folder, &baseline.found, &changes)),
+        OnChange::Tell => changes.iter().for_each(|change| baseline.accept(&change.path, change.after.clone())),
     }
     Ok(Outcome { changes, problems })
 }

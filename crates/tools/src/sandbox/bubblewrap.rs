@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::fence::{Fence, Network};
+use super::policy::{Network, SandboxPolicy};
 
 /// Where it is looked for. Never through a search path: that is somebody else's to set.
 const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
@@ -12,39 +12,39 @@ const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap
 const MEMORY: &str = "536870912";
 
 /// Where it is, if it is there.
-pub(super) fn find() -> Option<PathBuf> {
+pub(super) fn find_bubblewrap() -> Option<PathBuf> {
     PLACES.iter().map(PathBuf::from).find(|path| path.exists())
 }
 
-/// What it is told for this fence, up to the command.
-pub(super) fn arguments(fence: &Fence, helper: &Path) -> Vec<OsString> {
+/// What it is told for this policy, up to the command.
+pub(super) fn bubblewrap_arguments(policy: &SandboxPolicy, helper: &Path) -> Vec<OsString> {
     let mut words = Words::default();
     for flag in ["--die-with-parent", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"] {
         words.flag(flag);
     }
     words.flag("--unshare-cgroup-try").flag("--cap-drop").flag("ALL");
-    if fence.network == Network::Closed {
+    if policy.network == Network::Closed {
         words.flag("--unshare-net");
     }
     words.bind("--ro-bind", Path::new("/"));
     words.flag("--dev").flag("/dev").flag("--proc").flag("/proc");
-    for path in outermost(&fence.hidden) {
+    for path in outermost_paths(&policy.hidden) {
         words.hide(path);
     }
     for path in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|path| path.is_dir()) {
-        words.flag("--bind").path(&fence.temporary).path(path);
+        words.flag("--bind").path(&policy.temporary).path(path);
     }
     let resolver = PathBuf::from("/etc/resolv.conf").canonicalize().ok();
-    let resolver = resolver.filter(|_| fence.network == Network::Open);
+    let resolver = resolver.filter(|_| policy.network == Network::Open);
     let helper = [helper.to_owned()];
-    for path in fence.readable.iter().chain(&helper).chain(&resolver).filter(|path| covered(path, &fence.hidden)) {
+    for path in policy.readable.iter().chain(&helper).chain(&resolver).filter(|path| is_covered(path, &policy.hidden)) {
         words.bind("--ro-bind", path);
     }
-    fence.writable.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
-    fence.repositories.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
-    let guarded = fence.guarded.iter().chain(&fence.delicate);
+    policy.writable.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
+    policy.repositories.iter().filter(|path| path.exists()).for_each(|path| words.bind("--bind", path));
+    let guarded = policy.guarded.iter().chain(&policy.delicate);
     guarded.filter(|path| path.exists()).for_each(|path| words.bind("--ro-bind", path));
-    for path in fence.holes() {
+    for path in policy.hidden_inside_allowed() {
         words.hide(path);
     }
     words.flag("--");
@@ -80,10 +80,10 @@ impl Words {
 }
 
 /// Those that lie in none of the others.
-fn outermost(paths: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
+fn outermost_paths(paths: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
     paths.iter().filter(|path| !paths.iter().any(|other| other != *path && path.starts_with(other)))
 }
 
-fn covered(path: &Path, hidden: &[PathBuf]) -> bool {
+fn is_covered(path: &Path, hidden: &[PathBuf]) -> bool {
     path.exists() && hidden.iter().any(|hidden| path.starts_with(hidden))
 }

@@ -1,4 +1,4 @@
-//! The helper: this very program, started again to put the fence around itself and become the command.
+//! The helper: this very program, started again to put the policy around itself and become the command.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,10 +13,10 @@ use super::syscalls::{self, Local};
 
 pub use super::supervisor::supervise;
 
-/// Becomes the command inside of the fence; returns only if that fails.
+/// Becomes the command inside of the policy; returns only if that fails.
 pub fn enter(plan: &str, command: &[OsString]) -> io::Error {
     let [program, arguments @ ..] = command else { return io::Error::other("there is no command") };
-    match read(plan).and_then(|plan| fence(&plan)) {
+    match read_plan(plan).and_then(|plan| apply_plan(&plan)) {
         Ok(_) => {
             let error = Command::new(program).args(arguments).exec();
             io::Error::new(error.kind(), format!("{}: {error}", program.display()))
@@ -25,34 +25,34 @@ pub fn enter(plan: &str, command: &[OsString]) -> io::Error {
     }
 }
 
-/// Enters the fence and says what holds inside; the file is one that must not be seen there.
+/// Enters the policy and says what holds inside; the file is one that must not be seen there.
 pub fn probe(plan: &str, hidden: &Path) -> io::Result<String> {
-    let (landlock, root) = fence(&read(plan)?)?;
+    let (landlock, root) = apply_plan(&read_plan(plan)?)?;
     let hides = std::fs::File::open(hidden).is_err();
     let closes = std::net::UdpSocket::bind("127.0.0.1:0").is_err();
     serde_json::to_string(&Found { landlock, root, hides, closes }).map_err(io::Error::other)
 }
 
-fn read(plan: &str) -> io::Result<Plan> {
+fn read_plan(plan: &str) -> io::Result<Plan> {
     serde_json::from_str(plan).map_err(io::Error::other)
 }
 
-/// Files and ports first, calls last: what puts up the fence makes calls itself.
-fn fence(plan: &Plan) -> io::Result<(u32, Root)> {
-    let Plan { fence, around } = plan;
+/// Files and ports first, calls last: what puts up the policy makes calls itself.
+fn apply_plan(plan: &Plan) -> io::Result<(u32, Root)> {
+    let Plan { policy, around } = plan;
     rustix::thread::set_no_new_privs(true)?;
     let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     rustix::process::setrlimit(rustix::process::Resource::Core, nothing)?;
     let (lent, local) = match around {
-        Around::Bubblewrap => (Lent::inside_bubblewrap(fence), Local::Open),
-        Around::Nothing => (Lent::alone(fence), Local::Closed),
+        Around::Bubblewrap => (Lent::inside_bubblewrap(policy), Local::Open),
+        Around::Nothing => (Lent::alone(policy), Local::Closed),
     };
-    let root = if *around == Around::Nothing { root::give_up()? } else { Root::Nobody };
-    fence.caps.hold(*around, root)?;
-    let landlock = landlock::restrict(&lent, fence.network)?;
+    let root = if *around == Around::Nothing { root::drop_root()? } else { Root::Nobody };
+    policy.caps.hold(*around, root)?;
+    let landlock = landlock::restrict(&lent, policy.network)?;
     if landlock == 0 && *around == Around::Nothing {
         return Err(io::Error::other("this kernel has no Landlock"));
     }
-    syscalls::refuse(fence.network, local)?;
+    syscalls::install_filters(policy.network, local)?;
     Ok((landlock, root))
 }

@@ -8,7 +8,7 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::fence::{Fence, Network};
+use super::policy::{Network, SandboxPolicy};
 
 /// The newest version that this program knows; older kernels enforce what they can.
 const NEWEST: ABI = ABI::V7;
@@ -27,34 +27,34 @@ pub(super) struct Lent {
 
 impl Lent {
     /// Inside of bubblewrap hidden things are not there: only writing is left to be told apart.
-    pub(super) fn inside_bubblewrap(fence: &Fence) -> Self {
+    pub(super) fn inside_bubblewrap(policy: &SandboxPolicy) -> Self {
         let private = ["/tmp", "/var/tmp", "/dev"].map(PathBuf::from);
-        let write = fence.writable.iter().cloned().chain(private).chain(fence.home.clone()).collect();
+        let write = policy.writable.iter().cloned().chain(private).chain(policy.home.clone()).collect();
         Self { read: vec!["/".into()], write, list: Vec::new() }
     }
 
     /// Without it everything that is to be seen is named, and what holds something hidden is taken apart.
-    pub(super) fn alone(fence: &Fence) -> Self {
+    pub(super) fn alone(policy: &SandboxPolicy) -> Self {
         let hidden = |lent: &[PathBuf], all: &[&[PathBuf]]| -> Vec<PathBuf> {
             let branches: Vec<&Path> = all.iter().copied().flatten().map(PathBuf::as_path).collect();
-            lent.iter().flat_map(|root| Fence::without(root, &branches)).collect()
+            lent.iter().flat_map(|root| SandboxPolicy::without(root, &branches)).collect()
         };
-        let mut read = hidden(&["/".into()], &[&fence.hidden, &fence.secret]);
-        read.extend(hidden(&fence.readable, &[&fence.secret]));
-        read.extend(fence.guarded.iter().filter(|path| !fence.hides(path)).cloned());
-        let mut write = hidden(&fence.writable, &[&fence.secret, &fence.guarded]);
-        write.push(fence.temporary.clone());
+        let mut read = hidden(&["/".into()], &[&policy.hidden, &policy.secret]);
+        read.extend(hidden(&policy.readable, &[&policy.secret]));
+        read.extend(policy.guarded.iter().filter(|path| !policy.is_hidden(path)).cloned());
+        let mut write = hidden(&policy.writable, &[&policy.secret, &policy.guarded]);
+        write.push(policy.temporary.clone());
         write.extend(DEVICES.map(PathBuf::from));
-        Self { read, write, list: fence.listed.clone() }
+        Self { read, write, list: policy.listed.clone() }
     }
 }
 
 /// From now on, for this process and all that it starts. Returns the kernel's version; 0: it has none.
 pub(super) fn restrict(lent: &Lent, network: Network) -> io::Result<u32> {
-    enforce(lent, network).map_err(io::Error::other)
+    enforce_ruleset(lent, network).map_err(io::Error::other)
 }
 
-fn enforce(lent: &Lent, network: Network) -> Result<u32, landlock::RulesetError> {
+fn enforce_ruleset(lent: &Lent, network: Network) -> Result<u32, landlock::RulesetError> {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     let ruleset = ruleset.handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
     let ruleset = match network {

@@ -6,15 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::caps::counts_by_namespace;
-use super::fence::Fence;
+use super::limits::counts_by_namespace;
 use super::plan::{Around, Found, Root};
-use super::{Bounds, Network, bubblewrap, words};
+use super::policy::SandboxPolicy;
+use super::{Network, SandboxPaths, bubblewrap, words};
 
 /// How long a try may take: a busy machine is slow to start programs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Landlock before this version lets files be cut short: alone it is no fence.
+/// Landlock before this version lets files be cut short: alone it is no policy.
 const FIRST_WHOLE: u32 = 3;
 
 /// Landlock from this version on keeps signals and abstract sockets inside.
@@ -26,12 +26,12 @@ pub enum Layers {
     /// None, for this reason.
     None(String),
     /// These.
-    Some(Standing),
+    Some(ActiveLayers),
 }
 
 /// The layers in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ActiveLayers {
     /// What stands around the helper.
     pub around: Around,
     /// The version of Landlock; 0: none.
@@ -42,9 +42,9 @@ pub struct Standing {
 
 impl Layers {
     /// Tries them: bubblewrap around the kernel's own, else these alone.
-    pub(super) fn probe(helper: &Path, bounds: &Bounds) -> Self {
-        let alone = || attempt(Around::Nothing, helper, bounds);
-        let whole = bubblewrap::find().map(|_| attempt(Around::Bubblewrap, helper, bounds));
+    pub(super) fn probe(helper: &Path, bounds: &SandboxPaths) -> Self {
+        let alone = || try_layers(Around::Nothing, helper, bounds);
+        let whole = bubblewrap::find_bubblewrap().map(|_| try_layers(Around::Bubblewrap, helper, bounds));
         match whole.unwrap_or_else(|| Err("bubblewrap is not installed".to_owned())) {
             Ok(standing) => Self::Some(standing),
             Err(first) => alone().map_or_else(|second| Self::None(format!("{first}; {second}")), Self::Some),
@@ -52,8 +52,8 @@ impl Layers {
     }
 
     /// Tries the kernel's own alone.
-    pub(super) fn probe_alone(helper: &Path, bounds: &Bounds) -> Self {
-        attempt(Around::Nothing, helper, bounds).map_or_else(Self::None, Self::Some)
+    pub(super) fn probe_alone(helper: &Path, bounds: &SandboxPaths) -> Self {
+        try_layers(Around::Nothing, helper, bounds).map_or_else(Self::None, Self::Some)
     }
 
     /// What somebody could still do, in words.
@@ -75,7 +75,7 @@ impl Layers {
 
 impl fmt::Display for Layers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Some(Standing { around, landlock, root }) = self else { return f.write_str("none") };
+        let Self::Some(ActiveLayers { around, landlock, root }) = self else { return f.write_str("none") };
         if *around == Around::Bubblewrap {
             f.write_str("bubblewrap, ")?;
         }
@@ -90,18 +90,18 @@ impl fmt::Display for Layers {
     }
 }
 
-/// Puts up a fence around nothing much and looks out of it.
-fn attempt(around: Around, helper: &Path, bounds: &Bounds) -> Result<Standing, String> {
+/// Puts up a policy around nothing much and looks out of it.
+fn try_layers(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<ActiveLayers, String> {
     let name = if around == Around::Bubblewrap { "bubblewrap" } else { "Landlock" };
-    let found = look_out(around, helper, bounds).map_err(|error| format!("{name} does not work: {error}"))?;
+    let found = probe_from_inside(around, helper, bounds).map_err(|error| format!("{name} does not work: {error}"))?;
     let whole = around == Around::Bubblewrap || found.landlock >= FIRST_WHOLE;
     match found.hides && found.closes && whole {
-        true => Ok(Standing { around, landlock: found.landlock, root: found.root }),
+        true => Ok(ActiveLayers { around, landlock: found.landlock, root: found.root }),
         false => Err(format!("{name} does not keep what it should: {found:?}")),
     }
 }
 
-fn look_out(around: Around, helper: &Path, bounds: &Bounds) -> Result<Found, String> {
+fn probe_from_inside(around: Around, helper: &Path, bounds: &SandboxPaths) -> Result<Found, String> {
     let text = |error: std::io::Error| error.to_string();
     let room = bounds.scratch.join(format!("probe-{}-{around:?}", std::process::id()));
     let (hidden, lent, temporary) = (room.join("hidden"), room.join("lent"), room.join("temporary"));
@@ -110,11 +110,11 @@ fn look_out(around: Around, helper: &Path, bounds: &Bounds) -> Result<Found, Str
     }
     let bait = hidden.canonicalize().map_err(text)?.join("bait");
     std::fs::write(&bait, "bait").map_err(text)?;
-    let mut fence = Fence::around(bounds, &[lent], Network::Closed);
-    fence.hidden.extend(bait.parent().map(Path::to_owned));
-    fence.secret.extend(bait.parent().map(Path::to_owned));
-    fence.temporary = temporary;
-    let words = words(around, helper, &fence).ok_or("it is not installed")?;
+    let mut policy = SandboxPolicy::for_folders(bounds, &[lent], Network::Closed);
+    policy.hidden.extend(bait.parent().map(Path::to_owned));
+    policy.secret.extend(bait.parent().map(Path::to_owned));
+    policy.temporary = temporary;
+    let words = words(around, helper, &policy).ok_or("it is not installed")?;
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
@@ -123,14 +123,14 @@ fn look_out(around: Around, helper: &Path, bounds: &Bounds) -> Result<Found, Str
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let said = answer(command);
+    let said = run_probe(command);
     if let Err(error) = std::fs::remove_dir_all(&room) {
         tracing::debug!(%error, "a probe's folder stays");
     }
     said
 }
 
-fn answer(mut command: Command) -> Result<Found, String> {
+fn run_probe(mut command: Command) -> Result<Found, String> {
     let mut child = command.env_clear().current_dir("/").spawn().map_err(|error| error.to_string())?;
     let deadline = Instant::now() + PATIENCE;
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {

@@ -3,18 +3,18 @@
 //! A fenced command is started through a helper mode of this very program ([`enter`]), which puts Landlock and
 //! seccomp around itself and then becomes the command; where bubblewrap works, it stands around the helper.
 
-mod bounds;
 mod bubblewrap;
-mod caps;
-mod fence;
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 mod helper;
 #[cfg(target_os = "linux")]
 mod landlock;
 mod layers;
-mod named;
-pub mod offline;
+mod limits;
+mod named_files;
+pub mod network_failure;
+mod paths;
 mod plan;
+mod policy;
 #[cfg(target_os = "linux")]
 mod root;
 #[cfg(target_os = "linux")]
@@ -29,18 +29,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-pub use bounds::Bounds;
-pub use caps::Caps;
-pub use fence::{Fence, Network};
 pub use helper::{enter, probe, supervise};
-pub use layers::{Layers, Standing};
+pub use layers::{ActiveLayers, Layers};
+pub use limits::SandboxLimits;
+pub use paths::SandboxPaths;
 pub use plan::{Around, Root};
+pub use policy::{Network, SandboxPolicy};
 
-use named::Named;
+use named_files::NamedFiles;
 use plan::Plan;
 
 /// The helper's name on the command line.
-pub const HELPER: &str = "fence";
+pub const HELPER: &str = "policy";
 
 /// What tells it to stand above a command instead.
 const SUPERVISE: &str = "--supervise";
@@ -59,7 +59,7 @@ struct Inner {
 }
 
 /// Found when first needed: hundreds of places are looked at.
-type LateBounds = LazyLock<Bounds, Box<dyn FnOnce() -> Bounds + Send>>;
+type LateBounds = LazyLock<SandboxPaths, Box<dyn FnOnce() -> SandboxPaths + Send>>;
 
 /// Whether bubblewrap is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,11 @@ pub enum Bubblewrap {
 
 impl Sandbox {
     /// Fences put up by this program, which answers to [`HELPER`].
-    pub fn new(helper: PathBuf, bounds: impl FnOnce() -> Bounds + Send + 'static, bubblewrap: Bubblewrap) -> Self {
+    pub fn new(
+        helper: PathBuf,
+        bounds: impl FnOnce() -> SandboxPaths + Send + 'static,
+        bubblewrap: Bubblewrap,
+    ) -> Self {
         let bounds: LateBounds = LazyLock::new(Box::new(bounds));
         Self { inner: Some(Arc::new(Inner { helper, bounds, bubblewrap, layers: OnceLock::new() })) }
     }
@@ -87,15 +91,15 @@ impl Sandbox {
         tried.clone()
     }
 
-    /// True if there is a fence around commands.
+    /// True if there is a policy around commands.
     pub fn is_in_force(&self) -> bool {
         matches!(self.layers(), Layers::Some(_))
     }
 
-    /// A fence around these folders; none if no layer works.
-    pub fn fence(&self, folders: &[PathBuf], network: Network) -> Option<Fence> {
+    /// A policy around these folders; none if no layer works.
+    pub fn policy_for(&self, folders: &[PathBuf], network: Network) -> Option<SandboxPolicy> {
         let inner = self.inner.as_ref().filter(|_| self.is_in_force())?;
-        Some(Fence::around(&inner.bounds, folders, network))
+        Some(SandboxPolicy::for_folders(&inner.bounds, folders, network))
     }
 
     /// The folders that commands in these folders may write.
@@ -105,10 +109,15 @@ impl Sandbox {
     }
 
     /// The same for a program, which is also lent what its command line names.
-    pub fn fence_program(&self, folders: &[PathBuf], network: Network, words: Vec<PathBuf>) -> Option<Fence> {
+    pub fn policy_for_program(
+        &self,
+        folders: &[PathBuf],
+        network: Network,
+        words: Vec<PathBuf>,
+    ) -> Option<SandboxPolicy> {
         let inner = self.inner.as_ref()?;
-        let named = Named::by(&inner.bounds, words);
-        self.fence(folders, network).map(|fence| fence.reading(named.read).writing(named.write))
+        let named = NamedFiles::by(&inner.bounds, words);
+        self.policy_for(folders, network).map(|policy| policy.reading(named.read).writing(named.write))
     }
 
     /// A file for fenced commands to read, which none of them can write.
@@ -127,24 +136,24 @@ impl Sandbox {
         Ok(path)
     }
 
-    /// What stands before a command to put this fence around it.
-    pub fn wrap(&self, fence: &Fence) -> io::Result<Wrap> {
+    /// What stands before a command to put this policy around it.
+    pub fn wrap(&self, policy: &SandboxPolicy) -> io::Result<Wrap> {
         let none = || io::Error::other("there is no sandbox");
         let inner = self.inner.as_ref().ok_or_else(none)?;
         let Layers::Some(standing) = self.layers() else { return Err(none()) };
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&fence.temporary)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&policy.temporary)?;
         let temporary = match standing.around {
             Around::Bubblewrap => PathBuf::from("/tmp"),
-            Around::Nothing => fence.temporary.clone(),
+            Around::Nothing => policy.temporary.clone(),
         };
         let mut words: Vec<OsString> = vec![inner.helper.clone().into(), HELPER.into(), SUPERVISE.into(), "--".into()];
-        words.extend(self::words(standing.around, &inner.helper, fence).ok_or_else(none)?);
+        words.extend(self::words(standing.around, &inner.helper, policy).ok_or_else(none)?);
         words.push("--".into());
         Ok(Wrap { words, temporary })
     }
 }
 
-/// What stands before a command to put a fence around it.
+/// What stands before a command to put a policy around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrap {
     words: Vec<OsString>,
@@ -153,7 +162,7 @@ pub struct Wrap {
 }
 
 impl Wrap {
-    /// This program inside of the fence; arguments, folder and streams are to be added.
+    /// This program inside of the policy; arguments, folder and streams are to be added.
     pub fn command(&self, program: &OsStr) -> Command {
         let mut command = Command::new(self.words.first().map_or(program, OsString::as_os_str));
         command.args(self.words.iter().skip(1)).arg(program);
@@ -174,12 +183,12 @@ fn tempfile_in(folder: &Path, name: &str) -> io::Result<(std::fs::File, PathBuf)
 }
 
 /// The helper with its plan, and what stands around it.
-fn words(around: Around, helper: &Path, fence: &Fence) -> Option<Vec<OsString>> {
-    let plan = serde_json::to_string(&Plan { fence: fence.clone(), around }).ok()?;
+fn words(around: Around, helper: &Path, policy: &SandboxPolicy) -> Option<Vec<OsString>> {
+    let plan = serde_json::to_string(&Plan { policy: policy.clone(), around }).ok()?;
     let mut words = match around {
         Around::Bubblewrap => {
-            let first = std::iter::once(bubblewrap::find()?.into_os_string());
-            first.chain(bubblewrap::arguments(fence, helper)).collect()
+            let first = std::iter::once(bubblewrap::find_bubblewrap()?.into_os_string());
+            first.chain(bubblewrap::bubblewrap_arguments(policy, helper)).collect()
         }
         Around::Nothing => Vec::new(),
     };

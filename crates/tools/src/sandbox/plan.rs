@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fence::Fence;
+use super::policy::SandboxPolicy;
 
 /// What surrounds the helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +29,11 @@ pub enum Root {
 /// What the helper is told.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
-    pub fence: Fence,
+    pub policy: SandboxPolicy,
     pub around: Around,
 }
 
-/// What the helper found out about itself, inside of the fence.
+/// What the helper found out about itself, inside of the policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
     /// The version of Landlock in force; 0: none.

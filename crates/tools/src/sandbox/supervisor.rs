@@ -1,7 +1,7 @@
 //! A process above a fenced command that ends only when everything the command started is dead.
 //!
 //! Orphans come back to it, however far they went from their parents and whatever they did to their environment. It
-//! stands outside of the fence, where no command reaches it.
+//! stands outside of the policy, where no command reaches it.
 #![allow(unsafe_code)]
 
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ const ROUND: Duration = Duration::from_millis(2);
 /// Runs the command to its end, ends what it left behind, and ends as it did. Returns only if it cannot be started.
 pub fn supervise(command: &[OsString]) -> io::Error {
     match run(command) {
-        Ok(Some(status)) => end_as(status),
+        Ok(Some(status)) => exit_like(status),
         Ok(None) => std::process::exit(137),
         Err(error) => error,
     }
@@ -32,18 +32,18 @@ pub fn supervise(command: &[OsString]) -> io::Error {
 /// How the command ended; `None` if nobody wants it any more.
 fn run(command: &[OsString]) -> io::Result<Option<WaitStatus>> {
     let [program, arguments @ ..] = command else { return Err(io::Error::other("there is no command")) };
-    let signals = block()?;
+    let signals = block_signals()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     // Killed together with the server it could end nobody. Until now it would have been, so there is no gap.
     rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
     let child = Command::new(program).args(arguments).spawn();
     let child = child.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.display())))?;
-    let status = wait(&child, &signals);
-    end_all();
+    let status = wait_for_exit(&child, &signals);
+    kill_descendants();
     Ok(status)
 }
 
-fn wait(child: &Child, signals: &libc::sigset_t) -> Option<WaitStatus> {
+fn wait_for_exit(child: &Child, signals: &libc::sigset_t) -> Option<WaitStatus> {
     let child = Pid::from_child(child);
     loop {
         let mut heard = 0;
@@ -63,9 +63,9 @@ fn wait(child: &Child, signals: &libc::sigset_t) -> Option<WaitStatus> {
 }
 
 /// Kills every child until there is none: the children of a dead one become ours.
-fn end_all() {
+fn kill_descendants() {
     loop {
-        for pid in children() {
+        for pid in child_processes() {
             if let Err(error) = rustix::process::kill_process(pid, Signal::KILL) {
                 tracing::trace!(%error, "process is gone already");
             }
@@ -79,7 +79,7 @@ fn end_all() {
     }
 }
 
-fn children() -> Vec<Pid> {
+fn child_processes() -> Vec<Pid> {
     let own = std::process::id();
     let listed = std::fs::read_to_string(format!("/proc/self/task/{own}/children"));
     let numbers: Vec<i32> = match listed {
@@ -87,19 +87,19 @@ fn children() -> Vec<Pid> {
         Err(_) => {
             let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
             let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            numbers.filter(|number| parent(*number) == Some(own)).collect()
+            numbers.filter(|number| parent_of(*number) == Some(own)).collect()
         }
     };
     numbers.into_iter().filter_map(Pid::from_raw).collect()
 }
 
 /// The second word behind the name, which may hold anything.
-fn parent(process: i32) -> Option<u32> {
+fn parent_of(process: i32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn end_as(status: WaitStatus) -> ! {
+fn exit_like(status: WaitStatus) -> ! {
     if let Some(signal) = status.terminating_signal() {
         // SAFETY: only numbers; the signal ends this very process, which has one thread.
         unsafe {
@@ -113,7 +113,7 @@ fn end_as(status: WaitStatus) -> ! {
 }
 
 /// They wait until they are asked for. The command does not inherit that: starting it clears the mask.
-fn block() -> io::Result<libc::sigset_t> {
+fn block_signals() -> io::Result<libc::sigset_t> {
     let mut signals = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the set is initialised by the first call and valid for the others.
     unsafe {

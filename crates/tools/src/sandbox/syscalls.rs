@@ -8,7 +8,7 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
-use super::fence::Network;
+use super::policy::Network;
 
 /// Calls that no build needs and many an escape does.
 const REFUSED: &[libc::c_long] = &[
@@ -96,7 +96,7 @@ pub(super) enum Local {
 }
 
 /// From now on, for this process and all that it starts.
-pub(super) fn refuse(network: Network, local: Local) -> io::Result<()> {
+pub(super) fn install_filters(network: Network, local: Local) -> io::Result<()> {
     let families = match network {
         Network::Open => vec![libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         Network::Closed => vec![],
@@ -105,41 +105,41 @@ pub(super) fn refuse(network: Network, local: Local) -> io::Result<()> {
     // Families of the network have an answer of their own, which programs put in words that people know.
     let spoken = [libc::AF_INET, libc::AF_INET6];
     let known: Vec<libc::c_int> = families.iter().chain(&unix).chain(&spoken).copied().collect();
-    apply(&foreign())?;
-    filter(libc::EPERM, refused()?)?;
-    filter(libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, vec![])]))?;
-    filter(libc::EAFNOSUPPORT, sockets(&known)?)?;
+    apply_program(&foreign_architecture_filter())?;
+    install_filter(libc::EPERM, refused_calls()?)?;
+    install_filter(libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, vec![])]))?;
+    install_filter(libc::EAFNOSUPPORT, socket_rules(&known)?)?;
     if network == Network::Closed {
-        let rules = spoken.iter().map(|family| rule(&[(0, SeccompCmpOp::Eq, number(*family))]));
-        filter(libc::ENETUNREACH, BTreeMap::from([(libc::SYS_socket, rules.collect::<io::Result<_>>()?)]))?;
+        let rules = spoken.iter().map(|family| seccomp_rule(&[(0, SeccompCmpOp::Eq, to_argument(*family))]));
+        install_filter(libc::ENETUNREACH, BTreeMap::from([(libc::SYS_socket, rules.collect::<io::Result<_>>()?)]))?;
     }
     Ok(())
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refused() -> io::Result<Rules> {
+fn refused_calls() -> io::Result<Rules> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, vec![])).collect();
-    let namespaces = NAMESPACES.iter().map(|flag| number(*flag));
-    let clone = namespaces.map(|flag| rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)]));
+    let namespaces = NAMESPACES.iter().map(|flag| to_argument(*flag));
+    let clone = namespaces.map(|flag| seccomp_rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)]));
     rules.insert(libc::SYS_clone, clone.collect::<io::Result<_>>()?);
-    let typing = TYPING.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    let typing = TYPING.iter().map(|request| seccomp_rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, typing.collect::<io::Result<_>>()?);
     Ok(rules)
 }
 
 /// Every family but these; and pairs that could be given another address later.
-fn sockets(known: &[libc::c_int]) -> io::Result<Rules> {
-    let others: Vec<_> = known.iter().map(|family| (0, SeccompCmpOp::Ne, number(*family))).collect();
-    let datagram = [(1, SeccompCmpOp::MaskedEq(0xf), number(libc::SOCK_DGRAM))];
+fn socket_rules(known: &[libc::c_int]) -> io::Result<Rules> {
+    let others: Vec<_> = known.iter().map(|family| (0, SeccompCmpOp::Ne, to_argument(*family))).collect();
+    let datagram = [(1, SeccompCmpOp::MaskedEq(0xf), to_argument(libc::SOCK_DGRAM))];
     let pairs = match known.contains(&libc::AF_UNIX) {
         true => vec![],
-        false => vec![(libc::SYS_socketpair, vec![rule(&datagram)?])],
+        false => vec![(libc::SYS_socketpair, vec![seccomp_rule(&datagram)?])],
     };
-    Ok(std::iter::once((libc::SYS_socket, vec![rule(&others)?])).chain(pairs).collect())
+    Ok(std::iter::once((libc::SYS_socket, vec![seccomp_rule(&others)?])).chain(pairs).collect())
 }
 
-fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
+fn seccomp_rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
     let conditions = conditions
         .iter()
         .map(|(at, how, value)| SeccompCondition::new(*at, SeccompCmpArgLen::Dword, how.clone(), *value));
@@ -147,28 +147,28 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
     SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
-fn number(value: libc::c_int) -> u64 {
+fn to_argument(value: libc::c_int) -> u64 {
     u64::from(value.cast_unsigned())
 }
 
 /// These calls fail with this error.
-fn filter(error: libc::c_int, rules: Rules) -> io::Result<()> {
+fn install_filter(error: libc::c_int, rules: Rules) -> io::Result<()> {
     let answer = SeccompAction::Errno(error.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, answer, architecture()?);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, answer, target_architecture()?);
     let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
-    apply(&program)
+    apply_program(&program)
 }
 
-fn apply(program: &[sock_filter]) -> io::Result<()> {
+fn apply_program(program: &[sock_filter]) -> io::Result<()> {
     apply_filter(program).map_err(io::Error::other)
 }
 
-fn architecture() -> io::Result<TargetArch> {
+fn target_architecture() -> io::Result<TargetArch> {
     std::env::consts::ARCH.try_into().map_err(io::Error::other)
 }
 
 /// Calls of another table do not exist: `if number >= FOREIGN { ENOSYS } else { allowed }`.
-fn foreign() -> [sock_filter; 4] {
+fn foreign_architecture_filter() -> [sock_filter; 4] {
     let word = |code: u32, jt, k| sock_filter { code: code as u16, jt, jf: 0, k };
     let answer = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     [

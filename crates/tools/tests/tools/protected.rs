@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gander_tools::protected::{Aside, Manner, Protected};
+use gander_tools::protected::{OnChange, Protected, SetAsideChanges};
 
 /// A workspace with a repository, an editor's settings and a package.
 struct Workspace {
@@ -52,10 +52,10 @@ impl Workspace {
     }
 
     /// What somebody would be asked after a command that does this.
-    async fn command(&self, does: impl FnOnce(&Self)) -> Option<Aside> {
+    async fn command(&self, does: impl FnOnce(&Self)) -> Option<SetAsideChanges> {
         let watched = self.protected.begin(&self.folders()).await.unwrap();
         does(self);
-        watched.end(Manner::SetAside).await.unwrap()
+        watched.end(OnChange::SetAside).await.unwrap()
     }
 
     fn is_as_it_was(&self) {
@@ -142,7 +142,7 @@ async fn a_folder_that_counts_itself_is_watched_as_a_whole() {
         fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
         let watched = Protected::default().begin(std::slice::from_ref(&root)).await.unwrap();
         fs::write(root.join(file), "evil").unwrap();
-        let aside = watched.end(Manner::SetAside).await.unwrap();
+        let aside = watched.end(OnChange::SetAside).await.unwrap();
         assert_eq!(aside.map(|aside| aside.names()).as_deref(), Some(file));
         assert!(!root.join(file).exists());
     }
@@ -205,8 +205,8 @@ async fn while_somebody_is_asked_no_other_command_begins() {
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut begin).await.is_err(), "it waits");
     assert_eq!(aside.keep().await.unwrap(), Vec::<String>::new());
     let next = begin.await.unwrap();
-    assert!(next.end(Manner::SetAside).await.unwrap().is_none());
-    assert!(other.end(Manner::SetAside).await.unwrap().is_none(), "nobody is blamed for what was allowed");
+    assert!(next.end(OnChange::SetAside).await.unwrap().is_none());
+    assert!(other.end(OnChange::SetAside).await.unwrap().is_none(), "nobody is blamed for what was allowed");
     assert_eq!(workspace.get(".envrc").as_deref(), Some("evil"));
 }
 
@@ -216,7 +216,7 @@ async fn what_a_file_tool_was_allowed_is_not_blamed_on_a_command() {
     let watched = workspace.protected.begin(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "good");
     workspace.protected.accept(workspace.at(".envrc")).await.unwrap();
-    assert!(watched.end(Manner::SetAside).await.unwrap().is_none());
+    assert!(watched.end(OnChange::SetAside).await.unwrap().is_none());
     assert_eq!(workspace.get(".envrc").as_deref(), Some("good"));
 }
 
@@ -229,7 +229,7 @@ async fn what_nobody_waits_for_is_undone() {
     // The next command begins when that is done.
     let next = workspace.protected.begin(&workspace.folders()).await.unwrap();
     assert_eq!(workspace.get(".envrc"), None);
-    assert!(next.end(Manner::SetAside).await.unwrap().is_none());
+    assert!(next.end(OnChange::SetAside).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -253,6 +253,6 @@ async fn with_nobody_to_ask_it_stays_and_is_told() {
     let workspace = Workspace::new();
     let watched = workspace.protected.begin(&workspace.folders()).await.unwrap();
     workspace.put(".envrc", "evil");
-    let told = watched.end(Manner::Tell).await.unwrap().unwrap();
+    let told = watched.end(OnChange::Tell).await.unwrap().unwrap();
     assert_eq!((told.line().as_str(), workspace.get(".envrc").as_deref()), (".envrc (new: evil)", Some("evil")));
 }

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use gander_agent::AgentSettings;
-use gander_agent::driver::{Equipment, Hands, drive};
-use gander_agent::turn::{Judge, Judgement};
+use gander_agent::driver::{RunDeps, ToolExecutor, drive};
+use gander_agent::turn::{PermissionEvaluator, ToolDecision};
 use gander_domain::{
     Answer, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Order, Plan, Policy, Principal,
     Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin, Seq, Settings,
     Timestamp, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
 use gander_models::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens};
-use gander_tools::Signal;
+use gander_tools::ToolEvent;
 use serde_json::Value;
 use tokio::sync::{Barrier, Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -98,8 +98,15 @@ pub struct TestHands {
     pub dropped: Arc<Notify>,
 }
 
-impl Judge for TestHands {
-    fn judge(&self, _: Policy, id: ToolCallId, name: &str, arguments: &Value, ids: &mut dyn IdGenerator) -> Judgement {
+impl PermissionEvaluator for TestHands {
+    fn evaluate(
+        &self,
+        _: Policy,
+        id: ToolCallId,
+        name: &str,
+        arguments: &Value,
+        ids: &mut dyn IdGenerator,
+    ) -> ToolDecision {
         let call = ToolCall {
             id,
             name: name.to_owned(),
@@ -110,7 +117,7 @@ impl Judge for TestHands {
             idempotent: false,
         };
         if name != "ask" {
-            return Judgement::Run(call);
+            return ToolDecision::Run(call);
         }
         let question = Question {
             id: QuestionId::make(ids),
@@ -121,23 +128,23 @@ impl Judge for TestHands {
             fingerprint: Some(self.fingerprint(&call)),
             plan: None,
         };
-        Judgement::Ask(call, question)
+        ToolDecision::Ask(call, question)
     }
 
     fn fingerprint(&self, call: &ToolCall) -> String {
         call.name.clone()
     }
 
-    fn learn(&self, _: &ToolCall, _: &Question, _: &Answer) {}
+    fn record_answer(&self, _: &ToolCall, _: &Question, _: &Answer) {}
 }
 
 #[async_trait]
-impl Hands for TestHands {
+impl ToolExecutor for TestHands {
     fn tools(&self) -> Arc<[ToolSpec]> {
         Arc::new([])
     }
 
-    async fn run(&self, call: &ToolCall, signals: mpsc::Sender<Signal>, cancel: CancellationToken) -> ToolResult {
+    async fn run(&self, call: &ToolCall, signals: mpsc::Sender<ToolEvent>, cancel: CancellationToken) -> ToolResult {
         match call.name.as_str() {
             "meet" => {
                 self.meeting.wait().await;
@@ -145,8 +152,8 @@ impl Hands for TestHands {
             "count" => drop(self.count.fetch_add(1, Ordering::SeqCst)),
             "panic" => panic!("this tool panics"),
             "show" => {
-                signals.send(Signal::Shown(Vec::new())).await.unwrap();
-                signals.send(Signal::Plan(Plan::default())).await.unwrap();
+                signals.send(ToolEvent::Shown(Vec::new())).await.unwrap();
+                signals.send(ToolEvent::Plan(Plan::default())).await.unwrap();
             }
             "linger" => {
                 self.begun.notify_one();
@@ -203,11 +210,11 @@ impl Bench {
             cleaned: AtomicUsize::new(0),
             dropped: Arc::new(Notify::new()),
         });
-        let equipment = Equipment {
+        let equipment = RunDeps {
             goal: None,
             settings: AgentSettings { retry_after_ms: 1, ..AgentSettings::default() },
             model: model.clone(),
-            hands: hands.clone(),
+            executor: hands.clone(),
             servers: Arc::default(),
             system: String::new(),
             parts: None,

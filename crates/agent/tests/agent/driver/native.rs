@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use gander_agent::driver::{Grants, Guest, Hands, Workbench};
-use gander_agent::modes::Library;
+use gander_agent::driver::{MemoryGrantStore, SessionTools, ToolExecutor};
+use gander_agent::modes::ModeSet;
 use gander_agent::native_toolbox;
-use gander_agent::turn::{Judge, Judgement};
+use gander_agent::tool_provider::ToolProvider;
+use gander_agent::turn::{PermissionEvaluator, ToolDecision};
 use gander_domain::{
     ChoiceKind, IdGenerator, Policy, Question, Reply, ToolCall, ToolCallId, ToolEnd, ToolKind, ToolResult, ToolSpec,
 };
-use gander_tools::{FileAccess, Limits, LocalHost, Signal, Surroundings};
+use gander_tools::{FileAccess, Limits, LocalHost, ToolEnv, ToolEvent};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -27,20 +28,20 @@ impl IdGenerator for Count {
     }
 }
 
-fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
-    let toolbox = Arc::new(native_toolbox(Limits::default(), Surroundings::default(), vec![]));
-    let modes = Library::built_in().agents()[0].modes.clone();
+fn bench(folder: &tempfile::TempDir, mode: &str) -> SessionTools {
+    let toolbox = Arc::new(native_toolbox(Limits::default(), ToolEnv::default(), vec![]));
+    let modes = ModeSet::built_in().agents()[0].modes.clone();
     let mode = modes.into_iter().find(|known| known.id == mode).unwrap();
     let workspace = Arc::new(FileAccess::default().open(folder.path(), &[]).unwrap());
-    Workbench {
+    SessionTools {
         mode: Mutex::new(mode),
         servers: Arc::default(),
         host: Arc::new(LocalHost::new(workspace.clone(), 1 << 20)),
         toolbox,
         workspace,
         rules: Arc::new([]),
-        grants: Arc::new(Grants::default()),
-        guests: Vec::new(),
+        grants: Arc::new(MemoryGrantStore::default()),
+        providers: Vec::new(),
         office: None,
         policy: Mutex::new(Policy::Ask),
         approved: Mutex::default(),
@@ -48,12 +49,12 @@ fn bench(folder: &tempfile::TempDir, mode: &str) -> Workbench {
     }
 }
 
-fn judge(bench: &Workbench, policy: Policy, name: &str, arguments: &Value) -> Judgement {
-    bench.judge(policy, ToolCallId::new(Uuid::from_u128(1)), name, arguments, &mut Count(1))
+fn evaluate(bench: &SessionTools, policy: Policy, name: &str, arguments: &Value) -> ToolDecision {
+    bench.evaluate(policy, ToolCallId::new(Uuid::from_u128(1)), name, arguments, &mut Count(1))
 }
 
-fn asked(judgement: Judgement) -> (ToolCall, Question) {
-    let Judgement::Ask(call, question) = judgement else { panic!("not asked: {judgement:?}") };
+fn asked(judgement: ToolDecision) -> (ToolCall, Question) {
+    let ToolDecision::Ask(call, question) = judgement else { panic!("not asked: {judgement:?}") };
     (call, question)
 }
 
@@ -63,15 +64,15 @@ fn policies_and_modes_decide() {
     let assistant = bench(&folder, "assistant");
     let write = json!({"path": "a.txt", "content": "one"});
     let read = json!({"path": "a.txt"});
-    assert!(matches!(judge(&assistant, Policy::Ask, "read", &read), Judgement::Run(_)));
-    assert!(matches!(judge(&assistant, Policy::Ask, "write", &write), Judgement::Ask(..)));
-    assert!(matches!(judge(&assistant, Policy::Auto, "write", &write), Judgement::Run(_)));
-    assert!(matches!(judge(&assistant, Policy::ReadOnly, "write", &write), Judgement::Refuse(..)));
-    assert!(matches!(judge(&assistant, Policy::Auto, "write", &json!({"file": 1})), Judgement::Bad(_)));
-    assert!(matches!(judge(&assistant, Policy::Auto, "unheard_of", &json!({})), Judgement::Bad(_)));
+    assert!(matches!(evaluate(&assistant, Policy::Ask, "read", &read), ToolDecision::Run(_)));
+    assert!(matches!(evaluate(&assistant, Policy::Ask, "write", &write), ToolDecision::Ask(..)));
+    assert!(matches!(evaluate(&assistant, Policy::Auto, "write", &write), ToolDecision::Run(_)));
+    assert!(matches!(evaluate(&assistant, Policy::ReadOnly, "write", &write), ToolDecision::Refuse(..)));
+    assert!(matches!(evaluate(&assistant, Policy::Auto, "write", &json!({"file": 1})), ToolDecision::Bad(_)));
+    assert!(matches!(evaluate(&assistant, Policy::Auto, "unheard_of", &json!({})), ToolDecision::Bad(_)));
     let planner = bench(&folder, "planner");
-    assert!(matches!(judge(&planner, Policy::Auto, "write", &write), Judgement::Bad(_)));
-    assert!(matches!(judge(&planner, Policy::Auto, "read", &read), Judgement::Run(_)));
+    assert!(matches!(evaluate(&planner, Policy::Auto, "write", &write), ToolDecision::Bad(_)));
+    assert!(matches!(evaluate(&planner, Policy::Auto, "read", &read), ToolDecision::Run(_)));
 }
 
 #[test]
@@ -80,21 +81,21 @@ fn always_and_never_are_written_down_as_shown() {
     let write = |path: &str| json!({"path": path, "content": "one"});
     let chosen = |kind| answer(Reply::Chosen { choice: "x".into(), kind });
     let bench = bench(&folder, "assistant");
-    let (call, question) = asked(judge(&bench, Policy::Ask, "write", &write("a.txt")));
-    bench.learn(&call, &question, &chosen(ChoiceKind::AllowOnce));
-    asked(judge(&bench, Policy::Ask, "write", &write("a.txt")));
-    bench.learn(
+    let (call, question) = asked(evaluate(&bench, Policy::Ask, "write", &write("a.txt")));
+    bench.record_answer(&call, &question, &chosen(ChoiceKind::AllowOnce));
+    asked(evaluate(&bench, Policy::Ask, "write", &write("a.txt")));
+    bench.record_answer(
         &call,
         &Question { fingerprint: Some("of another".into()), ..question.clone() },
         &chosen(ChoiceKind::AllowAlways),
     );
-    asked(judge(&bench, Policy::Ask, "write", &write("a.txt")));
-    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
-    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
-    assert!(matches!(judge(&bench, Policy::Ask, "write", &write("a.txt")), Judgement::Run(_)));
-    let (call, question) = asked(judge(&bench, Policy::Ask, "write", &write("b.txt")));
-    bench.learn(&call, &question, &chosen(ChoiceKind::RejectAlways));
-    assert!(matches!(judge(&bench, Policy::Auto, "write", &write("b.txt")), Judgement::Refuse(..)));
+    asked(evaluate(&bench, Policy::Ask, "write", &write("a.txt")));
+    bench.record_answer(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    bench.record_answer(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(evaluate(&bench, Policy::Ask, "write", &write("a.txt")), ToolDecision::Run(_)));
+    let (call, question) = asked(evaluate(&bench, Policy::Ask, "write", &write("b.txt")));
+    bench.record_answer(&call, &question, &chosen(ChoiceKind::RejectAlways));
+    assert!(matches!(evaluate(&bench, Policy::Auto, "write", &write("b.txt")), ToolDecision::Refuse(..)));
     assert_eq!(bench.grants.grants().len(), 2);
 }
 
@@ -103,18 +104,18 @@ async fn it_runs_what_it_judged() {
     let folder = tempfile::tempdir().unwrap();
     let bench = bench(&folder, "assistant");
     let arguments = json!({"path": "a.txt", "content": "one"});
-    let Judgement::Run(call) = judge(&bench, Policy::Auto, "write", &arguments) else { panic!("not allowed") };
+    let ToolDecision::Run(call) = evaluate(&bench, Policy::Auto, "write", &arguments) else { panic!("not allowed") };
     let (signals, _heard) = mpsc::channel(8);
     let result = bench.run(&call, signals, CancellationToken::new()).await;
     assert_eq!(result.end, ToolEnd::Completed);
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one");
 }
 
-/// A guest that tells more than it should.
+/// A provider that tells more than it should.
 struct Gossip;
 
 #[async_trait]
-impl Guest for Gossip {
+impl ToolProvider for Gossip {
     fn specs(&self) -> Vec<ToolSpec> {
         vec![ToolSpec { name: "gossip".into(), description: "Talks".into(), schema: json!({"type": "object"}) }]
     }
@@ -129,7 +130,7 @@ impl Guest for Gossip {
         Some(Ok(ToolCall { id, name, title, kind, arguments, locations: Vec::new(), idempotent: true }))
     }
 
-    async fn run(&self, _: &ToolCall, _: &mpsc::Sender<Signal>, _: &CancellationToken) -> Option<ToolResult> {
+    async fn run(&self, _: &ToolCall, _: &mpsc::Sender<ToolEvent>, _: &CancellationToken) -> Option<ToolResult> {
         let text = format!("sk-{} {}", "a1".repeat(16), "x".repeat(1 << 20));
         Some(ToolResult::text(ToolEnd::Completed, text))
     }
@@ -138,7 +139,7 @@ impl Guest for Gossip {
 #[tokio::test]
 async fn what_a_guest_says_is_bounded_and_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
-    let bench = Workbench { guests: vec![Arc::new(Gossip)], ..bench(&folder, "assistant") };
+    let bench = SessionTools { providers: vec![Arc::new(Gossip)], ..bench(&folder, "assistant") };
     let call = Gossip.describe(ToolCallId::new(Uuid::from_u128(1)), "gossip", &json!({})).unwrap().unwrap();
     let (signals, _heard) = mpsc::channel(8);
     let result = bench.run(&call, signals, CancellationToken::new()).await;
@@ -150,11 +151,11 @@ async fn what_a_guest_says_is_bounded_and_without_secrets() {
 const PACKAGE: &str =
     r#"{"name":"a","dependencies":{"x":"1"},"sXcriYpts":{"postinstall":"evil"},"scripts":{"test":"jest"}}"#;
 
-fn call_with(bench: &Workbench, number: u128, name: &str, arguments: &Value) -> Judgement {
-    bench.judge(Policy::AutoEdit, ToolCallId::new(Uuid::from_u128(number)), name, arguments, &mut Count(9))
+fn call_with(bench: &SessionTools, number: u128, name: &str, arguments: &Value) -> ToolDecision {
+    bench.evaluate(Policy::AutoEdit, ToolCallId::new(Uuid::from_u128(number)), name, arguments, &mut Count(9))
 }
 
-async fn end_of(bench: &Workbench, call: &ToolCall) -> ToolEnd {
+async fn end_of(bench: &SessionTools, call: &ToolCall) -> ToolEnd {
     let (signals, _heard) = mpsc::channel(8);
     bench.run(call, signals, CancellationToken::new()).await.end
 }
@@ -166,8 +167,9 @@ fn under_auto_edit_only_the_scripts_of_a_package_are_asked_about() {
     std::fs::create_dir(folder.path().join("sub")).unwrap();
     std::fs::write(folder.path().join("package.json"), PACKAGE).unwrap();
     std::fs::write(folder.path().join("sub/pyproject.toml"), "[project]\nname = 'a'\n").unwrap();
-    let runs =
-        |name: &str, arguments: Value| matches!(judge(&bench, Policy::AutoEdit, name, &arguments), Judgement::Run(_));
+    let runs = |name: &str, arguments: Value| {
+        matches!(evaluate(&bench, Policy::AutoEdit, name, &arguments), ToolDecision::Run(_))
+    };
     let write = |path: &str, content: &str| runs("write", json!({"path": path, "content": content}));
     let edit = |path: &str, old: &str, new: &str| runs("edit", json!({"path": path, "old": old, "new": new}));
     assert!(edit("package.json", r#""x":"1""#, r#""x":"2""#));
@@ -198,18 +200,20 @@ async fn changes_that_make_scripts_only_together_are_not_made_unasked() {
     std::fs::write(&path, PACKAGE).unwrap();
     let edit = |old: &str, new: &str| json!({"path": "package.json", "old": old, "new": new});
     let (first, second) = (edit("sXcriYpts", "scriYpts"), edit("iYpts", "ipts"));
-    let (Judgement::Run(first), Judgement::Run(_)) =
+    let (ToolDecision::Run(first), ToolDecision::Run(_)) =
         (call_with(&bench, 1, "edit", &first), call_with(&bench, 2, "edit", &edit("sXcriYpts", "sXcripts")))
     else {
         panic!("each alone changes nothing that runs")
     };
-    let Judgement::Run(second) = call_with(&bench, 3, "edit", &second) else { panic!("it changes nothing that runs") };
+    let ToolDecision::Run(second) = call_with(&bench, 3, "edit", &second) else {
+        panic!("it changes nothing that runs")
+    };
     assert_eq!(end_of(&bench, &first).await, ToolEnd::Completed);
     assert_eq!(end_of(&bench, &second).await, ToolEnd::Failed, "together they do");
     assert!(std::fs::read_to_string(&path).unwrap().contains("scriYpts"));
     // Asked about again, and allowed, it is made.
     let (call, question) = asked(call_with(&bench, 4, "edit", &second.arguments));
-    bench.learn(&call, &question, &answer(Reply::Chosen { choice: "x".into(), kind: ChoiceKind::AllowOnce }));
+    bench.record_answer(&call, &question, &answer(Reply::Chosen { choice: "x".into(), kind: ChoiceKind::AllowOnce }));
     assert_eq!(end_of(&bench, &call).await, ToolEnd::Completed);
 }
 
@@ -220,18 +224,19 @@ fn who_allowed_changes_of_a_package_did_not_allow_those_of_its_scripts() {
     std::fs::write(folder.path().join("package.json"), PACKAGE).unwrap();
     let chosen = |kind| answer(Reply::Chosen { choice: "x".into(), kind });
     let edit = |old: &str, new: &str| json!({"path": "package.json", "old": old, "new": new});
-    let (call, question) = asked(judge(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"2""#)));
-    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
-    assert!(matches!(judge(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"3""#)), Judgement::Run(_)));
-    let (call, question) = asked(judge(&bench, Policy::Ask, "edit", &edit("jest", "other")));
-    bench.learn(&call, &question, &chosen(ChoiceKind::AllowAlways));
-    assert!(matches!(judge(&bench, Policy::Ask, "edit", &edit("jest", "other")), Judgement::Run(_)));
-    asked(judge(&bench, Policy::Ask, "edit", &edit("jest", "evil")));
+    let (call, question) = asked(evaluate(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"2""#)));
+    bench.record_answer(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(evaluate(&bench, Policy::Ask, "edit", &edit(r#""x":"1""#, r#""x":"3""#)), ToolDecision::Run(_)));
+    let (call, question) = asked(evaluate(&bench, Policy::Ask, "edit", &edit("jest", "other")));
+    bench.record_answer(&call, &question, &chosen(ChoiceKind::AllowAlways));
+    assert!(matches!(evaluate(&bench, Policy::Ask, "edit", &edit("jest", "other")), ToolDecision::Run(_)));
+    asked(evaluate(&bench, Policy::Ask, "edit", &edit("jest", "evil")));
     // A no to the file is a no to its scripts.
-    let (call, question) = asked(judge(&bench, Policy::Ask, "write", &json!({"path": "deno.json", "content": "{}"})));
-    bench.learn(&call, &question, &chosen(ChoiceKind::RejectAlways));
+    let (call, question) =
+        asked(evaluate(&bench, Policy::Ask, "write", &json!({"path": "deno.json", "content": "{}"})));
+    bench.record_answer(&call, &question, &chosen(ChoiceKind::RejectAlways));
     let scripts = json!({"path": "deno.json", "content": r#"{"tasks":{"x":"y"}}"#});
-    assert!(matches!(judge(&bench, Policy::Auto, "write", &scripts), Judgement::Refuse(..)));
+    assert!(matches!(evaluate(&bench, Policy::Auto, "write", &scripts), ToolDecision::Refuse(..)));
 }
 
 #[tokio::test]
@@ -241,7 +246,7 @@ async fn a_repository_in_a_folder_of_any_name_is_asked_about() {
     let write = |path: &str| json!({"path": path, "content": "x"});
     let mut calls = Vec::new();
     for (number, path) in (1..).zip(["bare/config", "bare/HEAD", "bare/objects/x", "bare/refs/x"]) {
-        let Judgement::Run(call) = call_with(&bench, number, "write", &write(path)) else { panic!("asked: {path}") };
+        let ToolDecision::Run(call) = call_with(&bench, number, "write", &write(path)) else { panic!("asked: {path}") };
         calls.push(call);
     }
     let ends = futures::future::join_all(calls.iter().map(|call| end_of(&bench, call))).await;
@@ -253,5 +258,5 @@ async fn a_repository_in_a_folder_of_any_name_is_asked_about() {
     for path in ["bare/hooks/pre-commit", "bare/config", "bare/info/attributes"] {
         asked(call_with(&bench, 9, "write", &write(path)));
     }
-    assert!(matches!(call_with(&bench, 9, "write", &write("bare/description")), Judgement::Run(_)));
+    assert!(matches!(call_with(&bench, 9, "write", &write("bare/description")), ToolDecision::Run(_)));
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 use gander_agent::AgentSettings;
-use gander_agent::turn::{Effect, Input, Judge, Judgement, Setup, Turn};
+use gander_agent::turn::{Effect, Input, PermissionEvaluator, Setup, ToolDecision, Turn};
 use gander_domain::{
     Answer, Choice, ChoiceKind, Context, Delta, DeltaKind, Entry, Event, IdGenerator, Message, MessageId, Outcome,
     Part, Policy, Principal, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, Report, Role, RunId, RunOrigin,
@@ -33,26 +33,26 @@ pub struct Names {
     always: Mutex<BTreeSet<String>>,
 }
 
-impl Judge for Names {
-    fn judge(
+impl PermissionEvaluator for Names {
+    fn evaluate(
         &self,
         policy: Policy,
         id: ToolCallId,
         name: &str,
         arguments: &Value,
         ids: &mut dyn IdGenerator,
-    ) -> Judgement {
+    ) -> ToolDecision {
         let call = described(id, name, arguments);
         let granted = policy == Policy::Auto || self.always.lock().unwrap().contains(name);
         match name {
-            "look" | "write" | "delegate" => Judgement::Run(call),
-            "danger" if granted => Judgement::Run(call),
+            "look" | "write" | "delegate" => ToolDecision::Run(call),
+            "danger" if granted => ToolDecision::Run(call),
             "danger" => {
                 let question = question(QuestionId::make(ids), &call, self.fingerprint(&call));
-                Judgement::Ask(call, question)
+                ToolDecision::Ask(call, question)
             }
-            "forbidden" => Judgement::Refuse(call, ToolResult::text(ToolEnd::Rejected, "the policy forbids it")),
-            _ => Judgement::Bad(ToolResult::text(ToolEnd::Failed, format!("no such tool: {name}"))),
+            "forbidden" => ToolDecision::Refuse(call, ToolResult::text(ToolEnd::Rejected, "the policy forbids it")),
+            _ => ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, format!("no such tool: {name}"))),
         }
     }
 
@@ -60,7 +60,7 @@ impl Judge for Names {
         format!("{}{}", call.name, call.arguments)
     }
 
-    fn learn(&self, call: &ToolCall, _: &Question, answer: &Answer) {
+    fn record_answer(&self, call: &ToolCall, _: &Question, answer: &Answer) {
         if matches!(answer.reply, Reply::Chosen { kind: ChoiceKind::AllowAlways, .. }) {
             self.always.lock().unwrap().insert(call.name.clone());
         }
@@ -230,8 +230,8 @@ impl Script {
 
     pub fn feed(&mut self, input: Input) -> &mut Self {
         writeln!(self.log, "> {}", input_line(&input)).unwrap();
-        self.turn.handle(Timestamp::default(), input, &mut self.ids);
-        while let Some(effect) = self.turn.poll() {
+        self.turn.handle_input(Timestamp::default(), input, &mut self.ids);
+        while let Some(effect) = self.turn.poll_effect() {
             self.remember(&effect);
             writeln!(self.log, "{}", effect_line(&effect)).unwrap();
         }

@@ -171,8 +171,8 @@ impl World {
 
     pub fn feed(&mut self, input: Input) {
         let Some(turn) = &mut self.turn else { return };
-        turn.handle(Timestamp::default(), input, &mut self.ids);
-        let effects: Vec<Effect> = std::iter::from_fn(|| turn.poll()).collect();
+        turn.handle_input(Timestamp::default(), input, &mut self.ids);
+        let effects: Vec<Effect> = std::iter::from_fn(|| turn.poll_effect()).collect();
         effects.into_iter().for_each(|effect| self.perform(effect));
     }
 

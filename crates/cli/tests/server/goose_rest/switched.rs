@@ -79,7 +79,7 @@ async fn a_switch_wakes_no_session_that_sleeps() {
         listed.as_array().unwrap().iter().map(|server| server["state"].as_str().unwrap().to_owned()).collect()
     };
     drop(desk.extensions.servers_of(&view(&asleep).await));
-    desk.extensions.servers_of(&view(&awake).await).settled().await;
+    desk.extensions.servers_of(&view(&awake).await).wait_until_settled().await;
     assert_eq!((states(&asleep), states(&awake)), (vec!["asleep".to_owned()], vec!["ready".to_owned()]));
     let more = json!({"type": "stdio", "cmd": "/no/such/program"});
     house.ok("/config/extensions", json!({"name": "more", "enabled": true, "config": more})).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_domain::{SessionId, ToolContent};
-use gander_tools::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers, Signal};
+use gander_tools::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers, ToolEvent};
 use gander_wire::acp::host_calls::TerminalExit as WireExit;
 use gander_wire::acp::{ClientAbilities, Connection, HostAnswer, HostCall, HostCallError as WireError, HostCallId};
 use tokio::sync::{mpsc, oneshot};
@@ -171,7 +171,7 @@ impl Host for EditorHost {
         let HostAnswer::Terminal(terminal) = self.call_host(create).await? else {
             return Err(host_error("the editor gave no terminal"));
         };
-        let shown = Signal::Shown(vec![ToolContent::Terminal { id: terminal.clone() }]);
+        let shown = ToolEvent::Shown(vec![ToolContent::Terminal { id: terminal.clone() }]);
         drop(live.signals.try_send(shown)); // shown at the end in any case
         let ended = self.wait_for_terminal(&terminal, command, live).await;
         let output = self.terminal_output(&terminal).await;

@@ -1,7 +1,7 @@
 //! git: what only reads, and the form in which it starts no program that a repository names.
 
 use super::super::reads::{Edit, RepositoryUse};
-use super::super::script::{Word, quoted};
+use super::super::script::{Word, shell_quoted};
 use super::super::sensitive_paths::secret_pathspecs;
 use super::git_table::GIT;
 use super::table::Program;
@@ -99,7 +99,7 @@ impl Sight<'_> {
                     return Err(format!("it may show the content of any file: {text}"));
                 }
                 "show" | "diff" | "grep" if number => {
-                    let text = quoted(&as_commits(text));
+                    let text = shell_quoted(&as_commits(text));
                     self.reads.edits.push(Edit { span: word.span.clone(), text });
                 }
                 _ => {}

@@ -6,7 +6,7 @@ use gander_domain::{Location, Plan, PlanItem, PlanStatus, Priority, ToolCall, To
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::builtin::{Bench, Signal};
+use crate::builtin::{Bench, ToolEvent};
 
 #[test]
 fn every_tool_says_what_it_takes() {
@@ -147,5 +147,5 @@ async fn a_plan_is_handed_on() {
             item("b", Priority::High, PlanStatus::InProgress),
         ],
     };
-    assert_eq!(bench.signals.recv().await, Some(Signal::Plan(plan)));
+    assert_eq!(bench.signals.recv().await, Some(ToolEvent::Plan(plan)));
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gander_domain::{Part, ToolContent, ToolEnd, ToolResult};
-use gander_tools::{Guard, Limits, Resolver, Surroundings};
+use gander_tools::{Guard, Limits, Resolver, ToolEnv};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -162,7 +162,7 @@ fn moved(to: &str) -> String {
 fn bench(guard: Guard, limits: Limits) -> Bench {
     // Only the first test to come here installs it.
     drop(rustls::crypto::ring::default_provider().install_default());
-    Bench::with(limits, Surroundings { guard, ..Surroundings::default() })
+    Bench::with(limits, ToolEnv { guard, ..ToolEnv::default() })
 }
 
 fn open(port: u16) -> Guard {

@@ -8,7 +8,7 @@ use gander_domain::{Part, ToolContent, ToolEnd, ToolResult};
 use gander_tools::{CommandEnd, CommandLine, Exit, Host, HostError, Live, Offers};
 use serde_json::json;
 
-use crate::builtin::{Bench, Signal};
+use crate::builtin::{Bench, ToolEvent};
 
 /// Says yes to everything and notes it down.
 struct Editor {
@@ -79,7 +79,7 @@ async fn an_editor_lends_its_terminal() {
         raw: Some(json!({"exit_code": 0})),
     };
     assert_eq!(bench.call("shell", json!({"command": "make"})).await, expected);
-    assert_eq!(bench.signals.recv().await, Some(Signal::Shown(vec![terminal])));
+    assert_eq!(bench.signals.recv().await, Some(ToolEvent::Shown(vec![terminal])));
     assert_eq!(bench.done("read", json!({"path": "a"})).await, "1\tsaved text\n");
     bench.done("write", json!({"path": "a", "content": "new\n"})).await;
     assert_eq!(bench.get("a"), "new\n");

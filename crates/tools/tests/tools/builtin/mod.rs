@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gander_domain::{Part, ToolCallId, ToolContent, ToolEnd, ToolResult};
-use gander_tools::{FileAccess, Limits, LocalHost, ProtectedChanges, Signal, Surroundings, ToolContext, Toolbox};
+use gander_tools::{FileAccess, Limits, LocalHost, ProtectedChanges, ToolContext, ToolEnv, ToolEvent, Toolbox};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -27,15 +27,15 @@ struct Bench {
     folder: tempfile::TempDir,
     tools: Toolbox,
     context: ToolContext,
-    signals: mpsc::Receiver<Signal>,
+    signals: mpsc::Receiver<ToolEvent>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self::with(Limits::default(), Surroundings::default())
+        Self::with(Limits::default(), ToolEnv::default())
     }
 
-    fn with(limits: Limits, surroundings: Surroundings) -> Self {
+    fn with(limits: Limits, surroundings: ToolEnv) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("work");
         fs::create_dir(&root).unwrap();
@@ -49,7 +49,7 @@ impl Bench {
             cancel: CancellationToken::new(),
             protected_changes: ProtectedChanges::Allowed,
         };
-        Self { folder, tools: Toolbox::within(limits, surroundings), context, signals }
+        Self { folder, tools: Toolbox::with_env(limits, surroundings), context, signals }
     }
 
     fn root(&self) -> PathBuf {

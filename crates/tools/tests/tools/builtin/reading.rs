@@ -5,7 +5,7 @@ use gander_domain::{Part, ToolContent, ToolEnd, ToolResult};
 use gander_tools::Limits;
 use serde_json::json;
 
-use crate::builtin::{Bench, Surroundings};
+use crate::builtin::{Bench, ToolEnv};
 
 #[tokio::test]
 async fn lines_come_with_their_numbers() {
@@ -24,7 +24,7 @@ async fn lines_come_with_their_numbers() {
 
 #[tokio::test]
 async fn long_files_and_long_lines_are_cut_and_say_so() {
-    let bench = Bench::with(Limits { lines: 3, result: 5_000, ..Limits::default() }, Surroundings::default());
+    let bench = Bench::with(Limits { lines: 3, result: 5_000, ..Limits::default() }, ToolEnv::default());
     bench.put("many", "x\n".repeat(10));
     assert_eq!(
         bench.done("read", json!({"path": "many"})).await,
@@ -41,7 +41,7 @@ async fn long_files_and_long_lines_are_cut_and_say_so() {
 
 #[tokio::test]
 async fn pictures_are_shown() {
-    let bench = Bench::with(Limits { image: 100, ..Limits::default() }, Surroundings::default());
+    let bench = Bench::with(Limits { image: 100, ..Limits::default() }, ToolEnv::default());
     let png = b"\x89PNG\r\n\x1a\nrest";
     bench.put("a.png", png);
     let data = base64::engine::general_purpose::STANDARD.encode(png);

@@ -3,7 +3,7 @@
 use gander_tools::Limits;
 use serde_json::json;
 
-use crate::builtin::{Bench, Surroundings, link};
+use crate::builtin::{Bench, ToolEnv, link};
 
 fn project() -> Bench {
     let bench = Bench::new();
@@ -56,7 +56,7 @@ async fn patterns_find_files_on_all_levels() {
 
 #[tokio::test]
 async fn long_lists_are_cut_and_say_so() {
-    let bench = Bench::with(Limits { entries: 2, ..Limits::default() }, Surroundings::default());
+    let bench = Bench::with(Limits { entries: 2, ..Limits::default() }, ToolEnv::default());
     for name in ["a", "b", "c"] {
         bench.put(name, "");
     }

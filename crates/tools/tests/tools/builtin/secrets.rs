@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use gander_tools::{Environment, Limits, Redactor, Surroundings};
+use gander_tools::{Environment, Limits, Redactor, ToolEnv};
 use serde_json::json;
 
-use crate::builtin::{Bench, Signal};
+use crate::builtin::{Bench, ToolEvent};
 
 const KEY: &str = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAabc\nZZZ\n-----END RSA PRIVATE KEY-----";
 
@@ -129,8 +129,7 @@ fn random_text(seed: usize, length: usize) -> String {
 
 #[tokio::test]
 async fn no_tool_lets_a_secret_out() {
-    let surroundings =
-        Surroundings { redactor: redactor(), environment: Environment::default(), ..Surroundings::default() };
+    let surroundings = ToolEnv { redactor: redactor(), environment: Environment::default(), ..ToolEnv::default() };
     let mut bench = Bench::with(Limits::default(), surroundings);
     let all: Vec<String> = planted().into_iter().map(|(secret, _)| secret).collect();
     bench.put("all.txt", all.join("\n"));
@@ -146,7 +145,7 @@ async fn no_tool_lets_a_secret_out() {
     bench.signals.close();
     let mut shown = format!("{results:?}");
     while let Some(signal) = bench.signals.recv().await {
-        let Signal::Shown(content) = signal else { panic!("no plan was made") };
+        let ToolEvent::Shown(content) = signal else { panic!("no plan was made") };
         shown.push_str(&format!("{content:?}"));
     }
     for (secret, seen) in planted() {

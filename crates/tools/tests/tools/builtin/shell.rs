@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use gander_domain::{Part, ToolContent, ToolEnd, ToolResult};
-use gander_tools::{Environment, Limits, Surroundings};
+use gander_tools::{Environment, Limits, ToolEnv};
 use serde_json::json;
 
-use crate::builtin::{Bench, Signal, text};
+use crate::builtin::{Bench, ToolEvent, text};
 
 /// Longer than any test may take: whatever comes back before its end was not waited for.
 const LONG: &str = "sleep 600";
@@ -65,7 +65,7 @@ async fn a_session_and_group_of_its_own_without_a_terminal() {
 
 #[tokio::test]
 async fn long_output_keeps_head_and_tail() {
-    let bench = Bench::with(Limits { output: 64, ..Limits::default() }, Surroundings::default());
+    let bench = Bench::with(Limits { output: 64, ..Limits::default() }, ToolEnv::default());
     let told = bench.done("shell", json!({"command": "seq 1 20000"})).await;
     let (head, tail) = told.split_once("\n[… ").unwrap();
     assert!(
@@ -114,7 +114,7 @@ async fn no_planted_secret_is_in_the_environment() {
     ];
     let planted = secrets.map(|name| (name.into(), "PLANTED".into()));
     let whole = planted.into_iter().chain(kept.map(|(name, value)| (name.into(), value.into())));
-    let surroundings = Surroundings { environment: Environment::pick(whole), ..Surroundings::default() };
+    let surroundings = ToolEnv { environment: Environment::pick(whole), ..ToolEnv::default() };
     let bench = Bench::with(Limits::default(), surroundings);
     let told = bench.done("shell", json!({"command": "env"})).await;
     assert!(!told.contains("PLANTED"), "{told}");
@@ -157,7 +157,7 @@ async fn output_is_shown_while_it_runs() {
     };
     let (result, shown) = tokio::join!(bench.tools.run(&call, &context), watch);
     let part = ToolContent::Part { part: Part::text("started\n") };
-    assert_eq!(shown, Some(Signal::Shown(vec![part])));
+    assert_eq!(shown, Some(ToolEvent::Shown(vec![part])));
     assert_eq!((result.end, text(&result).as_str()), (ToolEnd::Cancelled, "started\n[cancelled]"));
 }
 

@@ -106,8 +106,10 @@ fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
         description: spec.description.clone(),
         parameters: spec.schema.clone(),
     };
-    let (offered, on) =
-        (services.shelf.library().mode(&settings).offers(&services.tools), services.extensions.built_ins_everywhere());
+    let (offered, on) = (
+        services.shelf.modes().mode(&settings).filter_tools(&services.tools),
+        services.extensions.built_ins_everywhere(),
+    );
     offered.iter().filter(|spec| on.offer(&spec.name)).map(tool).collect()
 }
 

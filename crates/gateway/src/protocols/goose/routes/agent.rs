@@ -245,7 +245,7 @@ async fn start_recipe(
 ) -> Result<SessionView, GooseError> {
     let (services, peer) = (caller.services(), &caller.peer);
     let Some(recipe) = recipe else { return Ok(view) };
-    if recipe.missing(&Values::new()).is_empty() {
+    if recipe.missing_parameters(&Values::new()).is_empty() {
         let session = view.session;
         if let Err(refusal) =
             apply_recipe(services, &peer.caller, &view, ApplyRecipe { recipe, ..ApplyRecipe::default() }).await

@@ -108,8 +108,8 @@ async fn session_servers(caller: &GooseCaller, session: &str) -> Result<Arc<Serv
     let session = session.parse().map_err(|_| no_such_session())?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
     let servers = caller.services().extensions.servers_of(&view);
-    servers.wake();
-    let ready = tokio::time::timeout(SERVER_READY_TIMEOUT, servers.started()).await;
+    servers.start_all();
+    let ready = tokio::time::timeout(SERVER_READY_TIMEOUT, servers.wait_until_tried()).await;
     ready.map_err(|_| GooseError::new(StatusCode::FAILED_DEPENDENCY, "an extension is not ready"))?;
     Ok(servers)
 }

@@ -1,0 +1,113 @@
+//! The sub-tasks of one call, carried out: each begins when those that it waits for have ended.
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use gander_domain::{Part, Plan, PlanItem, PlanStatus, Priority, ToolCallId, ToolContent, ToolEnd, ToolResult};
+use gander_tools::ToolEvent;
+
+use super::subtasks::SubTask;
+use super::{DelegateContext, SubEnd, SubResult};
+
+/// How far a sub-task is.
+enum SubTaskStage {
+    Waiting,
+    Running,
+    Ended(SubResult),
+}
+
+/// Carries all of them out and joins their results.
+pub(super) async fn run_subtasks(call: ToolCallId, tasks: Vec<SubTask>, context: DelegateContext<'_>) -> ToolResult {
+    let mut stages: Vec<SubTaskStage> = tasks.iter().map(|_| SubTaskStage::Waiting).collect();
+    let mut running = FuturesUnordered::new();
+    loop {
+        for (place, task) in tasks.iter().enumerate() {
+            if matches!(stages[place], SubTaskStage::Waiting)
+                && is_free(&tasks, &stages, task)
+                && !context.cancel.is_cancelled()
+            {
+                stages[place] = SubTaskStage::Running;
+                let task = with_earlier_results(&tasks, &stages, task);
+                let (office, parent) = (context.office, context.parent());
+                running.push(async move { (place, office.run(call, &task, parent).await) });
+            }
+        }
+        report_progress(&context, &tasks, &stages).await;
+        // Sub-agents hear the cancel themselves, and end because of it.
+        match running.next().await {
+            Some((place, result)) => stages[place] = SubTaskStage::Ended(result),
+            None => return join_results(&tasks, &stages),
+        }
+    }
+}
+
+fn is_free(tasks: &[SubTask], stages: &[SubTaskStage], task: &SubTask) -> bool {
+    task.after.iter().all(|name| ended_result(tasks, stages, name).is_some())
+}
+
+fn ended_result<'a>(tasks: &[SubTask], stages: &'a [SubTaskStage], name: &str) -> Option<&'a SubResult> {
+    let place = tasks.iter().position(|task| task.name == name)?;
+    match &stages[place] {
+        SubTaskStage::Ended(result) => Some(result),
+        SubTaskStage::Waiting | SubTaskStage::Running => None,
+    }
+}
+
+/// The task, with what it waited for.
+fn with_earlier_results(tasks: &[SubTask], stages: &[SubTaskStage], task: &SubTask) -> SubTask {
+    let results = task.after.iter().filter_map(|name| Some((name, ended_result(tasks, stages, name)?)));
+    let told: Vec<String> = results
+        .map(|(name, result)| format!("\n\n# Result of {name} ({})\n{}", end_word(result.end), result.text))
+        .collect();
+    SubTask { prompt: format!("{}{}", task.prompt, told.concat()), ..task.clone() }
+}
+
+/// People see the sub-tasks as steps of the plan, and where each can be read.
+async fn report_progress(context: &DelegateContext<'_>, tasks: &[SubTask], stages: &[SubTaskStage]) {
+    let status = |stage: &SubTaskStage| match stage {
+        SubTaskStage::Waiting => PlanStatus::Pending,
+        SubTaskStage::Running => PlanStatus::InProgress,
+        SubTaskStage::Ended(_) => PlanStatus::Completed,
+    };
+    let steps = tasks.iter().zip(stages).map(|(task, stage)| {
+        let text = format!("{} ({})", task.name, task.mode.as_deref().unwrap_or("specialist"));
+        PlanItem { text, priority: Priority::Medium, status: status(stage) }
+    });
+    let plan = Plan { items: context.plan.items.iter().cloned().chain(steps).take(Plan::MAX_ITEMS).collect() };
+    let shown = vec![ToolContent::Part { part: Part::text(results_text(tasks, stages, |_| String::new())) }];
+    for signal in [ToolEvent::Plan(plan), ToolEvent::Shown(shown)] {
+        if context.signals.send(signal).await.is_err() {
+            return; // the run is over: the cancel has come, or is about to
+        }
+    }
+}
+
+fn join_results(tasks: &[SubTask], stages: &[SubTaskStage]) -> ToolResult {
+    let text = results_text(tasks, stages, |result| format!("\n{}\n", result.text.trim()));
+    let any =
+        |end: SubEnd| stages.iter().any(|stage| matches!(stage, SubTaskStage::Ended(result) if result.end == end));
+    let end = match (any(SubEnd::Completed), any(SubEnd::Cancelled)) {
+        (true, _) => ToolEnd::Completed,
+        (false, true) => ToolEnd::Cancelled,
+        (false, false) => ToolEnd::Failed,
+    };
+    ToolResult::text(end, text)
+}
+
+fn results_text(tasks: &[SubTask], stages: &[SubTaskStage], more: impl Fn(&SubResult) -> String) -> String {
+    let context = |(task, stage): (&SubTask, &SubTaskStage)| match stage {
+        SubTaskStage::Waiting => format!("# {}: waiting", task.name),
+        SubTaskStage::Running => format!("# {}: running", task.name),
+        SubTaskStage::Ended(result) => {
+            format!("# {}: {} (session {}){}", task.name, end_word(result.end), result.session, more(result))
+        }
+    };
+    tasks.iter().zip(stages).map(context).collect::<Vec<_>>().join("\n")
+}
+
+fn end_word(end: SubEnd) -> &'static str {
+    match end {
+        SubEnd::Completed => "completed",
+        SubEnd::Failed => "failed",
+        SubEnd::Cancelled => "cancelled",
+    }
+}

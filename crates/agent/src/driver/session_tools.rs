@@ -1,0 +1,278 @@
+//! What a turn's calls are judged and run by.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use gander_domain::{
+    Answer, ChoiceKind, IdGenerator, Plan, Policy, Question, QuestionId, QuestionKind, QuestionOrigin, Reply, ToolCall,
+    ToolCallId, ToolEnd, ToolResult, ToolSpec,
+};
+use gander_mcp::Servers;
+use gander_tools::permission::{self, Grant, Place, Rule, Verdict};
+use gander_tools::{Host, ProtectedChanges, ToolContext, ToolEvent, Toolbox, Workspace};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{network_retry, protected};
+use crate::delegate::{self, DelegateContext, OptionalSubagents, UserPrompter};
+use crate::modes::ModeSpec;
+use crate::propose;
+use crate::tool_provider::ToolProvider;
+use crate::turn::{PermissionEvaluator, ToolDecision};
+
+/// Judges calls and runs them.
+#[async_trait]
+pub trait ToolExecutor: PermissionEvaluator {
+    /// The tools on offer now.
+    fn tools(&self) -> Arc<[ToolSpec]>;
+
+    /// Runs a call to its end. It stops soon after `cancel`, and at once when dropped.
+    async fn run(&self, call: &ToolCall, signals: mpsc::Sender<ToolEvent>, cancel: CancellationToken) -> ToolResult;
+}
+
+/// The built-in tools and those of a session's servers in one workspace, under its rules and grants.
+pub struct SessionTools {
+    /// The built-in tools.
+    pub toolbox: Arc<Toolbox>,
+    /// The session's servers.
+    pub servers: Arc<Servers>,
+    /// Says which of the tools are on offer, all others being unknown, and how much may run unasked at most.
+    pub mode: Mutex<Arc<ModeSpec>>,
+    /// Where files are.
+    pub workspace: Arc<Workspace>,
+    /// Who lends files and terminals.
+    pub host: Arc<dyn Host>,
+    /// What the owner decided beforehand.
+    pub rules: Arc<[Rule]>,
+    /// What people decided for good.
+    pub grants: Arc<dyn GrantStore>,
+    /// The server's own tools.
+    pub providers: Vec<Arc<dyn ToolProvider>>,
+    /// Who starts sub-agents, if anybody does.
+    pub office: OptionalSubagents,
+    /// The plan as it was last set.
+    pub plan: Mutex<Plan>,
+    /// What the session lets run unasked, as it was when a call was last judged.
+    pub policy: Mutex<Policy>,
+    /// Calls that a person said yes to, and that have not run yet.
+    pub approved: Mutex<BTreeSet<ToolCallId>>,
+}
+
+/// Where grants are kept. Shared by all sessions; a grant names its workspace.
+pub trait GrantStore: Send + Sync {
+    /// All of them.
+    fn grants(&self) -> Vec<Grant>;
+
+    /// Writes one more down; the same one twice is one.
+    fn add(&self, grant: Grant);
+}
+
+/// MemoryGrantStore that are forgotten with the process.
+#[derive(Debug, Default)]
+pub struct MemoryGrantStore(Mutex<Vec<Grant>>);
+
+impl GrantStore for MemoryGrantStore {
+    fn grants(&self) -> Vec<Grant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, grant: Grant) {
+        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !grants.contains(&grant) {
+            grants.push(grant);
+        }
+    }
+}
+
+#[async_trait]
+impl ToolExecutor for SessionTools {
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        let lent = |needed: bool| self.providers.iter().filter(move |provider| provider.needed() == needed);
+        let (built_in, on) = (self.toolbox.specs(), self.servers.built_ins());
+        let delegate = self.office.as_ref().map(|_| delegate::spec());
+        let ours = built_in.iter().cloned().chain(delegate).filter(|tool| on.offer(&tool.name));
+        let lent_on = lent(false).flat_map(|provider| provider.specs()).filter(|tool| on.offer(&tool.name));
+        let all = ours.chain(self.servers.specs()).chain(lent_on).collect();
+        self.mode().filter_tools(&all).iter().cloned().chain(lent(true).flat_map(|provider| provider.specs())).collect()
+    }
+
+    async fn run(&self, call: &ToolCall, signals: mpsc::Sender<ToolEvent>, cancel: CancellationToken) -> ToolResult {
+        if let Some(result) = self.servers.run(call, signals.clone(), cancel.clone()).await {
+            return self.with_network(call, result, signals, cancel).await;
+        }
+        for provider in &self.providers {
+            if let Some(result) = provider.run(call, &signals, &cancel).await {
+                return self.toolbox.redact_and_limit(result);
+            }
+        }
+        if let (Some(office), delegate::NAME) = (&self.office, call.name.as_str()) {
+            let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return delegate::run(
+                call,
+                DelegateContext { office: &**office, people: &*self.servers, plan, signals, cancel },
+            )
+            .await;
+        }
+        if call.name == propose::NAME {
+            // Its start is in the log, so it was approved, and then the process died: the session has set the plan.
+            return propose::approved_result(&self.plan.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        if let ("plan", Ok(plan)) = (call.name.as_str(), Plan::parse_edited(&call.arguments)) {
+            *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        }
+        let (workspace, host) = (self.workspace.clone(), self.host.clone());
+        let protected_changes = self.protected_changes(call);
+        let context = ToolContext { workspace, host, signals, cancel, protected_changes };
+        let result = protected::run(self, call, &context).await;
+        match network_retry::retry_call(call, &result).filter(|again| self.asks_about(again)) {
+            Some(again) if network_retry::is_granted(&*self.servers, &again, &context.cancel).await => {
+                protected::run(self, &again, &context).await
+            }
+            Some(_) | None => result,
+        }
+    }
+}
+
+/// A sub-agent asks as a server does: by the run that is under way.
+#[async_trait]
+impl UserPrompter for Servers {
+    async fn ask(&self, title: &str, ask: QuestionKind, origin: QuestionOrigin) -> Reply {
+        Servers::ask(self, title, ask, origin).await
+    }
+}
+
+impl PermissionEvaluator for SessionTools {
+    fn evaluate(
+        &self,
+        policy: Policy,
+        id: ToolCallId,
+        name: &str,
+        arguments: &Value,
+        ids: &mut dyn IdGenerator,
+    ) -> ToolDecision {
+        *self.policy.lock().unwrap_or_else(PoisonError::into_inner) = policy;
+        let offered = self.tools();
+        if !offered.iter().any(|tool| tool.name == name) {
+            return ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, unknown(name, &offered)));
+        }
+        let built_in = || match &self.office {
+            Some(office) if name == delegate::NAME => delegate::describe(&**office, id, arguments),
+            Some(_) | None => self.toolbox.describe(id, name, arguments.clone(), &self.workspace),
+        };
+        let lent = || self.providers.iter().find_map(|provider| provider.describe(id, name, arguments));
+        let call = match self.servers.describe(id, name, arguments).or_else(lent).unwrap_or_else(built_in) {
+            Ok(call) => call,
+            Err(result) => return ToolDecision::Bad(result),
+        };
+        match self.verdict(policy, &call) {
+            Verdict::Allow { .. } | Verdict::Ask(_) if call.name == propose::NAME => self.propose(call, ids),
+            Verdict::Allow { .. } => ToolDecision::Run(call),
+            Verdict::Ask(asked) => {
+                let question = permission::question(QuestionId::make(ids), &call, &asked);
+                ToolDecision::Ask(call, question)
+            }
+            Verdict::Deny { reason } => {
+                ToolDecision::Refuse(call, ToolResult::text(ToolEnd::Rejected, format!("refused: {reason}")))
+            }
+        }
+    }
+
+    fn fingerprint(&self, call: &ToolCall) -> String {
+        permission::fingerprint(call)
+    }
+
+    /// Exactly what was shown is granted. [`Policy::Ask`] shows it whatever the policy is by now.
+    fn record_answer(&self, call: &ToolCall, question: &Question, answer: &Answer) {
+        let Reply::Chosen { kind, .. } = &answer.reply else { return };
+        if question.fingerprint.as_deref() != Some(permission::fingerprint(call).as_str()) {
+            return;
+        }
+        if answer.reply.allows() {
+            self.approved.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id);
+        }
+        let Verdict::Ask(asked) = self.verdict(Policy::Ask, call) else { return };
+        match (kind, asked.grant) {
+            (ChoiceKind::AllowAlways, Some(grant)) => self.grants.add(grant),
+            (ChoiceKind::RejectAlways, Some(grant)) => self.grants.add(grant.refused()),
+            (ChoiceKind::AllowOnce | ChoiceKind::RejectOnce, _)
+            | (ChoiceKind::AllowAlways | ChoiceKind::RejectAlways, None) => {}
+        }
+    }
+}
+
+impl SessionTools {
+    /// How it works now.
+    pub fn mode(&self) -> Arc<ModeSpec> {
+        Arc::clone(&self.mode.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// It works in another way from now on.
+    pub fn set_mode(&self, mode: Arc<ModeSpec>) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// A plan is always put to a person.
+    fn propose(&self, call: ToolCall, ids: &mut dyn IdGenerator) -> ToolDecision {
+        match propose::approval_question(QuestionId::make(ids), &call, self.mode().then.clone()) {
+            Some(question) => ToolDecision::Ask(call, question),
+            None => ToolDecision::Bad(ToolResult::text(ToolEnd::Failed, "the plan cannot be read")),
+        }
+    }
+
+    /// What is forbidden is not offered; where everything runs unasked the model may simply call again.
+    fn asks_about(&self, call: &ToolCall) -> bool {
+        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(self.verdict(policy, call), Verdict::Ask(_))
+    }
+
+    /// True if nobody is asked about anything.
+    pub(super) fn is_auto(&self) -> bool {
+        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        self.mode().limit_policy(policy) == Policy::Auto
+    }
+
+    /// A server's call that missed the network is made again with it, if somebody says yes. Where everything runs
+    /// unasked nobody is asked: nobody may be there.
+    async fn with_network(
+        &self,
+        call: &ToolCall,
+        result: ToolResult,
+        signals: mpsc::Sender<ToolEvent>,
+        cancel: CancellationToken,
+    ) -> ToolResult {
+        if self.is_auto() || !self.servers.offer_network(call, &result, &cancel).await {
+            return result;
+        }
+        self.servers.run(call, signals, cancel).await.unwrap_or(result)
+    }
+
+    /// Whether a person agreed to this call, or whether it would run unasked even if it changed what others run.
+    fn protected_changes(&self, call: &ToolCall) -> ProtectedChanges {
+        let approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
+        let policy = *self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let objection = || Some("it may change what other programs run".to_owned());
+        match approved || matches!(self.verdict_against(policy, call, objection()), Verdict::Allow { .. }) {
+            true => ProtectedChanges::Allowed,
+            false => ProtectedChanges::Refused,
+        }
+    }
+
+    fn verdict(&self, policy: Policy, call: &ToolCall) -> Verdict {
+        self.verdict_against(policy, call, self.toolbox.find_objection(call, &self.workspace))
+    }
+
+    fn verdict_against(&self, policy: Policy, call: &ToolCall, objection: Option<String>) -> Verdict {
+        // A terminal that somebody lends is outside of the sandbox, and its environment is theirs.
+        let lent = !self.host.is_here() && self.host.offers().terminal;
+        let place = Place { fenced: !lent && self.toolbox.is_sandboxed(), ..self.workspace.place() };
+        let place = Place { objection, ..place };
+        permission::decide(self.mode().limit_policy(policy), &self.rules, &self.grants.grants(), call, &place)
+    }
+}
+
+fn unknown(name: &str, offered: &[ToolSpec]) -> String {
+    let offered: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
+    format!("no such tool here: {name:?} (there are: {})", offered.join(", "))
+}

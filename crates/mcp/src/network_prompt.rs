@@ -1,0 +1,40 @@
+//! A program that failed for want of the network, and a person who may let it have it from now on.
+
+use std::sync::Arc;
+
+use gander_domain::{Choice, ChoiceKind, QuestionKind, QuestionOrigin};
+
+use super::connection::ServerEnv;
+use super::server::Server;
+use super::spec::Spec;
+
+/// Asks a person about a server that does not start without it. With nobody there it stays as it is.
+pub(super) async fn offer_network(env: ServerEnv, server: Arc<Server>) {
+    let title = format!("{} does not start without the network. May its program use it?", server_label(&server.spec));
+    if env.session.ask(&title, network_choices(), QuestionOrigin::NonBlocking).await.allows() {
+        grant_network(&env, &server.spec);
+        server.request_start();
+    }
+}
+
+/// What a person is asked about a call that failed.
+pub(super) fn retry_title(spec: &Spec) -> String {
+    format!("{} failed without the network. May its program use it, and the call be made again?", server_label(spec))
+}
+
+/// The answers there are. A yes is remembered.
+pub(super) fn network_choices() -> QuestionKind {
+    let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
+    let yes = choice("allow_always", "Let it use the network from now on", ChoiceKind::AllowAlways);
+    QuestionKind::Choose { choices: vec![yes, choice("reject_once", "No", ChoiceKind::RejectOnce)] }
+}
+
+/// From now on its program finds the network.
+pub(super) fn grant_network(env: &ServerEnv, spec: &Spec) {
+    env.networks.grant(&spec.name, &spec.identity());
+}
+
+/// Its name and its very line: that is what is granted.
+fn server_label(spec: &Spec) -> String {
+    format!("{} ({})", spec.name, spec.place())
+}
