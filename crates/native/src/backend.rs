@@ -140,16 +140,8 @@ impl Backend for Native {
         if first {
             tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
         }
-        match self
-            .equip(
-                &context,
-                &view,
-                &client_resources,
-                servers,
-                Prepared { context_files: notes, followed, apps, subs, parts },
-            )
-            .await
-        {
+        let prepared = Prepared { context_files: notes, followed, apps, subs, parts };
+        match self.equip(&context, &view, &client_resources, servers, prepared).await {
             Ok(equipment) => drive(equipment, context, orders, reports, stop).await,
             Err(outcome) => {
                 // Nobody hears it only if the session is gone.

@@ -125,8 +125,8 @@ fn only_the_configuration_reads_the_environment() {
 const OPENS_FILES: &[(&str, &str)] = &[
     ("crates/tools/src/files/workspace.rs", "the confined opener: opens the roots"),
     ("crates/tools/src/files/opener.rs", "the confined opener: files from the handles of their folders"),
-    ("crates/tools/src/process/family.rs", "reads /proc to find what a command left behind"),
-    ("crates/agent/src/modes/shelf.rs", "agents in the owner's own settings folder"),
+    ("crates/tools/src/process/process_tree.rs", "reads /proc to find what a command left behind"),
+    ("crates/agent/src/modes/catalog.rs", "agents in the owner's own settings folder"),
     ("crates/tools/src/builtin/shell_reads.rs", "decides about shell lines by what git's settings hold; shows nothing"),
     (
         "crates/tools/src/builtin/git_attributes.rs",
