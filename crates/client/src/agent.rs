@@ -147,7 +147,7 @@ impl Agent {
         }
     }
 
-    /// Stops it: SIGTERM, and SIGKILL if it still runs after [`STOP_LIMIT`](crate::STOP_LIMIT). Open calls fail with -32000.
+    /// Stops it: SIGTERM, and SIGKILL if it still runs after [`STOP_TIMEOUT`](crate::STOP_TIMEOUT). Open calls fail with -32000.
     pub async fn stop(mut self) -> Option<Arc<ProcessExit>> {
         self.stop_process().await
     }

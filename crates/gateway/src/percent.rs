@@ -1,13 +1,13 @@
 //! The one decoder of percent escapes.
 
 /// The text behind the escapes. `None` if an escape is broken or the bytes are no UTF-8.
-pub(crate) fn decode_strict(text: &str) -> Option<String> {
+pub(crate) fn decode_percent_strict(text: &str) -> Option<String> {
     let (bytes, well_formed) = decode_bytes(text);
     String::from_utf8(bytes).ok().filter(|_| well_formed)
 }
 
 /// The same for addresses, of which something is made in any case: broken escapes stay, and so does what is no UTF-8.
-pub(crate) fn decode_lenient(text: &str) -> String {
+pub(crate) fn decode_percent_lenient(text: &str) -> String {
     String::from_utf8(decode_bytes(text).0).unwrap_or_else(|_| text.to_owned())
 }
 
@@ -38,11 +38,11 @@ mod tests {
 
     #[test]
     fn broken_escapes_are_refused_or_stay() {
-        assert_eq!(decode_strict("a%20b%C3%A9"), Some("a b\u{e9}".to_owned()));
+        assert_eq!(decode_percent_strict("a%20b%C3%A9"), Some("a b\u{e9}".to_owned()));
         for broken in ["100%", "%2", "%zz", "%ff"] {
-            assert_eq!(decode_strict(broken), None, "{broken}");
-            assert_eq!(decode_lenient(broken), broken);
+            assert_eq!(decode_percent_strict(broken), None, "{broken}");
+            assert_eq!(decode_percent_lenient(broken), broken);
         }
-        assert_eq!(decode_lenient("100%+a%20b"), "100%+a b");
+        assert_eq!(decode_percent_lenient("100%+a%20b"), "100%+a b");
     }
 }

@@ -194,7 +194,7 @@ enum FrameOutcome {
 }
 
 impl WebSocketFrames {
-    /// A text message, on its way out with the next [`pack`](Framing::pack).
+    /// A text message, on its way out with the next [`encode_outbox`](Framing::encode_outbox).
     pub(super) fn send_text(&mut self, message: &[u8]) {
         if !self.closed {
             write_header(&mut self.control, Opcode::Text, message.len());

@@ -1,7 +1,7 @@
 //! A2A (Agent2Agent) 1.0, and beside it the names and shapes of 0.3.
 //!
-//! A task is a run and a context is a session. Every binding makes a request into a [`Request`]; [`Watch`] makes the entries
-//! of one run into [`Update`]s, and a [`Task`] is nothing but these updates applied in order: whoever comes late and asks for
+//! A task is a run and a context is a session. Every binding makes a request into a [`Request`]; [`A2aProjection`] makes the
+//! entries of one run into [`TaskUpdate`]s, and a [`Task`] is nothing but these updates applied in order: whoever comes late and asks for
 //! the task has what a subscriber saw.
 
 pub mod card;

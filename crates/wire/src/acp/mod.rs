@@ -1,6 +1,6 @@
 //! The Agent Client Protocol, version 1, and behind a switch the draft of version 2.
 //!
-//! [`Connection`] is the agent's side of one client's connection and [`Client`] the client's side of one agent's: both are
+//! [`Connection`] is the agent's side of one client's connection and [`AgentClient`] the client's side of one agent's: both are
 //! machines without IO. Everything that can be a plain function is one: [`input`] makes requests into what they ask for,
 //! [`output`] makes log entries into updates, [`content`] and [`config_options`] translate both ways.
 

@@ -47,41 +47,42 @@ pub struct IntentTicket(pub(super) u64);
 
 /// What a client wants of the server.
 ///
-/// Give each [`IntentTicket`] back with the method named in its variant, or with [`Connection::refused`](super::Connection::refused).
+/// Give each [`IntentTicket`] back with the method named in its variant, or with
+/// [`Connection::handle_refusal`](super::Connection::handle_refusal).
 #[derive(Debug, PartialEq)]
 pub enum Intent {
-    /// Make a session → `opened`; then feed its entries from the view's head.
+    /// Make a session → `handle_opened`; then feed its entries from the view's head.
     NewSession { ticket: IntentTicket, params: SessionParams },
-    /// The client's introduction brings a session along, made with nothing but defaults → `opened`; then feed its
+    /// The client's introduction brings a session along, made with nothing but defaults → `handle_opened`; then feed its
     /// entries from the view's head. A client that introduces itself again under the same name finds the same session.
     FirstSession { ticket: IntentTicket },
-    /// Show a session from its beginning → `opened`; then feed its entries **from the first**.
+    /// Show a session from its beginning → `handle_opened`; then feed its entries **from the first**.
     LoadSession { ticket: IntentTicket, session: SessionId, params: SessionParams },
-    /// Go on with a session → `opened`; then feed its entries from the view's head.
+    /// Go on with a session → `handle_opened`; then feed its entries from the view's head.
     ResumeSession { ticket: IntentTicket, session: SessionId, params: SessionParams },
-    /// A request names a session that is not open here → `opened`; then feed its entries from the view's head.
+    /// A request names a session that is not open here → `handle_opened`; then feed its entries from the view's head.
     Attach { ticket: IntentTicket, session: SessionId },
-    /// Make a session whose history is this one's up to now, without a turn under way → `opened`; then feed its
+    /// Make a session whose history is this one's up to now, without a turn under way → `handle_opened`; then feed its
     /// entries from the view's head. An absent `cwd` means the same workspace.
     ForkSession { ticket: IntentTicket, session: SessionId, params: SessionParams },
-    /// → `listed`.
+    /// → `handle_listed`.
     ListSessions { ticket: IntentTicket, cwd: Option<String>, cursor: Option<String>, archived: ArchiveFilter },
-    /// Is it in use, by whomever? → `status`.
+    /// Is it in use, by whomever? → `handle_status`.
     SessionStatus { ticket: IntentTicket, session: SessionId },
-    /// Close it as `CloseSession` does, then put it away → `done`.
+    /// Close it as `CloseSession` does, then put it away → `handle_done`.
     ArchiveSession { ticket: IntentTicket, session: SessionId },
-    /// Stop feeding, and cancel if nobody else is attached → `done`.
+    /// Stop feeding, and cancel if nobody else is attached → `handle_done`.
     CloseSession { ticket: IntentTicket, session: SessionId },
-    /// Cancel and delete → `done`.
+    /// Cancel and delete → `handle_done`.
     DeleteSession { ticket: IntentTicket, session: SessionId },
-    /// → `accepted`. Without a ticket nobody waits to hear. The session may be one that is not open here: whether this
+    /// → `handle_accepted`. Without a ticket nobody waits to hear. The session may be one that is not open here: whether this
     /// client may command it is the server's to check.
     Command { session: SessionId, command: Command, ticket: Option<IntentTicket> },
     /// This client will not answer this question.
     Withdrew { session: SessionId, question: QuestionId, how: Withdrawal },
     /// The client answered a host call, or never will.
     HostReply { call: HostCallId, result: Result<HostAnswer, HostCallError> },
-    /// A method of ours (`_gander/…`) → `extended`.
+    /// A method of ours (`_gander/…`) → `handle_extension_result`.
     Extension { ticket: IntentTicket, method: String, params: Value },
     /// Stop feeding this session's entries.
     Detach { session: SessionId },

@@ -13,6 +13,10 @@ const CANCEL_METHOD: &str = "$/cancel_request";
 
 /// One side of a connection. `C` is what the owner wants to find again with the answer to a request of its own.
 ///
+/// The order of calls: [`handle_message`](Self::handle_message) with each whole message; act on what it returns, and answer
+/// a request with [`respond_result`](Self::respond_result) or [`respond_error`](Self::respond_error) now or later; then
+/// write what `out` holds.
+///
 /// - A request gets exactly one answer: [`Responder`] cannot be copied and is used up by answering.
 /// - What is malformed is told as such: the owner refuses it or lets it pass.
 /// - Nothing that arrives can end the connection.

@@ -21,7 +21,7 @@ const FINAL_RESPONSES_TIMEOUT: Duration = Duration::from_secs(2);
 /// What one read takes at most.
 const READ_SIZE: usize = 8 * 1024;
 
-/// While more answers than this wait to be written, no request is read. Far more than [`UNSENT`]: a client that sends
+/// While more answers than this wait to be written, no request is read. Far more than [`MAX_UNSENT`]: a client that sends
 /// many requests before it reads the first answer must not wait for us while we wait for it.
 const MAX_UNSENT_RESPONSES: usize = 4 * 1024 * 1024;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gander_domain::Part;
 use gander_tools::{FileAccess, Workspace};
 
-use crate::percent::decode_strict;
+use crate::percent::decode_percent_strict;
 
 /// Larger files stay links: the agent reads of them what it needs.
 const MAX_INLINED_FILE: u64 = 64 * 1024;
@@ -48,7 +48,7 @@ fn linked_path(part: &Part) -> Option<String> {
     let Part::Link { uri, .. } = part else { return None };
     let rest = uri.strip_prefix("file://")?;
     let rest = rest.strip_prefix("localhost").unwrap_or(rest);
-    let path = decode_strict(rest.split(['#', '?']).next()?).filter(|path| !path.contains('\0'))?;
+    let path = decode_percent_strict(rest.split(['#', '?']).next()?).filter(|path| !path.contains('\0'))?;
     Path::new(&path).is_absolute().then_some(path)
 }
 

@@ -32,8 +32,9 @@ const MAX_REASKED: u32 = 8;
 
 /// The agent's side of one client's connection.
 ///
-/// Feed it messages with [`handle_message`](Self::handle_message) and log entries with [`handle_entries`](Self::handle_entries); after each, carry out
-/// what [`poll_intent`](Self::poll_intent) returns until it returns `None`, and write what [`outbox`](Self::outbox) holds.
+/// The order of calls: one of [`handle_message`](Self::handle_message) and [`handle_entries`](Self::handle_entries); then
+/// carry out what [`poll_intent`](Self::poll_intent) returns until it returns `None`, giving each ticket back with the
+/// method that its intent names; then write what [`outbox`](Self::outbox) holds and clear it.
 ///
 /// - Every request gets exactly one answer; all updates of a run go out before the answer to its prompt.
 /// - A load replays the history as updates, then answers, then goes on live from the same stream of entries: no seam.

@@ -1,4 +1,4 @@
-//! Version 2 of the protocol, a draft, behind a switch ([`Profile::v2`](super::Profile)).
+//! Version 2 of the protocol, a draft, behind a switch ([`AgentProfile::v2`](super::AgentProfile)).
 //!
 //! The session owns its updates: a prompt is acknowledged at once, states are told, whole messages are authoritative.
 //! [`told`] makes those of an entry; everything else is written as in version 1 and put into the words of version 2 here.

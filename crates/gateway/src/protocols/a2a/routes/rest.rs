@@ -20,7 +20,7 @@ use super::{a2a_caller, json_rpc, requested_version, with_extensions_header};
 use crate::http::artifact_download::{self, DownloadError};
 use crate::http::body::{declares_foreign_charset, take_bytes};
 use crate::http::error;
-use crate::percent::decode_lenient;
+use crate::percent::decode_percent_lenient;
 use crate::protocols::a2a::A2aState;
 
 /// Whatever is below `/a2a/`.
@@ -32,7 +32,7 @@ pub(crate) async fn handle_rest_request(
     let (parts, body) = request.into_parts();
     let body = take_bytes(body).await.unwrap_or_default();
     let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
-    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decode_lenient).collect();
+    let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decode_percent_lenient).collect();
     let (agent, rest) = resolve_agent(&state, &segments);
     let Some(agent) = agent else { return error::not_found(parts.uri.clone()).await };
     if rest.is_empty() && parts.method == http::Method::POST {
@@ -216,7 +216,7 @@ pub(crate) fn query_pairs(uri: &Uri) -> Vec<(String, String)> {
     pairs
         .map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode_lenient(&name.replace('+', " ")), decode_lenient(&value.replace('+', " ")))
+            (decode_percent_lenient(&name.replace('+', " ")), decode_percent_lenient(&value.replace('+', " ")))
         })
         .collect()
 }
