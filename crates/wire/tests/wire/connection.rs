@@ -244,6 +244,29 @@ fn options_are_changed_and_answered_whole() {
     }
 }
 
+/// What a client set last is newer than what it was told last, also while nobody has answered yet.
+#[test]
+fn a_mode_is_set_back_though_the_change_before_was_not_told_yet() {
+    for is_accepted in [true, false] {
+        let script = SessionScript::begin();
+        let (mut door, first) = (Door::open(&script.log), view(&script.log).settings.mode);
+        let mut set = |mode: &str| {
+            door.call("session/set_mode", json!({ "sessionId": door.session(), "modeId": mode }));
+            let Intent::Command { command: Command::Configure { patch }, ticket: Some(ticket), .. } = door.intent()
+            else {
+                panic!("no change to {mode}")
+            };
+            if is_accepted {
+                door.connection.handle_accepted(ticket, Accepted::Done);
+            }
+            patch.mode
+        };
+        assert_eq!(set(&first), None, "it is set so");
+        assert_eq!(set("planner").as_deref(), Some("planner"));
+        assert_eq!(set(&first), Some(first.clone()), "accepted: {is_accepted}");
+    }
+}
+
 /// What changes nothing makes no entry, so it must not stand in the way of what others change later.
 #[test]
 fn options_that_are_set_to_what_they_are_hide_no_later_change() {

@@ -123,10 +123,16 @@ impl Attachment {
         responder.as_ref().is_some_and(|responder| responder.id() == id).then(|| responder.take())?
     }
 
+    /// The settings with every change of this client that was accepted, though its entry may not have gone by yet.
+    pub(super) fn accepted_settings(&self) -> Option<Settings> {
+        let mut settings = self.view.as_ref()?.settings.clone();
+        self.ahead.iter().for_each(|patch| settings.apply(patch));
+        Some(settings)
+    }
+
     /// A change was accepted: the settings as they are with it, and with those that were accepted just before.
     pub(super) fn apply_accepted_patch(&mut self, patch: SettingsPatch) -> Option<Settings> {
-        let mut before = self.view.as_ref()?.settings.clone();
-        self.ahead.iter().for_each(|patch| before.apply(patch));
+        let before = self.accepted_settings()?;
         let mut settings = before.clone();
         settings.apply(&patch);
         // A change to what is there already makes no entry, so nothing would take it away again.

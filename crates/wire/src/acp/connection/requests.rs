@@ -282,17 +282,47 @@ impl Connection {
         self.intents.push_back(Intent::Command { session, command, ticket });
     }
 
+    /// What a change names. It names what is another than now, and *now* is not what this client was told last: changes
+    /// that it made before may be stored and not told yet, or still be on their way. Whoever sets a mode and then the
+    /// one of before would otherwise change nothing.
     fn settings_patch(
         &self,
         session: SessionId,
-        read: impl FnOnce(&gander_domain::SessionCatalog, &gander_domain::Settings) -> Result<SettingsPatch, Error>,
+        read: impl Fn(&gander_domain::SessionCatalog, &gander_domain::Settings) -> Result<SettingsPatch, Error>,
     ) -> Result<SettingsPatch, Error> {
         let attachment = self.sessions.get(&session);
-        let known = attachment.and_then(|attachment| Some((attachment.catalog(), attachment.view()?)));
-        let Some((catalog, view)) = known else {
+        let known = attachment.and_then(|attachment| Some((attachment.catalog(), attachment.accepted_settings()?)));
+        let Some((catalog, mut settings)) = known else {
             return Err(crate::acp::error::unknown_session(&session.to_string()));
         };
-        read(catalog, &view.settings)
+        let mut named = read(catalog, &settings);
+        for pending in self.pending_changes(session) {
+            settings.apply(pending);
+            // Each of them may yet be refused: what is another than with any of them is named.
+            if let Ok(more) = read(catalog, &settings) {
+                named = Ok(match named {
+                    Ok(named) => {
+                        SettingsPatch { agent: named.agent.or(more.agent), mode: named.mode.or(more.mode), ..named }
+                    }
+                    Err(_) => more,
+                });
+            }
+        }
+        named
+    }
+
+    /// Changes of a session's settings that were sent on and neither accepted nor refused yet, oldest first.
+    fn pending_changes(&self, session: SessionId) -> impl Iterator<Item = &SettingsPatch> {
+        let mut pending: Vec<(u64, &SettingsPatch)> = Vec::new();
+        for (ticket, waiting) in &self.waiting {
+            if let PendingRequest::Configure { session: of, patch, .. } = waiting
+                && *of == session
+            {
+                pending.push((*ticket, patch));
+            }
+        }
+        pending.sort_by_key(|(ticket, _)| *ticket);
+        pending.into_iter().map(|(_, patch)| patch)
     }
 
     fn configure_session(
