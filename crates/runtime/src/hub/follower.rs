@@ -1,12 +1,17 @@
 //! Following a log: from a cursor through what is stored to what is live, without a seam.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gander_domain::{Entry, Seq, SessionId};
 use gander_store::{DeltaForm, Limit, LiveBatch, Store, StoreError, Tail, TailEvent};
 
 /// What one look into the store takes: with what it becomes on the wire, a reader that stops costs less than 256 KiB.
 const READ_LIMIT: Limit = Limit { entries: 256, bytes: 32 * 1024 };
+
+/// A store that is busy is asked again after this time, then after twice as long each time, up to the longest.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A reader's place in a session's log. It holds no entries: a slow reader costs nothing.
 pub struct Follower {
@@ -62,9 +67,12 @@ impl Follower {
     }
 
     /// What follows; waits for it. `None` when the session or the store is no more. Safe to drop at any time.
+    ///
+    /// A store that is busy is waited for: whoever follows is not told of errors that pass, and would never hear of the
+    /// session again if it let go of it because of one.
     pub async fn next(&mut self) -> Result<Option<Batch>, StoreError> {
         while !self.caught_up {
-            match self.next_stored().await? {
+            match self.next_stored_patiently().await? {
                 Some(batch) => return Ok(Some(batch)),
                 None => self.caught_up = true,
             }
@@ -76,7 +84,7 @@ impl Follower {
                     return Ok(Some(Batch::Live(fresh)));
                 }
                 TailEvent::Behind => {
-                    if let Some(batch) = self.next_stored().await? {
+                    if let Some(batch) = self.next_stored_patiently().await? {
                         return Ok(Some(batch));
                     }
                 }
@@ -85,6 +93,26 @@ impl Follower {
             }
         }
     }
+}
+
+impl Follower {
+    async fn next_stored_patiently(&mut self) -> Result<Option<Batch>, StoreError> {
+        let mut retry = FIRST_RETRY_DELAY;
+        loop {
+            let read = self.next_stored().await;
+            let Some(wait) = wait_before_retry(&read, &mut retry) else { return read };
+            tokio::time::sleep(wait).await;
+        }
+    }
+}
+
+/// How long to wait before a read is tried again; `None` if its result counts.
+fn wait_before_retry<T>(read: &Result<T, StoreError>, retry: &mut Duration) -> Option<Duration> {
+    let Err(StoreError::Busy(reason)) = read else { return None };
+    tracing::warn!(reason, "a session is followed later");
+    let wait = *retry;
+    *retry = (wait * 2).min(MAX_RETRY_DELAY);
+    Some(wait)
 }
 
 impl Batch {
@@ -102,5 +130,21 @@ impl Batch {
             Self::Stored(entries) => Box::new(entries.iter()),
             Self::Live(fresh) => Box::new(fresh.iter()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_store_is_asked_again_and_any_other_result_counts() {
+        let mut retry = FIRST_RETRY_DELAY;
+        let busy = Err::<(), _>(StoreError::Busy("locked".to_owned()));
+        let waits: Vec<u128> =
+            (0..8).filter_map(|_| wait_before_retry(&busy, &mut retry)).map(|wait| wait.as_millis()).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+        assert_eq!(wait_before_retry(&Ok(()), &mut retry), None);
+        assert_eq!(wait_before_retry(&Err::<(), _>(StoreError::Closed), &mut retry), None);
     }
 }

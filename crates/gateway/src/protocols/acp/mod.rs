@@ -148,6 +148,7 @@ impl AcpClient {
 
     /// The log of a session can be written or read no further.
     fn close_broken_session(&mut self, session: SessionId, error: &StoreError) {
+        tracing::warn!(%session, %error, "a session is not followed any further");
         self.follows.unsubscribe(session);
         self.connection.handle_session_broken(session, &gander_services::errors::unavailable(error));
     }

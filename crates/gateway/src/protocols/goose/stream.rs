@@ -116,7 +116,8 @@ async fn wait_for_end(services: &Services, session: SessionId, run: RunId) {
 
 async fn follow_to_end(services: &Services, session: SessionId, run: RunId) -> Result<(), HubError> {
     let view = services.hub.stored_view(session).await?;
-    let mut follower = services.hub.follow_live(session, view.head);
+    // Through the log: the run may end after the view was taken and before anybody listens.
+    let mut follower = services.hub.follow(session, view.head, DeltaForm::Joined);
     let mut is_open = view.is_run_open(run);
     while is_open && let Some(batch) = follower.next().await? {
         is_open = !batch.iter().any(|entry| entry.run == Some(run) && matches!(entry.event, Event::RunEnded { .. }));
