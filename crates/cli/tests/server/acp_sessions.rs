@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use gander::app::App;
 use gander_domain::Principal;
+use gander_domain::caller::Caller;
+use gander_gateway::ClientPeer;
 use gander_testkit::harness::Client;
 use serde_json::{Value, json};
 
@@ -38,6 +40,22 @@ async fn listed(client: &mut Client, archived: &str) -> Vec<String> {
     let ids =
         page["sessions"].as_array().unwrap().iter().map(|session| session["sessionId"].as_str().unwrap().to_owned());
     ids.collect()
+}
+
+/// As a TLS stream does whose socket is full: what is written leaves once it is flushed, and not before.
+#[tokio::test]
+async fn a_writer_that_holds_back_what_it_was_given_is_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = app(folder.path()).await;
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let (reader, writer) = tokio::io::split(theirs);
+    let peer = ClientPeer::new(Caller::local(Principal::owner()));
+    tokio::spawn(async move { app.serve_acp(reader, tokio::io::BufWriter::new(writer), peer).await });
+    let (reader, writer) = tokio::io::split(ours);
+    let mut client = Client::over(reader, writer);
+    client.initialize().await.unwrap();
+    let session = client.new_session(folder.path()).await.unwrap();
+    turn(&mut client, &session, "hello").await;
 }
 
 #[tokio::test]

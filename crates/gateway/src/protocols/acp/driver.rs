@@ -89,7 +89,7 @@ impl AcpClient {
                 continue;
             }
             tokio::select! {
-                wrote = writer.write(sending.remaining()), if !sending.is_empty() => sending.mark_written(wrote?)?,
+                sent = sending.advance(writer), if !sending.is_done() => sent?,
                 Some(news) = self.follows.next_event(), if free => self.handle_session_event(news),
                 Some(done) = self.work.join_next() => self.handle_finished(done),
                 Ok(()) = self.relisted.changed(), if free => self.refresh_catalogs(),
@@ -184,6 +184,8 @@ impl AcpClient {
 struct OutgoingBytes {
     bytes: Vec<u8>,
     sent: usize,
+    /// Something was written that the writer may still hold.
+    unflushed: bool,
 }
 
 impl OutgoingBytes {
@@ -198,8 +200,25 @@ impl OutgoingBytes {
         self.bytes.is_empty()
     }
 
+    /// True if nothing is left to do until there is more to be sent.
+    fn is_done(&self) -> bool {
+        self.is_empty() && !self.unflushed
+    }
+
     fn len(&self) -> usize {
         self.bytes.len() - self.sent
+    }
+
+    /// Writes some of it; once all is written, sees to it that it leaves: a TLS stream keeps what its socket did not take,
+    /// and would send it with the next message, however late that is. Safe to drop at any time.
+    async fn advance<W: AsyncWrite + Unpin>(&mut self, writer: &mut W) -> io::Result<()> {
+        if self.is_empty() {
+            writer.flush().await?;
+            self.unflushed = false;
+            return Ok(());
+        }
+        let wrote = writer.write(self.remaining()).await?;
+        self.mark_written(wrote)
     }
 
     fn remaining(&self) -> &[u8] {
@@ -211,6 +230,7 @@ impl OutgoingBytes {
             return Err(io::ErrorKind::WriteZero.into());
         }
         self.sent += bytes;
+        self.unflushed = true;
         if self.sent == self.bytes.len() {
             self.bytes.clear();
             self.bytes.shrink_to(KEEP_CAPACITY);
