@@ -46,7 +46,9 @@ impl Caller {
         let parts = json!([{ "content": "hello", "content_type": "text/plain" }]);
         let run = json!({ "agent_name": "gander", "input": [{ "role": "user", "parts": parts }] });
         let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
         let asks = [
+            ("/acp", hello, "\"reason\":\"unavailable\""),
             ("/runs", run, "\"code\":\"server_error\""),
             ("/a2a/message:send", json!({ "message": message }), "\"UNAVAILABLE\""),
             ("/apps/gander/users/u/sessions", json!({}), "\"detail\":"),

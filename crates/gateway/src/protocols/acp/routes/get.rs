@@ -54,9 +54,7 @@ fn open_refusal(why: OpenError, session: Option<SessionId>) -> Response {
         (OpenError::Truncated, _) => {
             problem(StatusCode::CONFLICT, "log_truncated", "the log does not have this place: load the session anew")
         }
-        (OpenError::Failed, _) => {
-            problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the store failed, see the server's log")
-        }
+        (OpenError::Failed, _) => super::unavailable(),
     }
 }
 

@@ -20,7 +20,7 @@ use http::{HeaderValue, StatusCode, Uri};
 use uuid::Uuid;
 
 use super::{Addressed, CloseOutcome, MessagePacer, ShutdownSignals};
-use crate::http::error::problem;
+use crate::http::error::{problem, retry_later};
 use crate::http::route::{Access, Payload, Route, Size, Verb};
 use crate::http::sse_response::SsePermit;
 use crate::http::websocket_upgrade::{self, WebSocketUpgrade};
@@ -109,6 +109,7 @@ async fn handle_delete(
     match state.acp.close_connection(id, &identity).await {
         CloseOutcome::Over => empty_response(StatusCode::ACCEPTED),
         CloseOutcome::Unknown => unknown_connection(),
+        CloseOutcome::Unavailable => unavailable(),
     }
 }
 
@@ -163,6 +164,10 @@ fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
+}
+
+fn unavailable() -> Response {
+    retry_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the store failed, see the server's log", 1)
 }
 
 fn missing_connection_id() -> Response {

@@ -60,6 +60,7 @@ pub(crate) async fn handle_message(
             Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)))
         }
         PostOutcome::Unknown => Err(Box::new(super::unknown_connection())),
+        PostOutcome::Unavailable => Err(Box::new(super::unavailable())),
     }
 }
 
@@ -85,6 +86,7 @@ async fn handle_initialize(state: &AcpState, identity: &Caller, manner: AcpOptio
         CreateOutcome::Full => {
             retry_later(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", "too many connections", 5)
         }
+        CreateOutcome::Unavailable => super::unavailable(),
     }
 }
 

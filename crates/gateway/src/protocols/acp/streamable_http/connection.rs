@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use gander_domain::caller::{Caller, Protocol};
 use gander_domain::{Entry, Event, Seq, SessionId};
-use gander_store::DeltaForm;
 use gander_store::clock::SystemIds;
+use gander_store::{DeltaForm, StoreError};
 use gander_wire::acp::Dialect;
 use gander_wire::jsonrpc::MessageOrigin;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -98,32 +98,45 @@ impl ConnectionActor {
         mut mailbox: mpsc::Receiver<ConnectionRequest>,
         ready: oneshot::Sender<()>,
     ) {
-        let Some(mut actor) = Self::start(&connections, id, origin).await else {
-            connections.lock().remove(&id);
-            return; // whoever waits in the mailbox is told by the dropped reply
+        let mut actor = match Self::start(&connections, id, origin).await {
+            Ok(Some(actor)) => actor,
+            Ok(None) => {
+                connections.lock().remove(&id);
+                return; // whoever waits in the mailbox is told by the dropped reply
+            }
+            Err(error) => {
+                tracing::error!(%error, "no connection");
+                connections.lock().remove(&id);
+                mailbox.close();
+                // A connection that cannot be read now is not an unknown one: its client would give it up.
+                while let Some(request) = mailbox.recv().await {
+                    request.refuse_unavailable();
+                }
+                return;
+            }
         };
         ready.send(()).ok(); // whoever restores does not wait
         actor.run_loop(&connections, id, &mut mailbox).await;
         actor.client.disconnect().await;
     }
 
-    async fn start(connections: &Connections, id: Uuid, origin: ConnectionOrigin) -> Option<Self> {
+    /// `None` if the connection is unknown.
+    async fn start(connections: &Connections, id: Uuid, origin: ConnectionOrigin) -> Result<Option<Self>, StoreError> {
         let store = Arc::clone(connections.services.hub.store());
-        let begun = match origin {
+        let (client, record) = match origin {
             ConnectionOrigin::Fresh { client, initialize } => {
                 let mut record = ConnectionJournal::new(store, id);
-                let initialize = String::from_utf8(initialize.into()).ok()?;
+                let Ok(initialize) = String::from_utf8(initialize.into()) else { return Ok(None) };
                 let (principal, manner) = (client.peer.caller.principal.clone(), client.peer.manner);
                 let began = ConnectionFact::Began { principal, manner, initialize };
-                record.append(&[began]).await.map(|()| Some((*client, record)))
+                record.append(&[began]).await?;
+                (*client, record)
             }
-            ConnectionOrigin::Stored => match ConnectionJournal::find_connection(store, id).await {
-                Ok(Some((record, began))) => Ok(Some((restore_client(connections, id, began).await, record))),
-                Ok(None) => Ok(None),
-                Err(error) => Err(error),
+            ConnectionOrigin::Stored => match ConnectionJournal::find_connection(store, id).await? {
+                Some((record, began)) => (restore_client(connections, id, began).await, record),
+                None => return Ok(None),
             },
         };
-        let (client, record) = begun.inspect_err(|error| tracing::error!(%error, "no connection")).ok()??;
         let mut lanes = ClientStreams::default();
         lanes.own.had = StreamPosition { answer: record.last, ..StreamPosition::default() };
         let (read, posts, used, reserved) = (Arc::default(), Vec::new(), Instant::now(), SessionId::new(id));
@@ -133,7 +146,7 @@ impl ConnectionActor {
             actor.handle_opened(reserved, head).await; // the introduction brought it along
         }
         actor.restart_loads().await;
-        Some(actor)
+        Ok(Some(actor))
     }
 
     async fn run_loop(&mut self, connections: &Connections, id: Uuid, mailbox: &mut mpsc::Receiver<ConnectionRequest>) {
@@ -286,6 +299,8 @@ impl ConnectionActor {
             ConnectionRequest::Close { reply, .. } => {
                 if let Err(error) = self.record.delete().await {
                     tracing::error!(%error, "a connection is not forgotten");
+                    reply.send(CloseOutcome::Unavailable).ok(); // it would be there again after a restart
+                    return Goes::On;
                 }
                 reply.send(CloseOutcome::Over).ok();
                 return Goes::Over;

@@ -97,6 +97,8 @@ pub enum PostOutcome {
     OtherSession,
     /// There is no such connection.
     Unknown,
+    /// The store failed or is busy: the same message may be sent again later.
+    Unavailable,
 }
 
 /// A stream that a client wants to read.
@@ -143,6 +145,8 @@ pub enum CloseOutcome {
     Over,
     /// There is no such connection.
     Unknown,
+    /// The store failed or is busy: the connection is still there.
+    Unavailable,
 }
 
 /// A connection that was just made, or why it was not.
@@ -156,6 +160,8 @@ pub enum CreateOutcome {
     Malformed(Vec<u8>),
     /// There are too many.
     Full,
+    /// It cannot be stored now, and a connection that is not stored would not survive a restart.
+    Unavailable,
 }
 
 impl Connections {
@@ -207,8 +213,9 @@ impl Connections {
         }
         let origin = ConnectionOrigin::Fresh { client: Box::new(client), initialize };
         match self.spawn_connection(id, origin).await {
-            true => CreateOutcome::Connection(id, answer),
-            false => CreateOutcome::Full,
+            SpawnOutcome::Ready => CreateOutcome::Connection(id, answer),
+            SpawnOutcome::Full => CreateOutcome::Full,
+            SpawnOutcome::Unavailable => CreateOutcome::Unavailable,
         }
     }
 
@@ -216,10 +223,13 @@ impl Connections {
     pub async fn post_message(self: &Arc<Self>, id: Uuid, identity: &Caller, post: PostedMessage) -> PostOutcome {
         let posted = self.forward_message(id, identity, post.clone()).await;
         let lost = matches!(posted, PostOutcome::Unknown) && post.by == Addressed::Session;
-        if lost && self.adopt_session(id, identity).await {
-            self.forward_message(id, identity, post).await
-        } else {
-            posted
+        if !lost {
+            return posted;
+        }
+        match self.adopt_session(id, identity).await {
+            Some(CreateOutcome::Connection(..)) => self.forward_message(id, identity, post).await,
+            Some(CreateOutcome::Unavailable) => PostOutcome::Unavailable,
+            Some(CreateOutcome::Refused(_) | CreateOutcome::Malformed(_) | CreateOutcome::Full) | None => posted,
         }
     }
 
@@ -247,25 +257,27 @@ impl Connections {
     }
 
     /// Makes a connection for a session that the client has from before, perhaps from another connection.
-    async fn adopt_session(self: &Arc<Self>, id: Uuid, identity: &Caller) -> bool {
-        let known = self.services.hub.view_for(SessionId::new(id), &identity.principal).await.is_ok();
+    ///
+    /// `None` if there is no such session of this caller.
+    async fn adopt_session(self: &Arc<Self>, id: Uuid, identity: &Caller) -> Option<CreateOutcome> {
+        self.services.hub.view_for(SessionId::new(id), &identity.principal).await.ok()?;
         let manner = AcpOptions { dialect: Some(Dialect::Goosed), ..self.defaults };
         let initialize = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
-        known && matches!(self.create_with_id(id, identity, manner, initialize).await, CreateOutcome::Connection(..))
+        Some(self.create_with_id(id, identity, manner, initialize).await)
     }
 
-    async fn spawn_connection(self: &Arc<Self>, id: Uuid, origin: ConnectionOrigin) -> bool {
+    async fn spawn_connection(self: &Arc<Self>, id: Uuid, origin: ConnectionOrigin) -> SpawnOutcome {
         let (sender, mailbox) = mpsc::channel(MAILBOX_CAPACITY);
         {
             let mut known = self.lock();
             if known.len() >= MAX_CONNECTIONS {
-                return false;
+                return SpawnOutcome::Full;
             }
             known.insert(id, sender);
         }
         let (ready, started) = oneshot::channel();
         tokio::spawn(ConnectionActor::run(Arc::clone(self), id, origin, mailbox, ready));
-        started.await.is_ok()
+        if started.await.is_ok() { SpawnOutcome::Ready } else { SpawnOutcome::Unavailable }
     }
 
     /// Hands something to a connection. One that is not here may be known from before.
@@ -275,7 +287,10 @@ impl Connections {
             Some(mailbox) => mailbox,
             None => self.restore_connection(id),
         };
-        drop(mailbox.send(ask).await); // whoever asked sees that there is no answer
+        // Its task may have ended between being found and being asked: then the next one is asked.
+        if let Err(mpsc::error::SendError(ask)) = mailbox.send(ask).await {
+            drop(self.restore_connection(id).send(ask).await); // whoever asked sees that there is no answer
+        }
     }
 
     /// Begins to look for a connection of before. Two who ask at once find the same one.
@@ -310,7 +325,23 @@ impl Connections {
     }
 }
 
+/// What became of a connection's task.
+enum SpawnOutcome {
+    Ready,
+    Full,
+    Unavailable,
+}
+
 impl ConnectionRequest {
+    /// Tells whoever asked to come back later.
+    fn refuse_unavailable(self) {
+        match self {
+            Self::Post { reply, .. } => drop(reply.send(PostOutcome::Unavailable)),
+            Self::Open { reply, .. } => drop(reply.send(Err(OpenError::Failed))),
+            Self::Close { reply, .. } => drop(reply.send(CloseOutcome::Unavailable).ok()),
+        }
+    }
+
     fn caller(&self) -> &Caller {
         match self {
             Self::Post { caller, .. } | Self::Open { caller, .. } | Self::Close { caller, .. } => caller,
