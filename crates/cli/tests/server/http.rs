@@ -231,6 +231,24 @@ async fn status_shows_who_asks_and_every_limit_in_force() {
 }
 
 #[tokio::test]
+async fn totals_of_the_server_are_shown_to_whoever_may_see_the_server() {
+    let server = Server::start(router, &[]).await;
+    let totals = ["pid", "connections", "panics", "app"];
+    for (name, scopes, sees) in
+        [("other", vec![Scope::Prompt, Scope::Approve], false), ("admin", vec![Scope::Admin], true)]
+    {
+        let token = token::add_token(&server.config.paths, name, &scopes, None).unwrap();
+        let bearer = format!("Authorization: Bearer {}", token.expose_secret());
+        let status = server.send("GET", "/gander/status", &[&bearer], "").await.json();
+        assert_eq!((&status["principal"], &status["store"]["status"]), (&json!(name), &json!("ok")));
+        assert!(status["limits"].is_object());
+        assert_eq!(totals.map(|total| status.get(total).is_some()), [sees; 4], "{name}: {status}");
+    }
+    let owner = server.send("GET", "/gander/status", &[&server.bearer()], "").await.json();
+    assert_eq!(totals.map(|total| owner.get(total).is_some()), [true; 4]);
+}
+
+#[tokio::test]
 async fn a_token_without_the_scope_is_forbidden() {
     let server = Server::start(test_router, &[]).await;
     let token = token::add_token(&server.config.paths, "reader", &[], None).unwrap();

@@ -73,18 +73,24 @@ fn store_health(health: &Health) -> Value {
     }
 }
 
-/// What is in force.
+/// What is in force. Whoever may see what belongs to the server also sees what the whole server does: to anybody else
+/// those numbers would tell when others work, and how much.
 async fn server_status(State(state): State<Arc<HttpState>>, Extension(identity): Extension<Caller>) -> Json<Value> {
-    Json(json!({
+    let health = state.services.hub.store().health().await;
+    let mut status = json!({
         "version": gander_services::VERSION,
-        "pid": std::process::id(),
         "principal": identity.principal,
         "scopes": identity.scopes,
         "draining": state.is_draining(),
-        "connections": state.connections.load(Ordering::Relaxed),
-        "panics": state.panics.load(Ordering::Relaxed),
         "limits": state.limits,
-        "store": store_health(&state.services.hub.store().health().await),
-        "app": (state.services.status)(),
-    }))
+        "store": { "status": store_health(&health)["status"] },
+    });
+    if identity.is_owner() || identity.has_scope(Scope::Admin) {
+        status["pid"] = std::process::id().into();
+        status["connections"] = state.connections.load(Ordering::Relaxed).into();
+        status["panics"] = state.panics.load(Ordering::Relaxed).into();
+        status["store"] = store_health(&health);
+        status["app"] = (state.services.status)();
+    }
+    Json(status)
 }
