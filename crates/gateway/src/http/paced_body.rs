@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::retry_later;
 use super::request_framing::FramingError;
-use super::spool::{Spool, SpooledPiece};
+use super::spool::{MemoryReservation, Spool, SpooledPiece};
 
 /// One frame takes at most so much of an answer.
 const MAX_FRAME: usize = 16 * 1024;
@@ -207,7 +207,11 @@ enum LargePiece {
     Kept(SpooledPiece),
     Reading(JoinHandle<io::Result<(SpooledPiece, Bytes)>>),
     /// There is no file to be had.
-    Memory(Bytes),
+    Memory(Bytes, MemoryReservation),
+    /// The same, being taken: it counts until it is.
+    Taken {
+        _memory: MemoryReservation,
+    },
 }
 
 /// How it is known what a reader takes.
@@ -295,14 +299,22 @@ impl PacedBody {
                 let (kept, bytes) = ready!(Pin::new(reading).poll(cx))??;
                 (self.ready, self.large) = (bytes, LargePiece::Kept(kept));
             }
-            LargePiece::Memory(_) | LargePiece::Kept(_) => match std::mem::take(&mut self.large) {
-                LargePiece::Memory(bytes) => self.ready = bytes,
-                LargePiece::Kept(mut kept) if kept.remaining() > 0 => {
-                    let read = move || kept.read_next().map(|bytes| (kept, bytes));
-                    self.large = LargePiece::Reading(self.spool.spawn_blocking_io(read));
+            LargePiece::Memory(..) | LargePiece::Taken { .. } | LargePiece::Kept(_) => {
+                match std::mem::take(&mut self.large) {
+                    LargePiece::Memory(bytes, memory) => {
+                        (self.ready, self.large) = (bytes, LargePiece::Taken { _memory: memory });
+                    }
+                    LargePiece::Kept(mut kept) if kept.remaining() > 0 => {
+                        let read = move || kept.read_next().map(|bytes| (kept, bytes));
+                        self.large = LargePiece::Reading(self.spool.spawn_blocking_io(read));
+                    }
+                    LargePiece::Kept(_)
+                    | LargePiece::Taken { .. }
+                    | LargePiece::None
+                    | LargePiece::Saving(_)
+                    | LargePiece::Reading(_) => {}
                 }
-                LargePiece::Kept(_) | LargePiece::None | LargePiece::Saving(_) | LargePiece::Reading(_) => {}
-            },
+            }
         }
         Poll::Ready(Ok(true))
     }
@@ -339,13 +351,16 @@ impl hyper::body::Body for PacedBody {
 }
 
 fn spawn_spool_write(spool: &Arc<Spool>, bytes: Bytes) -> JoinHandle<io::Result<LargePiece>> {
+    let Some(memory) = spool.reserve_memory(bytes.len() as u64) else {
+        return tokio::spawn(std::future::ready(Err(io::ErrorKind::QuotaExceeded.into())));
+    };
     let keeper = Arc::clone(spool);
     spool.spawn_blocking_io(move || match keeper.write_piece(&bytes) {
         Ok(kept) => Ok(LargePiece::Kept(kept)),
         Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Err(error),
         Err(error) => {
             tracing::warn!(%error, "a large answer waits in memory");
-            Ok(LargePiece::Memory(bytes))
+            Ok(LargePiece::Memory(bytes, memory))
         }
     })
 }
@@ -383,6 +398,25 @@ mod tests {
             }
             assert_eq!((read, body.is_end_stream()), (1_000_000, true));
         }
+    }
+
+    #[tokio::test]
+    async fn large_answers_that_find_no_room_are_refused_and_those_without_a_file_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let pace = pace(&folder);
+        let large = || Response::new(Body::from(vec![0; MAX_IN_MEMORY + 1]));
+        let others = [1, (256 << 20) - 1].map(|bytes| pace.spool.reserve_memory(bytes).unwrap());
+        let refused = pace.pace_response(Version::HTTP_11, large()).await;
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(refused.headers().contains_key(http::header::RETRY_AFTER));
+        drop((refused, others));
+        // Without a folder there is no file: the answer waits in memory, and that is counted until it is read.
+        let homeless = BodyPacer { spool: Arc::new(Spool::new(folder.path().join("none"))), ..pace };
+        let answered = homeless.pace_response(Version::HTTP_2, large()).await;
+        assert_eq!(answered.status(), StatusCode::OK);
+        assert!(homeless.spool.reserve_memory(256 << 20).is_none());
+        assert_eq!(answered.into_body().collect().await.unwrap().to_bytes().len(), MAX_IN_MEMORY + 1);
+        assert!(homeless.spool.reserve_memory(256 << 20).is_some());
     }
 
     #[tokio::test]

@@ -15,6 +15,9 @@ use uuid::Uuid;
 /// All files together hold at most so much.
 const MAX_SPOOLED_BYTES: u64 = 512 << 20;
 
+/// Pieces that wait for their file, or get none, hold at most so much memory together.
+const MAX_UNSAVED_BYTES: u64 = 256 << 20;
+
 /// So many pieces are written or read at once.
 const MAX_CONCURRENT_IO: usize = 4;
 
@@ -26,6 +29,7 @@ const READ_SIZE: u64 = 64 * 1024;
 pub(crate) struct Spool {
     folder: PathBuf,
     used: AtomicU64,
+    unsaved: AtomicU64,
     /// Few threads at a time wait for the disk.
     turns: Semaphore,
 }
@@ -39,16 +43,24 @@ pub(crate) struct SpooledPiece {
     _room: SpoolReservation,
 }
 
-/// A share of the room, given back when it is dropped.
+/// A share of the files, given back when it is dropped.
 #[derive(Debug)]
 struct SpoolReservation {
     spool: Arc<Spool>,
     bytes: u64,
 }
 
+/// A share of the memory, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryReservation {
+    spool: Arc<Spool>,
+    bytes: u64,
+}
+
 impl Spool {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, used: AtomicU64::new(0), turns: Semaphore::new(MAX_CONCURRENT_IO) }
+        let (used, unsaved) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { folder, used, unsaved, turns: Semaphore::new(MAX_CONCURRENT_IO) }
     }
 
     /// Does something that waits for the disk.
@@ -72,6 +84,13 @@ impl Spool {
         std::fs::remove_file(&path)?;
         file.write_all_at(piece, 0)?;
         Ok(SpooledPiece { file, length, read: 0, _room: room })
+    }
+
+    /// A piece of this length waits in memory. `None` if too much waits already; a piece that waits alone always may.
+    pub(crate) fn reserve_memory(self: &Arc<Self>, bytes: u64) -> Option<MemoryReservation> {
+        let reservation = MemoryReservation { spool: Arc::clone(self), bytes };
+        let before = self.unsaved.fetch_add(bytes, Ordering::Relaxed);
+        (before == 0 || before.saturating_add(bytes) <= MAX_UNSAVED_BYTES).then_some(reservation)
     }
 
     fn reserve(self: &Arc<Self>, bytes: u64) -> Option<SpoolReservation> {
@@ -99,6 +118,12 @@ impl SpooledPiece {
 impl Drop for SpoolReservation {
     fn drop(&mut self) {
         self.spool.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for MemoryReservation {
+    fn drop(&mut self) {
+        self.spool.unsaved.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -130,5 +155,15 @@ mod tests {
         assert!(spool.reserve(11).is_none() && spool.reserve(10).is_some());
         drop(first);
         assert!(spool.reserve(MAX_SPOOLED_BYTES).is_some());
+    }
+
+    #[test]
+    fn pieces_that_wait_for_their_files_have_a_bound() {
+        let spool = Arc::new(Spool::new(PathBuf::new()));
+        let first = spool.reserve_memory(MAX_UNSAVED_BYTES - 10).unwrap();
+        assert!(spool.reserve_memory(11).is_none() && spool.reserve_memory(10).is_some());
+        drop(first);
+        assert!(spool.reserve_memory(MAX_UNSAVED_BYTES * 2).is_some(), "alone it may");
+        assert_eq!(spool.unsaved.load(Ordering::Relaxed), 0);
     }
 }

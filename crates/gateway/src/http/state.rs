@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use gander_services::Services;
 use gander_services::token::Tokens;
@@ -19,6 +20,14 @@ use crate::settings::{Limits, OpenProtocol, ServerSection};
 
 /// So many responses that hold a whole session or run are made at once: each takes many times its length meanwhile.
 const MAX_WHOLE_RESPONSES: usize = 4;
+
+/// Who waits longer for the permit to be made such a response is told to come back.
+const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Too many responses that hold a whole session or run are being made.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("too many large answers are being made, try again in a moment")]
+pub(crate) struct TooManyWholeResponses;
 
 /// What all handlers share.
 #[derive(Debug)]
@@ -76,8 +85,9 @@ impl HttpState {
     }
 
     /// Waits for the permit to make a response that holds a whole session or run.
-    pub(crate) async fn whole_response_permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.whole_responses.acquire().await.ok()
+    pub(crate) async fn whole_response_permit(&self) -> Result<SemaphorePermit<'_>, TooManyWholeResponses> {
+        let permit = tokio::time::timeout(WHOLE_RESPONSE_TIMEOUT, self.whole_responses.acquire()).await;
+        permit.map_err(|_| TooManyWholeResponses)?.map_err(|_| TooManyWholeResponses)
     }
 
     /// From now on no new work is taken.

@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::runs::ChatError;
+use crate::http::state::TooManyWholeResponses;
 
 /// A refusal as goose words it.
 #[derive(Debug)]
@@ -46,6 +47,12 @@ impl From<ServiceError> for GooseError {
             ServiceError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, refusal.to_string())
+    }
+}
+
+impl From<TooManyWholeResponses> for GooseError {
+    fn from(error: TooManyWholeResponses) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
 }
 

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Status};
 
-use super::response::answer_json;
+use super::response::{answer_json, whole_response_permit};
 use super::{a2a_caller, requested_version};
 use crate::http::accept::ConnectionPermit;
 use crate::http::connection_addresses::ConnectionAddresses;
@@ -118,6 +118,7 @@ impl GrpcCall {
             return Err(wire::unsupported_version(&version));
         }
         let request = Wanted::from_params(self.method, Dialect::V1, params)?;
+        let _whole = whole_response_permit(&self.state, &request).await?;
         self.state.a2a.handle_request(caller, request).await
     }
 }

@@ -4,9 +4,10 @@ use axum::response::Response;
 use gander_domain::Seq;
 use gander_store::Cursor;
 use gander_wire::a2a::encode::{self, EventFrame};
-use gander_wire::a2a::{A2aError, Request as Wanted, TaskSubject};
+use gander_wire::a2a::{A2aError, ErrorKind, Request as Wanted, TaskSubject};
 use http::request::Parts;
 use serde_json::Value;
+use tokio::sync::SemaphorePermit;
 
 use super::{agent_card, with_extensions_header};
 use crate::http::sse_response::{SsePermit, last_event_id};
@@ -44,8 +45,7 @@ pub(crate) async fn handle_and_respond(
         | Wanted::DeletePush { .. }
         | Wanted::ExtendedCard => None,
     };
-    let is_whole = matches!(request, Wanted::Get { .. } | Wanted::List(_));
-    let _whole = if is_whole { state.whole_response_permit().await } else { None };
+    let _whole = whole_response_permit(state, &request).await?;
     let (stream, seen) = match resumed {
         Some(resumed) => resumed,
         None => match state.a2a.handle_request(caller, request).await? {
@@ -65,6 +65,18 @@ pub(crate) async fn handle_and_respond(
     Ok(A2aResponse::Events(
         task_sse_response(state, caller, parts, stream, seen, frame).unwrap_or_else(|refusal| *refusal),
     ))
+}
+
+/// Waits for the permit to make a response, if it holds whole tasks.
+pub(crate) async fn whole_response_permit<'a>(
+    state: &'a A2aState,
+    request: &Wanted,
+) -> Result<Option<SemaphorePermit<'a>>, A2aError> {
+    if !matches!(request, Wanted::Get { .. } | Wanted::List(_)) {
+        return Ok(None);
+    }
+    let permit = state.whole_response_permit().await;
+    permit.map(Some).map_err(|error| A2aError::new(ErrorKind::Unavailable, error.to_string()))
 }
 
 /// An answer that is one value.

@@ -18,6 +18,7 @@ use http::request::Parts;
 use super::BaseUrl;
 use crate::http::rejection::Rejection;
 use crate::http::route::{Access, Payload, Route, Size};
+use crate::http::state::TooManyWholeResponses;
 use crate::http::{health, origin_check};
 use crate::protocols::acp_rest::AcpRestState;
 use crate::settings::OpenProtocol;
@@ -71,6 +72,10 @@ impl From<AcpRestRefusal> for Rejection {
     fn from(refusal: AcpRestRefusal) -> Self {
         Self::new(refusal.status, refusal.error)
     }
+}
+
+fn unavailable(error: TooManyWholeResponses) -> Rejection {
+    error_rejection(StatusCode::SERVICE_UNAVAILABLE, AcpRestError::server_error(error.to_string()))
 }
 
 fn error_rejection(status: StatusCode, error: AcpRestError) -> Rejection {

@@ -14,7 +14,7 @@ use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal, ResumeRequest, RunMode
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Extensions, StatusCode};
 
-use super::{HandlerResult, Rejection, RequestBaseUrl, error_rejection};
+use super::{HandlerResult, Rejection, RequestBaseUrl, error_rejection, unavailable};
 use crate::http::accept_header::{accepts_event_stream, names_event_stream};
 use crate::http::body::{self, BodyError};
 use crate::http::sse_response::{SsePermit, last_event_id};
@@ -74,7 +74,7 @@ pub(crate) async fn get_run(
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
 ) -> HandlerResult {
-    let _whole = state.whole_response_permit().await;
+    let _whole = state.whole_response_permit().await.map_err(unavailable)?;
     let found = state.acp_rest.find_run(&identity, &base, parse_run_id(&id)?).await?;
     Ok(Json(found.run()).into_response())
 }
@@ -91,6 +91,7 @@ pub(crate) async fn cancel_run(
     let (headers, _, body) = read_utf8_body(request).await?;
     check_run_id_header(run, &headers)?;
     check_cancel_body(run, &body)?;
+    let _whole = state.whole_response_permit().await.map_err(unavailable)?;
     let run = state.acp_rest.cancel_run(&identity, &base, run).await?;
     Ok((StatusCode::ACCEPTED, Json(run)).into_response())
 }

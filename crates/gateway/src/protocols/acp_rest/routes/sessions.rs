@@ -11,7 +11,7 @@ use gander_wire::acp_rest::{AcpRestError, AcpRestRefusal};
 use http::Uri;
 use serde_json::json;
 
-use super::{HandlerResult, Rejection, RequestBaseUrl};
+use super::{HandlerResult, Rejection, RequestBaseUrl, unavailable};
 use crate::http::artifact_download::{self, DownloadError};
 use crate::http::json_stream::{JsonStream, JsonStyle};
 use crate::http::sse_response::SsePermit;
@@ -85,7 +85,7 @@ pub(crate) async fn get_artifact(
 async fn session_response(state: &AcpRestState, identity: &Caller, id: SessionId, base: &BaseUrl) -> HandlerResult {
     let view = state.acp_rest.find_session(identity, id).await?;
     let view = view.ok_or_else(|| Rejection::from(no_such_session(&id.to_string())))?;
-    let _whole = state.whole_response_permit().await;
+    let _whole = state.whole_response_permit().await.map_err(unavailable)?;
     Ok(Json(state.acp_rest.describe_session(id, &view, base).await?).into_response())
 }
 

@@ -13,7 +13,7 @@ use gander_wire::adk::agent_info::{self, ToolInfo};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::HandlerResult;
+use super::{HandlerResult, unavailable};
 use crate::protocols::adk::AdkState;
 
 /// `?detailed=true`, `?dark_mode=true`.
@@ -79,8 +79,12 @@ pub(crate) async fn get_dev_info(
         ["graph"] | ["users", _, "sessions", _, "events", _, "graph"] => {
             json!({ "dotSrc": agent_info::dot_graph(&agent, &tools, dark) })
         }
-        ["debug", "trace", "session", session] => state.adk.session_spans(&identity, &app, session).await?.into(),
+        ["debug", "trace", "session", session] => {
+            let _whole = state.whole_response_permit().await.map_err(unavailable)?;
+            state.adk.session_spans(&identity, &app, session).await?.into()
+        }
         ["debug", "trace", event] => {
+            let _whole = state.whole_response_permit().await.map_err(unavailable)?;
             let known = state.adk.event_trace(&identity, event).await?;
             known.ok_or_else(|| AdkRefusal::new(404, "Trace not found"))?
         }

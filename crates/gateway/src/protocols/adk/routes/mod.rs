@@ -22,6 +22,7 @@ use http::header::HeaderMap;
 use crate::http::body::{self, BodyError};
 use crate::http::rejection::Rejection;
 use crate::http::route::{Access, Payload, Route, Serve, Size, Verb};
+use crate::http::state::TooManyWholeResponses;
 use crate::protocols::adk::AdkState;
 use crate::settings::OpenProtocol;
 
@@ -87,6 +88,10 @@ const fn route(
 
 /// A handler's answer, or why there is none.
 type HandlerResult = Result<Response, Rejection>;
+
+fn unavailable(error: TooManyWholeResponses) -> AdkRefusal {
+    AdkRefusal::new(503, error.to_string())
+}
 
 impl From<AdkRefusal> for Rejection {
     fn from(refusal: AdkRefusal) -> Self {

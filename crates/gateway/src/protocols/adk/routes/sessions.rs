@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::session_path::SessionPath;
-use super::{HandlerResult, read_utf8_body};
+use super::{HandlerResult, read_utf8_body, unavailable};
 use crate::http::json_stream::{JsonStream, JsonStyle};
 use crate::http::sse_response::SsePermit;
 use crate::protocols::adk::AdkState;
@@ -103,6 +103,7 @@ pub(crate) async fn get_session(at: SessionPath, request: Request) -> HandlerRes
 pub(crate) async fn patch_session(at: SessionPath, request: Request) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
     let delta = input::read_state_delta(&body)?;
+    let _whole = at.state.whole_response_permit().await.map_err(unavailable)?;
     Ok(Json(at.state.adk.patch_state(&at.identity, at.place, &at.id, delta).await?).into_response())
 }
 

@@ -78,7 +78,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
 pub(crate) async fn resume_agent(caller: GooseCaller, body: Bytes) -> HandlerResult {
     let session = session_in_body(&body)?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let _whole = caller.state.whole_response_permit().await;
+    let _whole = caller.state.whole_response_permit().await?;
     let object = sessions::session_with_conversation(caller.services(), &view).await?;
     let results = extension_results(&caller, &view, &object["extension_data"]);
     json_response(json!({ "session": object, "extension_results": results }))

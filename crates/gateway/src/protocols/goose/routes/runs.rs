@@ -224,6 +224,7 @@ fn single_batch_response(opening: SsePermit, events: &[Value]) -> Response {
 async fn conversation_response(caller: &GooseCaller, opening: SsePermit, session: SessionId) -> HandlerResult {
     let services = caller.services();
     let view = sessions::find_own_session(services, &caller.peer, session).await?;
+    let _whole = caller.state.whole_response_permit().await?;
     let messages = sessions::load_transcript(services, session).await?.all_messages();
     let spent = gander_wire::goose::TokenState::from_view(&view);
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });

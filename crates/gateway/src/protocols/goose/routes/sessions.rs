@@ -211,6 +211,7 @@ pub(crate) async fn fork_session(
     }
     let Fork { timestamp, truncate, copy } = read_json_for_session(session, &body)?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    let _whole = caller.state.whole_response_permit().await?;
     let transcript = sessions::load_transcript(caller.services(), session).await?;
     let count = match (truncate, timestamp) {
         (true, Some(second)) => transcript.count_before_second(second),
@@ -247,6 +248,7 @@ pub(crate) async fn add_message(
     sessions::find_own_session(caller.services(), &caller.peer, session).await?;
     let added = input::read_conversation(std::slice::from_ref(message), &mut SystemIds);
     let added = added.map_err(|error| GooseError::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
+    let _whole = caller.state.whole_response_permit().await?;
     let transcript = sessions::load_transcript(caller.services(), session).await?;
     let replacement = transcript.first_messages(usize::MAX).into_iter().chain(added).collect();
     let reset = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
@@ -257,6 +259,7 @@ pub(crate) async fn add_message(
 /// `POST /sessions/{id}/recipe`: a recipe that begins as the conversation did.
 pub(crate) async fn recipe_from_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
+    let _whole = caller.state.whole_response_permit().await?;
     let recipe = recipes::recipe_from_session(caller.services(), &view, None).await?;
     let recipe =
         recipe.ok_or_else(|| GooseError::new(StatusCode::PRECONDITION_FAILED, "the session has no messages"))?;
