@@ -7,7 +7,7 @@ use gander_testkit::build;
 use gander_wire::a2a::card::{self, AgentPlace, CardAccess};
 use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest};
 use gander_wire::a2a::{
-    A2aError, Content, Dialect, ErrorKind, Message, Part, PushConfig, Request, Role, content, question,
+    A2aError, Content, Dialect, ErrorKind, Message, Method, Part, PushConfig, Request, Role, content, question,
 };
 use serde_json::{Value, json};
 
@@ -90,6 +90,29 @@ fn every_wrong_field_is_told_at_once() {
     assert_eq!(response["error"]["code"], -32602);
     assert_eq!(response["error"]["data"][0]["reason"], "INVALID_PARAMS");
     assert_eq!(response["error"]["data"][1]["fieldViolations"][0]["field"], "message.messageId");
+}
+
+/// In every binding: REST and gRPC read their parameters in the same place.
+#[test]
+fn ids_have_an_end() {
+    let long = "x".repeat(7_000);
+    let message = |field: &str, id: &str| {
+        let mut message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
+        message[field] = json!(id);
+        json!({ "message": message })
+    };
+    for (method, field, params) in [
+        (Method::Get, "id", json!({ "id": long })),
+        (Method::Cancel, "id", json!({ "id": long })),
+        (Method::Send, "message.messageId", message("messageId", &long)),
+        (Method::Send, "message.contextId", message("contextId", &long)),
+        (Method::Send, "message.taskId", message("taskId", &long)),
+    ] {
+        let Value::Object(params) = params else { unreachable!("written so above") };
+        let error = Request::from_params(method, Dialect::V1, params).unwrap_err();
+        assert_eq!(error.violations[0].field, field);
+        assert!(error.to_string().len() < 1_000, "the id is said back");
+    }
 }
 
 #[test]

@@ -105,6 +105,26 @@ fn two_peers_talk_both_ways_at_once() {
 }
 
 #[test]
+fn a_message_asks_or_answers_and_never_both() {
+    let mut peer = Peer::default();
+    assert!(peer.send_request(RequestId::from(1), "echo", &json!({}), "ours"));
+    peer.out.clear();
+    for both in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "echo", "result": {} }),
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "echo", "error": { "code": 1, "message": "no" } }),
+    ] {
+        let text = both.to_string();
+        let taken = peer.handle_message(text.as_bytes());
+        assert!(matches!(taken, Some(Incoming::Malformed(Malformed { error, .. })) if error.code == -32_600), "{both}");
+    }
+    let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} }).to_string();
+    assert!(
+        matches!(peer.handle_message(answer.as_bytes()), Some(Incoming::Answer { context: "ours", .. })),
+        "it is still awaited"
+    );
+}
+
+#[test]
 fn a_withdrawn_request_is_told_and_its_late_answer_dropped() {
     let (mut here, mut there) = (Peer::default(), Peer::<&str>::default());
     here.send_request(RequestId::from(1), "slow", &json!({}), "slow");

@@ -96,6 +96,15 @@ async fn every_method_in_every_binding_needs_what_the_table_says() {
     assert!(wrong.is_empty(), "{} of them:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+#[tokio::test]
+async fn a_stream_of_grpc_counts_like_any_other_stream() {
+    for (most, is_refused) in [("0", true), ("1", false)] {
+        let house = House::with(&[("GANDER_A2A_GRPC", "true"), ("GANDER_LIMITS_LOCAL_STREAMS", most)]).await;
+        let status = grpc(&house, &house.token, "SendStreamingMessage").await;
+        assert_eq!(status == Some(8), is_refused, "{most} streams: {status:?}");
+    }
+}
+
 /// The status of a gRPC call about no task; none if it succeeds.
 async fn grpc(house: &House, token: &str, method: &str) -> Option<u8> {
     let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
