@@ -1,7 +1,9 @@
 //! House rules that no compiler checks: who may depend on whom, how long things may be, what may not appear.
 
 mod artefacts;
+mod import_graph;
 mod modules;
+mod places;
 mod scan;
 mod source;
 
@@ -231,7 +233,7 @@ fn allowed_in_tests(name: &str, used: &str) -> bool {
     rules.get(name).is_some_and(|allowed| allowed.contains(&used.trim_start_matches("gander-")))
 }
 
-fn manifests() -> Vec<(String, toml::Table)> {
+pub(crate) fn manifests() -> Vec<(String, toml::Table)> {
     let crates = std::fs::read_dir(repository().join("crates")).expect("the repository has crates");
     let manifest = |path: &Path| -> Option<(String, toml::Table)> {
         let text = std::fs::read_to_string(path.join("Cargo.toml")).ok()?;
@@ -241,7 +243,7 @@ fn manifests() -> Vec<(String, toml::Table)> {
     folders.filter_map(|path| manifest(&path)).collect()
 }
 
-fn names(manifest: &toml::Table, section: &str) -> Vec<String> {
+pub(crate) fn names(manifest: &toml::Table, section: &str) -> Vec<String> {
     let table = manifest.get(section).and_then(toml::Value::as_table);
     table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
 }
