@@ -81,8 +81,7 @@ impl AcpClient {
                 return sending.write_all(writer).await;
             }
             let unsent = sending.len() + self.connection.outbox().bytes().len();
-            let (free, listens) =
-                (unsent < MAX_UNSENT, unsent < MAX_UNSENT_RESPONSES && self.work.len() < MAX_CONCURRENT_REQUESTS);
+            let (free, listens) = (unsent < MAX_UNSENT, self.takes_requests(unsent));
             let paused = resume > Instant::now();
             if listens && !paused && std::mem::take(&mut held) {
                 resume = Instant::now() + self.handle_input(framing).await;
@@ -117,6 +116,10 @@ impl AcpClient {
                 }
             }
         }
+    }
+
+    fn takes_requests(&self, unsent: usize) -> bool {
+        unsent < MAX_UNSENT_RESPONSES && self.work.len() < MAX_CONCURRENT_REQUESTS
     }
 
     /// Takes in whole messages, each with all that follows from it, so that commands keep their order. Gives how long

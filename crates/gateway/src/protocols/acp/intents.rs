@@ -44,39 +44,28 @@ impl AcpClient {
         let peer = self.peer.clone();
         match intent {
             Intent::NewSession { ticket, params } => {
-                self.work.spawn(async move {
-                    FinishedIntent::Opened { ticket, result: create_session(&services, &peer, params).await }
-                });
+                self.spawn_open(ticket, async move { create_session(&services, &peer, params).await });
             }
             Intent::FirstSession { ticket } => {
                 let reserved = self.reserved;
-                self.work.spawn(async move {
-                    FinishedIntent::Opened { ticket, result: initial_session(services, peer, reserved).await }
-                });
+                self.spawn_open(ticket, async move { initial_session(services, peer, reserved).await });
             }
             Intent::LoadSession { ticket, session, params } => {
-                let open = open_session(services, peer, session, Some(params), FollowFrom::First);
-                self.work.spawn(async move { FinishedIntent::Opened { ticket, result: open.await } });
+                self.spawn_open(ticket, open_session(services, peer, session, Some(params), FollowFrom::First));
             }
             Intent::ResumeSession { ticket, session, params } => {
-                let open = open_session(services, peer, session, Some(params), FollowFrom::Head);
-                self.work.spawn(async move { FinishedIntent::Opened { ticket, result: open.await } });
+                self.spawn_open(ticket, open_session(services, peer, session, Some(params), FollowFrom::Head));
             }
             Intent::Attach { ticket, session } => {
-                let open = open_session(services, peer, session, None, FollowFrom::Head);
-                self.work.spawn(async move { FinishedIntent::Opened { ticket, result: open.await } });
+                self.spawn_open(ticket, open_session(services, peer, session, None, FollowFrom::Head));
             }
             Intent::ForkSession { ticket, session, params } => {
-                self.work.spawn(async move {
-                    FinishedIntent::Opened { ticket, result: fork_session(&services, &peer, session, params).await }
-                });
+                self.spawn_open(ticket, async move { fork_session(&services, &peer, session, params).await });
             }
             Intent::ListSessions { ticket, cwd, cursor, archived } => {
                 self.work.spawn(async move {
-                    FinishedIntent::Listed {
-                        ticket,
-                        result: list_sessions(&services, &peer, cwd, cursor, archived).await,
-                    }
+                    let result = list_sessions(&services, &peer, cwd, cursor, archived).await;
+                    FinishedIntent::Listed { ticket, result }
                 });
             }
             Intent::SessionStatus { ticket, session } => {
@@ -86,34 +75,40 @@ impl AcpClient {
             }
             Intent::ArchiveSession { ticket, session } => {
                 self.follows.unsubscribe(session);
-                self.work.spawn(async move {
-                    FinishedIntent::Left { ticket, result: archive_session(&services, &peer, session).await }
-                });
+                self.spawn_leave(ticket, async move { archive_session(&services, &peer, session).await });
             }
             Intent::CloseSession { ticket, session } => {
                 self.follows.unsubscribe(session);
-                self.work.spawn(async move {
-                    FinishedIntent::Left { ticket, result: close_session(&services, &peer, session).await }
-                });
+                self.spawn_leave(ticket, async move { close_session(&services, &peer, session).await });
             }
             Intent::DeleteSession { ticket, session } => {
-                self.work.spawn(async move {
-                    FinishedIntent::Left { ticket, result: delete_session(&services, &peer, session).await }
-                });
+                self.spawn_leave(ticket, async move { delete_session(&services, &peer, session).await });
             }
             Intent::Command { session, command, ticket } => self.send_command(session, command, ticket).await,
             Intent::Withdrew { session, question, how } => self.handle_withdrawal(session, question, how).await,
             Intent::HostReply { call, result } => self.asks.handle_answer(call, result),
             Intent::Extension { ticket, method, params } => {
                 self.work.spawn(async move {
-                    FinishedIntent::Extended {
-                        ticket,
-                        result: call_extension_method(services, peer, method, params).await,
-                    }
+                    let result = call_extension_method(services, peer, method, params).await;
+                    FinishedIntent::Extended { ticket, result }
                 });
             }
             Intent::Detach { session } => self.follows.unsubscribe(session),
         }
+    }
+
+    fn spawn_open<F>(&mut self, ticket: IntentTicket, open: F)
+    where
+        F: Future<Output = Result<(Box<SessionView>, Seq), ServiceError>> + Send + 'static,
+    {
+        self.work.spawn(async move { FinishedIntent::Opened { ticket, result: open.await } });
+    }
+
+    fn spawn_leave<F>(&mut self, ticket: IntentTicket, leave: F)
+    where
+        F: Future<Output = Result<(), ServiceError>> + Send + 'static,
+    {
+        self.work.spawn(async move { FinishedIntent::Left { ticket, result: leave.await } });
     }
 
     /// Handed over before the next message is read: a cancel never overtakes its prompt.

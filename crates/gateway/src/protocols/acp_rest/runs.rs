@@ -109,16 +109,12 @@ impl AcpRest {
                 .await?
             }
         };
-        match (begun, key) {
-            (Some(watched), _) => Ok(watched),
-            (None, Some(key)) => {
-                let known = self.find_repeated_run(identity, &base, &key).await?;
-                known.ok_or_else(|| {
-                    AcpRestRefusal::wrong_state(format!("another request with this run id is under way: {run}"))
-                })
-            }
-            (None, None) => Err(hub_refusal(&HubError::Refused(CommandError::NoSuchRun(run)))),
-        }
+        let Some(key) = key.filter(|_| begun.is_none()) else {
+            return begun.ok_or_else(|| hub_refusal(&HubError::Refused(CommandError::NoSuchRun(run))));
+        };
+        let known = self.find_repeated_run(identity, &base, &key).await?;
+        known
+            .ok_or_else(|| AcpRestRefusal::wrong_state(format!("another request with this run id is under way: {run}")))
     }
 
     /// A new session, with its first prompt in the same append if nothing comes before it.
