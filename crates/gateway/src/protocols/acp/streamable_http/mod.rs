@@ -308,14 +308,17 @@ impl Connections {
         sender
     }
 
-    /// Takes a connection off the list, unless something waits for it. No new ask can come in between.
+    /// Takes a connection off the list, unless something waits for it. No new ask can come in between. Under the same id
+    /// there may be another one by now, made while this one looked in vain for what was stored: that one stays.
     fn retire_connection(&self, id: Uuid, mailbox: &mut mpsc::Receiver<ConnectionRequest>) -> bool {
         let mut known = self.lock();
         if !mailbox.is_empty() {
             return false;
         }
         mailbox.close();
-        known.remove(&id);
+        if known.get(&id).is_some_and(mpsc::Sender::is_closed) {
+            known.remove(&id);
+        }
         true
     }
 
