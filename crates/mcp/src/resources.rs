@@ -14,7 +14,7 @@ use super::listener::visible_line;
 use super::server::Server;
 
 const LIST_TOOL: &str = "list_resources";
-const READ_TOOL: &str = "read_resource";
+pub(super) const READ_TOOL: &str = "read_resource";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -25,7 +25,7 @@ use super::network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
 use super::pins::{self, MemoryToolPinStore, ToolPinStore};
 use super::pool::{Lease, Sharing};
 use super::server::{Server, ServerPhase, ServerTimeouts};
-use super::spec::Spec;
+use super::spec::{Spec, Transport};
 use super::{content, login_prompt, names, network_prompt, prompts, resources, retry};
 
 /// A session's servers. Dropping it ends them all.
@@ -323,6 +323,15 @@ impl Servers {
             locations: Vec::new(),
             idempotent: false,
         }))
+    }
+
+    /// True if a program on this machine works for this call.
+    pub fn runs_program(&self, call: &ToolCall) -> bool {
+        let is_program = |server: &Server| matches!(server.spec.transport, Transport::Stdio { .. });
+        match self.find_tool(&call.name) {
+            Some((server, _)) => is_program(&server),
+            None => call.name == resources::READ_TOOL && self.all().iter().any(|server| is_program(server)),
+        }
     }
 
     /// Runs a call that was described before and may run now; `None` if it is none of theirs.

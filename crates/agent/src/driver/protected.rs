@@ -1,19 +1,32 @@
-//! A command that changed files which make something run, and a person who may let it.
+//! A command or a server's program that changed files which make something run, and a person who may let it.
 
 use gander_domain::{
     Choice, ChoiceKind, Part, QuestionKind, QuestionOrigin, ToolCall, ToolContent, ToolEnd, ToolResult,
 };
 use gander_tools::protected::{OnChange, SetAsideChanges};
 use gander_tools::{ToolContext, ToolEvent};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::session_tools::SessionTools;
+
+/// A call under way: where it shows what it does, and what ends it.
+#[derive(Clone, Copy)]
+pub(super) struct RunningCall<'a> {
+    pub(super) signals: &'a mpsc::Sender<ToolEvent>,
+    pub(super) cancel: &'a CancellationToken,
+}
 
 /// Runs a built-in tool. Nothing runs in a folder while somebody is asked about what a command changed there.
 pub(super) async fn run(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
     let here = tools.host.is_here() || !tools.host.offers().terminal;
     let work = async {
         match call.name.as_str() {
-            "shell" if here && tools.toolbox.is_sandboxed() => run_watched(tools, call, context).await,
+            "shell" if here && tools.toolbox.is_sandboxed() => {
+                let running = RunningCall { signals: &context.signals, cancel: &context.cancel };
+                // Everything that it started is dead when it returns.
+                run_watched(tools, running, "The command changed", tools.toolbox.run(call, context)).await
+            }
             "write" | "edit" => run_accepted(tools, call, context).await,
             _ => tools.toolbox.run(call, context).await,
         }
@@ -42,24 +55,38 @@ async fn run_accepted(tools: &SessionTools, call: &ToolCall, context: &ToolConte
     result
 }
 
-async fn run_watched(tools: &SessionTools, call: &ToolCall, context: &ToolContext) -> ToolResult {
+/// Runs a call to a server whose program is on this machine. Its program may write where the session works, as a
+/// command may. It goes on running after the call: what it changes between two calls is not seen here.
+pub(super) async fn run_program(
+    tools: &SessionTools,
+    running: RunningCall<'_>,
+    work: impl Future<Output = ToolResult>,
+) -> ToolResult {
+    run_watched(tools, running, "The server's program changed", work).await
+}
+
+async fn run_watched(
+    tools: &SessionTools,
+    running: RunningCall<'_>,
+    how: &str,
+    work: impl Future<Output = ToolResult>,
+) -> ToolResult {
     let (protected, folders) = (tools.toolbox.protected(), tools.toolbox.writable(&tools.workspace));
     let begin = async {
         if let Some(aside) = protected.left_over(&folders).await? {
-            ask_about_changes(tools, aside, context, "A command that was cut off changed").await;
+            ask_about_changes(tools, aside, running, "A command that was cut off changed").await;
         }
         protected.begin(&folders).await
     };
     let watched = tokio::select! {
         biased;
-        () = context.cancel.cancelled() => return cancelled(),
+        () = running.cancel.cancelled() => return cancelled(),
         watched = begin => match watched {
             Ok(watched) => watched,
             Err(error) => return failed_watch(&error),
         },
     };
-    // Everything that it started is dead when it returns.
-    let result = tools.toolbox.run(call, context).await;
+    let result = work.await;
     let manner = if tools.is_auto() { OnChange::Tell } else { OnChange::SetAside };
     match watched.end(manner).await {
         Ok(None) => result,
@@ -67,7 +94,7 @@ async fn run_watched(tools: &SessionTools, call: &ToolCall, context: &ToolContex
             with_note(tools, result, &format!("it changed {}", aside.names()))
         }
         Ok(Some(aside)) => {
-            let note = ask_about_changes(tools, aside, context, "The command changed").await;
+            let note = ask_about_changes(tools, aside, running, how).await;
             with_note(tools, result, &note)
         }
         Err(error) => with_note(tools, result, &format!("what it changed could not be looked at: {error}")),
@@ -75,13 +102,18 @@ async fn run_watched(tools: &SessionTools, call: &ToolCall, context: &ToolContex
 }
 
 /// Shows what changed, asks, and does what is said. With nobody there it is a no.
-async fn ask_about_changes(tools: &SessionTools, aside: SetAsideChanges, context: &ToolContext, how: &str) -> String {
+async fn ask_about_changes(
+    tools: &SessionTools,
+    aside: SetAsideChanges,
+    running: RunningCall<'_>,
+    how: &str,
+) -> String {
     let names = aside.names();
     if !aside.is_question() {
         return names;
     }
     let shown = ToolResult { end: ToolEnd::Completed, content: aside.diffs(), raw: None };
-    if context.signals.send(ToolEvent::Shown(tools.toolbox.redact_and_limit(shown).content)).await.is_err() {
+    if running.signals.send(ToolEvent::Shown(tools.toolbox.redact_and_limit(shown).content)).await.is_err() {
         tracing::debug!("nobody sees what a command changed");
     }
     let choice = |id: &str, name: &str, kind| Choice { id: id.to_owned(), name: name.to_owned(), kind };
@@ -92,7 +124,7 @@ async fn ask_about_changes(tools: &SessionTools, aside: SetAsideChanges, context
     let title = format!("{how} files that make other programs run something. Keep: {}", aside.line());
     let allowed = tokio::select! {
         biased;
-        () = context.cancel.cancelled() => false,
+        () = running.cancel.cancelled() => false,
         reply = tools.servers.ask(&title, QuestionKind::Choose { choices }, QuestionOrigin::Held) => reply.allows(),
     };
     match allowed {

@@ -99,8 +99,14 @@ impl ToolExecutor for SessionTools {
     }
 
     async fn run(&self, call: &ToolCall, signals: mpsc::Sender<ToolEvent>, cancel: CancellationToken) -> ToolResult {
-        if let Some(result) = self.servers.run(call, signals.clone(), cancel.clone()).await {
-            return self.with_network(call, result, signals, cancel).await;
+        if self.servers.runs_program(call) {
+            let running = protected::RunningCall { signals: &signals, cancel: &cancel };
+            let work =
+                async { self.run_at_server(call, &signals, &cancel).await.unwrap_or_else(|| no_such_tool(call)) };
+            return protected::run_program(self, running, work).await;
+        }
+        if let Some(result) = self.run_at_server(call, &signals, &cancel).await {
+            return result;
         }
         for provider in &self.providers {
             if let Some(result) = provider.run(call, &signals, &cancel).await {
@@ -233,19 +239,19 @@ impl SessionTools {
         self.mode().limit_policy(policy) == Policy::Auto
     }
 
-    /// A server's call that missed the network is made again with it, if somebody says yes. Where everything runs
-    /// unasked nobody is asked: nobody may be there.
-    async fn with_network(
+    /// `None` if it is no tool of a server's. A call that missed the network is made again with it, if somebody says
+    /// yes. Where everything runs unasked nobody is asked: nobody may be there.
+    async fn run_at_server(
         &self,
         call: &ToolCall,
-        result: ToolResult,
-        signals: mpsc::Sender<ToolEvent>,
-        cancel: CancellationToken,
-    ) -> ToolResult {
-        if self.is_auto() || !self.servers.offer_network(call, &result, &cancel).await {
-            return result;
+        signals: &mpsc::Sender<ToolEvent>,
+        cancel: &CancellationToken,
+    ) -> Option<ToolResult> {
+        let result = self.servers.run(call, signals.clone(), cancel.clone()).await?;
+        if self.is_auto() || !self.servers.offer_network(call, &result, cancel).await {
+            return Some(result);
         }
-        self.servers.run(call, signals, cancel).await.unwrap_or(result)
+        Some(self.servers.run(call, signals.clone(), cancel.clone()).await.unwrap_or(result))
     }
 
     /// Whether a person agreed to this call, or whether it would run unasked even if it changed what others run.
@@ -270,6 +276,11 @@ impl SessionTools {
         let place = Place { objection, ..place };
         permission::decide(self.mode().limit_policy(policy), &self.rules, &self.grants.grants(), call, &place)
     }
+}
+
+/// The tool went away between being found and being called.
+fn no_such_tool(call: &ToolCall) -> ToolResult {
+    ToolResult::text(ToolEnd::Failed, format!("no such tool here: {:?}", call.name))
 }
 
 fn unknown(name: &str, offered: &[ToolSpec]) -> String {

@@ -164,6 +164,31 @@ async fn a_call_that_missed_the_network_is_made_again_with_it_after_a_yes() -> a
     Ok(())
 }
 
+/// A program that may write to the workspace could plant what the person's own tools run.
+#[tokio::test]
+async fn what_its_program_plants_is_set_aside_until_a_person_agrees() -> anyhow::Result<()> {
+    let house = House::open()?;
+    let planted = house.folder.join(".envrc");
+    let mut agent = house.editor().await?;
+    let args = json!({"path": planted, "text": "touch /tmp/owned"});
+    let calls = [json!([{"tool": "script__write_file", "args": args}]), json!([{"text": "Done."}])];
+    for (answer, is_there, told) in [("reject_once", false, "was undone"), ("allow_once", true, "a person allowed")] {
+        let session = house.session(&mut agent, &[scripted("writer")]).await?;
+        let id = agent.client.prompt(&session, &script(&calls)).await?;
+        let question = agent.client.asked("session/request_permission").await?;
+        agent.client.choose(&question, "allow_once").await?;
+        let question = agent.client.asked("session/request_permission").await?;
+        let title = question["params"]["toolCall"]["title"].as_str().context("a title")?.to_owned();
+        ensure!(title.starts_with("The server's program changed files") && title.contains(".envrc"), "{title}");
+        ensure!(!planted.exists(), "it is there while somebody is asked");
+        agent.client.choose(&question, answer).await?;
+        assert_eq!(agent.client.answer_to(id).await?["stopReason"], "end_turn");
+        ensure!(planted.exists() == is_there, "{answer}");
+        ensure!(shown(&agent, &session).contains(told), "{answer}: {}", shown(&agent, &session));
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change() -> anyhow::Result<()> {
     let house = House::open()?;
