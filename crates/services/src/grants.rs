@@ -4,18 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_agent::driver::GrantStore;
-use gander_domain::{Principal, Seq, Timestamp};
-use gander_store::{Store, StoreError, append_fact, read_scope_all};
+use gander_domain::{Principal, Timestamp};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use gander_tools::permission::Grant;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The log's key.
 const SCOPE: &str = "grants";
 
 /// A grant in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Held {
+pub struct HeldGrant {
     /// Whose sessions it counts in.
     #[serde(skip)]
     pub by: Principal,
@@ -32,7 +31,7 @@ pub struct Held {
 /// Everybody's grants, folded from their log. Cheap to clone.
 #[derive(Clone)]
 pub struct Grants {
-    store: Arc<dyn Store>,
+    log: Arc<FactLog<GrantState>>,
     /// The same in memory: decisions cannot wait for a disk.
     known: Arc<Mutex<HashMap<Principal, Vec<Grant>>>>,
 }
@@ -45,24 +44,28 @@ struct PrincipalGrants {
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Fact {
+enum GrantFact {
     Granted {
         grant: Grant,
         /// Absent in logs of a time when there was one list: it was the owner's.
         #[serde(default = "Principal::owner", skip_serializing_if = "is_owner")]
         by: Principal,
+        /// Absent until the log is compacted: the place of its entry.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+        /// Absent until the log is compacted: the time of its entry.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
     },
     Revoked {
         id: u64,
     },
-    #[serde(untagged)]
-    Unknown(Value),
 }
 
 impl Grants {
     /// Grants in this store.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let grants = Self { store, known: Arc::default() };
+        let grants = Self { log: Arc::new(FactLog::new(store, SCOPE)), known: Arc::default() };
         let mut known: HashMap<Principal, Vec<Grant>> = HashMap::new();
         for held in grants.held().await? {
             known.entry(held.by).or_default().push(held.grant);
@@ -77,27 +80,22 @@ impl Grants {
     }
 
     /// All of this principal's that are in force, oldest first.
-    pub async fn list(&self, principal: &Principal) -> Result<Vec<Held>, StoreError> {
+    pub async fn list(&self, principal: &Principal) -> Result<Vec<HeldGrant>, StoreError> {
         Ok(self.held().await?.into_iter().filter(|held| held.by == *principal).collect())
     }
 
     /// Takes one of this principal's back; false if it has none with this id.
     pub async fn revoke(&self, principal: &Principal, id: u64) -> Result<bool, StoreError> {
         let Some(held) = self.list(principal).await?.into_iter().find(|held| held.id == id) else { return Ok(false) };
-        append_fact(&*self.store, SCOPE, &Fact::Revoked { id }).await?;
+        self.log.append(&GrantFact::Revoked { id }).await?;
         if let Some(known) = self.lock().get_mut(principal) {
             known.retain(|grant| *grant != held.grant);
         }
         Ok(true)
     }
 
-    async fn held(&self) -> Result<Vec<Held>, StoreError> {
-        let mut held = Vec::new();
-        for entry in read_scope_all(&*self.store, SCOPE).await? {
-            let fact = serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null));
-            apply(&mut held, entry.seq, entry.at, fact);
-        }
-        Ok(held)
+    async fn held(&self) -> Result<Vec<HeldGrant>, StoreError> {
+        Ok(self.log.fold().await?.0)
     }
 
     /// A panic while the lock was held leaves nothing half done here.
@@ -119,9 +117,9 @@ impl GrantStore for PrincipalGrants {
             return;
         }
         known.push(grant.clone());
-        let (store, by) = (Arc::clone(&self.all.store), self.principal.clone());
+        let (log, by) = (Arc::clone(&self.all.log), self.principal.clone());
         tokio::spawn(async move {
-            if let Err(error) = append_fact(&*store, SCOPE, &Fact::Granted { grant, by }).await {
+            if let Err(error) = log.append(&GrantFact::Granted { grant, by, id: None, at: None }).await {
                 tracing::warn!(%error, "a grant could not be stored");
             }
         });
@@ -132,10 +130,34 @@ fn is_owner(principal: &Principal) -> bool {
     *principal == Principal::owner()
 }
 
-fn apply(held: &mut Vec<Held>, seq: Seq, at: Timestamp, fact: Fact) {
-    match fact {
-        Fact::Granted { grant, by } => held.push(Held { by, id: seq.0, text: grant.to_string(), grant, at }),
-        Fact::Revoked { id } => held.retain(|held| held.id != id),
-        Fact::Unknown(_) => {}
+/// Grants in force, oldest first.
+#[derive(Default)]
+struct GrantState(Vec<HeldGrant>);
+
+impl FactState for GrantState {
+    type Fact = GrantFact;
+
+    fn apply(&mut self, fact: GrantFact, written: FactEntry) {
+        match fact {
+            GrantFact::Granted { grant, by, id, at } => self.0.push(HeldGrant {
+                by,
+                id: id.unwrap_or(written.seq.0),
+                text: grant.to_string(),
+                grant,
+                at: at.unwrap_or(written.at),
+            }),
+            GrantFact::Revoked { id } => self.0.retain(|held| held.id != id),
+        }
+    }
+
+    /// With their ids: people revoke grants by them.
+    fn facts(&self) -> Vec<GrantFact> {
+        let granted = |held: &HeldGrant| GrantFact::Granted {
+            grant: held.grant.clone(),
+            by: held.by.clone(),
+            id: Some(held.id),
+            at: Some(held.at),
+        };
+        self.0.iter().map(granted).collect()
     }
 }

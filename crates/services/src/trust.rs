@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::{Notice, SessionId, Severity, Timestamp};
-use gander_store::{Store, StoreError, append_fact, read_scope_all};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use gander_tools::{FileAccess, PathError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::paths::hex;
@@ -51,7 +50,7 @@ pub enum TrustError {
 /// Which folders are trusted, folded from their log. Cheap to clone.
 #[derive(Clone)]
 pub struct Trust {
-    store: Arc<dyn Store>,
+    log: Arc<FactLog<TrustState>>,
     /// The same in memory: whoever asks cannot wait for a disk.
     known: Arc<Mutex<BTreeMap<PathBuf, TrustedSince>>>,
     told: Arc<Mutex<HashSet<SessionId>>>,
@@ -66,33 +65,51 @@ struct TrustedSince {
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Fact {
+enum TrustFact {
     Trusted {
         folder: PathBuf,
         #[serde(default)]
         programs: String,
+        /// Absent until the log is compacted: the time of its entry.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
     },
     Revoked {
         folder: PathBuf,
     },
-    #[serde(untagged)]
-    Unknown(Value),
+}
+
+#[derive(Default)]
+struct TrustState(BTreeMap<PathBuf, TrustedSince>);
+
+impl FactState for TrustState {
+    type Fact = TrustFact;
+
+    fn apply(&mut self, fact: TrustFact, written: FactEntry) {
+        match fact {
+            TrustFact::Trusted { folder, programs, at } => {
+                self.0.insert(folder, TrustedSince { at: at.unwrap_or(written.at), programs });
+            }
+            TrustFact::Revoked { folder } => drop(self.0.remove(&folder)),
+        }
+    }
+
+    fn facts(&self) -> Vec<TrustFact> {
+        let trusted = |(folder, since): (&PathBuf, &TrustedSince)| TrustFact::Trusted {
+            folder: folder.clone(),
+            programs: since.programs.clone(),
+            at: Some(since.at),
+        };
+        self.0.iter().map(trusted).collect()
+    }
 }
 
 impl Trust {
     /// What this store knows.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let mut known = BTreeMap::new();
-        for entry in read_scope_all(&*store, SCOPE).await? {
-            match serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)) {
-                Fact::Trusted { folder, programs } => {
-                    drop(known.insert(folder, TrustedSince { at: entry.at, programs }))
-                }
-                Fact::Revoked { folder } => drop(known.remove(&folder)),
-                Fact::Unknown(_) => {}
-            }
-        }
-        Ok(Self { store, known: Arc::new(Mutex::new(known)), told: Arc::default() })
+        let log = Arc::new(FactLog::<TrustState>::new(store, SCOPE));
+        let known = log.fold().await?.0;
+        Ok(Self { log, known: Arc::new(Mutex::new(known)), told: Arc::default() })
     }
 
     /// True if the settings that this very folder brings along count. What lies below it needs its own trust.
@@ -112,8 +129,9 @@ impl Trust {
         let real = folder.canonicalize().and_then(|real| std::fs::read_dir(&real).map(|_| real));
         let folder = real.map_err(|reason| TrustError::NoFolder { folder: folder.to_owned(), reason })?;
         let programs = programs_fingerprint(&folder);
-        append_fact(&*self.store, SCOPE, &Fact::Trusted { folder: folder.clone(), programs: programs.clone() }).await?;
-        lock(&self.known).insert(folder.clone(), TrustedSince { at: gander_store::clock::now(), programs });
+        let fact = TrustFact::Trusted { folder: folder.clone(), programs: programs.clone(), at: None };
+        let at = self.log.append(&fact).await?.at;
+        lock(&self.known).insert(folder.clone(), TrustedSince { at, programs });
         Ok(folder)
     }
 
@@ -122,7 +140,7 @@ impl Trust {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let was = lock(&self.known).remove(&folder).is_some();
         if was {
-            append_fact(&*self.store, SCOPE, &Fact::Revoked { folder }).await?;
+            self.log.append(&TrustFact::Revoked { folder }).await?;
         }
         Ok(was)
     }

@@ -6,6 +6,7 @@
 
 pub mod clock;
 mod error;
+mod fact_log;
 mod feed;
 mod fold;
 pub mod memory;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use error::StoreError;
+pub use fact_log::{FactEntry, FactLog, FactState};
 pub use feed::{LiveBatch, Tail, TailEvent};
 pub use memory::MemoryStore;
 pub use row::join_deltas;

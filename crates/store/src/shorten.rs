@@ -24,8 +24,8 @@ const WASTE: usize = 4;
 pub struct Place {
     /// The last entry that was read.
     pub end: Seq,
-    at: Timestamp,
-    entries: usize,
+    pub(crate) at: Timestamp,
+    pub(crate) entries: usize,
 }
 
 /// What such a log says next.
@@ -54,9 +54,10 @@ impl Due {
         self.0.store(longest(live).saturating_sub(place.entries).max(1), Ordering::SeqCst);
     }
 
-    /// One more entry was written; true if it is time to look.
+    /// One more entry was written; true if it is time to look. It is at once if the log was never read: nobody knows how
+    /// long it is.
     pub fn count(&self) -> bool {
-        self.0.fetch_sub(1, Ordering::SeqCst) == 1
+        self.0.fetch_sub(1, Ordering::SeqCst) <= 1
     }
 
     /// It could not be read: later, then.
@@ -85,7 +86,7 @@ pub async fn read_on(
         }
         for entry in page {
             place = Place { end: entry.seq, at: entry.at, entries: place.entries + 1 };
-            match said_anew(entry.fact) {
+            match compacted_facts(entry.fact) {
                 Ok(facts) => {
                     place.entries = 1;
                     take(Saying::Anew);
@@ -105,8 +106,8 @@ pub async fn shorten(store: &dyn Store, scope: &str, place: Place, facts: Vec<Va
     Ok(Place { entries: 1, ..place })
 }
 
-/// What a fact says anew; any other fact is given back.
-fn said_anew(mut fact: Value) -> Result<Vec<Value>, Value> {
+/// The facts in a compacted entry; any other fact is given back.
+pub(crate) fn compacted_facts(mut fact: Value) -> Result<Vec<Value>, Value> {
     let anew = fact.as_object_mut().filter(|fields| fields.len() == 1).and_then(|fields| fields.get_mut(ANEW));
     match anew.and_then(Value::as_array_mut).map(std::mem::take) {
         Some(facts) => Ok(facts),

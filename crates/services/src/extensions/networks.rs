@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::Principal;
 use gander_mcp::NetworkGrantStore;
-use gander_store::{Store, StoreError, append_fact, read_scope_all};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The log's key.
 const SCOPE: &str = "mcp_networks";
@@ -15,20 +14,20 @@ const SCOPE: &str = "mcp_networks";
 /// What everybody granted, folded from its log. Cheap to clone.
 #[derive(Clone)]
 pub struct NetworkStore {
-    store: Arc<dyn Store>,
+    log: Arc<FactLog<NetworkState>>,
     /// Names of servers by who granted and to which. In memory: whoever asks cannot wait for a disk.
-    known: Arc<Mutex<HashMap<(Principal, String), String>>>,
+    known: Arc<Mutex<NetworkState>>,
 }
 
 /// What one person granted.
-struct Of {
+struct PrincipalNetworks {
     all: NetworkStore,
     who: Principal,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Fact {
+enum NetworkFact {
     Granted {
         who: Principal,
         name: String,
@@ -38,61 +37,73 @@ enum Fact {
     Forgotten {
         name: String,
     },
-    #[serde(untagged)]
-    Unknown(Value),
+}
+
+/// Names of servers by who granted and to which.
+#[derive(Default)]
+struct NetworkState(HashMap<(Principal, String), String>);
+
+impl FactState for NetworkState {
+    type Fact = NetworkFact;
+
+    fn apply(&mut self, fact: NetworkFact, _written: FactEntry) {
+        match fact {
+            NetworkFact::Granted { who, name, server } => drop(self.0.insert((who, server), name)),
+            NetworkFact::Forgotten { name } => self.0.retain(|_, known| *known != name),
+        }
+    }
+
+    fn facts(&self) -> Vec<NetworkFact> {
+        let granted = |((who, server), name): (&(Principal, String), &String)| NetworkFact::Granted {
+            who: who.clone(),
+            name: name.clone(),
+            server: server.clone(),
+        };
+        self.0.iter().map(granted).collect()
+    }
 }
 
 impl NetworkStore {
     /// What this store holds.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let networks = Self { store, known: Arc::default() };
-        for entry in read_scope_all(&*networks.store, SCOPE).await? {
-            networks.apply(serde_json::from_value(entry.fact).unwrap_or(Fact::Unknown(Value::Null)));
-        }
-        Ok(networks)
+        let log = Arc::new(FactLog::<NetworkState>::new(store, SCOPE));
+        let known = Arc::new(Mutex::new(log.fold().await?));
+        Ok(Self { log, known })
     }
 
     /// What this person granted.
     pub fn of(&self, who: &Principal) -> Arc<dyn NetworkGrantStore> {
-        Arc::new(Of { all: self.clone(), who: who.clone() })
+        Arc::new(PrincipalNetworks { all: self.clone(), who: who.clone() })
     }
 
     /// What was granted to servers of this name is taken back.
     pub async fn forget(&self, name: &str) -> Result<(), StoreError> {
-        if self.lock().values().any(|known| known == name) {
-            let fact = Fact::Forgotten { name: name.to_owned() };
-            append_fact(&*self.store, SCOPE, &fact).await?;
-            self.apply(fact);
+        if self.lock().0.values().any(|known| known == name) {
+            let fact = NetworkFact::Forgotten { name: name.to_owned() };
+            let written = self.log.append(&fact).await?;
+            self.lock().apply(fact, written);
         }
         Ok(())
     }
 
-    fn apply(&self, fact: Fact) {
-        match fact {
-            Fact::Granted { who, name, server } => drop(self.lock().insert((who, server), name)),
-            Fact::Forgotten { name } => self.lock().retain(|_, known| *known != name),
-            Fact::Unknown(_) => {}
-        }
-    }
-
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Principal, String), String>> {
+    fn lock(&self) -> MutexGuard<'_, NetworkState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl NetworkGrantStore for Of {
+impl NetworkGrantStore for PrincipalNetworks {
     fn is_granted(&self, server: &str) -> bool {
-        self.all.lock().contains_key(&(self.who.clone(), server.to_owned()))
+        self.all.lock().0.contains_key(&(self.who.clone(), server.to_owned()))
     }
 
     /// In force at once, written beside: if that fails a person is asked again another day.
     fn grant(&self, name: &str, server: &str) {
-        let fact = || Fact::Granted { who: self.who.clone(), name: name.to_owned(), server: server.to_owned() };
-        self.all.apply(fact());
-        let (store, fact) = (Arc::clone(&self.all.store), fact());
+        let (who, name, server) = (self.who.clone(), name.to_owned(), server.to_owned());
+        self.all.lock().0.insert((who.clone(), server.clone()), name.clone());
+        let (log, fact) = (Arc::clone(&self.all.log), NetworkFact::Granted { who, name, server });
         tokio::spawn(async move {
-            if let Err(error) = append_fact(&*store, SCOPE, &fact).await {
+            if let Err(error) = log.append(&fact).await {
                 tracing::warn!(%error, "a grant of the network could not be stored");
             }
         });

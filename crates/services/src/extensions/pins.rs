@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::Principal;
 use gander_mcp::ToolPinStore;
-use gander_store::{Store, StoreError, append_fact, read_scope_all};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 /// The log's key.
@@ -14,13 +14,14 @@ const SCOPE: &str = "mcp_pins";
 /// Everybody's pins, folded from their log. Cheap to clone.
 #[derive(Clone)]
 pub struct PinStore {
-    store: Arc<dyn Store>,
+    log: Arc<FactLog<PinState>>,
     /// The same in memory: whoever asks cannot wait for a disk.
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<PinState>>,
 }
 
 /// Definitions by whose session saw the tool, its server and its name: what one person accepted is news to another.
-type Known = HashMap<(Principal, String, String), String>;
+#[derive(Default)]
+struct PinState(HashMap<(Principal, String, String), String>);
 
 /// The pins of one principal.
 struct PrincipalPins {
@@ -38,15 +39,31 @@ struct Pinned {
     by: Principal,
 }
 
+impl FactState for PinState {
+    type Fact = Pinned;
+
+    fn apply(&mut self, pinned: Pinned, _written: FactEntry) {
+        let Pinned { server, tool, definition, by } = pinned;
+        self.0.insert((by, server, tool), definition);
+    }
+
+    fn facts(&self) -> Vec<Pinned> {
+        let pinned = |((by, server, tool), definition): (&(Principal, String, String), &String)| Pinned {
+            server: server.clone(),
+            tool: tool.clone(),
+            definition: definition.clone(),
+            by: by.clone(),
+        };
+        self.0.iter().map(pinned).collect()
+    }
+}
+
 impl PinStore {
     /// Pins in this store.
     pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
-        let facts = read_scope_all(&*store, SCOPE)
-            .await?
-            .into_iter()
-            .filter_map(|entry| serde_json::from_value(entry.fact).ok());
-        let known = facts.map(|Pinned { server, tool, definition, by }| ((by, server, tool), definition)).collect();
-        Ok(Self { store, known: Arc::new(Mutex::new(known)) })
+        let log = Arc::new(FactLog::<PinState>::new(store, SCOPE));
+        let known = Arc::new(Mutex::new(log.fold().await?));
+        Ok(Self { log, known })
     }
 
     /// This principal's.
@@ -55,24 +72,24 @@ impl PinStore {
     }
 
     /// A panic while the lock was held leaves nothing half done here.
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, PinState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ToolPinStore for PrincipalPins {
     fn pinned(&self, server: &str, tool: &str) -> Option<String> {
-        self.all.lock().get(&(self.principal.clone(), server.to_owned(), tool.to_owned())).cloned()
+        self.all.lock().0.get(&(self.principal.clone(), server.to_owned(), tool.to_owned())).cloned()
     }
 
     /// In force at once, written beside: if that fails the tool counts as seen for the first time another day.
     fn pin(&self, server: &str, tool: &str, definition: &str) {
         let [server, tool, definition] = [server, tool, definition].map(str::to_owned);
         let by = self.principal.clone();
-        self.all.lock().insert((by.clone(), server.clone(), tool.clone()), definition.clone());
-        let (store, pinned) = (Arc::clone(&self.all.store), Pinned { server, tool, definition, by });
+        self.all.lock().0.insert((by.clone(), server.clone(), tool.clone()), definition.clone());
+        let (log, pinned) = (Arc::clone(&self.all.log), Pinned { server, tool, definition, by });
         tokio::spawn(async move {
-            if let Err(error) = append_fact(&*store, SCOPE, &pinned).await {
+            if let Err(error) = log.append(&pinned).await {
                 tracing::warn!(%error, "a tool's definition could not be stored");
             }
         });

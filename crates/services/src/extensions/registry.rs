@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gander_domain::SessionId;
-use gander_store::{Store, StoreError, append_fact, read_scope_all};
+use gander_store::{FactEntry, FactLog, FactState, Store, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::entry::{ExtensionEntry, Secrets};
 use crate::vault::Vault;
@@ -34,7 +33,7 @@ pub(super) struct AddedExtension {
 
 /// What was added and taken away, folded from its log.
 pub struct ExtensionRegistry {
-    store: Arc<dyn Store>,
+    log: FactLog<RegistryState>,
     vault: Vault,
     known: Mutex<RegistryState>,
 }
@@ -48,35 +47,18 @@ struct RegistryState {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum ExtensionFact {
-    Added {
-        range: ExtensionScope,
-        name: String,
-        added: AddedExtension,
-    },
-    Removed {
-        range: ExtensionScope,
-        name: String,
-    },
-    Restored {
-        range: ExtensionScope,
-        name: String,
-    },
-    SwitchedOff {
-        range: ExtensionScope,
-        name: String,
-    },
-    #[serde(untagged)]
-    Unknown(Value),
+    Added { range: ExtensionScope, name: String, added: AddedExtension },
+    Removed { range: ExtensionScope, name: String },
+    Restored { range: ExtensionScope, name: String },
+    SwitchedOff { range: ExtensionScope, name: String },
 }
 
 impl ExtensionRegistry {
     /// What this store and vault hold.
     pub async fn load(store: Arc<dyn Store>, vault: Vault) -> Result<Self, StoreError> {
-        let mut known = RegistryState::default();
-        for entry in read_scope_all(&*store, SCOPE).await? {
-            known.apply(serde_json::from_value(entry.fact).unwrap_or(ExtensionFact::Unknown(Value::Null)));
-        }
-        Ok(Self { store, vault, known: Mutex::new(known) })
+        let log = FactLog::new(store, SCOPE);
+        let known = log.fold().await?;
+        Ok(Self { log, vault, known: Mutex::new(known) })
     }
 
     /// Those of this range, by name, with their secrets.
@@ -133,8 +115,8 @@ impl ExtensionRegistry {
     }
 
     async fn write(&self, fact: ExtensionFact) -> Result<(), StoreError> {
-        append_fact(&*self.store, SCOPE, &fact).await?;
-        self.lock().apply(fact);
+        let written = self.log.append(&fact).await?;
+        self.lock().apply(fact, written);
         Ok(())
     }
 
@@ -144,8 +126,10 @@ impl ExtensionRegistry {
     }
 }
 
-impl RegistryState {
-    fn apply(&mut self, fact: ExtensionFact) {
+impl FactState for RegistryState {
+    type Fact = ExtensionFact;
+
+    fn apply(&mut self, fact: ExtensionFact, _written: FactEntry) {
         match fact {
             ExtensionFact::Added { range, name, added } => {
                 self.off.remove(&(range, name.clone()));
@@ -161,8 +145,18 @@ impl RegistryState {
             ExtensionFact::SwitchedOff { range, name } => {
                 self.off.insert((range, name));
             }
-            ExtensionFact::Unknown(_) => {}
         }
+    }
+
+    /// What is off follows what was added: adding one switches it on.
+    fn facts(&self) -> Vec<ExtensionFact> {
+        let added = self.added.iter().map(|((range, name), added)| ExtensionFact::Added {
+            range: *range,
+            name: name.clone(),
+            added: added.clone(),
+        });
+        let off = self.off.iter().map(|(range, name)| ExtensionFact::SwitchedOff { range: *range, name: name.clone() });
+        added.chain(off).collect()
     }
 }
 

@@ -1,0 +1,186 @@
+//! One log of facts of no session: appended to, folded into a state, and compacted while it is written.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use gander_domain::{Seq, Timestamp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::shorten::{Due, Place, compacted_facts, shorten};
+use super::{Durability, SCOPE_PAGE, ScopeAppend, Store, StoreError, clock};
+
+/// What a log of facts folds to.
+pub trait FactState: Default + Send {
+    /// One fact, as it is stored. What does not parse is of a later version: it is skipped, and the log is not compacted.
+    type Fact: Serialize + DeserializeOwned + Send + Sync;
+
+    /// Applies a fact.
+    fn apply(&mut self, fact: Self::Fact, written: FactEntry);
+
+    /// Facts that fold to this state: what a compacted log holds. Whatever of an entry's place and time counts must be in
+    /// them, since they all get those of one entry.
+    fn facts(&self) -> Vec<Self::Fact>;
+}
+
+/// Where and when a fact was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FactEntry {
+    /// Its number in the log.
+    pub seq: Seq,
+    /// The time of writing.
+    pub at: Timestamp,
+}
+
+/// The log of one scope. It stays short: at most a few entries per fact of its state.
+pub struct FactLog<S> {
+    store: Arc<dyn Store>,
+    scope: String,
+    due: Due,
+    state: PhantomData<fn() -> S>,
+}
+
+impl<S: FactState> FactLog<S> {
+    /// The log of this scope. Nothing is read yet.
+    pub fn new(store: Arc<dyn Store>, scope: impl Into<String>) -> Self {
+        Self { store, scope: scope.into(), due: Due::default(), state: PhantomData }
+    }
+
+    /// Reads the whole log. One that is long for what it holds is compacted.
+    pub async fn fold(&self) -> Result<S, StoreError> {
+        let mut state = S::default();
+        let (mut place, mut has_unknown) = (Place::default(), false);
+        loop {
+            let page = self.store.read_scope(&self.scope, place.end, SCOPE_PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            for entry in page {
+                let written = FactEntry { seq: entry.seq, at: entry.at };
+                let mut apply = |state: &mut S, fact: Value| match serde_json::from_value(fact) {
+                    Ok(fact) => state.apply(fact, written),
+                    Err(_) => has_unknown = true,
+                };
+                place = Place { end: entry.seq, at: entry.at, entries: place.entries + 1 };
+                match compacted_facts(entry.fact) {
+                    Ok(facts) => {
+                        place.entries = 1;
+                        state = S::default();
+                        facts.into_iter().for_each(|fact| apply(&mut state, fact));
+                    }
+                    Err(fact) => apply(&mut state, fact),
+                }
+            }
+        }
+        let facts = state.facts();
+        // Facts that this version cannot read would be lost.
+        if !has_unknown && place.is_long(facts.len()) {
+            let values = facts.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+            let values = values.map_err(|error| StoreError::Invalid(error.to_string()))?;
+            place = shorten(&*self.store, &self.scope, place, values).await?;
+        }
+        self.due.set(place, facts.len());
+        Ok(state)
+    }
+
+    /// Writes a fact, safe from a power cut. From time to time the log is compacted afterwards; if that fails the fact is
+    /// written all the same.
+    pub async fn append(&self, fact: &S::Fact) -> Result<FactEntry, StoreError> {
+        let value = serde_json::to_value(fact).map_err(|error| StoreError::Invalid(error.to_string()))?;
+        let at = clock::now();
+        let append = ScopeAppend { scope: self.scope.clone(), at, facts: vec![value], after: None };
+        let seq = self.store.append_scope(append, Durability::Barrier).await?;
+        if self.due.count()
+            && let Err(error) = self.fold().await
+        {
+            tracing::warn!(%error, scope = self.scope, "a log of facts stays long");
+            self.due.put_off();
+        }
+        Ok(FactEntry { seq, at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{MemoryStore, append_fact, longest, read_scope_all};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(tag = "kind", rename_all = "snake_case")]
+    enum Fact {
+        Set {
+            key: String,
+            value: u64,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            at: Option<Timestamp>,
+        },
+        Removed {
+            key: String,
+        },
+    }
+
+    #[derive(Default, Debug, PartialEq)]
+    struct Values(BTreeMap<String, (u64, Timestamp)>);
+
+    impl FactState for Values {
+        type Fact = Fact;
+
+        fn apply(&mut self, fact: Fact, written: FactEntry) {
+            match fact {
+                Fact::Set { key, value, at } => drop(self.0.insert(key, (value, at.unwrap_or(written.at)))),
+                Fact::Removed { key } => drop(self.0.remove(&key)),
+            }
+        }
+
+        fn facts(&self) -> Vec<Fact> {
+            let set = |(key, (value, at)): (&String, &(u64, Timestamp))| Fact::Set {
+                key: key.clone(),
+                value: *value,
+                at: Some(*at),
+            };
+            self.0.iter().map(set).collect()
+        }
+    }
+
+    fn set(key: &str, value: u64) -> Fact {
+        Fact::Set { key: key.to_owned(), value, at: None }
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_written_often_stays_short_and_folds_to_the_same() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let log: FactLog<Values> = FactLog::new(Arc::clone(&store), "a");
+        let first = log.append(&set("first", 1)).await.unwrap();
+        for value in 0..5_000 {
+            log.append(&set("often", value)).await.unwrap();
+        }
+        log.append(&set("gone", 1)).await.unwrap();
+        log.append(&Fact::Removed { key: "gone".to_owned() }).await.unwrap();
+        assert!(read_scope_all(&*store, "a").await.unwrap().len() <= longest(3) + 1);
+        let folded = FactLog::<Values>::new(Arc::clone(&store), "a").fold().await.unwrap();
+        assert_eq!(folded.0.len(), 2);
+        assert_eq!(folded.0["first"], (1, first.at), "what was written first keeps its time");
+        assert_eq!(folded.0["often"].0, 4_999);
+    }
+
+    #[tokio::test]
+    async fn rows_of_earlier_versions_fold_and_unknown_ones_are_kept() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        append_fact(&*store, "a", &json!({ "kind": "set", "key": "old", "value": 7 })).await.unwrap();
+        append_fact(&*store, "a", &json!({ "kind": "of_tomorrow", "key": "old" })).await.unwrap();
+        let log: FactLog<Values> = FactLog::new(Arc::clone(&store), "a");
+        for value in 0..1_000 {
+            log.append(&set("often", value)).await.unwrap();
+        }
+        assert_eq!(log.fold().await.unwrap().0["old"].0, 7);
+        let rows = read_scope_all(&*store, "a").await.unwrap();
+        assert_eq!(rows.len(), 1_002, "a log with facts of another version is not compacted");
+    }
+}
