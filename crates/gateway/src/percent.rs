@@ -16,8 +16,9 @@ fn decode_bytes(text: &str) -> (Vec<u8>, bool) {
     let (mut bytes, mut well_formed) = (Vec::with_capacity(text.len()), true);
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
-        let hex = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+        // The parser of numbers would take a sign as well.
+        let hex = after.get(..2).filter(|hex| *first == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
+        match hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()) {
             Some(byte) => {
                 bytes.push(byte);
                 rest = &after[2..];

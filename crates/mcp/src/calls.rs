@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gander_domain::{Part, QuestionOrigin, ToolContent};
+use gander_domain::{Part, QuestionOrigin, ToolContent, ToolEnd};
 use gander_tools::ToolEvent;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use serde_json::{Map, Value};
@@ -44,6 +44,17 @@ pub(super) enum CallError {
     Unsent,
     #[error("{0}")]
     Refused(String),
+}
+
+impl CallError {
+    /// How a call that ended so is shown.
+    pub(super) fn tool_end(&self) -> ToolEnd {
+        match self {
+            Self::Cancelled => ToolEnd::Cancelled,
+            Self::Gone => ToolEnd::Interrupted,
+            Self::Silent(_) | Self::Refused(_) | Self::Unsent => ToolEnd::Failed,
+        }
+    }
 }
 
 /// One call of one tool.

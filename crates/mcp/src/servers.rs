@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{CallError, ToolUse};
+use super::calls::ToolUse;
 use super::catalogue::{OfferedTool, PromptSpec};
 use super::connection::ServerEnv;
 use super::listener::{ListenGuard, RunListener, ServerEvent, SessionHandle, visible_line};
@@ -25,7 +25,7 @@ use super::network_store::{MemoryNetworkGrantStore, NetworkGrantStore};
 use super::pins::{self, MemoryToolPinStore, ToolPinStore};
 use super::pool::{Lease, Sharing};
 use super::server::{Server, ServerPhase, ServerTimeouts};
-use super::spec::{Spec, Transport};
+use super::spec::Spec;
 use super::{content, login_prompt, names, network_prompt, prompts, resources, retry};
 
 /// A session's servers. Dropping it ends them all.
@@ -327,10 +327,9 @@ impl Servers {
 
     /// True if a program on this machine works for this call.
     pub fn runs_program(&self, call: &ToolCall) -> bool {
-        let is_program = |server: &Server| matches!(server.spec.transport, Transport::Stdio { .. });
         match self.find_tool(&call.name) {
-            Some((server, _)) => is_program(&server),
-            None => call.name == resources::READ_TOOL && self.all().iter().any(|server| is_program(server)),
+            Some((server, _)) => server.spec.is_program(),
+            None => call.name == resources::READ_TOOL && self.all().iter().any(|server| server.spec.is_program()),
         }
     }
 
@@ -351,7 +350,7 @@ impl Servers {
         let wanted = ToolUse { session, tool, arguments, definition, repeatable, patience, signals, cancel };
         let mut result = match retry::call_with_retry(&server, &wanted).await {
             Ok(result) => content::tool_result(result, &self.limits),
-            Err(error) => ToolResult::text(tool_end(&error), error.to_string()),
+            Err(error) => ToolResult::text(error.tool_end(), error.to_string()),
         };
         if result.end == ToolEnd::Failed
             && let Some(advice) = self.env.network_advice(&server.spec, &result_text(&result))
@@ -492,13 +491,5 @@ fn argument_fields(arguments: &Value) -> Option<Map<String, Value>> {
         Value::Object(fields) => Some(fields.clone()),
         Value::Null => Some(Map::new()),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
-    }
-}
-
-fn tool_end(error: &CallError) -> ToolEnd {
-    match error {
-        CallError::Cancelled => ToolEnd::Cancelled,
-        CallError::Gone => ToolEnd::Interrupted,
-        CallError::Silent(_) | CallError::Refused(_) | CallError::Unsent => ToolEnd::Failed,
     }
 }

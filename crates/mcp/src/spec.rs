@@ -72,6 +72,11 @@ impl Spec {
     /// How long one call may be silent unless somebody says otherwise.
     pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
+    /// True if a program on this machine works for it, and may write where its session does.
+    pub(super) fn is_program(&self) -> bool {
+        matches!(self.transport, Transport::Stdio { .. })
+    }
+
     /// A server with everything as usual.
     pub fn new(name: String, transport: Transport) -> Self {
         Self {
