@@ -5,16 +5,16 @@
 //! - [`Agent`] finds a program, checks its version, starts it, notices when it crashes and starts it again when told to.
 //! - [`Client`] calls an agent over any [`Link`] from as many tasks as you like, and answers what the agent asks
 //!   with your [`Handler`].
-//! - [`Connection`] is the same without a task behind it: one owner asks for what was told [next](Connection::next).
+//! - [`AgentConnection`] is the same without a task behind it: one owner polls it for what the agent says.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use gander_client::{Agent, Launch, Search, schema::Implementation};
+//! use gander_client::{Agent, AgentLaunch, ProgramSearch, schema::Implementation};
 //!
-//! let search = Search::named("gander").path(std::env::var_os("PATH"));
+//! let search = ProgramSearch::by_name("gander").with_path(std::env::var_os("PATH"));
 //! let me = Implementation::new("example", "1.0.0");
-//! let agent = Agent::start(Launch::of(search).argument("acp"), me, Arc::new(())).await?;
+//! let agent = Agent::start(AgentLaunch::from_search(search).with_argument("acp"), me, Arc::new(())).await?;
 //! let session = agent.client()?.new_session("/tmp").await?.session_id;
 //! let end = agent.client()?.prompt(session, vec!["hello".into()]).await?;
 //! println!("{:?}", end.stop_reason);
