@@ -25,8 +25,8 @@ kill times="100":
     GANDER_KILLS={{times}} cargo test -p gander-cli --test kill -- --nocapture
 
 # Seeded bugs: each must turn a named test red.
-bite:
-    scripts/bite
+mutation-check:
+    scripts/mutation-check
 
 # Every test, then docs/conformance.md from what they have shown.
 conformance:

@@ -9,32 +9,19 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
     /// Begin this run: its prompt is in the log.
-    Begin {
-        /// Which.
-        run: RunId,
-    },
+    Begin { run: RunId },
     /// Go on with this run from what the log says.
-    Resume {
-        /// Which.
-        run: RunId,
-    },
+    Resume { run: RunId },
     /// The call's start is committed: run the tool now.
-    RunTool {
-        /// Which.
-        call: ToolCallId,
-    },
+    RunTool { call: ToolCallId },
     /// A question was answered.
     Answered {
-        /// Which.
         question: QuestionId,
         /// With what.
         answer: Answer,
     },
     /// A person said something into the running turn.
-    Steer {
-        /// What.
-        message: Message,
-    },
+    Steer { message: Message },
     /// Settings changed while the run is under way.
     Configured {
         /// All of them, as they are now.
@@ -71,24 +58,15 @@ pub enum Report {
         gate: ToolGate,
     },
     /// An asked-for call was allowed by its answer: start it.
-    ToolReady {
-        /// Which.
-        call: ToolCallId,
-    },
+    ToolReady { call: ToolCallId },
     /// A running tool shows something.
     ToolUpdated {
-        /// Which.
         call: ToolCallId,
         /// What it shows now.
         content: Vec<ToolContent>,
     },
     /// A tool call is over.
-    ToolDone {
-        /// Which.
-        call: ToolCallId,
-        /// How.
-        result: ToolResult,
-    },
+    ToolDone { call: ToolCallId, result: ToolResult },
     /// A question that is about no tool call.
     Asked(Question),
     /// A held question is moot.

@@ -31,7 +31,6 @@ pub enum Command {
     },
     /// Answer a question.
     Answer {
-        /// Which.
         question: QuestionId,
         /// With what. [`Reply::Chosen`] names a choice of the question.
         reply: Reply,
@@ -68,7 +67,6 @@ pub enum Command {
         keep_to: Seq,
         /// What stands in place of the rest.
         replacement: Vec<Message>,
-        /// Why.
         reason: ResetReason,
     },
 }

@@ -38,7 +38,6 @@ pub enum Part {
     },
     /// A pointer to something that the agent may read.
     Link {
-        /// Where.
         uri: String,
         /// A label.
         name: String,

@@ -93,14 +93,10 @@ pub enum Event {
         keep_to: Seq,
         /// What stands in place of the rest.
         replacement: Vec<Message>,
-        /// Why.
         reason: ResetReason,
     },
     /// Something worth telling a person.
-    Noticed {
-        /// What.
-        notice: Notice,
-    },
+    Noticed { notice: Notice },
     /// The plan is now this.
     PlanSet {
         /// The whole plan.
@@ -158,15 +154,9 @@ pub enum Event {
         attempt: u32,
     },
     /// Somebody wants the run to stop.
-    CancelRequested {
-        /// Who.
-        by: Principal,
-    },
+    CancelRequested { by: Principal },
     /// The run is over.
-    RunEnded {
-        /// How.
-        outcome: Outcome,
-    },
+    RunEnded { outcome: Outcome },
     /// A message opens; its parts follow.
     MessageStarted {
         /// Its id.
@@ -196,29 +186,21 @@ pub enum Event {
         call: ToolCall,
     },
     /// It is about to run. Committed before it does.
-    ToolStarted {
-        /// Which.
-        call: ToolCallId,
-    },
+    ToolStarted { call: ToolCallId },
     /// It shows something while it runs; replaces what it showed before.
     ToolUpdated {
-        /// Which.
         call: ToolCallId,
         /// What it shows now.
         content: Vec<ToolContent>,
     },
     /// It is over.
     ToolDone {
-        /// Which.
         call: ToolCallId,
         /// How, and what it gave.
         result: ToolResult,
     },
     /// A person is asked.
-    QuestionAsked {
-        /// What.
-        question: Question,
-    },
+    QuestionAsked { question: Question },
     /// The one answer.
     QuestionAnswered {
         /// Which question.
@@ -298,7 +280,6 @@ pub struct Usage {
 /// Who asks for a run, and from where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOrigin {
-    /// Who.
     pub by: Principal,
     /// Which door, such as `acp`.
     pub door: String,

@@ -13,7 +13,6 @@ pub struct LoggedMessage {
     pub index: u32,
     /// When it was said.
     pub at: Timestamp,
-    /// What.
     pub message: Message,
 }
 

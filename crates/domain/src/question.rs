@@ -112,7 +112,6 @@ pub struct Answer {
 pub enum Reply {
     /// A choice was made.
     Chosen {
-        /// Which.
         choice: String,
         /// What it means.
         kind: ChoiceKind,

@@ -24,7 +24,6 @@ pub struct Route {
     pub mode: String,
     /// How sure that is, of a hundred.
     pub confidence: u8,
-    /// Why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
     /// Who decided.

@@ -234,7 +234,7 @@ impl SessionView {
             Event::RunQueued { origin, parts } => self.enqueue(entry, origin, parts),
             Event::RunStarted { origin } => self.start_run(entry, origin),
             Event::RunEnded { outcome } => self.end_run(entry.run, outcome),
-            Event::MessageDone { message } => self.message_done(message),
+            Event::MessageDone { message } => self.close_open_message(message),
             Event::RunRecovered { .. }
             | Event::CancelRequested { .. }
             | Event::MessageStarted { .. }
@@ -340,7 +340,7 @@ impl SessionView {
         self.ended.push((id, outcome.clone()));
     }
 
-    fn message_done(&mut self, message: &Message) {
+    fn close_open_message(&mut self, message: &Message) {
         self.messages += 1;
         if let Some(run) = &mut self.run
             && run.open.as_ref().is_some_and(|open| open.id == message.id)

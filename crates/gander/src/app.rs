@@ -344,7 +344,7 @@ fn ground(
 
 /// Fences of this server. They are tried out beside: nobody waits for that but the first command.
 fn fences(config: &Config) -> Sandbox {
-    let sandbox = sandbox::of(config);
+    let sandbox = sandbox::from_config(config);
     let (tried, old) = (sandbox.clone(), config.paths.temporary());
     std::thread::spawn(move || {
         if let Err(error) = std::fs::remove_dir_all(&old)

@@ -7,16 +7,16 @@ use gander_tools::sandbox::{Bubblewrap, Network, Sandbox, SandboxLimits, Sandbox
 use crate::config::{Config, SandboxSection};
 
 /// Fences for commands and programs; none if they are switched off or this program cannot start itself.
-pub fn of(config: &Config) -> Sandbox {
+pub fn from_config(config: &Config) -> Sandbox {
     let section = &config.sections.sandbox;
     let Some(helper) = config.helper.clone().filter(|_| section.enabled) else { return Sandbox::default() };
-    let (own, home, temporary) = (own(config), config.home.clone(), config.paths.temporary());
+    let (own, home, temporary) = (server_paths(config), config.home.clone(), config.paths.temporary());
     let lent = section.clone();
     let bounds = move || {
         let mut bounds = SandboxPaths::for_home(home.as_deref(), temporary, &own);
         bounds.readable.extend(lent.readable.iter().filter_map(|folder| folder.canonicalize().ok()));
         bounds.writable.extend(lent.writable.iter().filter_map(|folder| folder.canonicalize().ok()));
-        bounds.caps = caps(&lent);
+        bounds.caps = limits(&lent);
         bounds
     };
     let bubblewrap = if section.bubblewrap { Bubblewrap::IfItWorks } else { Bubblewrap::Never };
@@ -24,12 +24,12 @@ pub fn of(config: &Config) -> Sandbox {
 }
 
 /// What is the server's alone.
-fn own(config: &Config) -> [PathBuf; 3] {
+fn server_paths(config: &Config) -> [PathBuf; 3] {
     [config.paths.data().to_owned(), config.paths.sockets().to_owned(), config.file.clone()]
 }
 
 /// How much a command may have; nothing set is no limit.
-pub fn caps(section: &SandboxSection) -> SandboxLimits {
+pub fn limits(section: &SandboxSection) -> SandboxLimits {
     let memory = Some(section.memory.0).filter(|memory| *memory > 0);
     SandboxLimits { memory, processes: Some(section.processes).filter(|processes| *processes > 0) }
 }

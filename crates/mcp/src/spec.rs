@@ -48,7 +48,6 @@ pub enum Transport {
     },
     /// Streamable HTTP.
     Http {
-        /// Where.
         url: String,
         /// What every request carries.
         headers: Vec<(String, String)>,

@@ -102,7 +102,6 @@ pub enum ModelEvent {
 /// How an answer ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finish {
-    /// Why.
     pub stop: ModelStop,
     /// What it used.
     pub usage: Tokens,

@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{routing, subagents};
 
 /// How long a run waits for MCP servers that are still starting. Later ones join it while it runs.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SERVERS_READY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The native agent.
 pub struct Native {
@@ -98,7 +98,7 @@ struct Prepared {
 impl Backend for Native {
     async fn drive(&self, backend_run: BackendRun) {
         if backend_run.client_resources.host.as_ref().is_some_and(|host| host.offers() == Offers::default()) {
-            drop(backend_run.reports.send(Report::Noticed(left_alone())).await);
+            drop(backend_run.reports.send(Report::Noticed(client_left_notice())).await);
         }
         if let Some(notice) =
             self.trust.untrusted_notice(backend_run.view.session, Path::new(&backend_run.view.workspace))
@@ -136,9 +136,9 @@ impl Backend for Native {
         if servers.built_ins().has(BuiltIn::Memory) {
             notes.hints.push_str(&self.remembered(&view).await);
         }
-        let (subs, left_out) = used(&self.recipes, followed.clone()).await;
+        let (subs, left_out) = load_sub_recipes(&self.recipes, followed.clone()).await;
         if first {
-            tell(&reports, &[notes.warnings.clone(), left_out].concat()).await;
+            send_warnings(&reports, &[notes.warnings.clone(), left_out].concat()).await;
         }
         let prepared = Prepared { context_files: notes, followed, apps, subs, parts };
         match self.equip(&context, &view, &client_resources, servers, prepared).await {
@@ -282,7 +282,7 @@ impl Native {
             host: host.unwrap_or_else(local),
             workspace: Arc::clone(&workspace),
             rules: Arc::clone(&self.rules),
-            grants: self.grants.of(&view.owner),
+            grants: self.grants.for_principal(&view.owner),
             today: jiff::Timestamp::now().strftime("%F").to_string(),
             context_files: notes,
             task,
@@ -301,7 +301,7 @@ async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken
         biased;
         () = stop.cancelled() => {}
         () = orders.wait_for_cancel() => {}
-        settled = tokio::time::timeout(PATIENCE, servers.wait_until_tried()) => {
+        settled = tokio::time::timeout(SERVERS_READY_TIMEOUT, servers.wait_until_tried()) => {
             if settled.is_err() {
                 tracing::debug!("a run begins before all of its MCP servers");
             }
@@ -310,7 +310,10 @@ async fn settle(servers: &Servers, orders: &mut Orders, stop: &CancellationToken
 }
 
 /// The recipes that a session's recipe uses, and what was left out.
-async fn used(recipes: &Arc<Recipes>, followed: Option<SessionRecipe>) -> (Vec<SubRecipeSource>, Vec<String>) {
+async fn load_sub_recipes(
+    recipes: &Arc<Recipes>,
+    followed: Option<SessionRecipe>,
+) -> (Vec<SubRecipeSource>, Vec<String>) {
     let Some(followed) = followed.filter(|followed| !followed.recipe.sub_recipes.is_empty()) else {
         return Default::default();
     };
@@ -319,7 +322,7 @@ async fn used(recipes: &Arc<Recipes>, followed: Option<SessionRecipe>) -> (Vec<S
 }
 
 /// Says once per session what was left out of its notes.
-async fn tell(reports: &mpsc::Sender<Report>, warnings: &[String]) {
+async fn send_warnings(reports: &mpsc::Sender<Report>, warnings: &[String]) {
     for title in warnings {
         let notice = Notice { severity: Severity::Warning, title: title.clone(), detail: None };
         // Nobody hears it only if the session is gone.
@@ -328,7 +331,7 @@ async fn tell(reports: &mpsc::Sender<Report>, warnings: &[String]) {
 }
 
 /// Whoever prompted lent files or terminals, and is gone.
-fn left_alone() -> Notice {
+fn client_left_notice() -> Notice {
     let title = "The editor that asked is gone: its files and terminals are now those of the server".to_owned();
     Notice { severity: Severity::Info, title, detail: None }
 }

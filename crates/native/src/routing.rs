@@ -19,7 +19,7 @@ pub(super) async fn split(
     }
     // They are told in words: a picture or a file would not reach them.
     let text = |part: &Part| matches!(part, Part::Text { .. });
-    let prompt = asked(context).filter(|message| message.parts.iter().all(text))?.plain_text();
+    let prompt = prompt_message(context).filter(|message| message.parts.iter().all(text))?.plain_text();
     let split = match judge {
         Some(adviser) => decompose::decompose_by_model(adviser, library, &prompt).await,
         None => decompose::decompose_by_words(library, &prompt),
@@ -29,13 +29,13 @@ pub(super) async fn split(
 
 /// Who answers the prompt: by its words, or as the judge says if there is one. None if nothing was asked.
 pub(super) async fn route(library: &ModeSet, context: &Context, judge: Option<&mut ModelQuery<'_>>) -> Option<Route> {
-    let (prompt, settings) = (asked(context)?.plain_text(), &context.settings);
+    let (prompt, settings) = (prompt_message(context)?.plain_text(), &context.settings);
     Some(match judge {
         Some(adviser) => route::route_by_model(adviser, library, settings, &prompt).await,
         None => route::route_by_words(library, settings, &prompt),
     })
 }
 
-fn asked(context: &Context) -> Option<&Arc<Message>> {
+fn prompt_message(context: &Context) -> Option<&Arc<Message>> {
     context.messages[context.run_start_index()..].iter().find(|message| message.role == Role::User)
 }

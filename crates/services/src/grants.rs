@@ -24,7 +24,6 @@ pub struct HeldGrant {
     pub text: String,
     /// What is covered.
     pub grant: Grant,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -75,7 +74,7 @@ impl Grants {
     }
 
     /// This principal's, for its runs.
-    pub fn of(&self, principal: &Principal) -> Arc<dyn GrantStore> {
+    pub fn for_principal(&self, principal: &Principal) -> Arc<dyn GrantStore> {
         Arc::new(PrincipalGrants { all: self.clone(), principal: principal.clone() })
     }
 

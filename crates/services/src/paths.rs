@@ -19,12 +19,7 @@ pub enum PathsError {
     NoHome,
     /// It cannot be made or read.
     #[error("cannot use the data directory, {reason}: {path}")]
-    Unusable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: io::Error,
-    },
+    Unusable { path: PathBuf, reason: io::Error },
     /// Somebody else's.
     #[error("directory belongs to another user: {0}")]
     Foreign(PathBuf),

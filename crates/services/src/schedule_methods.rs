@@ -31,7 +31,6 @@ pub enum ScheduleError {
 pub struct NewSchedule {
     /// Its name.
     pub id: String,
-    /// When.
     pub cron: String,
     /// In which time zone; absent: the server's.
     pub zone: Option<String>,

@@ -17,7 +17,6 @@ const MAX_CACHED_BYTES: usize = 8 << 20;
 /// Who shares values: the sessions of one user with one agent, and all users of that agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StateScopeKey {
-    /// Whose.
     pub principal: Principal,
     /// With which agent.
     pub app: String,

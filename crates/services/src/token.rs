@@ -19,7 +19,6 @@ use crate::paths::{Paths, hex, write_private};
 /// A token that was given to somebody: its hash, never the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenGrant {
-    /// Whose.
     pub name: String,
     /// What for.
     pub scopes: BTreeSet<Scope>,
@@ -44,12 +43,7 @@ pub enum TokenError {
     Unknown(String),
     /// The file.
     #[error("cannot use the token file, {reason}: {path}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: io::Error,
-    },
+    File { path: PathBuf, reason: io::Error },
 }
 
 /// Knows every token of a data directory, and notices when their list changes.

@@ -39,7 +39,6 @@ pub enum TrustError {
     NoFolder {
         /// What was named.
         folder: PathBuf,
-        /// Why.
         reason: io::Error,
     },
     /// It could not be written down.

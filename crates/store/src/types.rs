@@ -41,7 +41,6 @@ pub enum Durability {
 /// Entries of one session, and what belongs into the same transaction.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// Whose.
     pub session: SessionId,
     /// The writer's claim.
     pub epoch: Epoch,
@@ -128,9 +127,7 @@ pub struct Snapshot {
 /// A session in a list. A fold of its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Which.
     pub session: SessionId,
-    /// Whose.
     pub owner: Principal,
     /// The folder it works in.
     pub workspace: String,
@@ -221,7 +218,6 @@ pub struct SessionPage {
 /// A run, folded from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
-    /// Which.
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
@@ -249,7 +245,6 @@ pub enum RunState {
 /// A question, folded from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuestionRow {
-    /// Which.
     pub question: QuestionId,
     /// Its session.
     pub session: SessionId,
@@ -281,7 +276,6 @@ pub struct Alias {
 pub struct ScopeAppend {
     /// The log they belong to, such as `user/anna`.
     pub scope: String,
-    /// When.
     pub at: Timestamp,
     /// What, in order.
     pub facts: Vec<Value>,
@@ -294,9 +288,7 @@ pub struct ScopeAppend {
 pub struct ScopeEntry {
     /// Its place: grows by one. A log that was shortened begins later.
     pub seq: Seq,
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub fact: Value,
 }
 

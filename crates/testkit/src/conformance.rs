@@ -1,7 +1,7 @@
 //! What the tests show of each protocol, written down while they run: `docs/conformance.md` is made from it.
 //!
-//! One test of a protocol lists what the protocol consists of, from its schema or SDK ([`Witness::lists`]). Others
-//! show items on the wire ([`Witness::shows`]), or that an item is refused honestly ([`Witness::refuses`]).
+//! One test of a protocol lists what the protocol consists of, from its schema or SDK ([`ConformanceRecorder::lists`]). Others
+//! show items on the wire ([`ConformanceRecorder::shows`]), or that an item is refused honestly ([`ConformanceRecorder::refuses`]).
 //! Nothing is written unless `GANDER_CONFORMANCE` names a folder, as `scripts/conformance` and the build machine do.
 
 pub mod acp;
@@ -48,16 +48,16 @@ pub enum Said {
 
 /// What one test sees of one protocol.
 #[derive(Clone, Debug)]
-pub struct Witness {
+pub struct ConformanceRecorder {
     protocol: &'static str,
     test: String,
     file: Option<PathBuf>,
     written: HashSet<Record>,
 }
 
-impl Witness {
+impl ConformanceRecorder {
     /// Of this protocol, in the test that runs on this thread.
-    pub fn of(protocol: &'static str) -> Self {
+    pub fn for_protocol(protocol: &'static str) -> Self {
         let (program, thread) = (program(), std::thread::current());
         let test = match thread.name() {
             Some("main") | None => program.clone(),

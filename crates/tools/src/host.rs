@@ -50,7 +50,6 @@ pub struct Offers {
 pub struct CommandLine {
     /// For a shell.
     pub line: String,
-    /// Where.
     pub cwd: PathBuf,
     /// What it finds around it.
     pub environment: Environment,

@@ -27,7 +27,7 @@ pub(super) fn list_items(prompt: &str) -> Option<Clauses> {
                 open = true;
                 counted |= numbered_item(line.trim_start()).is_some();
             }
-            (None, Some(last)) if open && (fenced || is_fence(line) || is_continuation(line)) => {
+            (None, Some(last)) if open && (fenced || is_fence(line) || continues_list_item(line)) => {
                 last.push('\n');
                 last.push_str(line);
             }
@@ -87,7 +87,7 @@ fn numbered_item(line: &str) -> Option<&str> {
 }
 
 /// A line that goes on with the item before it.
-fn is_continuation(line: &str) -> bool {
+fn continues_list_item(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with("  ") || line.starts_with('\t')
 }
 

@@ -52,7 +52,6 @@ pub trait UserPrompter: Send + Sync {
 /// How a sub-task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubResult {
-    /// How.
     pub end: SubEnd,
     /// What the sub-agent said last, or why it could not.
     pub text: String,

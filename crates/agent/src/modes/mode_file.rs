@@ -25,9 +25,7 @@ pub struct ModeFile {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}, in {path}")]
 pub struct BadFile {
-    /// Which.
     pub path: String,
-    /// Why.
     pub reason: String,
 }
 

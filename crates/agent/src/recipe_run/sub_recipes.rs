@@ -24,7 +24,6 @@ pub struct SubRecipeSource {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// It.
     pub recipe: Recipe,
     /// What is filled in already.
     pub values: Values,
@@ -37,7 +36,6 @@ pub type ReadFile = Box<dyn Fn(&str) -> Result<String, String> + Send + Sync>;
 
 /// The recipes that one uses, as tools.
 pub struct SubRecipes {
-    /// Which.
     pub subs: Vec<SubRecipeSource>,
     /// Who starts sub-agents.
     pub office: Arc<dyn SubagentRunner>,

@@ -103,7 +103,6 @@ pub enum Input {
     ToolPlans(ToolCallId, Plan),
     /// A running tool put something away under a name.
     ToolSaved {
-        /// Which.
         call: ToolCallId,
         /// The name.
         name: String,

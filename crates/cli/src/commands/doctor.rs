@@ -149,14 +149,14 @@ impl Doctor {
         let rules = config.sections.permissions.rules.len();
         self.row("permissions", policy.as_str().unwrap_or("?"), &config.origin("permissions.policy").to_string())?;
         self.row("rules", &rules.to_string(), "")?;
-        let sandbox = gander::sandbox::of(config).layers();
+        let sandbox = gander::sandbox::from_config(config).layers();
         let reason = match &sandbox {
             Layers::None(reason) => format!("{reason}: every command asks, and then runs with your rights"),
             Layers::Some(_) => "around shell commands and programs of MCP servers".to_owned(),
         };
         self.row("sandbox", &sandbox.to_string(), &reason)?;
         if let Layers::Some(_) = &sandbox {
-            self.row("limits of a command", &limits(gander::sandbox::caps(&config.sections.sandbox)), "")?;
+            self.row("limits of a command", &limits(gander::sandbox::limits(&config.sections.sandbox)), "")?;
         }
         for shortfall in sandbox.shortfalls() {
             self.row("", shortfall, "")?;

@@ -10,7 +10,7 @@ pub(super) fn session(id: &str) -> Value {
 }
 
 /// Something that happened in it.
-pub(super) fn heard(heard: &ShownUpdate) -> Value {
+pub(super) fn update_json(heard: &ShownUpdate) -> Value {
     match heard {
         ShownUpdate::User(text) => json!({ "type": "user", "text": text }),
         ShownUpdate::Agent(text) => json!({ "type": "text", "text": text }),

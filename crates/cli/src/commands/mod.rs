@@ -17,9 +17,9 @@ mod proxy;
 mod recipes;
 mod run;
 mod schedule;
-mod screen;
 mod serve;
 mod sessions;
+mod terminal_view;
 mod token;
 mod trust;
 

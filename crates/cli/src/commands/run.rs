@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::ask::{self, Person};
 use super::client::{self, Standalone};
 use super::options::RunOptions;
-use super::screen::{Piece, Screen};
+use super::terminal_view::{Piece, TerminalView};
 use super::{events, recipes};
 use crate::commands::{Context, Exit};
 use crate::output::{Output, Tone, reveal};
@@ -120,7 +120,7 @@ struct Turn {
     call: CallId,
     /// The session waits for a person first: the prompt is asked again when that run is over.
     held_up: bool,
-    screen: Screen,
+    screen: TerminalView,
     output: Output,
     json: bool,
     person: Option<Person>,
@@ -144,7 +144,7 @@ impl Turn {
         json: bool,
     ) -> Self {
         let call = connection.client.prompt(&session, &[ContentBlock::from(prompt.as_str())]);
-        let screen = Screen::new(output.style(), output.error_style());
+        let screen = TerminalView::new(output.style(), output.error_style());
         let (asked, cancelled, held_up) = (None, false, false);
         Self { connection, session, prompt, call, held_up, screen, output, json, person, asked, cancelled }
     }
@@ -164,7 +164,7 @@ impl Turn {
             };
             tokio::select! {
                 told = self.connection.next_event() => match told {
-                    Ok(told) => if let Some(exit) = self.told(told)? {
+                    Ok(told) => if let Some(exit) = self.handle_agent_event(told)? {
                         return Ok(exit);
                     },
                     Err(_) => bail!("the server is gone; the session is kept: {}", self.session),
@@ -181,10 +181,10 @@ impl Turn {
         }
     }
 
-    fn told(&mut self, told: AgentEvent) -> anyhow::Result<Option<Exit>> {
+    fn handle_agent_event(&mut self, told: AgentEvent) -> anyhow::Result<Option<Exit>> {
         match told {
             AgentEvent::Updated(update) if *update.session_id.0 == *self.session => {
-                self.heard(&update.update.into())?
+                self.show_update(&update.update.into())?
             }
             AgentEvent::Asked { permission, request } => self.ask(permission, &request.tool_call, request.options)?,
             AgentEvent::Withdrawn { request } => self.withdrawn(&request)?,
@@ -204,11 +204,11 @@ impl Turn {
         Ok(None)
     }
 
-    fn heard(&mut self, heard: &ShownUpdate) -> anyhow::Result<()> {
+    fn show_update(&mut self, heard: &ShownUpdate) -> anyhow::Result<()> {
         if self.json {
-            return Ok(self.event(&events::heard(heard))?);
+            return Ok(self.event(&events::update_json(heard))?);
         }
-        let pieces = self.screen.heard(heard);
+        let pieces = self.screen.show_update(heard);
         Ok(self.show(pieces)?)
     }
 

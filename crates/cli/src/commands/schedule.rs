@@ -100,14 +100,14 @@ pub(super) async fn run(context: Context, command: ScheduleCommand) -> anyhow::R
     };
     let mut connection = client::connect(&context.config, &here).await?;
     let answer = connection.call_method(&format!("_goose/unstable/schedules/{method}"), &params).await?;
-    for line in told(&command, &answer) {
+    for line in result_lines(&command, &answer) {
         context.output.line(&line)?;
     }
     Ok(Exit::Done)
 }
 
 /// What is printed.
-fn told(command: &ScheduleCommand, answer: &Value) -> Vec<String> {
+fn result_lines(command: &ScheduleCommand, answer: &Value) -> Vec<String> {
     let items = |name: &str| answer[name].as_array().cloned().unwrap_or_default();
     match command {
         ScheduleCommand::List { json: true } => items("jobs").iter().map(Value::to_string).collect(),

@@ -9,7 +9,7 @@ use gander_services::paths::write_private;
 use serde_json::{Map, Value, json};
 
 use super::options::SessionsCommand;
-use super::screen::{Piece, Screen};
+use super::terminal_view::{Piece, TerminalView};
 use super::{client, events};
 use crate::commands::{Context, Exit};
 use crate::output::{Tone, clean};
@@ -83,13 +83,13 @@ async fn show(
             }
         })
         .await?;
-    let mut screen = Screen::new(output.style(), output.error_style());
+    let mut screen = TerminalView::new(output.style(), output.error_style());
     for heard in &history {
         if json {
-            output.line(&events::heard(heard).to_string())?;
+            output.line(&events::update_json(heard).to_string())?;
             continue;
         }
-        for piece in screen.heard(heard) {
+        for piece in screen.show_update(heard) {
             // Here everything is the result.
             let (Piece::Out(text) | Piece::Err(text)) = piece;
             output.piece(&text)?;

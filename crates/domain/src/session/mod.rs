@@ -58,7 +58,6 @@ pub enum Effect {
     Order {
         /// Not before this.
         when: OrderTiming,
-        /// What.
         order: Order,
     },
 }

@@ -1,7 +1,7 @@
 //! Random hostile sequences of commands, reports and crashes against every law of the session machine.
 //!
 //! `PROPTEST_CASES=200000 cargo test -p gander-domain laws::` runs more of them. Each law is also shown to
-//! bite: see `scripts/bite` for the seeded bugs that turn these tests red.
+//! bite: see `scripts/mutation-check` for the seeded bugs that turn these tests red.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, clippy::large_enum_variant)]
 

@@ -21,31 +21,18 @@ const GRACE: Duration = Duration::from_secs(10);
 pub enum ConfigError {
     /// It is there but cannot be read.
     #[error("cannot read the settings file, {reason}: {path}")]
-    Unreadable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
     /// `--config` names nothing.
     #[error("no such settings file: {0}")]
     Missing(PathBuf),
     /// It is no TOML.
     #[error("{path}:{line}: {reason}")]
-    BadFile {
-        /// Which.
-        path: PathBuf,
-        /// Where.
-        line: usize,
-        /// Why.
-        reason: String,
-    },
+    BadFile { path: PathBuf, line: usize, reason: String },
     /// Nobody would read this.
     #[error("{path}:{line}: unknown key{hint}: {key}")]
     UnknownKey {
         /// Which file.
         path: PathBuf,
-        /// Where.
         line: usize,
         /// The nearest known key, in words.
         hint: String,

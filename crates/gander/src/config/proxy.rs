@@ -69,19 +69,13 @@ pub enum ProxyError {
     /// Everybody on the machine can read it.
     #[error("a key on the command line can be read by every user of this machine: set {variable}, or use {flag}-file")]
     KeyInArguments {
-        /// Which.
         flag: &'static str,
         /// What to use instead.
         variable: &'static str,
     },
     /// There is no key in it.
     #[error("cannot read a key from the file, {reason}: {path}")]
-    BadKeyFile {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    BadKeyFile { path: PathBuf, reason: String },
 }
 
 /// Turns the settings of a server into those of a proxy.

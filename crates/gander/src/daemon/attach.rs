@@ -9,7 +9,7 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::hello::{Hello, HelloError, Want, Welcome};
+use super::handshake::{Hello, HelloError, Want, Welcome};
 use super::spawn::Spawned;
 use crate::config::Config;
 
@@ -48,12 +48,7 @@ pub enum AttachError {
     Hello(#[from] HelloError),
     /// A file.
     #[error("cannot use the file, {reason}: {path}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: io::Error,
-    },
+    File { path: PathBuf, reason: io::Error },
     /// The data directory.
     #[error(transparent)]
     Paths(#[from] PathsError),

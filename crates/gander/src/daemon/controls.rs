@@ -11,7 +11,7 @@ use super::listen_security;
 use super::server::{Listening, Server};
 use crate::app::ControlAsk;
 
-/// Obeys until the doors close.
+/// Obeys until the listeners close.
 pub(super) async fn obey(server: Arc<Server>, mut controls: mpsc::Receiver<ControlAsk>) {
     let mut open = Vec::new();
     loop {

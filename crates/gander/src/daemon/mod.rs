@@ -2,11 +2,11 @@
 
 mod attach;
 mod controls;
-mod door;
-mod hello;
+mod handshake;
+mod listener;
 mod server;
 mod spawn;
 
 pub use attach::{AttachError, Attached, attach, connect};
-pub use hello::{Hello, HelloError, Want, Welcome};
+pub use handshake::{Hello, HelloError, Want, Welcome};
 pub use server::{End, Server, ServerError, Signals, Start, listen_security};

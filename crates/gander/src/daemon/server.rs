@@ -18,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::{controls, door};
+use super::{controls, listener};
 use crate::app::{App, AppBuilder};
 use crate::config::Config;
 
@@ -64,12 +64,7 @@ pub enum ServerError {
     Taken(PathBuf),
     /// The address.
     #[error("cannot listen, {reason}: {address}")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why.
-        reason: io::Error,
-    },
+    Listen { address: SocketAddr, reason: io::Error },
     /// Doors without a token are for this machine alone.
     #[error("doors that need no token (server.open) go with loopback addresses only: {0}")]
     Open(SocketAddr),
@@ -82,12 +77,7 @@ pub enum ServerError {
     Plain(SocketAddr),
     /// The socket or a lock.
     #[error("cannot use the file, {reason}: {path}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        reason: io::Error,
-    },
+    File { path: PathBuf, reason: io::Error },
     /// The data directory.
     #[error(transparent)]
     Paths(#[from] PathsError),
@@ -117,9 +107,9 @@ pub struct Server {
     pub(super) clients: Arc<AtomicUsize>,
     /// Cancelled when a client asks the server to end.
     pub(super) asked: CancellationToken,
-    /// Cancelled when the doors close.
+    /// Cancelled when the listeners close.
     pub(super) stop: CancellationToken,
-    pub(super) doors: TaskTracker,
+    pub(super) listeners: TaskTracker,
     gateway: Arc<Gateway>,
     /// What the first listener has; others may differ.
     fingerprint: Option<String>,
@@ -131,7 +121,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the data directory and opens the doors.
+    /// Takes the data directory and opens the listeners.
     pub async fn start(app: impl Into<AppBuilder>, start: Start) -> Result<Arc<Self>, ServerError> {
         let app: AppBuilder = app.into();
         let config = app.config().clone();
@@ -156,7 +146,7 @@ impl Server {
             clients: Arc::default(),
             asked: CancellationToken::new(),
             stop: CancellationToken::new(),
-            doors: TaskTracker::new(),
+            listeners: TaskTracker::new(),
             router: router(&gateway),
             gateway,
             fingerprint,
@@ -165,9 +155,9 @@ impl Server {
             socket,
             _lock: lock,
         });
-        server.doors.spawn(door::accept(server.clone(), unix));
+        server.listeners.spawn(listener::accept_connections(server.clone(), unix));
         if let Some(controls) = server.app.take_controls() {
-            server.doors.spawn(controls::obey(server.clone(), controls));
+            server.listeners.spawn(controls::obey(server.clone(), controls));
         }
         if let Some(tcp) = tcp {
             server.serve(tcp, tls, server.stop.child_token())?;
@@ -220,9 +210,9 @@ impl Server {
             () = signals.next() => return End::AtOnce,
         }
         self.stop.cancel();
-        self.doors.close();
+        self.listeners.close();
         tokio::select! {
-            closed = tokio::time::timeout(LAST_ANSWERS, self.doors.wait()) => if closed.is_err() {
+            closed = tokio::time::timeout(LAST_ANSWERS, self.listeners.wait()) => if closed.is_err() {
                 tracing::debug!("connections were cut");
             },
             () = signals.next() => return End::AtOnce,
@@ -240,7 +230,7 @@ impl Server {
         let address = tcp.local_addr().map_err(|reason| ServerError::Listen { address: unknown, reason })?;
         self.addresses().push(address);
         let server = self.clone();
-        self.doors.spawn(async move {
+        self.listeners.spawn(async move {
             http::serve_with_tls(
                 tcp,
                 tls.map(|tls| tls.acceptor),

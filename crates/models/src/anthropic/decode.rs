@@ -139,7 +139,7 @@ impl MessagesDecoder {
         };
         let (mut items, mut whole) = (Vec::new(), true);
         for block in std::mem::take(&mut self.blocks) {
-            match self.close_block(block, out) {
+            match self.native_item(block, out) {
                 Ok(item) => items.extend(item),
                 Err(_) if stop == ModelStop::MaxTokens => whole = false,
                 Err(error) => return Err(error),
@@ -152,7 +152,7 @@ impl MessagesDecoder {
     }
 
     /// The whole block, unless it is empty: the wire takes no empty text back.
-    fn close_block(&self, block: Block, out: &mut Vec<ModelEvent>) -> Result<Option<Value>, ModelError> {
+    fn native_item(&self, block: Block, out: &mut Vec<ModelEvent>) -> Result<Option<Value>, ModelError> {
         let Block { mut item, call, text, thinking, signature, mut json, .. } = block;
         match item["type"].as_str() {
             Some("text") if text.trim().is_empty() => return Ok(None),

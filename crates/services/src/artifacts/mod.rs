@@ -47,7 +47,6 @@ pub struct NewVersion {
     pub mime: Option<String>,
     /// What its saver wants to find again.
     pub metadata: Map<String, Value>,
-    /// It.
     pub content: ArtifactContent,
 }
 

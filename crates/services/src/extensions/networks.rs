@@ -72,7 +72,7 @@ impl NetworkStore {
     }
 
     /// What this person granted.
-    pub fn of(&self, who: &Principal) -> Arc<dyn NetworkGrantStore> {
+    pub fn for_principal(&self, who: &Principal) -> Arc<dyn NetworkGrantStore> {
         Arc::new(PrincipalNetworks { all: self.clone(), who: who.clone() })
     }
 
@@ -120,18 +120,18 @@ mod tests {
     async fn a_grant_is_one_persons_survives_a_restart_and_goes_with_its_server() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let networks = NetworkStore::load(Arc::clone(&store)).await.unwrap();
-        networks.of(&Principal::owner()).grant("search", "abc");
-        assert!(networks.of(&Principal::owner()).is_granted("abc"));
-        assert!(!networks.of(&Principal::named("bob")).is_granted("abc"));
+        networks.for_principal(&Principal::owner()).grant("search", "abc");
+        assert!(networks.for_principal(&Principal::owner()).is_granted("abc"));
+        assert!(!networks.for_principal(&Principal::named("bob")).is_granted("abc"));
         let again = loop {
             let again = NetworkStore::load(Arc::clone(&store)).await.unwrap();
-            if again.of(&Principal::owner()).is_granted("abc") {
+            if again.for_principal(&Principal::owner()).is_granted("abc") {
                 break again;
             }
             tokio::task::yield_now().await;
         };
         again.forget("search").await.unwrap();
-        assert!(!again.of(&Principal::owner()).is_granted("abc"));
-        assert!(!NetworkStore::load(store).await.unwrap().of(&Principal::owner()).is_granted("abc"));
+        assert!(!again.for_principal(&Principal::owner()).is_granted("abc"));
+        assert!(!NetworkStore::load(store).await.unwrap().for_principal(&Principal::owner()).is_granted("abc"));
     }
 }

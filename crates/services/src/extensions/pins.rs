@@ -67,7 +67,7 @@ impl PinStore {
     }
 
     /// This principal's.
-    pub fn of(&self, principal: &Principal) -> Arc<dyn ToolPinStore> {
+    pub fn for_principal(&self, principal: &Principal) -> Arc<dyn ToolPinStore> {
         Arc::new(PrincipalPins { all: self.clone(), principal: principal.clone() })
     }
 

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::Witness;
+use super::ConformanceRecorder;
 
 /// What goes by on one connection.
 #[derive(Clone, Debug)]
 pub struct Listener {
     how: &'static str,
-    witness: Witness,
+    witness: ConformanceRecorder,
     /// Requests of the client without an answer, by id.
     asked: HashMap<String, String>,
     cancelled: bool,
@@ -20,7 +20,7 @@ pub struct Listener {
 impl Listener {
     /// On a connection of this kind, such as `stdio`.
     pub fn over(how: &'static str) -> Self {
-        let witness = Witness::of("acp");
+        let witness = ConformanceRecorder::for_protocol("acp");
         Self { how, witness, asked: HashMap::new(), cancelled: false, took_back: false }
     }
 
@@ -52,14 +52,14 @@ impl Listener {
     /// Only version 2 knows of versions it cannot speak, and says so before one is chosen.
     fn failed(&mut self, code: i64) {
         if code == -32022 {
-            self.witness = Witness::of("acp v2");
+            self.witness = ConformanceRecorder::for_protocol("acp v2");
         }
         self.shows("error", &code.to_string());
     }
 
     fn answered(&mut self, method: &str, result: &Value) {
         if method == "initialize" && result["protocolVersion"] == 2 {
-            self.witness = Witness::of("acp v2");
+            self.witness = ConformanceRecorder::for_protocol("acp v2");
         }
         self.shows("client to agent", method);
         self.stopped(&result["stopReason"]);

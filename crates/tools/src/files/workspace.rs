@@ -64,19 +64,13 @@ pub enum PathError {
     /// It is too much.
     #[error("file is larger than {limit} bytes: {path}")]
     TooLarge {
-        /// Which.
         path: String,
         /// What is allowed.
         limit: u64,
     },
     /// The system says no.
     #[error("{error}: {path}")]
-    Io {
-        /// Which.
-        path: String,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: String, error: io::Error },
 }
 
 impl Workspace {

@@ -76,7 +76,7 @@ impl Place {
     pub(super) fn enter(&self) -> io::Result<()> {
         let mut watch = self.lock();
         if watch.running == 0 {
-            let baseline = self.look()?;
+            let baseline = self.take_baseline()?;
             self.write_note(&baseline);
             watch.baseline = Some(baseline);
         }
@@ -134,7 +134,7 @@ impl Place {
         baseline.accept(relative, entry);
     }
 
-    fn look(&self) -> io::Result<Baseline> {
+    fn take_baseline(&self) -> io::Result<Baseline> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let found = scan(&Folder::open(&self.root)?, Reading::Contents)?;
         Ok(Baseline { root: self.root.clone(), since: since.cast_signed(), found })

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::common::{Door, code, profile};
 use agent_client_protocol_schema::{v1, v2};
 use gander_domain::Principal;
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use gander_testkit::vectors::scenarios;
 use gander_wire::acp::{AgentProfile, Connection};
 use serde::Serialize;
@@ -36,7 +36,7 @@ const UNTOLD_V2: [&str; 3] = ["tool_call_content_chunk", "terminal_update", "ter
 
 #[test]
 fn version_1_is_listed() {
-    let mut witness = Witness::of("acp");
+    let mut witness = ConformanceRecorder::for_protocol("acp");
     witness.lists("client to agent", names(&v1::AGENT_METHOD_NAMES));
     witness.lists("client to agent", names(&v1::PROTOCOL_LEVEL_METHOD_NAMES));
     witness.lists("agent to client", names(&v1::CLIENT_METHOD_NAMES));
@@ -51,7 +51,7 @@ fn version_1_is_listed() {
 
 #[test]
 fn version_2_is_listed() {
-    let mut witness = Witness::of("acp v2");
+    let mut witness = ConformanceRecorder::for_protocol("acp v2");
     witness.lists("client to agent", names(&v2::AGENT_METHOD_NAMES));
     witness.lists("client to agent", names(&v2::PROTOCOL_LEVEL_METHOD_NAMES));
     witness.lists("agent to client", names(&v2::CLIENT_METHOD_NAMES));
@@ -90,19 +90,19 @@ fn what_the_log_cannot_feed_is_never_told() {
         }
     }
     for (protocol, own) in [("acp", &UNTOLD_V1[..]), ("acp v2", &UNTOLD_V2[..])] {
-        let mut witness = Witness::of(protocol);
+        let mut witness = ConformanceRecorder::for_protocol(protocol);
         UNTOLD.iter().chain(own).for_each(|kind| witness.refuses("update", kind, UNUSED));
         UNSENT.iter().for_each(|method| witness.refuses("agent to client", method, "never sent"));
     }
 }
 
 /// A client of each version that has introduced itself.
-fn doors() -> [(Door, Witness); 2] {
+fn doors() -> [(Door, ConformanceRecorder); 2] {
     let mut second = Door::fresh();
     second.connection = Connection::new(AgentProfile { v2: true, ..profile() }, Principal::owner());
     second.call("initialize", json!({ "protocolVersion": 2, "info": { "name": "c", "version": "1" } }));
     second.lines();
-    [(Door::ready(), Witness::of("acp")), (second, Witness::of("acp v2"))]
+    [(Door::ready(), ConformanceRecorder::for_protocol("acp")), (second, ConformanceRecorder::for_protocol("acp v2"))]
 }
 
 /// The values of a table of names.

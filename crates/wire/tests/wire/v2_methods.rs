@@ -6,7 +6,7 @@ use gander_domain::{
     Accepted, Command, Outcome, Principal, Question, QuestionKind, QuestionOrigin, Reply, Report, ServiceError,
     StopReason, Usage,
 };
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use gander_testkit::{SessionScript, build};
 use gander_wire::acp::{AgentProfile, Connection, Intent, LoginMethod, Presence};
 use serde_json::{Value, json};
@@ -179,7 +179,7 @@ fn errors_are_those_of_version_1_and_one_more() {
 #[test]
 fn no_call_and_no_terminal_is_cancelled_alone() {
     let mut door = open(&asking());
-    let mut witness = Witness::of("acp v2");
+    let mut witness = ConformanceRecorder::for_protocol("acp v2");
     for (method, key) in [("tool_call/cancel", "toolCallId"), ("terminal/cancel", "terminalId")] {
         door.call(method, json!({ "sessionId": build::session(1), key: question() }));
         assert_eq!(code(&door.line()), -32602);

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use gander_testkit::harness::{Launch, PATIENCE, Server, binary};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(crate) struct House {
     pub(crate) server: Server,
     pub(crate) token: String,
     pub(crate) client: Client,
-    witness: Mutex<Witness>,
+    witness: Mutex<ConformanceRecorder>,
     root: tempfile::TempDir,
 }
 
@@ -45,7 +45,7 @@ impl House {
         let token = launch.stdout(&["token"]).await?.trim().to_owned();
         rustls::crypto::ring::default_provider().install_default().ok();
         let client = Client::builder().no_proxy().timeout(PATIENCE).build()?;
-        Ok(Self { server, token, client, witness: Mutex::new(Witness::of("a2a")), root })
+        Ok(Self { server, token, client, witness: Mutex::new(ConformanceRecorder::for_protocol("a2a")), root })
     }
 
     /// Kills the server and starts another on the same data.
@@ -165,7 +165,7 @@ pub(crate) fn said(binding: Binding, id: &str, text: &str) -> Value {
 /// The events of a stream: their ids and what they say, to its end.
 pub(crate) async fn events(response: Response) -> anyhow::Result<Vec<(Option<String>, Value)>> {
     assert_eq!(response.status(), 200);
-    let mut witness = Witness::of("a2a");
+    let mut witness = ConformanceRecorder::for_protocol("a2a");
     let text = tokio::time::timeout(Duration::from_secs(60), response.text()).await??;
     let blocks = text.split("\n\n").filter(|block| block.contains("data: "));
     blocks

@@ -1,6 +1,6 @@
 //! Every operation in every binding that speaks JSON, and what the protocol consists of.
 
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ const ERRORS: [&str; 13] = [
 
 #[test]
 fn what_the_protocol_consists_of() {
-    let mut witness = Witness::of("a2a");
+    let mut witness = ConformanceRecorder::for_protocol("a2a");
     witness.lists("operation", OPERATIONS.map(|(name, _, _)| name));
     witness.lists("operation of 0.3", OLD);
     witness.lists("state", STATES);
@@ -110,7 +110,7 @@ async fn went_well(response: Response) -> anyhow::Result<bool> {
 
 #[tokio::test]
 async fn every_operation_over_json_rpc_and_http() -> anyhow::Result<()> {
-    let (house, mut witness) = (house().await?, Witness::of("a2a"));
+    let (house, mut witness) = (house().await?, ConformanceRecorder::for_protocol("a2a"));
     for binding in ["JSON-RPC", "HTTP+JSON"] {
         let task = house.send(&format!("tck-input-required-{binding}"), "x").await?["id"].take();
         for (name, verb, path) in OPERATIONS {
@@ -132,7 +132,7 @@ async fn every_operation_over_json_rpc_and_http() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn every_operation_of_the_version_before() -> anyhow::Result<()> {
-    let (house, mut witness) = (house().await?, Witness::of("a2a"));
+    let (house, mut witness) = (house().await?, ConformanceRecorder::for_protocol("a2a"));
     let task = house.send("tck-input-required-1", "x").await?["id"].take();
     for name in OLD {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": name, "params": old_params(name, &task) });
@@ -145,7 +145,7 @@ async fn every_operation_of_the_version_before() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn every_error_is_given_or_has_no_occasion() -> anyhow::Result<()> {
-    let (house, mut witness) = (house().await?, Witness::of("a2a"));
+    let (house, mut witness) = (house().await?, ConformanceRecorder::for_protocol("a2a"));
     let body = |text: &'static str| house.request(Method::POST, "/a2a").header("A2A-Version", "1.0").body(text);
     for (text, code) in [("{nope", -32700), ("[]", -32600)] {
         let answer: Value = body(text).send().await?.json().await?;

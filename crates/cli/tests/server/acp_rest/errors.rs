@@ -2,7 +2,7 @@
 
 use gander_domain::caller::Scope;
 use gander_services::token;
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn a_failed_run_is_an_answer_and_says_why() {
         assert_eq!(stream.kinds(), ["run.created", "run.in-progress", "run.failed"], "{agent}");
     }
     let why = "kept for a stream that breaks off: a failed run is told as such, for both SDKs give up at this event";
-    Witness::of("acp_rest").refuses("event", "error", why);
+    ConformanceRecorder::for_protocol("acp_rest").refuses("event", "error", why);
 }
 
 #[tokio::test]

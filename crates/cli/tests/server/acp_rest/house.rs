@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::{Value, json};
 
 use crate::acp_rest::witness;
@@ -31,11 +31,11 @@ impl House {
 }
 
 fn witnessed() -> Heard {
-    let witness = Mutex::new(Witness::of("acp_rest"));
+    let witness = Mutex::new(ConformanceRecorder::for_protocol("acp_rest"));
     Box::new(move |asked, answer| heard(&mut witness.lock().unwrap(), asked, answer))
 }
 
-fn heard(witness: &mut Witness, asked: &reqwest::Request, answer: &Answer) {
+fn heard(witness: &mut ConformanceRecorder, asked: &reqwest::Request, answer: &Answer) {
     witness::heard(witness, asked.method().as_str(), asked.url().path(), answer.status, &answer.text);
     let body = asked.body().and_then(|body| serde_json::from_slice::<Value>(body.as_bytes()?).ok());
     if let Some(mode) = body.as_ref().and_then(|body| body["mode"].as_str()).filter(|_| answer.status < 300) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::{Value, json};
 
 use crate::acp_rest::house::{House, new, resume, said};
@@ -180,7 +180,7 @@ async fn s28_metadata_is_data_and_has_an_end() {
     let body = with(|body| body["input"][0]["parts"][0]["metadata"] = odd.clone());
     let run = house.post("/runs", &body).await.ok();
     assert_eq!((said(&run), &run["output"][0]["parts"][0]["metadata"]), (vec!["x".to_owned()], &Value::Null));
-    Witness::of("acp_rest").refuses("metadata", "citation", "taken with its part, but not kept");
+    ConformanceRecorder::for_protocol("acp_rest").refuses("metadata", "citation", "taken with its part, but not kept");
     let huge = with(|body| body["input"][0]["parts"][0]["metadata"] = json!({ "x": "y".repeat(70 << 10) }));
     assert_eq!(house.post("/runs", &huge).await.status, 413);
     assert_eq!(said(&house.run("echo", "still here").await), ["still here"]);

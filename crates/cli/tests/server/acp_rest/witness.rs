@@ -1,6 +1,6 @@
 //! What the protocol consists of, and what of it goes by while the tests ask for it.
 
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::Value;
 
 /// Routes, as the SDKs call them.
@@ -38,7 +38,7 @@ const ERRORS: [&str; 3] = ["server_error", "invalid_input", "not_found"];
 
 #[test]
 fn what_the_protocol_consists_of() {
-    let mut witness = Witness::of("acp_rest");
+    let mut witness = ConformanceRecorder::for_protocol("acp_rest");
     witness.lists("route", ROUTES);
     witness.lists("mode", ["sync", "async", "stream"]);
     witness.lists("event", EVENTS);
@@ -48,7 +48,7 @@ fn what_the_protocol_consists_of() {
 }
 
 /// Notes what an answer shows.
-pub fn heard(witness: &mut Witness, method: &str, path: &str, status: u16, text: &str) {
+pub fn heard(witness: &mut ConformanceRecorder, method: &str, path: &str, status: u16, text: &str) {
     let path = path.split('?').next().unwrap_or_default();
     let (path, how) = path.strip_prefix("/acp-rest").map_or((path, "HTTP at the root"), |rest| (rest, "HTTP"));
     let route = ROUTES.into_iter().find(|route| fits(route, method, path));
@@ -70,7 +70,7 @@ pub fn heard(witness: &mut Witness, method: &str, path: &str, status: u16, text:
     }
 }
 
-fn event(witness: &mut Witness, event: &Value) {
+fn event(witness: &mut ConformanceRecorder, event: &Value) {
     witness.shows("event", event["type"].as_str().unwrap_or_default(), "HTTP");
     run(witness, &event["run"]);
     if let Some(kind) = event["part"]["metadata"]["kind"].as_str() {
@@ -78,7 +78,7 @@ fn event(witness: &mut Witness, event: &Value) {
     }
 }
 
-fn run(witness: &mut Witness, run: &Value) {
+fn run(witness: &mut ConformanceRecorder, run: &Value) {
     if run.get("run_id").is_some() {
         witness.shows("run status", run["status"].as_str().unwrap_or_default(), "HTTP");
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
@@ -181,7 +181,8 @@ async fn a_turn_in_many_frames_is_no_longer_than_a_prompt_may_be() {
 /// What the captures try, and what the tests above saw of it.
 #[test]
 fn every_captured_connection_is_served_or_refused_for_a_reason() {
-    let (captured, mut witness) = (serde_json::from_str::<Value>(CAPTURED).unwrap(), Witness::of("adk"));
+    let (captured, mut witness) =
+        (serde_json::from_str::<Value>(CAPTURED).unwrap(), ConformanceRecorder::for_protocol("adk"));
     for title in captured.as_array().unwrap().iter().filter_map(|one| one["title"].as_str()) {
         witness.lists("live connection", [title]);
         match title {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::{Value, json};
 
 use crate::adk::client::{SESSIONS, events};
@@ -97,7 +97,7 @@ fn difference(expected: &Value, answer: &Answer, ids: &mut Ids) -> Option<String
 
 #[tokio::test]
 async fn all_149_exchanges_are_answered_alike_or_differ_for_a_known_reason() {
-    let (mut replay, mut witness) = (Replay::open().await, Witness::of("adk"));
+    let (mut replay, mut witness) = (Replay::open().await, ConformanceRecorder::for_protocol("adk"));
     let (mut seen, mut strange) = (BTreeMap::new(), Vec::new());
     let lines: Vec<&str> = VECTORS.lines().collect();
     for (index, line) in lines.iter().enumerate() {

@@ -3,7 +3,7 @@
 //! The facts are our own reading of goose 1.35's API. With `GANDER_GOOSE_OPENAPI=FILE` the official description is held
 //! against the same answers.
 
-use gander_testkit::conformance::Witness;
+use gander_testkit::conformance::ConformanceRecorder;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -179,7 +179,7 @@ async fn every_documented_route_answers_in_its_documented_shape() {
     let id = started["id"].as_str().unwrap();
     house.reply(json!({"session_id": id, "user_message": said("hello")})).await;
     let (_, file) = house.get(&format!("/sessions/{id}/export")).await;
-    let (official, mut witness) = (official(), Witness::of("goose REST"));
+    let (official, mut witness) = (official(), ConformanceRecorder::for_protocol("goose REST"));
     witness.lists("route", ["POST /reply"]);
     witness.shows("route", "POST /reply", "HTTP");
     let cases = sessions(id, file.as_str().unwrap()).into_iter().chain(agent(id, &house.work())).chain(settings());
@@ -260,7 +260,7 @@ const ABSENT: [(Method, &str); 12] = [
 #[tokio::test]
 async fn what_is_not_offered_is_refused_honestly() {
     let house = House::open().await;
-    let mut witness = Witness::of("goose REST");
+    let mut witness = ConformanceRecorder::for_protocol("goose REST");
     for (method, path) in ABSENT {
         let request = house.request(method.clone(), path);
         let request = if method == Method::POST { request.json(&json!({})) } else { request };

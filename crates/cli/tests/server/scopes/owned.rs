@@ -27,12 +27,12 @@ async fn a_grant_counts_for_its_principal_alone_and_an_old_one_for_the_owner() {
     append_fact(&*store, "grants", &json!({ "kind": "granted", "grant": grant("make old") })).await.unwrap();
     let grants = Grants::load(Arc::clone(&store)).await.unwrap();
     assert_eq!(
-        (grants.of(&owner).grants().len(), grants.of(&bob).grants().len()),
+        (grants.for_principal(&owner).grants().len(), grants.for_principal(&bob).grants().len()),
         (1, 0),
         "there was one list, the owner's"
     );
-    grants.of(&bob).add(serde_json::from_value(grant("make bob")).unwrap());
-    assert_eq!((grants.of(&owner).grants().len(), grants.of(&bob).grants().len()), (1, 1));
+    grants.for_principal(&bob).add(serde_json::from_value(grant("make bob")).unwrap());
+    assert_eq!((grants.for_principal(&owner).grants().len(), grants.for_principal(&bob).grants().len()), (1, 1));
     while read_scope_all(&*store, "grants").await.unwrap().len() < 2 {
         tokio::task::yield_now().await; // it is written beside
     }
@@ -41,7 +41,7 @@ async fn a_grant_counts_for_its_principal_alone_and_an_old_one_for_the_owner() {
     assert_eq!((held.len(), grants.list(&owner).await.unwrap().len()), (1, 1), "also after a restart");
     assert!(!grants.revoke(&owner, held[0].id).await.unwrap(), "another's grant is as unknown as none");
     assert!(grants.revoke(&bob, held[0].id).await.unwrap());
-    assert!(grants.of(&bob).grants().is_empty());
+    assert!(grants.for_principal(&bob).grants().is_empty());
 }
 
 #[tokio::test]
@@ -51,15 +51,15 @@ async fn a_tool_is_pinned_for_its_principal_alone_and_an_old_pin_is_the_owners()
     let old = json!({ "server": "s", "tool": "t", "definition": "seen by the owner" });
     append_fact(&*store, "mcp_pins", &old).await.unwrap();
     let pins = PinStore::load(Arc::clone(&store)).await.unwrap();
-    assert_eq!(pins.of(&owner).pinned("s", "t").as_deref(), Some("seen by the owner"));
-    assert_eq!(pins.of(&bob).pinned("s", "t"), None);
-    pins.of(&bob).pin("s", "t", "seen by Bob");
-    assert_eq!(pins.of(&owner).pinned("s", "t").as_deref(), Some("seen by the owner"));
+    assert_eq!(pins.for_principal(&owner).pinned("s", "t").as_deref(), Some("seen by the owner"));
+    assert_eq!(pins.for_principal(&bob).pinned("s", "t"), None);
+    pins.for_principal(&bob).pin("s", "t", "seen by Bob");
+    assert_eq!(pins.for_principal(&owner).pinned("s", "t").as_deref(), Some("seen by the owner"));
     while read_scope_all(&*store, "mcp_pins").await.unwrap().len() < 2 {
         tokio::task::yield_now().await; // it is written beside
     }
     let pins = PinStore::load(store).await.unwrap();
-    assert_eq!(pins.of(&bob).pinned("s", "t").as_deref(), Some("seen by Bob"), "also after a restart");
+    assert_eq!(pins.for_principal(&bob).pinned("s", "t").as_deref(), Some("seen by Bob"), "also after a restart");
 }
 
 #[tokio::test]

@@ -103,7 +103,7 @@ impl DialectState {
     pub(super) fn normalize_request<'m>(&mut self, method: &'m str, params: Value) -> (&'m str, Value) {
         self.detect(method, &params);
         if self.dialect == Dialect::V2 {
-            return v2::normalize_request(method, params);
+            return v2::v1_request(method, params);
         }
         let (method, mut params) = inbound::normalize_request(method, params);
         if self.dialect == Dialect::Goosed && inbound::names_session(method) && lacks_session(&params) {

@@ -51,7 +51,6 @@ pub enum Want {
     Listen(SocketAddr),
     /// The same, protected as the client's flags say.
     ListenWith {
-        /// Where.
         address: SocketAddr,
         /// How connections are protected.
         security: ListenSecurity,

@@ -13,14 +13,14 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
-use super::hello::{Hello, HelloError, Want, Welcome};
+use super::handshake::{Hello, HelloError, Want, Welcome};
 use super::server::{Listening, Server};
 
 /// Local clients at once; more wait until one leaves.
 const PLACES: usize = 1024;
 
-/// Accepts clients until the doors close.
-pub(super) async fn accept(server: Arc<Server>, listener: UnixListener) {
+/// Accepts clients until the listeners close.
+pub(super) async fn accept_connections(server: Arc<Server>, listener: UnixListener) {
     let places = Arc::new(Semaphore::new(PLACES));
     let me = rustix::process::getuid().as_raw();
     loop {
@@ -36,7 +36,7 @@ pub(super) async fn accept(server: Arc<Server>, listener: UnixListener) {
             Ok((stream, _)) if stream.peer_cred().is_ok_and(|peer| peer.uid() == me) => {
                 let present = Present::enter(&server.clients);
                 let server = server.clone();
-                server.doors.clone().spawn(async move {
+                server.listeners.clone().spawn(async move {
                     client(server, stream).await;
                     drop((place, present));
                 });

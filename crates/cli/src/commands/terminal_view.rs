@@ -9,7 +9,7 @@ use crate::output::{Style, Tone, clean};
 
 /// Remembers what is open, so that every line begins where a line should.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(super) struct TerminalView {
     out: Style,
     err: Style,
     open: Open,
@@ -32,14 +32,14 @@ enum Open {
     Thought,
 }
 
-impl Screen {
+impl TerminalView {
     pub(super) fn new(out: Style, err: Style) -> Self {
         Self { out, err, open: Open::Nothing, titles: HashMap::new() }
     }
 
     /// Shows what was heard.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the schema's enum is open")]
-    pub(super) fn heard(&mut self, heard: &ShownUpdate) -> Vec<Piece> {
+    pub(super) fn show_update(&mut self, heard: &ShownUpdate) -> Vec<Piece> {
         match heard {
             ShownUpdate::Agent(text) => self.text(text),
             ShownUpdate::Thought(text) => self.thought(text),
@@ -141,9 +141,9 @@ mod tests {
     use super::*;
 
     fn shown(style: Style, all: &[ShownUpdate]) -> String {
-        let mut screen = Screen::new(style, style);
-        let mut pieces: Vec<Piece> = all.iter().flat_map(|heard| screen.heard(heard)).collect();
-        pieces.extend(screen.close());
+        let mut view = TerminalView::new(style, style);
+        let mut pieces: Vec<Piece> = all.iter().flat_map(|heard| view.show_update(heard)).collect();
+        pieces.extend(view.close());
         let text = |piece| match piece {
             Piece::Out(text) => format!("out {text:?}\n"),
             Piece::Err(text) => format!("err {text:?}\n"),
