@@ -162,30 +162,38 @@ async fn twenty_unread_lists_of_a_long_run_on_one_and_five_connections_cost_litt
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_silent_readers_of_either_protocol_cost_little_and_give_it_back() {
+async fn a_thousand_silent_readers_of_events_cost_little_and_give_it_back() {
+    a_thousand_silent_readers("text/event-stream").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_silent_readers_of_lists_cost_little_and_give_it_back() {
+    a_thousand_silent_readers("application/json").await;
+}
+
+/// Over HTTP/1.1 and over HTTP/2. Each waits until stalled readers are given up: the two tests above wait side by side.
+async fn a_thousand_silent_readers(accept: &str) {
     let house = House::open().await;
     let run = house.run(5_000, 100).await;
     let path = format!("{run}/events");
     drop(house.get(&path).await);
     let ours = house.get("/gander/status").await["connections"].as_u64().unwrap();
     let begin = house.server.process().memory();
-    for accept in ["text/event-stream", "application/json"] {
-        let before = house.server.process().memory();
-        let mut readers = Vec::new();
-        for _ in 0..1_000 {
-            readers.push(house.silent(&path, accept).await);
-        }
-        house.cost(&format!("HTTP/1.1, {accept}"), before, 1_000).await;
-        eventually("stalled readers are gone", || async { house.others(ours).await == 0 }).await.unwrap();
-        drop(readers);
-        let before = house.server.process().memory();
-        let mut readers = Vec::new();
-        for _ in 0..10 {
-            readers.push(house.silent2(&path, accept, 100).await);
-        }
-        house.cost(&format!("HTTP/2, {accept}"), before, 1_000).await;
-        eventually("stalled readers are gone", || async { house.others(ours).await == 0 }).await.unwrap();
+    let mut readers = Vec::new();
+    for _ in 0..1_000 {
+        readers.push(house.silent(&path, accept).await);
     }
+    house.cost(&format!("HTTP/1.1, {accept}"), begin, 1_000).await;
+    eventually("stalled readers are gone", || async { house.others(ours).await == 0 }).await.unwrap();
+    drop(readers);
+    let before = house.server.process().memory();
+    let mut readers = Vec::new();
+    for _ in 0..10 {
+        readers.push(house.silent2(&path, accept, 100).await);
+    }
+    house.cost(&format!("HTTP/2, {accept}"), before, 1_000).await;
+    eventually("stalled readers are gone", || async { house.others(ours).await == 0 }).await.unwrap();
+    drop(readers);
     house.gives_back(begin, KEPT).await;
 }
 
