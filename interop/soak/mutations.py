@@ -127,7 +127,9 @@ def mutate(rng, body):
         elif kind == 2 and isinstance(parent, dict):
             parent["".join(rng.choices(string.ascii_letters, k=6))] = parent[key]
         elif kind == 3:
-            parent[key] = [parent[key]] * rng.choice([0, 2, 100])
+            # Three such mistakes inside each other would make gigabytes.
+            most = (1 << 20) // len(json.dumps(parent[key]))
+            parent[key] = [parent[key]] * min(rng.choice([0, 2, 100]), most)
         else:
             for _ in range(rng.choice([3, 200])):
                 parent[key] = {"a": parent[key]}

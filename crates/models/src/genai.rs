@@ -21,7 +21,9 @@ use super::history::{
 };
 use super::profile::Profile;
 use super::timeouts::Timeouts;
-use super::{Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens, http, retry};
+use super::{
+    Finish, Model, ModelError, ModelEvent, ModelInfo, ModelStop, ModelStream, Request, Tokens, codec, http, retry,
+};
 
 /// The tag of native items: the content parts of the `genai` crate.
 const WIRE: &str = "genai";
@@ -39,7 +41,8 @@ impl GenaiModel {
     /// Prepares to ask; nothing is sent yet.
     pub fn new(profile: Profile, namespace: &str, key: SecretString, timeouts: Timeouts) -> Result<Self, ModelError> {
         let failed = |error: String| ModelError::Network(format!("cannot prepare a connection: {error}"));
-        let web = http::client("https://", timeouts.limits.connect).map_err(|error| failed(http::causes(&error)))?;
+        let web = http::build_client("https://", timeouts.limits.connect)
+            .map_err(|error| failed(failure::describe_network_error(&error)))?;
         let auth = move |_| Ok(Some(AuthData::from_single(key.expose_secret())));
         let client = Client::builder().with_reqwest(web).with_auth_resolver_fn(auth).build();
         let client = client.map_err(|error| failed(error.to_string()))?;
@@ -269,7 +272,7 @@ fn to_tokens(usage: &Usage) -> Tokens {
 )]
 fn model_error(info: &ModelInfo, error: &genai::Error) -> ModelError {
     use genai::webc::Error as WebError;
-    let hints = ErrorHints { provider: info.provider.clone(), ..Hints::default() };
+    let hints = ErrorHints { provider: info.provider.clone(), ..ErrorHints::default() };
     let refusal = |status: reqwest::StatusCode, body: &str, headers: &reqwest::header::HeaderMap| {
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let wait = retry::retry_after(header, Timestamp::now());
