@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use gander_services::token;
+use gander_testkit::conformance::ConformanceRecorder;
 use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -168,6 +169,7 @@ async fn too_many_requests_are_said_in_the_words_of_the_protocol_that_was_called
         }
         expect(protocol, 429, &answer);
     }
+    ConformanceRecorder::for_protocol("acp_rest").shows("error", "server_error", "429");
 }
 
 /// Sends bytes as they are and gives the status of what came, once the connection is closed.
