@@ -21,7 +21,7 @@ const OTHERS: [&str; 8] =
     [".ci", "scripts", "interop", "docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "justfile"];
 
 /// Names of folders that somebody else fills.
-const FOREIGN: [&str; 5] = ["target", "node_modules", ".venv", "__pycache__", ".git"];
+const FOREIGN: [&str; 6] = ["target", "node_modules", ".venv", "__pycache__", ".git", ".hypothesis"];
 
 pub(crate) fn repository() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
