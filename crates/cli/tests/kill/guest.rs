@@ -12,7 +12,7 @@ use gander_testkit::upstream::Pace;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
-use crate::visitor::{House, Lost, word_of};
+use crate::visitor::{Lost, TestServer, word_of};
 
 /// Prompts in one session before a new one is made: a prompt waits for those that a kill left behind.
 const PROMPTS: usize = 3;
@@ -87,7 +87,7 @@ impl Guest {
     /// Streams until the server dies. An error before that, or anything that was lost, is an error here.
     pub(crate) async fn visit(
         mut self,
-        house: House,
+        house: TestServer,
         address: SocketAddr,
         killed: Arc<AtomicBool>,
     ) -> anyhow::Result<Self> {
@@ -101,7 +101,7 @@ impl Guest {
         }
     }
 
-    async fn stream(&mut self, house: &House, way: &Way) -> anyhow::Result<()> {
+    async fn stream(&mut self, house: &TestServer, way: &Way) -> anyhow::Result<()> {
         loop {
             self.enter(way).await?;
             self.run(house, way).await?;
@@ -123,7 +123,7 @@ impl Guest {
         }
     }
 
-    async fn run(&mut self, house: &House, way: &Way) -> anyhow::Result<()> {
+    async fn run(&mut self, house: &TestServer, way: &Way) -> anyhow::Result<()> {
         let backend_run = self.now.as_mut().context("there is a session")?;
         self.prompts += 1;
         backend_run.asked += 1;

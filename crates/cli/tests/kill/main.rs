@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 
 use dice::Dice;
 use guest::Guest;
-use visitor::{House, Visitor};
+use visitor::{TestServer, Visitor};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
@@ -62,7 +62,7 @@ async fn nothing_that_a_client_saw_is_lost() -> anyhow::Result<()> {
         .with("GANDER_SERVER_OPEN", "[\"adk\"]");
     rustls::crypto::ring::default_provider().install_default().ok();
     let folder = workspace(root.path())?;
-    let house = House { ledger: Ledger::in_folder(&folder), folder, first_delta: Arc::new(Notify::new()) };
+    let house = TestServer { ledger: Ledger::in_folder(&folder), folder, first_delta: Arc::new(Notify::new()) };
     let mut dice = Dice(seed);
     let visitors = (0..VISITORS).map(|index| Visitor::new(index, dice.fork())).collect();
     let guests = (0..GUESTS).map(|index| Guest::new(index, dice.fork())).collect();
@@ -110,9 +110,9 @@ async fn an_open_question_survives_kills_and_its_tool_runs_once() -> anyhow::Res
 }
 
 /// Starts the server, lets the visitors stream, kills it. True if the kill hit a run in mid-stream.
-async fn round(launch: &Launch, house: &House, people: People, dice: &mut Dice) -> anyhow::Result<(People, bool)> {
+async fn round(launch: &Launch, house: &TestServer, people: People, dice: &mut Dice) -> anyhow::Result<(People, bool)> {
     let server = launch.serve().await?;
-    let house = House { first_delta: Arc::new(Notify::new()), ..house.clone() };
+    let house = TestServer { first_delta: Arc::new(Notify::new()), ..house.clone() };
     let killed = Arc::new(AtomicBool::new(false));
     let (socket, data) = (launch.socket(), launch.data.clone());
     let come = |visitor: Visitor| visitor.visit(house.clone(), socket.clone(), data.clone(), Arc::clone(&killed));
@@ -138,7 +138,7 @@ async fn round(launch: &Launch, house: &House, people: People, dice: &mut Dice) 
 }
 
 /// The server runs once more: everything ends, and every log is whole.
-async fn settle(launch: &Launch, house: &House, people: &People) -> anyhow::Result<()> {
+async fn settle(launch: &Launch, house: &TestServer, people: &People) -> anyhow::Result<()> {
     let started = Instant::now();
     let server = launch.serve().await?;
     for record in people.visitors.iter().flat_map(Visitor::records) {

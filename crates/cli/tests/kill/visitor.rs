@@ -19,7 +19,7 @@ const PROMPTS: usize = 6;
 
 /// What all visitors share.
 #[derive(Clone, Debug)]
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) folder: PathBuf,
     pub(crate) ledger: Ledger,
     pub(crate) first_delta: Arc<Notify>,
@@ -78,7 +78,7 @@ impl Visitor {
     /// Streams until the server dies. An error before that, or anything that was lost, is an error here.
     pub(crate) async fn visit(
         mut self,
-        house: House,
+        house: TestServer,
         socket: PathBuf,
         data: PathBuf,
         killed: Arc<AtomicBool>,
@@ -96,7 +96,7 @@ impl Visitor {
         }
     }
 
-    async fn stream(&mut self, house: &House, mut client: Client) -> anyhow::Result<()> {
+    async fn stream(&mut self, house: &TestServer, mut client: Client) -> anyhow::Result<()> {
         client.initialize().await?;
         self.enter(house, &mut client).await?;
         loop {
@@ -109,7 +109,7 @@ impl Visitor {
     }
 
     /// Comes back to its session, or makes one.
-    async fn enter(&mut self, house: &House, client: &mut Client) -> anyhow::Result<()> {
+    async fn enter(&mut self, house: &TestServer, client: &mut Client) -> anyhow::Result<()> {
         let full = self.now.as_ref().is_some_and(|record| record.accepted.len() >= PROMPTS);
         self.past.extend(self.now.take_if(|_| full));
         let Some(record) = &mut self.now else {
@@ -137,7 +137,7 @@ impl Visitor {
         Ok(())
     }
 
-    async fn prompt(&mut self, house: &House, client: &mut Client) -> anyhow::Result<()> {
+    async fn prompt(&mut self, house: &TestServer, client: &mut Client) -> anyhow::Result<()> {
         let record = self.now.as_ref().context("there is a session")?;
         self.prompts += 1;
         let number = (self.index as u64 + 1) * 1_000_000 + self.prompts;
@@ -149,7 +149,7 @@ impl Visitor {
         Ok(())
     }
 
-    async fn hear(&mut self, house: &House, client: &mut Client, message: &Value) -> anyhow::Result<()> {
+    async fn hear(&mut self, house: &TestServer, client: &mut Client, message: &Value) -> anyhow::Result<()> {
         if crate::asks(message) {
             return self.answer(client, message).await;
         }

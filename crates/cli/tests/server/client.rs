@@ -62,7 +62,7 @@ impl Handler for Editor {
 }
 
 /// A server, and a folder to work in.
-struct House {
+struct TestServer {
     server: Server,
     token: String,
     folder: PathBuf,
@@ -75,7 +75,7 @@ enum Way {
     Http,
 }
 
-impl House {
+impl TestServer {
     async fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), data(root.path())?);
@@ -134,7 +134,7 @@ async fn converse(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_into_the_server_carries_a_whole_conversation() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for way in [Way::Socket, Way::Http] {
         let (first, second) = (Editor::new(), Editor::new());
         let client = Client::connect(house.link(way, house.server.address).await?, me(), first.clone()).await?;
@@ -147,7 +147,7 @@ async fn every_way_into_the_server_carries_a_whole_conversation() -> anyhow::Res
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_is_found_checked_started_and_talked_to() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let start = || {
         let program = binary(env!("CARGO_BIN_EXE_gander"));
         let start = Start::from_search(program)
@@ -189,7 +189,7 @@ async fn cutter(to: std::net::SocketAddr, cut: watch::Receiver<u32>) -> anyhow::
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_stream_is_resumed_without_a_gap_or_a_double() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let (cut, cuts) = watch::channel(0);
     let through = cutter(house.server.address, cuts).await?;
     let editor = Editor::new();
@@ -212,7 +212,7 @@ async fn a_cut_stream_is_resumed_without_a_gap_or_a_double() -> anyhow::Result<(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_token_and_a_closed_port_say_so() -> anyhow::Result<()> {
-    let mut house = House::open().await?;
+    let mut house = TestServer::open().await?;
     house.token = "wrong".to_owned();
     let refused = Client::connect(house.link(Way::Http, house.server.address).await?, me(), Arc::new(())).await;
     ensure!(refused.unwrap_err().to_string().starts_with("the server refused with 401"), "not refused");

@@ -22,7 +22,7 @@ use crate::all_doors::events::Events;
 const ANSWERS: [(&str, bool); 2] = [("yes", true), ("no", false)];
 
 /// A server, somebody who was given a token, and the folder that this one may work in.
-struct House {
+struct TestServer {
     server: Server,
     token: String,
     http: reqwest::Client,
@@ -30,7 +30,7 @@ struct House {
     root: tempfile::TempDir,
 }
 
-impl House {
+impl TestServer {
     async fn open() -> anyhow::Result<Self> {
         rustls::crypto::ring::default_provider().install_default().ok();
         let root = tempfile::tempdir()?;
@@ -110,7 +110,7 @@ impl Handler for Editor {
     }
 }
 
-async fn edits(house: &House, link: Link, file: &str, ran: bool) -> anyhow::Result<()> {
+async fn edits(house: &TestServer, link: Link, file: &str, ran: bool) -> anyhow::Result<()> {
     let chooses = if ran { PermissionOptionKind::AllowOnce } else { PermissionOptionKind::RejectOnce };
     let editor = Arc::new(Editor { chooses, said: Mutex::default(), asked: Mutex::default() });
     let client = Client::connect(link, Implementation::new("test", "0"), editor.clone()).await?;
@@ -123,7 +123,7 @@ async fn edits(house: &House, link: Link, file: &str, ran: bool) -> anyhow::Resu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acp() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let endpoint = Endpoint::new(format!("http://{}/acp", house.server.address)).with_bearer(&house.token)?;
     for (word, ran) in ANSWERS {
         edits(&house, Link::http(&endpoint)?, &format!("http-{word}"), ran).await?;
@@ -134,7 +134,7 @@ async fn acp() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acp_rest() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for (word, ran) in ANSWERS {
         let said = |text: &str| json!({"role": "user", "parts": [{"content": text}]});
         let new = json!({"agent_name": "gander", "mode": "sync", "input": [said(&touch(word))]});
@@ -153,7 +153,7 @@ async fn acp_rest() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2a() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for binding in ["rpc", "rest"] {
         let send = async |message: Value| {
             let params = json!({"message": message});
@@ -182,7 +182,7 @@ async fn a2a() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn goose() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for (word, ran) in ANSWERS {
         let session = house.post("/agent/start", &json!({"working_dir": house.work})).await?["id"].take();
         let message = json!({
@@ -209,7 +209,7 @@ async fn goose() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn adk() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for (word, ran) in ANSWERS {
         let session = house.post("/apps/gander/users/anna/sessions", &json!({})).await?["id"].take();
         let run = async |part: Value| {

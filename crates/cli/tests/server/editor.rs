@@ -15,7 +15,7 @@ const AT_ONCE: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_turn_shows_thoughts_text_tools_diffs_and_a_plan() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     std::fs::write(house.folder.join("a.txt"), "one\ntwo\n")?;
     let mut agent = house.launch.editor(&[]).await?;
     let session = agent.client.new_session(&house.folder).await?;
@@ -46,7 +46,7 @@ async fn a_turn_shows_thoughts_text_tools_diffs_and_a_plan() -> anyhow::Result<(
 /// The command fails as one does that has no network, and only the first time.
 #[tokio::test]
 async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     if !house.launch.stdout(&["doctor"]).await?.contains("limits of a command") {
         skipped("sandbox::layers", "no layer is in force");
         return Ok(());
@@ -75,7 +75,7 @@ async fn who_misses_the_network_is_run_again_with_it_if_somebody_says_yes() -> a
 /// The command itself was allowed; what it leaves for programs outside of the sandbox is another question.
 #[tokio::test]
 async fn what_a_command_plants_is_undone_until_somebody_says_yes() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     if !house.launch.stdout(&["doctor"]).await?.contains("limits of a command") {
         skipped("sandbox::layers", "no layer is in force");
         return Ok(());
@@ -109,7 +109,7 @@ async fn what_a_command_plants_is_undone_until_somebody_says_yes() -> anyhow::Re
 
 #[tokio::test]
 async fn a_rejected_tool_does_not_run_and_the_turn_goes_on() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.editor(&[]).await?;
     let session = agent.client.new_session(&house.folder).await?;
     let shell = json!([{"tool": "shell", "args": {"command": "touch made"}}]);
@@ -126,7 +126,7 @@ async fn a_rejected_tool_does_not_run_and_the_turn_goes_on() -> anyhow::Result<(
 
 #[tokio::test]
 async fn cancel_ends_a_stream_a_question_and_a_command_at_once() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.editor(&[]).await?;
     let session = agent.client.new_session(&house.folder).await?;
     let stream = json!([{"text": "~", "repeat": 100_000, "delay_ms": 1}]);
@@ -150,7 +150,7 @@ async fn cancel_ends_a_stream_a_question_and_a_command_at_once() -> anyhow::Resu
 
 #[tokio::test]
 async fn a_second_editor_sees_the_same_while_the_first_still_streams() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut first = house.launch.editor(&[]).await?;
     let session = first.client.new_session(&house.folder).await?;
     let call = json!([{"thought": "long"}, {"text": "~0123456789", "repeat": 150, "delay_ms": 4}]);
@@ -175,7 +175,7 @@ async fn a_second_editor_sees_the_same_while_the_first_still_streams() -> anyhow
 
 #[tokio::test]
 async fn a_turn_outlives_the_editor_that_started_it() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.editor(&[]).await?;
     let session = agent.client.new_session(&house.folder).await?;
     let call = json!([{"text": "~", "repeat": 300, "delay_ms": 5}]);
@@ -192,7 +192,7 @@ async fn a_turn_outlives_the_editor_that_started_it() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn alone_it_starts_no_server_and_ends_with_its_stdin() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.editor(&["--standalone"]).await?;
     let session = agent.client.new_session(&house.folder).await?;
     agent.client.prompt(&session, &script(&[json!([{"text": "~", "repeat": 100_000, "delay_ms": 5}])])).await?;
@@ -208,14 +208,14 @@ async fn alone_it_starts_no_server_and_ends_with_its_stdin() -> anyhow::Result<(
 }
 
 /// A data directory with the demo model, and a folder to work in.
-struct House {
+struct TestServer {
     launch: Launch,
     folder: PathBuf,
     _background: Background,
     _root: tempfile::TempDir,
 }
 
-impl House {
+impl TestServer {
     fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         // Commands see nothing of the data directory, so the workspace lies beside it.

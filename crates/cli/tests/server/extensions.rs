@@ -12,7 +12,7 @@ const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
 #[tokio::test]
 async fn its_tools_are_asked_about_and_used() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.editor().await?;
     let session = house.session(&mut agent, &[scripted("good")]).await?;
     let calls = [
@@ -41,7 +41,7 @@ async fn its_tools_are_asked_about_and_used() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn closing_the_session_ends_them_and_all_they_started() -> anyhow::Result<()> {
-    let mut house = House::open()?;
+    let mut house = TestServer::open()?;
     // Inside of bubblewrap processes have numbers of their own, which say nothing here.
     house.launch = house.launch.with("GANDER_SANDBOX_BUBBLEWRAP", "false");
     let mut agent = house.editor().await?;
@@ -59,7 +59,7 @@ async fn closing_the_session_ends_them_and_all_they_started() -> anyhow::Result<
 
 #[tokio::test]
 async fn one_that_fails_is_named_and_the_session_works() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.editor().await?;
     let absent = json!({"name": "absent", "command": "/no/such/program", "args": [], "env": []});
     let session = house.session(&mut agent, &[absent, scripted("dies")]).await?;
@@ -83,7 +83,7 @@ async fn one_that_fails_is_named_and_the_session_works() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn one_that_was_added_survives_a_restart_and_its_secrets_lie_apart() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.editor(&["--standalone"]).await?;
     let session = house.session(&mut agent, &[]).await?;
     let named = json!({"sessionId": session, "name": "script", "entry": entry("good")});
@@ -115,7 +115,7 @@ fn peer() -> anyhow::Result<(std::net::TcpListener, Value)> {
 
 #[tokio::test]
 async fn one_that_does_not_start_without_the_network_gets_it_from_a_person_for_good() -> anyhow::Result<()> {
-    let mut house = House::open()?;
+    let mut house = TestServer::open()?;
     let why = "the one question is about the network, not about the command that waits for it";
     house.launch = house.launch.with_policy_auto(why);
     let (_listener, address) = peer()?;
@@ -140,7 +140,7 @@ async fn one_that_does_not_start_without_the_network_gets_it_from_a_person_for_g
 
 #[tokio::test]
 async fn a_call_that_missed_the_network_is_made_again_with_it_after_a_yes() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (_listener, address) = peer()?;
     let mut wanted = scripted("good");
     wanted["env"].as_array_mut().context("a list")?.push(json!({"name": PEER, "value": address}));
@@ -167,7 +167,7 @@ async fn a_call_that_missed_the_network_is_made_again_with_it_after_a_yes() -> a
 /// A program that may write to the workspace could plant what the person's own tools run.
 #[tokio::test]
 async fn what_its_program_plants_is_set_aside_until_a_person_agrees() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let planted = house.folder.join(".envrc");
     let mut agent = house.editor().await?;
     let args = json!({"path": planted, "text": "touch /tmp/owned"});
@@ -191,7 +191,7 @@ async fn what_its_program_plants_is_set_aside_until_a_person_agrees() -> anyhow:
 
 #[tokio::test]
 async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.editor(&["--standalone"]).await?;
     let file = house.folder.join(".gander/extensions.toml");
     std::fs::create_dir_all(file.parent().context("it lies in a folder")?)?;
@@ -213,7 +213,7 @@ async fn a_projects_own_are_off_until_its_folder_is_trusted_and_when_they_change
 
 #[tokio::test]
 async fn tools_of_our_own_are_switched_while_the_server_runs_and_stay_so() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.editor(&["--standalone"]).await?;
     let session = house.session(&mut agent, &[]).await?;
     let states = async |agent: &mut Agent, session: Option<&str>| -> anyhow::Result<Value> {
@@ -254,14 +254,14 @@ fn rows(listed: &Value) -> Vec<[String; 3]> {
         .collect()
 }
 
-struct House {
+struct TestServer {
     launch: Launch,
     folder: PathBuf,
     _background: Background,
     _root: tempfile::TempDir,
 }
 
-impl House {
+impl TestServer {
     fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let launch = Launch::demo(binary(GANDER), data(root.path())?);

@@ -17,13 +17,13 @@ const ROWS: &str = include_str!("../../../../interop/data/bad-inputs.tsv");
 /// What a flood may cost at the most.
 const MEMORY: u64 = 16 << 20;
 
-struct House {
+struct TestServer {
     server: Server,
     token: String,
     _root: tempfile::TempDir,
 }
 
-impl House {
+impl TestServer {
     async fn open() -> Self {
         let root = tempfile::tempdir().unwrap();
         let launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), root.path());
@@ -98,7 +98,7 @@ fn the_table_has_the_row_and_no_other_of_its_class() {
 #[tokio::test]
 async fn h18_floods_end_with_a_farewell_and_cost_no_memory() {
     type Frames = Box<dyn Iterator<Item = Vec<u8>> + Send>;
-    let house = House::open().await;
+    let house = TestServer::open().await;
     assert_eq!(house.others().await, 0);
     let (open, body) = (frame(HEADERS, END_HEADERS, 1, &house.post("/runs")), frame(DATA, 0, 1, &[]));
     let endless = frame(HEADERS, END_STREAM, 1, &get());
@@ -141,7 +141,7 @@ async fn h18_floods_end_with_a_farewell_and_cost_no_memory() {
 /// A thousand requests with a ping each are no flood.
 #[tokio::test]
 async fn a_busy_client_is_served_to_the_end() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut stream = TcpStream::connect(house.server.address).await.unwrap();
     stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await.unwrap();
     let (mut answers, mut pongs) = (0, 0);

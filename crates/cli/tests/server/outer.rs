@@ -88,7 +88,7 @@ const PROTOCOLS: [Protocol; 6] = [
 ];
 
 /// What is asked, and how.
-struct Asked<'a> {
+struct OuterRequest<'a> {
     token: &'a str,
     method: Method,
     path: &'a str,
@@ -96,7 +96,7 @@ struct Asked<'a> {
     body: Vec<u8>,
 }
 
-async fn ask(server: &Served, asked: Asked<'_>) -> Answer {
+async fn ask(server: &Served, asked: OuterRequest<'_>) -> Answer {
     let request = server.client.request(asked.method, server.url(asked.path)).body(asked.body);
     let named = asked.headers.iter().any(|(name, _)| *name == "content-type");
     let request = if named { request } else { request.header("content-type", "application/json") };
@@ -106,7 +106,7 @@ async fn ask(server: &Served, asked: Asked<'_>) -> Answer {
 }
 
 async fn post(server: &Served, token: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    ask(server, Asked { token, method: Method::POST, path, headers, body: body.as_bytes().to_vec() }).await
+    ask(server, OuterRequest { token, method: Method::POST, path, headers, body: body.as_bytes().to_vec() }).await
 }
 
 fn expect(protocol: &Protocol, status: u16, answer: &Answer) {
@@ -141,7 +141,7 @@ async fn every_refusal_is_said_in_the_words_of_the_protocol_that_was_called() {
         for bad in [r#"{"a":{"b":1,"b":2}}"#, &deep] {
             expect(protocol, protocol.bad_json, &post(&server, owner, path, &[], bad).await);
         }
-        let get = |method, path| Asked { token: owner, method, path, headers: &[], body: Vec::new() };
+        let get = |method, path| OuterRequest { token: owner, method, path, headers: &[], body: Vec::new() };
         if !protocol.nowhere.is_empty() {
             expect(protocol, 404, &ask(&server, get(Method::GET, protocol.nowhere)).await);
             let (method, path) = protocol.wrong_method.clone();

@@ -11,13 +11,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
-struct House {
+struct TestServer {
     root: tempfile::TempDir,
     work: PathBuf,
     _background: Background,
 }
 
-impl House {
+impl TestServer {
     fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let work = workspace(root.path())?;
@@ -54,7 +54,7 @@ impl House {
 
 #[tokio::test]
 async fn what_people_wrote_reaches_the_model() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let upstream = Upstream::start().await?;
     let launch = Launch::openai(binary(GANDER), house.root.path().join("data"), &upstream.base_url());
     house.write("AGENTS.md", "Notes: say ALPHA. See @docs/more.md")?;
@@ -81,7 +81,7 @@ async fn what_people_wrote_reaches_the_model() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_result_must_have_its_form() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let steps = [
         json!([{"text": "done"}]),
         json!([{"text": "never said: the turn reminds by itself"}]),
@@ -103,7 +103,7 @@ async fn a_result_must_have_its_form() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn checks_ask_and_make_it_go_on() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let work = house.work.to_string_lossy().into_owned();
     let steps = [
         json!([{"text": "done"}]),
@@ -135,7 +135,7 @@ async fn checks_ask_and_make_it_go_on() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_recipe_has_another_carried_out() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let parameters = json!([
         {"key": "place", "input_type": "string", "requirement": "required", "description": "where"},
         {"key": "kind", "input_type": "string", "requirement": "required", "description": "what"},
@@ -157,7 +157,7 @@ async fn a_recipe_has_another_carried_out() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_recipe_that_another_uses_keeps_its_form_and_its_checks() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let work = house.work.to_string_lossy().into_owned();
     let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]});
     let steps = [
@@ -190,7 +190,7 @@ async fn a_recipe_that_another_uses_keeps_its_form_and_its_checks() -> anyhow::R
 
 #[tokio::test]
 async fn an_extension_of_goose_that_is_not_here_is_named_with_what_to_use_instead() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let extensions = json!([{"type": "builtin", "name": "computercontroller"}, {"type": "platform", "name": "todo"}]);
     let more = json!({"prompt": script(&[json!([{"text": "done"}])]), "extensions": extensions});
     let recipe = house.recipe("steers.json", more)?;
@@ -203,7 +203,7 @@ async fn an_extension_of_goose_that_is_not_here_is_named_with_what_to_use_instea
 
 #[tokio::test]
 async fn a_recipe_that_another_uses_has_its_own_extensions_after_a_yes() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (program, args, envs) = gander_testkit::mcp::command("server", "good");
     let envs: serde_json::Map<String, Value> = envs.into_iter().map(|(name, value)| (name, json!(value))).collect();
     let extensions = json!([
@@ -249,7 +249,7 @@ async fn a_recipe_that_another_uses_has_its_own_extensions_after_a_yes() -> anyh
 /// `script` lends the command a terminal.
 #[tokio::test]
 async fn a_person_is_asked_for_what_the_recipe_wants_to_hear_from_them() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let parameters = json!([
         {"key": "place", "input_type": "string", "requirement": "user_prompt", "description": "Where to?"},
         {"key": "by", "input_type": "select", "options": ["rail", "road"], "requirement": "user_prompt"},
@@ -292,7 +292,7 @@ async fn until(shown: &mut tokio::process::ChildStdout, seen: &mut String, wante
 
 #[tokio::test]
 async fn hostile_recipes_are_refused_with_a_reason() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let parameter = json!([{"key": "f", "input_type": "file", "requirement": "required", "description": "f"}]);
     let text = json!([{"key": "f", "input_type": "string", "requirement": "required", "description": "f"}]);
     let check = json!({"max_retries": 1, "checks": [{"type": "shell", "command": "test -f {{ f }}"}]});
@@ -338,7 +338,7 @@ async fn hostile_recipes_are_refused_with_a_reason() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_saved_recipe_is_a_slash_command() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let parameters = json!([{"key": "what", "input_type": "string", "requirement": "required", "description": "w"}]);
     let more = json!({"prompt": "[[script:[[{\"text\":\"you said {{ what }}\"}]]]]", "parameters": parameters});
     let recipe = house.recipe("say.json", more)?;
@@ -358,7 +358,7 @@ async fn a_saved_recipe_is_a_slash_command() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let launch = house.demo();
     let page = "<html><head><title>Clock</title></head><body>ten</body></html>";
     let edits = json!([{"old": "ten", "new": "eleven"}]);
@@ -391,7 +391,7 @@ async fn an_app_is_made_changed_and_carried_away() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_schedule_outlives_its_server() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let recipe = house.recipe("tick.json", json!({}))?;
     let launch = house.demo();
     let server = launch.serve().await?;
@@ -429,7 +429,7 @@ async fn a_schedule_outlives_its_server() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn the_background_server_stays_for_a_schedule() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let recipe = house.recipe("year.json", json!({}))?;
     let launch = house.demo().with("GANDER_DAEMON_IDLE", "1s");
     launch.stdout(&["schedule", "add", "new-year", "--cron", "0 0 1 1 *", "--recipe", &recipe]).await?;

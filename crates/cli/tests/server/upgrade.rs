@@ -10,8 +10,9 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use gander_testkit::harness::{Launch, PATIENCE, binary, eventually};
 
-/// Where the sessions of the fixture worked.
-const WORKSPACE: &str = "/tmp/gander-data-of-0.1.0/work";
+/// Stands in the fixture where the path of its sessions' folder was, and is as long as the path that takes its place:
+/// rows of the database keep their lengths.
+const WORKSPACE: &str = "/gander-upgrade-test-workspace";
 
 const FINISHED: &str = "01a1e935-a7d4-740d-942b-758d4242114a";
 const WITH_OPEN_QUESTION: &str = "01a1e935-a8bc-752d-8ca2-2509d8702391";
@@ -22,11 +23,10 @@ const RECIPE: &str = "version: \"1.0.0\"\ntitle: Daily\ndescription: Says someth
 async fn a_data_directory_of_an_earlier_commit_opens_and_works() -> anyhow::Result<()> {
     let root = tempfile::tempdir()?;
     let data = root.path().join("data");
-    copy_fixture(&data)?;
-    let work = Path::new(WORKSPACE);
-    std::fs::create_dir_all(work)?;
+    let workspace = workspace_of_the_same_length()?;
+    let work = workspace.path();
+    copy_fixture(&data, work)?;
     std::fs::write(work.join("daily.yaml"), RECIPE)?;
-    std::fs::remove_file(work.join("keeper.txt")).ok();
 
     let launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), &data);
     let server = launch.serve().await?;
@@ -56,11 +56,27 @@ async fn a_data_directory_of_an_earlier_commit_opens_and_works() -> anyhow::Resu
     Ok(())
 }
 
-fn copy_fixture(data: &Path) -> std::io::Result<()> {
+fn workspace_of_the_same_length() -> anyhow::Result<tempfile::TempDir> {
+    let parent = Path::new("/tmp");
+    let random = WORKSPACE.len().checked_sub(parent.as_os_str().len() + 1).context("the parent is too long")?;
+    Ok(tempfile::Builder::new().prefix("").rand_bytes(random).tempdir_in(parent)?)
+}
+
+fn copy_fixture(data: &Path, work: &Path) -> anyhow::Result<()> {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/fixtures/data-of-8c4ab07");
     std::fs::create_dir(data)?;
-    for name in ["log.db", "secrets.json"] {
-        std::fs::copy(fixture.join(name), data.join(name))?;
-    }
+    std::fs::copy(fixture.join("secrets.json"), data.join("secrets.json"))?;
+    let (log, work) = (std::fs::read(fixture.join("log.db"))?, work.to_str().context("a path is text")?);
+    ensure!(work.len() == WORKSPACE.len(), "rows would get another length: {work}");
+    std::fs::write(data.join("log.db"), replace_bytes(log, WORKSPACE.as_bytes(), work.as_bytes()))?;
     Ok(())
+}
+
+fn replace_bytes(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    for at in 0..bytes.len().saturating_sub(from.len()) {
+        if bytes[at..].starts_with(from) {
+            bytes[at..at + to.len()].copy_from_slice(to);
+        }
+    }
+    bytes
 }

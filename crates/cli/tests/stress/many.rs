@@ -25,7 +25,7 @@ const MEMORY_PER_SLEEPER: u64 = 256 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_streams_lose_nothing() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let mut streams = JoinSet::new();
     for _ in 0..SESSIONS {
         streams.spawn(stream(house.server.client().await?, house.folder.clone()));
@@ -50,7 +50,7 @@ async fn two_hundred_streams_lose_nothing() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_that_never_read_change_nothing_for_the_others() -> anyhow::Result<()> {
     const SLEEPERS: usize = 200;
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let mut client = house.server.client().await?;
     let session = client.new_session(&house.folder).await?;
     for _ in 0..3 {
@@ -83,7 +83,7 @@ async fn long_turn(client: &mut Client, session: &str) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_leaves_does_not_end_its_turn() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let mut client = house.server.client().await?;
     let session = client.new_session(&house.folder).await?;
     client.prompt(&session, &Pace { deltas: 50, between_ms: 5, ..Pace::default() }.marker()).await?;
@@ -94,14 +94,14 @@ async fn a_client_that_leaves_does_not_end_its_turn() -> anyhow::Result<()> {
 }
 
 /// A server with a model, and a folder to work in.
-struct House {
+struct TestServer {
     server: Server,
     folder: PathBuf,
     _upstream: Upstream,
     _root: tempfile::TempDir,
 }
 
-impl House {
+impl TestServer {
     async fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let upstream = Upstream::start().await?;

@@ -19,7 +19,7 @@ const EACH: u64 = 256 << 10;
 /// What may be left over after readers are gone: caches, and code that was not needed before.
 const KEPT: u64 = 32 << 20;
 
-struct House {
+struct TestServer {
     server: Server,
     token: String,
     client: reqwest::Client,
@@ -27,7 +27,7 @@ struct House {
     _root: tempfile::TempDir,
 }
 
-impl House {
+impl TestServer {
     async fn open() -> Self {
         let (root, upstream) = (tempfile::tempdir().unwrap(), Upstream::start().await.unwrap());
         let launch = Launch::openai(binary(env!("CARGO_BIN_EXE_gander")), root.path(), &upstream.base_url())
@@ -136,7 +136,7 @@ impl House {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_unread_lists_of_a_long_run_on_one_and_five_connections_cost_little_and_end() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.run(10_000, 1_000).await;
     let path = format!("{run}/events");
     let events = house.get(&path).await;
@@ -173,7 +173,7 @@ async fn a_thousand_silent_readers_of_lists_cost_little_and_give_it_back() {
 
 /// Over HTTP/1.1 and over HTTP/2. Each waits until stalled readers are given up: the two tests above wait side by side.
 async fn a_thousand_silent_readers(accept: &str) {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.run(5_000, 100).await;
     let path = format!("{run}/events");
     drop(house.get(&path).await);
@@ -205,7 +205,7 @@ const KEPT_OF_PROMPTS: u64 = 128 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_of_large_prompts_is_given_back_when_the_server_is_idle() {
-    let house = House::with_demo().await;
+    let house = TestServer::with_demo().await;
     let begin = house.server.process().memory();
     for index in 0..LARGE_PROMPTS {
         let text = format!("{index} {}", "lorem ipsum dolor ".repeat((20 << 20) / 18));

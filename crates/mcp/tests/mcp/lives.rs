@@ -9,7 +9,7 @@ use gander_mcp::{MemoryToolPinStore, ServerEvent, ServerState, Servers, ServersC
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::house::{House, audience, circumstances, spec, text};
+use crate::test_server::{TestServer, audience, circumstances, spec, text};
 
 fn alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
@@ -45,7 +45,7 @@ async fn nothing_starts_before_it_is_wanted() {
 
 #[tokio::test]
 async fn one_that_fails_is_named_and_the_others_work() {
-    let mut house = House::with(vec![spec("bad", "dies"), spec("garbage", "garbage"), spec("huge", "huge")]).await;
+    let mut house = TestServer::with(vec![spec("bad", "dies"), spec("garbage", "garbage"), spec("huge", "huge")]).await;
     let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice is first") };
     let title = "bad is not running: it did not greet: it ended: no such database".to_owned();
     assert_eq!(notice, Notice { severity: Severity::Warning, title, detail: None });
@@ -114,7 +114,7 @@ async fn one_that_does_not_greet_is_given_up_in_time() {
 
 #[tokio::test]
 async fn after_a_crash_it_is_started_again() {
-    let mut house = House::good().await;
+    let mut house = TestServer::good().await;
     let (result, _) = house.call("script__crash", json!({})).await;
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
     let ServerEvent::Notice(notice) = house.said().await else { panic!("people are told") };
@@ -125,7 +125,7 @@ async fn after_a_crash_it_is_started_again() {
 
 #[tokio::test]
 async fn a_call_that_it_died_of_is_made_again_only_where_that_is_harmless() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let file = |name: &str| json!({"file": house.folder.path().join(name)});
     for tool in ["frail_read", "frail_again"] {
         let (result, _) = house.call(&format!("script__{tool}"), file(tool)).await;
@@ -141,7 +141,7 @@ async fn a_call_that_it_died_of_is_made_again_only_where_that_is_harmless() {
 
 #[tokio::test]
 async fn a_call_that_asked_for_more_is_not_made_again() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let file = house.folder.path().join("rounds");
     let (result, _) = house.call("script__rounds", json!({"file": file})).await;
     assert_eq!(result.end, ToolEnd::Interrupted, "{}", text(&result));
@@ -151,7 +151,7 @@ async fn a_call_that_asked_for_more_is_not_made_again() {
 
 #[tokio::test]
 async fn a_tool_that_is_not_what_it_was_is_not_called_again() {
-    let house = House::with(vec![spec("script", "fickle")]).await;
+    let house = TestServer::with(vec![spec("script", "fickle")]).await;
     let file = house.folder.path().join("frail");
     let (result, _) = house.call("script__frail_again", json!({"file": file})).await;
     assert_eq!(result.end, ToolEnd::Failed, "{}", text(&result));
@@ -161,7 +161,7 @@ async fn a_tool_that_is_not_what_it_was_is_not_called_again() {
 
 #[tokio::test]
 async fn a_call_that_never_reached_the_dead_is_made_by_the_next() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     for round in 0..3 {
         let pid = house.text("script__pid", json!({})).await;
         let number = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
@@ -175,10 +175,10 @@ async fn a_call_that_never_reached_the_dead_is_made_by_the_next() {
 
 #[tokio::test]
 async fn what_it_started_ends_with_it() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let grandchild = house.text("script__spawn", json!({})).await;
     assert!(alive(&grandchild));
-    let House { servers, .. } = house;
+    let TestServer { servers, .. } = house;
     drop(servers);
     until("the grandchild is ended", || !alive(&grandchild)).await;
 }
@@ -200,7 +200,7 @@ async fn one_that_nobody_needs_goes_to_sleep() {
 
 #[tokio::test]
 async fn the_same_server_goes_on_when_the_set_changes() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let grandchild = house.text("script__spawn", json!({})).await;
     house.servers.set(vec![spec("other", "good"), spec("script", "good")]);
     assert!(alive(&grandchild));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::house::{House, circumstances};
+use crate::test_server::{TestServer, circumstances};
 
 /// A server behind a login, and who may let us in, at one address.
 #[derive(Clone)]
@@ -155,10 +155,10 @@ async fn log_in(spec: &Spec, keyring: &Keyring) {
     assert_eq!((end, page.unwrap().status().as_u16()), (Ok(()), 200));
 }
 
-async fn session(spec: Spec, keyring: &Keyring) -> House {
+async fn session(spec: Spec, keyring: &Keyring) -> TestServer {
     let folder = tempfile::tempdir().unwrap();
     let usual = circumstances(folder.path(), Arc::new(MemoryToolPinStore::default()));
-    House { folder, ..House::within(vec![spec], ServersConfig { keyring: keyring.clone(), ..usual }).await }
+    TestServer { folder, ..TestServer::within(vec![spec], ServersConfig { keyring: keyring.clone(), ..usual }).await }
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! MCP servers in front of a scripted one: everything a real server may do, and worse.
 #![allow(clippy::unwrap_used)]
 
-mod house;
 mod lives;
 mod login;
 mod says;
 mod shared;
+mod test_server;
 mod tools;
 mod web;
 

@@ -6,11 +6,11 @@ use gander_domain::{ChoiceKind, Notice, QuestionKind, QuestionOrigin, Reply, Sev
 use gander_mcp::{MemoryToolPinStore, ServerEvent};
 use serde_json::{Value, json};
 
-use crate::house::{House, spec};
+use crate::test_server::{TestServer, spec};
 
 #[tokio::test]
 async fn a_form_is_filled_in_by_a_person() {
-    let mut house = House::good().await;
+    let mut house = TestServer::good().await;
     let call = house.described("script__ask", json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
     let answer = async {
@@ -23,25 +23,25 @@ async fn a_form_is_filled_in_by_a_person() {
         reply.send(Reply::Filled { content: json!({"age": 42}) }).unwrap();
     };
     let (result, ()) = tokio::join!(house.servers.run(&call, signals, Default::default()), answer);
-    let said: Value = serde_json::from_str(&crate::house::text(&result.unwrap())).unwrap();
+    let said: Value = serde_json::from_str(&crate::test_server::text(&result.unwrap())).unwrap();
     assert_eq!(said, json!({"action": "accept", "content": {"age": 42}}));
 }
 
 #[tokio::test]
 async fn with_nobody_there_a_form_is_cancelled() {
-    let house = House::good().await;
-    let House { servers, events, _attendance: attendance, .. } = house;
+    let house = TestServer::good().await;
+    let TestServer { servers, events, _attendance: attendance, .. } = house;
     drop((events, attendance));
     let call = servers.describe(gander_domain::ToolCallId::new(uuid::Uuid::nil()), "script__ask", &json!({}));
     let (signals, _heard) = tokio::sync::mpsc::channel(8);
     let result = servers.run(&call.unwrap().unwrap(), signals, Default::default()).await.unwrap();
-    assert_eq!(crate::house::text(&result), r#"{"action":"cancel"}"#);
+    assert_eq!(crate::test_server::text(&result), r#"{"action":"cancel"}"#);
 }
 
 #[tokio::test]
 async fn a_model_is_asked_only_after_a_person_said_yes() {
     for (kind, expected) in [(ChoiceKind::AllowOnce, "Polly"), (ChoiceKind::RejectOnce, "the user said no")] {
-        let mut house = House::good().await;
+        let mut house = TestServer::good().await;
         let call = house.described("script__sample", json!({}));
         let (signals, _heard) = tokio::sync::mpsc::channel(8);
         let answer = async {
@@ -52,7 +52,7 @@ async fn a_model_is_asked_only_after_a_person_said_yes() {
             reply.send(Reply::Chosen { choice: "x".into(), kind }).unwrap();
         };
         let (result, ()) = tokio::join!(house.servers.run(&call, signals, Default::default()), answer);
-        let said = crate::house::text(&result.unwrap());
+        let said = crate::test_server::text(&result.unwrap());
         assert!(said.contains(expected), "{said}");
         if kind == ChoiceKind::AllowOnce {
             let ServerEvent::Spent(usage) = house.said().await else { panic!("it was paid for") };
@@ -64,7 +64,7 @@ async fn a_model_is_asked_only_after_a_person_said_yes() {
 
 #[tokio::test]
 async fn the_sessions_folders_are_its_roots() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let said: Value = serde_json::from_str(&house.text("script__roots", json!({})).await).unwrap();
     let folder = format!("file://{}", house.folder.path().display());
     assert_eq!(said, json!({"roots": [{"uri": folder}]}));
@@ -72,7 +72,7 @@ async fn the_sessions_folders_are_its_roots() {
 
 #[tokio::test]
 async fn complaints_reach_people() {
-    let mut house = House::good().await;
+    let mut house = TestServer::good().await;
     house.text("script__complain", json!({})).await;
     let ServerEvent::Notice(notice) = house.said().await else { panic!("a notice") };
     let title = "script says: disk is nearly full".to_owned();
@@ -81,7 +81,7 @@ async fn complaints_reach_people() {
 
 #[tokio::test]
 async fn new_tools_are_there_at_once() {
-    let mut house = House::good().await;
+    let mut house = TestServer::good().await;
     house.text("script__grow", json!({})).await;
     house.tools_changed().await;
     assert_eq!(house.text("script__grown", json!({})).await, "here");
@@ -90,7 +90,7 @@ async fn new_tools_are_there_at_once() {
 #[tokio::test]
 async fn a_changed_tool_is_off_until_a_person_approves() {
     let pins = Arc::new(MemoryToolPinStore::default());
-    let mut house = House::pinned(vec![spec("script", "good")], pins).await;
+    let mut house = TestServer::pinned(vec![spec("script", "good")], pins).await;
     assert!(house.tools().contains(&"script__echo".to_owned()));
     house.text("script__mutate", json!({})).await;
     house.tools_changed().await;
@@ -108,7 +108,7 @@ async fn a_changed_tool_is_off_until_a_person_approves() {
 #[tokio::test]
 async fn a_prompt_is_a_command() {
     use gander_domain::Part;
-    let house = House::good().await;
+    let house = TestServer::good().await;
     assert_eq!(house.servers.prompts()[0].command(), "script:greet");
     let said = |text: &str| house.servers.expand_prompt(vec![Part::text(text)]);
     assert_eq!(said("/script:greet Ada").await, Ok(vec![Part::text("Greet Ada warmly.")]));
@@ -118,7 +118,7 @@ async fn a_prompt_is_a_command() {
 
 #[tokio::test]
 async fn resources_are_listed_and_read() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let listed = house.text("list_resources", json!({})).await;
     assert_eq!(listed, "server\turi\tname\tdescription\nscript\tnote://one\tone\t");
     let (read, _) = house.call("read_resource", json!({"server": "script", "uri": "note://one"})).await;

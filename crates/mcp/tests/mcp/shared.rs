@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::house::{House, circumstances, spec, text};
+use crate::test_server::{TestServer, circumstances, spec, text};
 
 fn shared() -> Spec {
     Spec { shared: true, ..spec("script", "good") }
@@ -20,12 +20,12 @@ fn sharing(pool: &Pool, owner: &str) -> Sharing {
     Sharing { pool: pool.clone(), owner: owner.to_owned(), linger: Duration::from_millis(300) }
 }
 
-async fn session(folder: &Path, pool: &Pool, owner: &str, spec: Spec) -> House {
+async fn session(folder: &Path, pool: &Pool, owner: &str, spec: Spec) -> TestServer {
     let usual = circumstances(folder, Arc::new(MemoryToolPinStore::default()));
-    House::within(vec![spec], ServersConfig { sharing: sharing(pool, owner), ..usual }).await
+    TestServer::within(vec![spec], ServersConfig { sharing: sharing(pool, owner), ..usual }).await
 }
 
-async fn pid(house: &House) -> u32 {
+async fn pid(house: &TestServer) -> u32 {
     house.text("script__pid", json!({})).await.parse().unwrap()
 }
 
@@ -35,7 +35,7 @@ fn alive(process: u32) -> bool {
 }
 
 /// A call to its end, without borrowing the events.
-async fn run(house: &House, call: &ToolCall) -> String {
+async fn run(house: &TestServer, call: &ToolCall) -> String {
     let (signals, _heard) = mpsc::channel(8);
     text(&house.servers.run(call, signals, CancellationToken::new()).await.unwrap())
 }

@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::house::{House, spec, text};
+use crate::test_server::{TestServer, spec, text};
 
 #[tokio::test]
 async fn they_are_offered_under_the_servers_name() {
-    let house = House::with(vec![spec("my script", "good"), spec("my script", "good")]).await;
+    let house = TestServer::with(vec![spec("my script", "good"), spec("my script", "good")]).await;
     let tools = house.tools();
     assert_eq!((tools.len(), tools[0].as_str(), tools[20].as_str()), (42, "my_script__echo", "my_script_2__echo"));
     let echo = &house.servers.specs()[0];
@@ -25,7 +25,7 @@ async fn they_are_offered_under_the_servers_name() {
 
 #[tokio::test]
 async fn a_call_shows_what_will_run_and_no_hint_of_a_server_opens_a_door() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let arguments = json!({"text": "a\u{202e}b"});
     let expected = ToolCall {
         id: ToolCallId::new(Uuid::from_u128(1)),
@@ -44,7 +44,7 @@ async fn a_call_shows_what_will_run_and_no_hint_of_a_server_opens_a_door() {
 
 #[tokio::test]
 async fn results_come_whole() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     assert_eq!(house.call("script__echo", json!({"text": "hi"})).await.0, ToolResult::text(ToolEnd::Completed, "hi"));
     let part = Part::Image { mime: "image/png".into(), data: "AAAA".into(), uri: None };
     let picture = ToolResult {
@@ -58,7 +58,7 @@ async fn results_come_whole() {
 
 #[tokio::test]
 async fn progress_is_shown_while_it_runs() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let (result, shown) = house.call("script__slow", json!({})).await;
     let step = |step: u32| {
         let part = Part::text(format!("working ({step} of 3)"));
@@ -69,7 +69,7 @@ async fn progress_is_shown_while_it_runs() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_cancelled_at_the_server_too() {
-    let house = House::good().await;
+    let house = TestServer::good().await;
     let call = house.described("script__hang", json!({}));
     let (signals, mut heard) = mpsc::channel(8);
     let cancel = CancellationToken::new();
@@ -86,7 +86,7 @@ async fn a_cancelled_call_is_cancelled_at_the_server_too() {
 async fn a_silent_call_is_given_up() {
     let patient = spec("script", "good");
     let hasty = gander_mcp::Spec { patience: Duration::from_millis(200), ..patient };
-    let house = House::with(vec![hasty]).await;
+    let house = TestServer::with(vec![hasty]).await;
     let (result, _) = house.call("script__hang", json!({})).await;
     assert_eq!(result, ToolResult::text(ToolEnd::Failed, "no answer in 0 s: it may still have taken effect"));
     assert_eq!(house.text("script__cancelled", json!({})).await, "1");

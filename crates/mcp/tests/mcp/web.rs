@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::house::{House, text};
+use crate::test_server::{TestServer, text};
 
 /// A server that lets everybody in while it is open.
 struct Web {
@@ -85,17 +85,17 @@ fn said(first: &str, message: &Value, open: bool) -> (&'static str, String) {
 #[tokio::test]
 async fn a_given_authorization_that_is_refused_is_no_login_to_come() {
     let web = Web::serve(false).await;
-    let house = House::with(vec![web.spec(&[("Authorization", "Bearer hush-hush-hush")])]).await;
+    let house = TestServer::with(vec![web.spec(&[("Authorization", "Bearer hush-hush-hush")])]).await;
     let refused = ServerState::Failed("the given authorization was refused".to_owned());
     assert_eq!(house.servers.statuses()[0].state, refused);
-    let house = House::with(vec![web.spec(&[])]).await;
+    let house = TestServer::with(vec![web.spec(&[])]).await;
     assert_eq!(house.servers.statuses()[0].state, ServerState::Locked);
 }
 
 #[tokio::test]
 async fn an_authorization_that_ends_while_it_works_is_noticed() {
     let web = Web::serve(true).await;
-    let house = House::with(vec![web.spec(&[])]).await;
+    let house = TestServer::with(vec![web.spec(&[])]).await;
     assert_eq!(house.text("web__echo", json!({})).await, "hi");
     web.open.store(false, Ordering::SeqCst);
     let (result, _) = house.call("web__echo", json!({})).await;

@@ -7,10 +7,10 @@
 mod change;
 mod folder;
 mod part;
-mod place;
 mod scan;
 mod state;
 mod text;
+mod watched_root;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,11 +23,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use change::Change;
 use folder::Folder;
-use place::{Outcome, Place};
 use scan::{Reading, scan};
+use watched_root::{Outcome, WatchedRoot};
 
-pub use place::OnChange;
 pub(crate) use text::{counts_in_part, is_repository_part, text_objection};
+pub use watched_root::OnChange;
 
 /// Characters of all changes in one line.
 const LINE: usize = 320;
@@ -40,7 +40,7 @@ pub struct Protected {
 
 #[derive(Default)]
 struct Inner {
-    places: Mutex<BTreeMap<PathBuf, Arc<Place>>>,
+    places: Mutex<BTreeMap<PathBuf, Arc<WatchedRoot>>>,
     /// Where notes and what is set aside are kept; none: in memory alone.
     store: Option<PathBuf>,
 }
@@ -48,7 +48,7 @@ struct Inner {
 /// A command is under way in these folders. To be ended when everything it started is dead.
 #[must_use]
 pub struct Watched {
-    places: Vec<Arc<Place>>,
+    places: Vec<Arc<WatchedRoot>>,
     protected: Protected,
 }
 
@@ -60,7 +60,7 @@ pub struct SetAsideChanges {
 }
 
 struct Part {
-    place: Arc<Place>,
+    place: Arc<WatchedRoot>,
     changes: Vec<Change>,
     /// The new contents, where nobody finds them but the server.
     quarantine: Option<PathBuf>,
@@ -85,7 +85,7 @@ impl Protected {
 
     /// What commands of a server that was killed left in these folders, undone.
     pub async fn left_over(&self, folders: &[PathBuf]) -> io::Result<Option<SetAsideChanges>> {
-        self.settle(waiting(self.places(folders)), Place::left_over).await
+        self.settle(waiting(self.places(folders)), WatchedRoot::left_over).await
     }
 
     /// A command begins in these folders. Waits while somebody is asked about them.
@@ -127,7 +127,7 @@ impl Protected {
     }
 
     /// In one order, so that nobody waits for each other.
-    fn places(&self, folders: &[PathBuf]) -> Vec<Arc<Place>> {
+    fn places(&self, folders: &[PathBuf]) -> Vec<Arc<WatchedRoot>> {
         let mut known = self.lock();
         known.retain(|_, place| Arc::strong_count(place) > 1 || !place.is_idle());
         let mut folders: Vec<PathBuf> =
@@ -137,15 +137,15 @@ impl Protected {
         let folders = folders.into_iter().filter(|folder| folder.is_dir());
         let place = |folder: PathBuf| {
             let note = self.inner.store.as_ref().map(|store| store.join(format!("{}.json", name(&folder))));
-            Arc::clone(known.entry(folder.clone()).or_insert_with(|| Arc::new(Place::new(folder, note))))
+            Arc::clone(known.entry(folder.clone()).or_insert_with(|| Arc::new(WatchedRoot::new(folder, note))))
         };
         folders.map(place).collect()
     }
 
     async fn settle(
         &self,
-        places: Vec<(Arc<Place>, Option<OwnedSemaphorePermit>)>,
-        look: impl Fn(&Place) -> io::Result<Outcome> + Copy + Send + 'static,
+        places: Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)>,
+        look: impl Fn(&WatchedRoot) -> io::Result<Outcome> + Copy + Send + 'static,
     ) -> io::Result<Option<SetAsideChanges>> {
         let mut aside = SetAsideChanges { parts: Vec::new(), problems: Vec::new() };
         for (place, held) in places {
@@ -169,7 +169,7 @@ impl Protected {
         Ok(Some(aside).filter(|aside| !(aside.parts.is_empty() && aside.problems.is_empty())))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Arc<Place>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<PathBuf, Arc<WatchedRoot>>> {
         self.inner.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -234,13 +234,13 @@ impl SetAsideChanges {
 
     /// Puts the changes in place. Returns what could not be.
     pub async fn keep(self) -> io::Result<Vec<String>> {
-        let work: Vec<(Arc<Place>, Vec<Change>)> =
+        let work: Vec<(Arc<WatchedRoot>, Vec<Change>)> =
             self.parts.iter().map(|part| (Arc::clone(&part.place), part.changes.clone())).collect();
         let problems = blocking(move || Ok(work.iter().flat_map(|(place, changes)| place.keep(changes)).collect()));
         problems.await
     }
 
-    fn changes(&self) -> impl Iterator<Item = (&Place, &Change)> {
+    fn changes(&self) -> impl Iterator<Item = (&WatchedRoot, &Change)> {
         self.parts.iter().flat_map(|part| part.changes.iter().map(|change| (&*part.place, change)))
     }
 }
@@ -273,7 +273,7 @@ pub(crate) fn guarded(folder: &Path) -> Guarded {
 fn put_away(store: &Path, outcome: &Outcome) -> Option<PathBuf> {
     let path = store.join(format!("aside-{}.json", uuid::Uuid::now_v7()));
     let bytes = serde_json::to_vec(&outcome.changes).ok()?;
-    match place::write_private(&path, &bytes) {
+    match watched_root::write_private(&path, &bytes) {
         Ok(()) => Some(path),
         Err(error) => {
             tracing::warn!(%error, "what was set aside is kept in memory alone");
@@ -293,15 +293,15 @@ fn forget_asides(store: &Path) {
     }
 }
 
-fn waiting(places: Vec<Arc<Place>>) -> Vec<(Arc<Place>, Option<OwnedSemaphorePermit>)> {
+fn waiting(places: Vec<Arc<WatchedRoot>>) -> Vec<(Arc<WatchedRoot>, Option<OwnedSemaphorePermit>)> {
     places.into_iter().map(|place| (place, None)).collect()
 }
 
-fn at_once(place: &Arc<Place>) -> Option<OwnedSemaphorePermit> {
+fn at_once(place: &Arc<WatchedRoot>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(&place.gate).try_acquire_owned().ok()
 }
 
-async fn permit(place: &Arc<Place>) -> io::Result<OwnedSemaphorePermit> {
+async fn permit(place: &Arc<WatchedRoot>) -> io::Result<OwnedSemaphorePermit> {
     Arc::clone(&place.gate).acquire_owned().await.map_err(io::Error::other)
 }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::a2a::house::{BINDINGS, Binding, House};
+use crate::a2a::test_server::{BINDINGS, Binding, TestServer};
 
 /// More than a log tells.
 const LARGE: usize = 100_000;
@@ -30,7 +30,7 @@ fn made<'a>(task: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn what_is_put_away_is_an_artifact_in_every_binding() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
     for binding in BINDINGS {
         let task = house.send_by(binding, &format!("m-{binding:?}"), &script()).await?;
         let (data, address) = match binding {
@@ -52,7 +52,7 @@ async fn what_is_put_away_is_an_artifact_in_every_binding() -> anyhow::Result<()
 
 #[tokio::test]
 async fn a_wrong_question_for_a_file_is_told_so() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
     let task = house.send("m-1", &script()).await?;
     let context = task["contextId"].as_str().unwrap();
     for (path, status) in [

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::a2a::house::House;
+use crate::a2a::test_server::TestServer;
 
 #[tokio::test]
 async fn cards_are_public_cached_and_on_their_own_origin() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let get = |path: &str| house.client.get(house.url(path));
     let first = get("/.well-known/agent-card.json").send().await?;
     assert_eq!(first.status(), 200);

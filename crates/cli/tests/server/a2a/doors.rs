@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::a2a::house::{House, message};
+use crate::a2a::test_server::{TestServer, message};
 
 #[tokio::test]
 async fn an_editor_and_a_service_share_a_session() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
     let task = house.send("m-1", "hello from a service").await?;
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
     let session = task["contextId"].as_str().unwrap().to_owned();

@@ -3,11 +3,11 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::a2a::house::{House, message};
+use crate::a2a::test_server::{TestServer, message};
 
 #[tokio::test]
 async fn each_error_has_its_code_in_json_rpc_and_its_status_in_rest() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let over = house.send("tck-complete-task-1", "x").await?["id"].as_str().unwrap().to_owned();
     let about = |task: &str| {
         let mut said = message("m", "x");
@@ -60,7 +60,7 @@ async fn each_error_has_its_code_in_json_rpc_and_its_status_in_rest() -> anyhow:
 
 #[tokio::test]
 async fn nobody_comes_in_without_a_token_or_into_anothers_task() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.send("tck-complete-task-1", "x").await?;
     let path = house.url(&format!("/a2a/tasks/{}", task["id"].as_str().unwrap()));
     assert_eq!(house.client.get(&path).header("A2A-Version", "1.0").send().await?.status(), 401);

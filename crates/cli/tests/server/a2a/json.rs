@@ -3,9 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::a2a::house::{House, message};
+use crate::a2a::test_server::{TestServer, message};
 
-async fn rpc(house: &House, body: Vec<u8>) -> anyhow::Result<Value> {
+async fn rpc(house: &TestServer, body: Vec<u8>) -> anyhow::Result<Value> {
     let request = house.request(Method::POST, "/a2a").header("A2A-Version", "1.0").body(body);
     let response = request.header("content-type", "application/json").send().await?;
     assert_eq!(response.status(), 200);
@@ -27,7 +27,7 @@ fn bodies() -> Vec<(&'static str, Vec<u8>)> {
 
 #[tokio::test]
 async fn what_is_no_json_is_told_so_in_each_binding() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for (row, body) in bodies() {
         assert_eq!(rpc(&house, body.clone()).await?["error"]["code"], -32700, "{row}");
         let rest = house.request(Method::POST, "/a2a/message:send").header("A2A-Version", "1.0").body(body);
@@ -41,7 +41,7 @@ async fn what_is_no_json_is_told_so_in_each_binding() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn what_is_no_request_is_told_so() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let get = json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": "x" } });
     let with = |name: &str, value: Value| {
         let mut request = get.clone();

@@ -4,7 +4,7 @@ use gander_testkit::conformance::ConformanceRecorder;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use crate::a2a::house::{House, message};
+use crate::a2a::test_server::{TestServer, message};
 
 /// Operations of 1.0, with their addresses.
 const OPERATIONS: [(&str, &str, &str); 11] = [
@@ -94,8 +94,8 @@ fn old_params(name: &str, task: &Value) -> Value {
     }
 }
 
-async fn house() -> anyhow::Result<House> {
-    House::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await
+async fn house() -> anyhow::Result<TestServer> {
+    TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await
 }
 
 /// True if it went well: a stream began, or there is an answer that is no error.

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 
-use crate::a2a::house::{House, message};
+use crate::a2a::test_server::{TestServer, message};
 
 /// What a receiver was sent: the header's lines in lower case, and the body.
 type Received = Arc<Mutex<Vec<(String, Value)>>>;
@@ -67,7 +67,7 @@ fn is_over((_, body): &(String, Value)) -> bool {
 
 #[tokio::test]
 async fn updates_are_sent_in_order_with_the_receivers_credentials() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
     let (url, received) = receiver().await?;
     let config = json!({ "id": "c", "url": url, "token": "tok",
         "authentication": { "scheme": "Bearer", "credentials": "secret" } });
@@ -93,7 +93,7 @@ async fn updates_are_sent_in_order_with_the_receivers_credentials() -> anyhow::R
 
 #[tokio::test]
 async fn configs_are_made_looked_at_and_removed_and_survive_a_kill() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
     let (url, received) = receiver().await?;
     let task = house.send("tck-input-required-1", "x").await?["id"].take();
     let made = house.call("CreateTaskPushNotificationConfig", json!({ "taskId": task, "url": url })).await?;
@@ -120,7 +120,7 @@ async fn configs_are_made_looked_at_and_removed_and_survive_a_kill() -> anyhow::
 
 #[tokio::test]
 async fn an_address_with_a_line_break_and_more_receivers_than_there_is_room_for_are_refused() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_PUSH_ALLOW", "[\"127.0.0.1\"]")]).await?;
     let mut tasks = Vec::new();
     for n in 0..17 {
         tasks.push(house.send(&format!("tck-input-required-{n}"), "x").await?["id"].take());
@@ -156,7 +156,7 @@ async fn an_address_with_a_line_break_and_more_receivers_than_there_is_room_for_
 
 #[tokio::test]
 async fn nothing_is_sent_into_private_networks() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.send("tck-input-required-1", "x").await?["id"].take();
     for url in [
         "http://127.0.0.1:9/hook",

@@ -7,7 +7,7 @@ use gander_testkit::harness::{eventually, script};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::a2a::house::{Binding, House, message};
+use crate::a2a::test_server::{Binding, TestServer, message};
 
 const ROWS: &str = include_str!("../../../../../interop/data/bad-inputs.tsv");
 
@@ -50,7 +50,7 @@ fn every_row_about_tasks_is_claimed_by_a_test_that_exists() {
 }
 
 /// The code over JSON-RPC and the status over HTTP+JSON of one send.
-async fn sent(house: &House, params: &Value) -> anyhow::Result<(i64, u16)> {
+async fn sent(house: &TestServer, params: &Value) -> anyhow::Result<(i64, u16)> {
     let rest = house.post(Binding::Rest, "message:send", params).await?.status().as_u16();
     Ok((house.code("SendMessage", params.clone()).await?, rest))
 }
@@ -63,7 +63,7 @@ fn about(task: &Value, id: &str, text: &str) -> Value {
 
 #[tokio::test]
 async fn s01_and_s10_what_is_not_there_is_not_found() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let tenant = json!({ "tenant": "nobody", "message": message("m", "x") });
     assert_eq!(house.code("SendMessage", tenant).await?, -32602);
     let elsewhere = house.request(Method::POST, "/a2a/nobody/message:send").header("A2A-Version", "1.0");
@@ -75,7 +75,7 @@ async fn s01_and_s10_what_is_not_there_is_not_found() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn messages_that_are_none() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let parts = |parts: Value| json!({ "message": { "messageId": "m", "role": "ROLE_USER", "parts": parts } });
     let cases = [
         ("S04", parts(json!([]))),
@@ -96,7 +96,7 @@ async fn messages_that_are_none() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn s11_a_task_that_waits_for_its_turn_takes_no_message() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let first = house.start("tck-long-running-1", "x").await?;
     let mut next = message("tck-complete-task-2", "x");
     next["contextId"] = first["contextId"].clone();
@@ -110,7 +110,7 @@ async fn s11_a_task_that_waits_for_its_turn_takes_no_message() -> anyhow::Result
 
 #[tokio::test]
 async fn s13_of_two_answers_one_counts() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for n in 0..20 {
         let task = house.send(&format!("tck-input-required-{n}"), "x").await?;
         let [one, two] = ["one", "two"].map(|said| about(&task, said, said));
@@ -129,7 +129,7 @@ async fn s13_of_two_answers_one_counts() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn s14_and_s25_only_what_was_asked_is_answered() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
     let shell = json!([{ "tool": "shell", "args": { "command": "touch ran" } }]);
     let task = house.send("m-1", &script(&[shell, json!([{ "text": "done" }])])).await?;
     assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task}");
@@ -149,7 +149,7 @@ async fn s14_and_s25_only_what_was_asked_is_answered() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn s17_a_cancelled_question_takes_no_answer() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.send("tck-input-required-1", "x").await?;
     let cancelled = house.call("CancelTask", json!({ "id": task["id"] })).await?;
     assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
@@ -159,7 +159,7 @@ async fn s17_a_cancelled_question_takes_no_answer() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn s19_and_s20_a_place_is_known_or_refused() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.send("tck-complete-task-1", "x").await?;
     let path = format!("/a2a/tasks/{}:subscribe", task["id"].as_str().unwrap());
     let long = "1".repeat(10_000);
@@ -176,7 +176,7 @@ async fn s19_and_s20_a_place_is_known_or_refused() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn s22_a_path_has_its_methods_and_says_which() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for method in [Method::PUT, Method::PATCH, Method::TRACE] {
         let answer = house.request(method.clone(), "/a2a/message:send").send().await?;
         assert_eq!(answer.status(), 405, "{method}");
@@ -191,7 +191,7 @@ async fn s22_a_path_has_its_methods_and_says_which() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn s23_a_client_that_hangs_up_stops_nothing() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for verb in ["message:send", "message:stream"] {
         let mut said = message(&format!("tck-long-running-{verb}"), "x");
         said["contextId"] = json!(verb);
@@ -209,7 +209,7 @@ async fn s23_a_client_that_hangs_up_stops_nothing() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn s28_metadata_is_data_and_has_an_end() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await?;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await?;
     let odd = json!({ "__proto__": { "x": 1 }, "constructor": "y" });
     let mut said = message("tck-complete-task-1", "x");
     said["metadata"] = odd.clone();

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::a2a::house::{BINDINGS, Binding, House, events, message, said};
+use crate::a2a::test_server::{BINDINGS, Binding, TestServer, events, message, said};
 
 fn kinds(events: &[(Option<String>, Value)]) -> Vec<String> {
     let kind = |(_, event): &(Option<String>, Value)| {
@@ -15,7 +15,7 @@ fn kinds(events: &[(Option<String>, Value)]) -> Vec<String> {
 
 #[tokio::test]
 async fn every_binding_tells_a_task_from_its_beginning_to_its_end() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for binding in BINDINGS {
         let body = said(binding, &format!("tck-stream-001-{binding:?}"), "go");
         let told = events(house.post(binding, "message:stream", &body).await?).await?;
@@ -35,7 +35,7 @@ async fn every_binding_tells_a_task_from_its_beginning_to_its_end() -> anyhow::R
 
 #[tokio::test]
 async fn an_agent_that_answers_with_a_message_shows_no_task() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let body = json!({ "message": message("tck-message-response-1", "go") });
     let told = events(house.post(Binding::Rest, "message:stream", &body).await?).await?;
     assert_eq!(kinds(&told), ["message"]);
@@ -44,7 +44,7 @@ async fn an_agent_that_answers_with_a_message_shows_no_task() -> anyhow::Result<
 
 #[tokio::test]
 async fn subscribers_see_the_same_and_a_finished_task_has_none() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.start("tck-long-running-1", "x").await?;
     let id = task["id"].as_str().unwrap().to_owned();
     let path = format!("/a2a/tasks/{id}:subscribe");
@@ -62,7 +62,7 @@ async fn subscribers_see_the_same_and_a_finished_task_has_none() -> anyhow::Resu
 
 #[tokio::test]
 async fn a_stream_goes_on_after_any_event_also_of_a_task_that_is_over() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let body = json!({ "message": message("tck-stream-chunked-1", "go") });
     let whole = events(house.post(Binding::Rest, "message:stream", &body).await?).await?;
     let task = whole[0].1["task"]["id"].as_str().unwrap().to_owned();
@@ -77,7 +77,7 @@ async fn a_stream_goes_on_after_any_event_also_of_a_task_that_is_over() -> anyho
 
 #[tokio::test]
 async fn a_task_that_asks_survives_a_kill_and_is_watched_to_its_end() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let body = json!({ "message": message("tck-input-required-1", "go") });
     let told = events(house.post(Binding::Rest, "message:stream", &body).await?).await?;
     let last = &told.last().unwrap().1["statusUpdate"];
@@ -98,7 +98,7 @@ async fn a_task_that_asks_survives_a_kill_and_is_watched_to_its_end() -> anyhow:
 
 #[tokio::test]
 async fn whoever_activates_the_extension_sees_what_tools_do() -> anyhow::Result<()> {
-    let house = House::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
+    let house = TestServer::with(&[("GANDER_A2A_AGENT", "gander")]).await?;
     let shell = json!([{ "tool": "shell", "args": { "command": "echo hi" } }]);
     let script = gander_testkit::harness::script(&[shell, json!([{ "text": "done" }])]);
     let body = json!({ "message": message("m-1", &script) });

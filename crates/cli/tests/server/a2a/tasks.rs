@@ -3,11 +3,11 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::a2a::house::{BINDINGS, Binding, House, message};
+use crate::a2a::test_server::{BINDINGS, Binding, TestServer, message};
 
 #[tokio::test]
 async fn a_message_becomes_the_same_task_in_every_binding() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     for binding in BINDINGS {
         let id = format!("tck-artifact-text-{binding:?}");
         let task = house.send_by(binding, &id, "hello").await?;
@@ -37,7 +37,7 @@ async fn a_message_becomes_the_same_task_in_every_binding() -> anyhow::Result<()
 
 #[tokio::test]
 async fn every_kind_of_artifact_comes_as_it_is() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let made =
         async |id: &str| -> anyhow::Result<Value> { Ok(house.send(id, "x").await?["artifacts"][0]["parts"][0].take()) };
     assert_eq!(
@@ -60,7 +60,7 @@ async fn every_kind_of_artifact_comes_as_it_is() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_task_that_asks_is_answered_once_and_its_messages_are_kept() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.send("tck-input-required-1", "start").await?;
     assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task}");
     let in_context = |id: &str| {
@@ -89,7 +89,7 @@ async fn a_task_that_asks_is_answered_once_and_its_messages_are_kept() -> anyhow
 
 #[tokio::test]
 async fn the_same_message_in_a_context_is_one_task_also_after_a_kill() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let mut said = message("tck-complete-task-1", "once");
     said["contextId"] = json!("my-own-context");
     let params = json!({ "message": said });
@@ -106,7 +106,7 @@ async fn the_same_message_in_a_context_is_one_task_also_after_a_kill() -> anyhow
 
 #[tokio::test]
 async fn lists_go_page_by_page_newest_first() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let mut sent = Vec::new();
     for n in 0..5 {
         sent.push(house.send(&format!("tck-artifact-text-{n}"), "x").await?["id"].clone());
@@ -139,7 +139,7 @@ async fn lists_go_page_by_page_newest_first() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_running_task_is_cancelled_once() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.start("tck-long-running-1", "x").await?;
     assert!(["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&task["status"]["state"].as_str().unwrap()));
     let cancelled = house.call("CancelTask", json!({ "id": task["id"] })).await?;
@@ -154,7 +154,7 @@ async fn a_running_task_is_cancelled_once() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn history_is_as_long_as_asked() -> anyhow::Result<()> {
-    let house = House::open().await?;
+    let house = TestServer::open().await?;
     let task = house.send("tck-complete-task-1", "x").await?;
     let none = house.call("GetTask", json!({ "id": task["id"], "historyLength": 0 })).await?;
     assert!(none.get("history").is_none());

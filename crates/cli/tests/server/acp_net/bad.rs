@@ -3,9 +3,9 @@
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use crate::acp_net::house::House;
 use crate::acp_net::http::{Door, EventStream};
 use crate::acp_net::socket::{FIN, Frame, Socket, frame};
+use crate::acp_net::test_server::TestServer;
 
 const NONE: &str = "0199aaaa-0000-7000-8000-000000000000";
 
@@ -41,7 +41,7 @@ enum Ws {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_row_gets_its_answer_over_http() -> anyhow::Result<()> {
-    let house = House::asking().await?;
+    let house = TestServer::asking().await?;
     let mut failures = Vec::new();
     for case in cases() {
         if let Err(error) = over_http(&house, &case).await {
@@ -54,7 +54,7 @@ async fn each_row_gets_its_answer_over_http() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_row_gets_its_answer_over_websocket() -> anyhow::Result<()> {
-    let house = House::asking().await?;
+    let house = TestServer::asking().await?;
     let mut failures = Vec::new();
     for case in cases() {
         if let Err(error) = over_socket(&house, &case).await {
@@ -67,7 +67,7 @@ async fn each_row_gets_its_answer_over_websocket() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn headers_are_checked() -> anyhow::Result<()> {
-    let house = House::asking().await?;
+    let house = TestServer::asking().await?;
     let door = &house.door;
     let id = door.connect().await?;
     let connection = ("Acp-Connection-Id", id.as_str());
@@ -107,7 +107,7 @@ async fn headers_are_checked() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn over_http(house: &House, case: &Case) -> anyhow::Result<()> {
+async fn over_http(house: &TestServer, case: &Case) -> anyhow::Result<()> {
     let mut visit = Visit::begin(&house.door, house).await?;
     let input = visit.filled(&case.input, house);
     let posted = visit.post(&input).await?;
@@ -136,7 +136,7 @@ struct Visit {
 }
 
 impl Visit {
-    async fn begin(door: &Door, house: &House) -> anyhow::Result<Self> {
+    async fn begin(door: &Door, house: &TestServer) -> anyhow::Result<Self> {
         let connection = door.connect().await?;
         let own = door.events(&[("Acp-Connection-Id", &connection)], usize::MAX).await?;
         let mut visit = Self { door: door.clone(), connection, session: String::new(), own };
@@ -151,7 +151,7 @@ impl Visit {
         self.door.post(&[("Acp-Connection-Id", &self.connection)], body).await
     }
 
-    fn filled(&self, input: &[u8], house: &House) -> Vec<u8> {
+    fn filled(&self, input: &[u8], house: &TestServer) -> Vec<u8> {
         filled(input, &self.session, house)
     }
 
@@ -165,7 +165,7 @@ impl Visit {
     }
 }
 
-async fn over_socket(house: &House, case: &Case) -> anyhow::Result<()> {
+async fn over_socket(house: &TestServer, case: &Case) -> anyhow::Result<()> {
     let mut socket = Socket::open(&house.door).await?;
     socket.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}})).await?;
     socket.message().await?;
@@ -207,7 +207,7 @@ async fn next_answer(socket: &mut Socket) -> anyhow::Result<Value> {
     }
 }
 
-fn filled(input: &[u8], session: &str, house: &House) -> Vec<u8> {
+fn filled(input: &[u8], session: &str, house: &TestServer) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(input) else { return input.to_vec() };
     text.replace("SESSION", session).replace("FOLDER", &house.folder.display().to_string()).into_bytes()
 }

@@ -7,7 +7,7 @@ use gander_testkit::harness::{Client, Transcript, script};
 use gander_testkit::upstream::Pace;
 use serde_json::{Value, json};
 
-use crate::acp_net::house::{House, TRANSPORTS, Transport};
+use crate::acp_net::test_server::{TRANSPORTS, TestServer, Transport};
 
 const CLIENTS: usize = 10;
 
@@ -18,7 +18,7 @@ fn races() -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_clients_over_three_transports_are_told_everything_once() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let mut prompter = house.client(Transport::Http).await?;
     let session = prompter.new_session(&house.folder).await?;
     let mut clients = Vec::new();
@@ -48,7 +48,7 @@ async fn ten_clients_over_three_transports_are_told_everything_once() -> anyhow:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_joiner_gets_history_then_life_without_a_seam() -> anyhow::Result<()> {
     for (first, second) in [(Transport::Socket, Transport::Http), (Transport::Http, Transport::Socket)] {
-        let house = House::paced().await?;
+        let house = TestServer::paced().await?;
         let mut client = house.client(first).await?;
         let session = client.new_session(&house.folder).await?;
         let pace = Pace { deltas: 400, between_ms: 2, word: 7, ..Pace::default() };
@@ -68,7 +68,7 @@ async fn a_late_joiner_gets_history_then_life_without_a_seam() -> anyhow::Result
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_answers_over_two_transports_exactly_one_wins() -> anyhow::Result<()> {
-    let house = House::asking().await?;
+    let house = TestServer::asking().await?;
     let mut clients = Vec::new();
     for transport in TRANSPORTS {
         clients.push(house.client(transport).await?);
@@ -123,7 +123,7 @@ fn verdict(seen: &[Value]) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_drops_changes_nothing_for_the_run() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     for transport in [Transport::Socket, Transport::Http] {
         let mut client = house.client(transport).await?;
         let session = client.new_session(&house.folder).await?;

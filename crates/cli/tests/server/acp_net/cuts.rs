@@ -9,8 +9,8 @@ use gander_testkit::harness::Transcript;
 use gander_testkit::upstream::Pace;
 use serde_json::{Value, json};
 
-use crate::acp_net::house::{House, Transport};
 use crate::acp_net::http::{Door, Event};
+use crate::acp_net::test_server::{TestServer, Transport};
 
 /// Cuts of one session.
 const ROUND: usize = 25;
@@ -22,7 +22,7 @@ const KILL_EVERY: usize = 3;
 async fn cuts_at_random_bytes_leave_no_gap_and_no_duplicate() -> anyhow::Result<()> {
     let cuts = number("GANDER_CUTS").unwrap_or(500);
     let seed = number("GANDER_SEED").unwrap_or(42);
-    let mut house = House::paced().await?;
+    let mut house = TestServer::paced().await?;
     let (mut kills, mut events, mut dice) = (0, 0, seed as u64 + 1);
     for round in 0..cuts.div_ceil(ROUND) {
         let mut reader = Reader::begin(&house, dice).await?;
@@ -54,7 +54,7 @@ struct Reader {
 }
 
 impl Reader {
-    async fn begin(house: &House, seed: u64) -> anyhow::Result<Self> {
+    async fn begin(house: &TestServer, seed: u64) -> anyhow::Result<Self> {
         let door = &house.door;
         let connection = door.connect().await?;
         let mut stream = door.events(&[("Acp-Connection-Id", &connection)], usize::MAX).await?;
@@ -126,7 +126,7 @@ impl Reader {
     }
 
     /// What was read is what the log says; every id comes once and grows, every prompt is answered once.
-    async fn check(&self, house: &House) -> anyhow::Result<()> {
+    async fn check(&self, house: &TestServer) -> anyhow::Result<()> {
         let seen: Vec<Value> = self.events.iter().map(Event::json).collect();
         let mut loader = house.client(Transport::Unix).await?;
         loader.load(&self.session, &house.folder).await?;

@@ -4,9 +4,9 @@ use anyhow::{Context, ensure};
 use gander_testkit::harness::{Agent, Background, Launch, data, workspace};
 use serde_json::{Value, json};
 
-use crate::acp_net::house::House;
 use crate::acp_net::http::{Answer, Door};
 use crate::acp_net::socket::Socket;
+use crate::acp_net::test_server::TestServer;
 
 /// A client of paper 000: it knows one id, and reads the answer where it asked.
 struct Goosed {
@@ -36,7 +36,7 @@ impl Goosed {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paper_000_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result<()> {
-    let house = House::with("GANDER_LOG", "info").await?;
+    let house = TestServer::with("GANDER_LOG", "info").await?;
     let (mut client, hello) = Goosed::begin(&house.door, json!({})).await?;
     let result = &hello["result"];
     assert_eq!((&result["_session_id"], &result["protocol_version"]), (&json!(client.session), &json!("2024-11-05")));
@@ -71,7 +71,7 @@ async fn paper_000_is_answered_in_the_body_also_after_a_kill() -> anyhow::Result
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bare_request_tells_a_client_of_paper_000_that_introduced_itself_otherwise() -> anyhow::Result<()> {
-    let house = House::with("GANDER_LOG", "info").await?;
+    let house = TestServer::with("GANDER_LOG", "info").await?;
     let (mut client, hello) = Goosed::begin(&house.door, json!({"protocolVersion": 1})).await?;
     ensure!(hello["result"].get("_session_id").is_none(), "{hello}");
     assert_eq!(turn(&client, json!({"prompt": "hello"})).await?, json!({"stop_reason": "end_turn"}));
@@ -81,7 +81,7 @@ async fn a_bare_request_tells_a_client_of_paper_000_that_introduced_itself_other
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_forces_a_dialect_and_a_kill_changes_nothing() -> anyhow::Result<()> {
-    let mut house = House::with("GANDER_LOG", "info").await?;
+    let mut house = TestServer::with("GANDER_LOG", "info").await?;
     let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#;
     assert_eq!(house.door.at("?dialect=klingon").post(&[], hello).await?.status, 400);
     assert_eq!(Socket::ask(&house.door.at("?dialect=klingon"), &[]).await?.head.split(' ').nth(1), Some("400"));
@@ -112,9 +112,9 @@ async fn an_address_forces_a_dialect_and_a_kill_changes_nothing() -> anyhow::Res
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn version_2_is_spoken_only_behind_its_switch_and_a_kill_changes_nothing() -> anyhow::Result<()> {
     let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"info":{"name":"c","version":"1"}}}"#;
-    let off = House::with("GANDER_ACP_V2", "false").await?;
+    let off = TestServer::with("GANDER_ACP_V2", "false").await?;
     assert_eq!(off.door.post(&[], hello).await?.json()["result"]["protocolVersion"], 1);
-    let mut house = House::with("GANDER_ACP_V2", "true").await?;
+    let mut house = TestServer::with("GANDER_ACP_V2", "true").await?;
     let answer = house.door.post(&[], hello).await?;
     assert_eq!(answer.json()["result"]["protocolVersion"], 2);
     let connection = answer.header("acp-connection-id").context("no connection")?.to_owned();

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::ensure;
 use serde_json::json;
 
-use crate::acp_net::house::House;
 use crate::acp_net::socket::{FIN, Socket, frame};
+use crate::acp_net::test_server::TestServer;
 
 const ROWS: &str = include_str!("../../../../../interop/data/bad-inputs.tsv");
 
@@ -59,7 +59,7 @@ fn every_row_about_the_network_is_claimed_by_a_test_that_exists() {
 
 #[tokio::test]
 async fn h21_a_line_break_in_a_header_is_refused() -> anyhow::Result<()> {
-    let house = House::with("GANDER_LOG", "info").await?;
+    let house = TestServer::with("GANDER_LOG", "info").await?;
     for name in ["Acp-Session-Id", "Acp-Connection-Id", "Last-Event-ID"] {
         let answer = house.door.send("GET", &[(name, "a\rSet-Cookie: b")], b"").await?;
         ensure!(answer.status == 400 && !answer.head.contains("Set-Cookie"), "{name}: {answer:?}");
@@ -69,7 +69,7 @@ async fn h21_a_line_break_in_a_header_is_refused() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn h23_whose_address_it_is_says_the_socket_alone() -> anyhow::Result<()> {
-    let house = House::with("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "3").await?;
+    let house = TestServer::with("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "3").await?;
     let mut wrong = house.door.clone();
     wrong.token = "wrong".to_owned();
     let mut statuses = Vec::new();
@@ -85,8 +85,8 @@ async fn h23_whose_address_it_is_says_the_socket_alone() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn h24_what_a_client_may_do_says_its_token_alone() -> anyhow::Result<()> {
-    let house = House::with("GANDER_LOG", "info").await?;
-    let mut owner = house.client(crate::acp_net::house::Transport::Unix).await?;
+    let house = TestServer::with("GANDER_LOG", "info").await?;
+    let mut owner = house.client(crate::acp_net::test_server::Transport::Unix).await?;
     let session = owner.new_session(&house.folder).await?;
     let mut other = house.door.clone();
     let added = house.server.launch.stdout(&["token", "add", "other", "--scopes", "prompt"]).await?;
@@ -101,7 +101,7 @@ async fn h24_what_a_client_may_do_says_its_token_alone() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn h26_streams_of_one_token_have_an_end() -> anyhow::Result<()> {
-    let house = House::with("GANDER_LIMITS_LOCAL_STREAMS", "2").await?;
+    let house = TestServer::with("GANDER_LIMITS_LOCAL_STREAMS", "2").await?;
     let connection = house.door.connect().await?;
     let ids = [("Acp-Connection-Id", connection.as_str())];
     let first = house.door.events(&ids, usize::MAX).await?;
@@ -116,7 +116,7 @@ async fn h26_streams_of_one_token_have_an_end() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn w13_a_socket_that_dies_in_a_turn_loses_nothing() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let pace = gander_testkit::upstream::Pace { deltas: 100, between_ms: 5, word: 1, ..Default::default() };
     let mut socket = Socket::open(&house.door).await?;
     socket.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": 1}})).await?;
@@ -128,7 +128,7 @@ async fn w13_a_socket_that_dies_in_a_turn_loses_nothing() -> anyhow::Result<()> 
     while socket.message().await?["params"]["update"]["sessionUpdate"] != "agent_message_chunk" {}
     socket.write(&frame(FIN | 1, b"{")).await?;
     drop(socket); // in the middle of everything
-    let mut again = house.client(crate::acp_net::house::Transport::Socket).await?;
+    let mut again = house.client(crate::acp_net::test_server::Transport::Socket).await?;
     again.load(&session, &house.folder).await?;
     let whole: String = (0..100).map(|index| pace.delta(index)).collect();
     while !gander_testkit::harness::Transcript::of(&again.seen, &session).text().ends_with(&whole) {
@@ -139,10 +139,10 @@ async fn w13_a_socket_that_dies_in_a_turn_loses_nothing() -> anyhow::Result<()> 
 
 #[tokio::test]
 async fn c20_a_client_on_the_network_starts_no_program() -> anyhow::Result<()> {
-    let house = House::with("GANDER_LOG", "info").await?;
+    let house = TestServer::with("GANDER_LOG", "info").await?;
     let made = house.folder.join("made");
     let program = json!({"name": "evil", "command": "/bin/touch", "args": [made], "env": []});
-    let mut client = house.client(crate::acp_net::house::Transport::Socket).await?;
+    let mut client = house.client(crate::acp_net::test_server::Transport::Socket).await?;
     let refused = client.call("session/new", json!({"cwd": house.folder, "mcpServers": [program]})).await;
     let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
     ensure!(refused.contains("-32602") && refused.contains("allow_remote_commands"), "{refused}");

@@ -6,12 +6,12 @@ use gander_testkit::harness::{Transcript, terminate};
 use gander_testkit::upstream::Pace;
 use serde_json::json;
 
-use crate::acp_net::house::{House, Transport};
 use crate::acp_net::socket::{FIN, Frame, Socket, frame};
+use crate::acp_net::test_server::{TestServer, Transport};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_handshake_is_checked_and_extensions_are_not_agreed_on() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let socket = Socket::open(&house.door).await?;
     let head = socket.head.to_ascii_lowercase();
     ensure!(head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
@@ -34,7 +34,7 @@ async fn the_handshake_is_checked_and_extensions_are_not_agreed_on() -> anyhow::
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broken_frames_close_with_their_code_and_hurt_nobody_else() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let mut other = house.client(Transport::Socket).await?;
     let big = [&[FIN | 1, 0x80 | 127][..], &(100_u64 << 20).to_be_bytes(), &[0; 4]].concat();
     let cases = [
@@ -66,7 +66,7 @@ async fn broken_frames_close_with_their_code_and_hurt_nobody_else() -> anyhow::R
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_says_so_and_a_parked_turn_goes_on_in_the_next_one() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let mut idle = introduced(&house).await?;
     let mut busy = introduced(&house).await?;
     busy.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": house.folder}})).await?;
@@ -94,7 +94,7 @@ async fn a_server_that_stops_says_so_and_a_parked_turn_goes_on_in_the_next_one()
     Ok(())
 }
 
-async fn introduced(house: &House) -> anyhow::Result<Socket> {
+async fn introduced(house: &TestServer) -> anyhow::Result<Socket> {
     let mut socket = Socket::open(&house.door).await?;
     socket.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}})).await?;
     ensure!(socket.message().await?["result"]["protocolVersion"] == 1, "not initialized");
@@ -105,7 +105,7 @@ async fn introduced(house: &House) -> anyhow::Result<Socket> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_sockets_are_small() -> anyhow::Result<()> {
     let wanted = std::env::var("GANDER_SOCKETS").ok().and_then(|sockets| sockets.parse().ok()).unwrap_or(500_usize);
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let mut sockets = Vec::new();
     let mut before = 0;
     for index in 0..wanted + 50 {

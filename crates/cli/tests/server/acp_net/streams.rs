@@ -5,8 +5,8 @@ use gander_testkit::harness::{Transcript, eventually, script};
 use gander_testkit::upstream::Pace;
 use serde_json::{Value, json};
 
-use crate::acp_net::house::{House, Transport};
 use crate::acp_net::http::{Answer, Door, EventStream};
+use crate::acp_net::test_server::{TestServer, Transport};
 
 const SLEEPERS: usize = 60;
 
@@ -55,7 +55,7 @@ impl Visitor {
         }
     }
 
-    async fn session(&mut self, house: &House) -> anyhow::Result<String> {
+    async fn session(&mut self, house: &TestServer) -> anyhow::Result<String> {
         let answer = self.call("session/new", json!({"cwd": house.folder})).await?;
         Ok(answer["result"]["sessionId"].as_str().with_context(|| answer.to_string())?.to_owned())
     }
@@ -89,7 +89,7 @@ fn answers(id: u64) -> impl Fn(&Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_have_one_reader_and_say_what_they_are() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let mut visitor = Visitor::enter(&house.door).await?;
     let own = &visitor.own;
     let told = ["content-type", "cache-control", "x-accel-buffering"].map(|name| own.header(name));
@@ -118,7 +118,7 @@ async fn streams_have_one_reader_and_say_what_they_are() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_session_stream_answers_come_on_the_connection_stream_and_nothing_is_lost() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let mut visitor = Visitor::enter(&house.door).await?;
     let session = visitor.session(&house).await?;
     let pace = Pace { deltas: 20, word: 5, ..Pace::default() };
@@ -136,7 +136,7 @@ async fn without_a_session_stream_answers_come_on_the_connection_stream_and_noth
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_restart_answers_questions_and_prompts_find_their_connection() -> anyhow::Result<()> {
-    let house = House::asking().await?;
+    let house = TestServer::asking().await?;
     let mut visitor = Visitor::enter(&house.door).await?;
     let session = visitor.session(&house).await?;
     let mut stream = visitor.stream(&session, &[]).await?;
@@ -174,7 +174,7 @@ async fn after_a_restart_answers_questions_and_prompts_find_their_connection() -
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_that_is_cut_goes_on_and_is_answered_once() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     let mut author = house.client(Transport::Unix).await?;
     let session = author.new_session(&house.folder).await?;
     for word in 1..=3 {
@@ -226,7 +226,7 @@ const LONG: Pace = Pace { deltas: 2_000, size: 4_000, between_ms: 0, first_ms: 0
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_under_way_when_the_server_is_killed_goes_on_in_the_next_and_is_answered_once() -> anyhow::Result<()> {
-    let mut house = House::paced().await?;
+    let mut house = TestServer::paced().await?;
     let mut author = house.client(Transport::Unix).await?;
     let session = author.new_session(&house.folder).await?;
     author.turn(&session, &LONG.marker()).await?;
@@ -260,7 +260,7 @@ async fn a_load_under_way_when_the_server_is_killed_goes_on_in_the_next_and_is_a
 }
 
 /// What somebody is told who loads a session.
-async fn whole(house: &House, session: &str) -> anyhow::Result<Transcript> {
+async fn whole(house: &TestServer, session: &str) -> anyhow::Result<Transcript> {
     let mut loader = house.client(Transport::Unix).await?;
     loader.load(session, &house.folder).await?;
     Ok(Transcript::of(&loader.seen, session))
@@ -270,7 +270,7 @@ async fn whole(house: &House, session: &str) -> anyhow::Result<Transcript> {
 /// machine the turns take longer than a reader that reads nothing is waited for by default.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_never_reads_changes_nothing() -> anyhow::Result<()> {
-    let house = House::paced_with(&[("GANDER_LIMITS_STALLED_READER", "1h")]).await?;
+    let house = TestServer::paced_with(&[("GANDER_LIMITS_STALLED_READER", "1h")]).await?;
     let mut visitor = Visitor::enter(&house.door).await?;
     let session = visitor.session(&house).await?;
     let mut stream = visitor.stream(&session, &[]).await?;
@@ -313,7 +313,7 @@ async fn long_turn(visitor: &mut Visitor, stream: &mut EventStream, session: &st
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn text_that_looks_like_events_stays_one_event() -> anyhow::Result<()> {
-    let house = House::asking().await?;
+    let house = TestServer::asking().await?;
     let mut visitor = Visitor::enter(&house.door).await?;
     let session = visitor.session(&house).await?;
     let mut stream = visitor.stream(&session, &[]).await?;
@@ -326,7 +326,7 @@ async fn text_that_looks_like_events_stays_one_event() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http_2_without_tls_works_too() -> anyhow::Result<()> {
-    let house = House::paced().await?;
+    let house = TestServer::paced().await?;
     rustls::crypto::ring::default_provider().install_default().ok();
     let client = reqwest::Client::builder().http2_prior_knowledge().no_proxy().build()?;
     let url = format!("http://{}/acp", house.door.address);

@@ -5,13 +5,13 @@ use gander_services::token;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::acp_rest::house::House;
+use crate::acp_rest::test_server::TestServer;
 
 /// More than a log tells.
 const LARGE: usize = 100_000;
 
 /// A run that puts a small text, a new version of it, and a large one away.
-async fn run(house: &House) -> Value {
+async fn run(house: &TestServer) -> Value {
     let save = |name: &str, text: &str| json!({ "tool": "artifact_save", "args": { "name": name, "text": text, "media_type": "text/markdown" } });
     let large = "x".repeat(LARGE);
     let calls = json!([
@@ -32,7 +32,7 @@ fn named(run: &Value) -> Vec<&Value> {
 
 #[tokio::test]
 async fn what_is_put_away_is_a_part_with_a_name_and_large_content_has_an_address() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = run(&house).await;
     assert_eq!(run["status"], "completed", "{run}");
     let parts = named(&run);
@@ -49,7 +49,7 @@ async fn what_is_put_away_is_a_part_with_a_name_and_large_content_has_an_address
         (&"attachment".parse().unwrap(), &"sandbox".parse().unwrap())
     );
     // Whoever reads the run later reads the same.
-    assert_eq!(house.get(&House::path(&run, "")).await.ok()["output"], run["output"]);
+    assert_eq!(house.get(&TestServer::path(&run, "")).await.ok()["output"], run["output"]);
     // Versions that are told are behind addresses too.
     let one = path.split('?').next().unwrap().to_owned() + "?name=report.md&version=0";
     assert_eq!(house.get(&one).await.text, "# One");
@@ -57,7 +57,7 @@ async fn what_is_put_away_is_a_part_with_a_name_and_large_content_has_an_address
 
 #[tokio::test]
 async fn a_file_is_for_its_owner_and_a_wrong_question_is_told_what_is_wrong() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = run(&house).await;
     let shelf = format!("/acp-rest/sessions/{}/artifacts", run["session_id"].as_str().unwrap());
     let good = format!("{shelf}?name=report.md&version=1");

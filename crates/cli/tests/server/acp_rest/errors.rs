@@ -6,7 +6,7 @@ use gander_testkit::conformance::ConformanceRecorder;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::acp_rest::house::{House, new, resume};
+use crate::acp_rest::test_server::{TestServer, new, resume};
 
 fn error(status: u16, code: &str) -> (u16, String) {
     (status, code.to_owned())
@@ -14,7 +14,7 @@ fn error(status: u16, code: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn errors_have_the_reference_forms() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let unknown = "0198c0de-0000-7000-8000-000000000009";
     assert_eq!(house.get("/agents/nobody").await.error(), error(404, "not_found"));
     assert_eq!(house.post("/runs", &new("nobody", "x", "sync")).await.error(), error(404, "not_found"));
@@ -32,8 +32,11 @@ async fn errors_have_the_reference_forms() {
     assert_eq!(house.get("/resources/x").await.error(), error(404, "not_found"));
     assert_eq!(house.post("/runs", &json!({ "agent_name": "echo" })).await.error(), error(422, "invalid_input"));
     let run = house.run("echo", "x").await;
-    assert_eq!(house.post(&House::path(&run, ""), &resume("x", "sync")).await.error(), error(403, "invalid_input"));
-    assert_eq!(house.post(&House::path(&run, "/cancel"), &Value::Null).await.error(), error(403, "invalid_input"));
+    assert_eq!(
+        house.post(&TestServer::path(&run, ""), &resume("x", "sync")).await.error(),
+        error(403, "invalid_input")
+    );
+    assert_eq!(house.post(&TestServer::path(&run, "/cancel"), &Value::Null).await.error(), error(403, "invalid_input"));
     let image = [("accept", "image/png")];
     assert_eq!(
         house.post_with("/runs", &new("echo", "x", "stream"), &image).await.error(),
@@ -49,7 +52,7 @@ async fn errors_have_the_reference_forms() {
 
 #[tokio::test]
 async fn a_failed_run_is_an_answer_and_says_why() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for (agent, code) in [("failer", "invalid_input"), ("raiser", "invalid_input"), ("crash", "server_error")] {
         let run = house.run(agent, "x").await;
         assert_eq!((&run["status"], &run["error"]["code"]), (&json!("failed"), &json!(code)), "{agent}");
@@ -62,7 +65,7 @@ async fn a_failed_run_is_an_answer_and_says_why() {
 
 #[tokio::test]
 async fn a_prompt_waits_its_turn_but_not_behind_a_question() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let first = house.post("/runs", &new("slow_echo", "one", "async")).await.ok();
     let mut body = new("slow_echo", "two", "async");
     body["session_id"] = first["session_id"].clone();
@@ -71,7 +74,7 @@ async fn a_prompt_waits_its_turn_but_not_behind_a_question() {
     body["agent_name"] = json!("echo");
     assert_eq!(house.post("/runs", &body).await.error(), error(403, "invalid_input"));
     house.until(&second, "completed").await;
-    assert_eq!(house.get(&House::path(&first, "")).await.ok()["status"], "completed");
+    assert_eq!(house.get(&TestServer::path(&first, "")).await.ok()["status"], "completed");
     let asked = house.run("awaiter", "x").await;
     let mut body = new("awaiter", "y", "sync");
     body["session_id"] = asked["session_id"].clone();
@@ -82,11 +85,11 @@ async fn a_prompt_waits_its_turn_but_not_behind_a_question() {
 
 #[tokio::test]
 async fn nobody_sees_the_runs_of_another_and_a_scope_is_needed() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.run("awaiter", "x").await;
     let other = token::add_token(&house.config.paths, "other", &[Scope::Prompt], None).unwrap();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let path = House::path(&run, "");
+    let path = TestServer::path(&run, "");
     for path in [path.clone(), format!("{path}/events"), format!("/sessions/{}", run["session_id"].as_str().unwrap())] {
         let answer = client.get(house.url(&path)).bearer_auth(other.expose_secret()).send().await.unwrap();
         assert_eq!(answer.status().as_u16(), 404, "{path}");

@@ -1,10 +1,10 @@
 //! Bodies that are no JSON, or JSON of a kind that nobody means: rows J of `interop/data/bad-inputs.tsv`.
 
-use crate::acp_rest::house::{House, new, said};
+use crate::acp_rest::test_server::{TestServer, new, said};
 
 #[tokio::test]
 async fn what_is_no_json_is_unreadable_and_the_next_run_works() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let text =
         |text: &str| format!(r#"{{"agent_name":"echo","input":[{{"parts":[{{"content":{text}}}]}}]}}"#).into_bytes();
     let many = (0..200_000).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(",");

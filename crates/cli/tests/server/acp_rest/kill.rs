@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::acp_rest::house::new;
+use crate::acp_rest::test_server::new;
 use crate::binary::Place;
 
 /// Sends a request; gives what follows the header, as it comes.

@@ -4,10 +4,10 @@
 
 mod artifacts;
 mod errors;
-mod house;
 mod json;
 mod kill;
 mod routes;
 mod rows;
 mod sessions;
+mod test_server;
 mod witness;

@@ -6,7 +6,7 @@ use std::path::Path;
 use gander_testkit::conformance::ConformanceRecorder;
 use serde_json::{Value, json};
 
-use crate::acp_rest::house::{House, new, resume, said};
+use crate::acp_rest::test_server::{TestServer, new, resume, said};
 
 const ROWS: &str = include_str!("../../../../../interop/data/bad-inputs.tsv");
 
@@ -56,7 +56,7 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
 
 #[tokio::test]
 async fn bodies_that_are_no_run() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let part = |part: Value| with(|body| body["input"][0]["parts"] = json!([part]));
     let mut cases: Vec<(&str, Value, u16)> = ["Chat", "-a", "", "a.b", &"a".repeat(64)]
         .into_iter()
@@ -94,25 +94,25 @@ async fn bodies_that_are_no_run() {
 
 #[tokio::test]
 async fn s11_a_run_that_awaits_nothing_takes_no_answer() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let running = house.post("/runs", &new("slow", "x", "async")).await.ok();
     let mut waiting = new("slow", "y", "async");
     waiting["session_id"] = running["session_id"].clone();
     let waiting = house.post("/runs", &waiting).await.ok();
     for run in [&running, &waiting] {
-        let answer = house.post(&House::path(run, ""), &resume("yes", "sync")).await;
+        let answer = house.post(&TestServer::path(run, ""), &resume("yes", "sync")).await;
         assert_eq!(answer.error(), (403, "invalid_input".to_owned()));
     }
     house.until(&running, "in-progress").await;
-    assert_eq!(house.get(&House::path(&waiting, "")).await.ok()["status"], "created");
+    assert_eq!(house.get(&TestServer::path(&waiting, "")).await.ok()["status"], "created");
     for run in [&waiting, &running] {
-        house.post(&House::path(run, "/cancel"), &Value::Null).await.ok();
+        house.post(&TestServer::path(run, "/cancel"), &Value::Null).await.ok();
     }
 }
 
 #[tokio::test]
 async fn s14_an_answer_of_another_kind_changes_nothing() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.run("approve", "x").await;
     let other = json!({ "mode": "sync", "await_resume": { "type": "form", "message": null } });
     let cases = [
@@ -122,16 +122,16 @@ async fn s14_an_answer_of_another_kind_changes_nothing() {
         (json!({ "mode": "sync", "await_resume": { "type": "message" } }), 422),
     ];
     for (body, status) in cases {
-        assert_eq!(house.post(&House::path(&run, ""), &body).await.status, status, "{body}");
-        assert_eq!(house.get(&House::path(&run, "")).await.ok()["status"], "awaiting");
+        assert_eq!(house.post(&TestServer::path(&run, ""), &body).await.status, status, "{body}");
+        assert_eq!(house.get(&TestServer::path(&run, "")).await.ok()["status"], "awaiting");
     }
-    let done = house.post(&House::path(&run, ""), &resume("yes", "sync")).await.ok();
+    let done = house.post(&TestServer::path(&run, ""), &resume("yes", "sync")).await.ok();
     assert_eq!(said(&done), ["you said: yes"]);
 }
 
 #[tokio::test]
 async fn s22_a_path_has_its_methods_and_says_which() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     for method in ["PUT", "DELETE", "TRACE", "PATCH"] {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
@@ -147,7 +147,7 @@ async fn s22_a_path_has_its_methods_and_says_which() {
 
 #[tokio::test]
 async fn s23_a_client_that_hangs_up_stops_nothing() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for (mode, id) in
         [("sync", "0198c0de-0000-7000-8000-00000000000a"), ("stream", "0198c0de-0000-7000-8000-00000000000b")]
     {
@@ -157,7 +157,7 @@ async fn s23_a_client_that_hangs_up_stops_nothing() {
         let run = json!({ "run_id": id });
         tokio::select! {
             _ = asking => panic!("it takes a second"),
-            () = async { while house.get(&House::path(&run, "")).await.status != 200 {} } => {}
+            () = async { while house.get(&TestServer::path(&run, "")).await.status != 200 {} } => {}
         }
         assert_eq!(said(&house.until(&run, "completed").await), ["said anyway"], "{mode}");
     }
@@ -165,9 +165,9 @@ async fn s23_a_client_that_hangs_up_stops_nothing() {
 
 #[tokio::test]
 async fn s25_an_answer_counts_once() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.run("approve", "x").await;
-    let path = House::path(&run, "");
+    let path = TestServer::path(&run, "");
     house.post(&path, &resume("yes", "sync")).await.ok();
     assert_eq!(house.post(&path, &resume("yes", "sync")).await.error(), (403, "invalid_input".to_owned()));
     assert_eq!(said(&house.get(&path).await.ok()), ["you said: yes"]);
@@ -175,7 +175,7 @@ async fn s25_an_answer_counts_once() {
 
 #[tokio::test]
 async fn s28_metadata_is_data_and_has_an_end() {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
     let odd = json!({ "kind": "citation", "__proto__": { "x": 1 }, "constructor": "y" });
     let body = with(|body| body["input"][0]["parts"][0]["metadata"] = odd.clone());
     let run = house.post("/runs", &body).await.ok();

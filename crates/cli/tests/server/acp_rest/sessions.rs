@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::acp_rest::house::{House, new, said};
+use crate::acp_rest::test_server::{TestServer, new, said};
 
 const NAME: &str = "0198c0de-0000-4000-8000-000000000042";
 
@@ -14,7 +14,7 @@ fn in_session(agent: &str, text: &str, session: &Value) -> Value {
 
 #[tokio::test]
 async fn a_session_is_named_by_its_client_and_spans_agents() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let path = format!("/sessions/{NAME}");
     assert_eq!(house.get(&path).await.status, 404);
     let fresh = json!({ "id": NAME, "history": [], "state": null });
@@ -28,12 +28,12 @@ async fn a_session_is_named_by_its_client_and_spans_agents() {
         (said(&run), &run["agent_name"]),
         (vec!["one".into(), "one".into(), "two".into()], &json!("history_echo"))
     );
-    assert_eq!(house.get(&House::path(&run, "")).await.ok(), run);
+    assert_eq!(house.get(&TestServer::path(&run, "")).await.ok(), run);
 }
 
 #[tokio::test]
 async fn a_talk_that_comes_along_is_history() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let line = |role: &str, text: &str| json!({ "role": role, "parts": [{ "content": text }] });
     let input = json!([line("user", "a"), line("agent", "b"), line("user", "c")]);
     let body = json!({ "agent_name": "history_echo", "input": input });
@@ -43,7 +43,7 @@ async fn a_talk_that_comes_along_is_history() {
 #[tokio::test]
 async fn a_session_goes_on_at_another_server_and_comes_back() {
     let settings = [("GANDER_SERVER_FORWARD_RESOURCES", "true"), ("GANDER_SERVER_RESOURCE_PEERS", "['127.0.0.1']")];
-    let (one, two) = (House::with(&settings).await, House::with(&settings).await);
+    let (one, two) = (TestServer::with(&settings).await, TestServer::with(&settings).await);
     let path = format!("/sessions/{NAME}");
     let mut session = json!({ "id": NAME, "history": [], "state": null });
     for (house, expected) in [(&one, 1), (&two, 3), (&one, 7), (&one, 15)] {
@@ -64,7 +64,7 @@ async fn a_session_goes_on_at_another_server_and_comes_back() {
 
 #[tokio::test]
 async fn history_is_not_fetched_from_where_it_may_not_be() {
-    let (one, two) = (House::with(&[("GANDER_SERVER_FORWARD_RESOURCES", "true")]).await, House::open().await);
+    let (one, two) = (TestServer::with(&[("GANDER_SERVER_FORWARD_RESOURCES", "true")]).await, TestServer::open().await);
     let mut session = json!({ "id": NAME, "history": [], "state": null });
     one.post("/runs", &in_session("echo", "x", &session)).await.ok();
     session = one.get(&format!("/sessions/{NAME}")).await.ok();

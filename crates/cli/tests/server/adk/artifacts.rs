@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::adk::client::{events, texts};
-use crate::adk::house::House;
+use crate::adk::test_server::TestServer;
 
 const SESSIONS: &str = "/apps/gander/users/u1/sessions";
 
@@ -22,7 +22,7 @@ fn saves(text: &str) -> Value {
 
 #[tokio::test]
 async fn a_tool_of_the_built_in_agent_puts_artifacts_away_in_versions() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
     let told = house.post("/run", &plays(&saves("# One"))).await.ok();
     assert_eq!(told[1]["actions"]["artifactDelta"], json!({ "report.md": 0 }), "{told}");
@@ -47,7 +47,7 @@ async fn a_tool_of_the_built_in_agent_puts_artifacts_away_in_versions() {
 
 #[tokio::test]
 async fn the_agent_reads_back_what_was_put_away_and_takes_no_name_of_others() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
     let brought = json!({ "filename": "data.txt", "artifact": { "text": "from a client" } });
     house.post(&format!("{SESSIONS}/a/artifacts"), &brought).await.ok();
@@ -75,7 +75,7 @@ async fn the_agent_reads_back_what_was_put_away_and_takes_no_name_of_others() {
 /// What a client brought may be long and hold secrets: the model gets what any tool may say.
 #[tokio::test]
 async fn what_the_agent_reads_back_is_bounded_and_without_secrets() {
-    let house = House::with(&[("GANDER_TOOLS_RESULT", "4 KiB")]).await;
+    let house = TestServer::with(&[("GANDER_TOOLS_RESULT", "4 KiB")]).await;
     house.post(SESSIONS, &json!({ "sessionId": "a" })).await.ok();
     let secret = format!("sk-{}", "a1".repeat(16));
     let lines: String = (0..100).map(|line| format!("{line:03} {secret}\n")).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::adk::client::{SESSIONS, begin, events, says, texts};
-use crate::adk::house::House;
+use crate::adk::test_server::TestServer;
 
 /// A run that answers in a function's place.
 fn gives(session: &str, id: &Value, name: &str, response: Value) -> Value {
@@ -13,7 +13,7 @@ fn gives(session: &str, id: &Value, name: &str, response: Value) -> Value {
 
 #[tokio::test]
 async fn a_tool_that_asks_while_it_runs_is_told_at_once_and_goes_on_in_the_same_invocation() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "e").await;
     let told = events(&house.post("/run_sse", &says("e", "elicit")).await);
     assert_eq!(told.len(), 2, "the call, then its question; the stream has ended: {told:?}");
@@ -35,7 +35,7 @@ async fn a_tool_that_asks_while_it_runs_is_told_at_once_and_goes_on_in_the_same_
 
 #[tokio::test]
 async fn a_question_that_nothing_waits_for_is_told_and_the_answer_goes_on() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "i").await;
     let whole = house.post("/run", &says("i", "invite")).await.ok();
     let streamed = events(&house.post("/run_sse", &says("i", "invite")).await);
@@ -50,7 +50,7 @@ async fn a_question_that_nothing_waits_for_is_told_and_the_answer_goes_on() {
 
 #[tokio::test]
 async fn an_invitation_while_a_tool_runs_does_not_end_the_answer() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "j").await;
     for path in ["/run", "/run_sse"] {
         let answer = house.post(path, &says("j", "invite2")).await;
@@ -66,7 +66,7 @@ async fn an_invitation_while_a_tool_runs_does_not_end_the_answer() {
 /// The same run of the same agent, asked at the other doors: none of them takes it for one that waits.
 #[tokio::test]
 async fn no_other_door_takes_an_invitation_for_a_run_that_waits() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.run("wire", "invite2").await;
     assert_eq!((&run["status"], &run["await_request"]), (&json!("completed"), &Value::Null), "{run}");
     let message = json!({ "messageId": "m1", "role": "ROLE_USER", "parts": [{ "text": "invite2" }] });
@@ -77,7 +77,7 @@ async fn no_other_door_takes_an_invitation_for_a_run_that_waits() {
 
 #[tokio::test]
 async fn a_late_result_goes_on_in_the_invocation_of_its_call_also_in_the_history() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "l").await;
     let first = house.post("/run", &says("l", "long")).await.ok();
     let call = &first[0]["content"]["parts"][0]["functionCall"];

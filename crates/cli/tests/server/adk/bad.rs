@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::adk::client::{SESSIONS, begin, says};
-use crate::adk::house::House;
+use crate::adk::test_server::TestServer;
 
-async fn refused(house: &House, path: &str, body: &[u8]) -> u16 {
+async fn refused(house: &TestServer, path: &str, body: &[u8]) -> u16 {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let sent = client.post(house.url(path)).bearer_auth(&house.token).body(body.to_vec()).send().await.unwrap();
     let status = sent.status().as_u16();
@@ -16,7 +16,7 @@ async fn refused(house: &House, path: &str, body: &[u8]) -> u16 {
 
 #[tokio::test]
 async fn bodies_that_are_wrong_are_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "s").await;
     let deep = format!("{}{}", "[".repeat(2_000), "]".repeat(2_000));
     let cases: [(&str, &[u8]); 14] = [
@@ -45,7 +45,7 @@ async fn bodies_that_are_wrong_are_refused() {
 
 #[tokio::test]
 async fn names_and_states_that_are_wrong_are_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "s").await;
     for id in ["a/b", "a\nb", " ", &"x".repeat(300)] {
         let answer = house.post(SESSIONS, &json!({ "sessionId": id })).await;
@@ -70,7 +70,7 @@ async fn names_and_states_that_are_wrong_are_refused() {
 
 #[tokio::test]
 async fn what_is_not_done_here_is_refused_in_the_protocols_words() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let asked = [("x-adk-telemetry-request", "true")];
     let consent = |yes: bool| json!({ "telemetry": yes });
     assert_eq!(house.post("/config/telemetry", &consent(false)).await.status, 403);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::adk::house::{Answer, House};
+use crate::adk::test_server::{Answer, TestServer};
 
 pub const SESSIONS: &str = "/apps/wire/users/u1/sessions";
 
@@ -29,7 +29,7 @@ fn run(session: &str, parts: Value) -> Value {
 }
 
 /// A session of this name.
-pub async fn begin(house: &House, name: &str) {
+pub async fn begin(house: &TestServer, name: &str) {
     house.post(SESSIONS, &json!({ "sessionId": name })).await.ok();
 }
 

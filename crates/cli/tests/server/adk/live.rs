@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::adk::client::{SESSIONS, asked, begin, texts};
-use crate::adk::house::House;
+use crate::adk::test_server::TestServer;
 
 const CAPTURED: &str = include_str!("../../../../../interop/data/adk/run_live.json");
 
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Live(WebSocketStream<TcpStream>);
 
 impl Live {
-    async fn open(house: &House, query: &str) -> Result<Self, u16> {
+    async fn open(house: &TestServer, query: &str) -> Result<Self, u16> {
         let mut request = format!("ws://{}/run_live?{query}", house.address).into_client_request().unwrap();
         request.headers_mut().insert("Authorization", format!("Bearer {}", house.token).parse().unwrap());
         let stream = TcpStream::connect(house.address).await.unwrap();
@@ -31,7 +31,7 @@ impl Live {
         }
     }
 
-    async fn at(house: &House, session: &str) -> Self {
+    async fn at(house: &TestServer, session: &str) -> Self {
         let query = format!("app_name=wire&user_id=u1&session_id={session}&modalities=TEXT");
         Self::open(house, &query).await.unwrap()
     }
@@ -86,7 +86,7 @@ async fn a_turn_in_words_is_told_as_the_capture_tells_it() {
     let frames = captured[0]["frames"].as_array().unwrap().iter().filter(|frame| frame["dir"] == "server");
     let captured: Vec<Value> =
         frames.map(|frame| serde_json::from_str(frame["text"].as_str().unwrap()).unwrap()).collect();
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "live").await;
     let mut live = Live::at(&house, "live").await;
     live.say("hi").await;
@@ -109,7 +109,7 @@ async fn a_turn_in_words_is_told_as_the_capture_tells_it() {
 
 #[tokio::test]
 async fn one_connection_holds_many_turns_and_the_answer_to_a_question() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "live").await;
     let mut live = Live::at(&house, "live").await;
     live.say("hello").await;
@@ -135,7 +135,7 @@ async fn one_connection_holds_many_turns_and_the_answer_to_a_question() {
 
 #[tokio::test]
 async fn what_cannot_be_served_is_said_with_a_code_and_a_reason() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "live").await;
     let mut ghost = Live::at(&house, "ghost").await;
     assert_eq!(ghost.next().await, Err((1002, "Session not found".to_owned())));
@@ -167,7 +167,7 @@ async fn what_cannot_be_served_is_said_with_a_code_and_a_reason() {
 /// Frames that are each small enough are not kept without end until the last one comes.
 #[tokio::test]
 async fn a_turn_in_many_frames_is_no_longer_than_a_prompt_may_be() {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
     begin(&house, "live").await;
     let mut live = Live::at(&house, "live").await;
     let frame = json!({ "partial": true, "content": { "parts": [{ "text": "x".repeat(30 << 10) }] } });
@@ -200,7 +200,7 @@ fn every_captured_connection_is_served_or_refused_for_a_reason() {
 
 #[tokio::test]
 async fn a_run_goes_on_when_its_live_client_is_gone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "live").await;
     let mut live = Live::at(&house, "live").await;
     live.say("slow").await;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::adk::client::{SESSIONS, events};
 use crate::adk::compare::{Ids, steady};
-use crate::adk::house::{Answer, House};
 use crate::adk::known::DIFFERENT;
+use crate::adk::test_server::{Answer, TestServer};
 
 const VECTORS: &str = include_str!("../../../../../interop/data/adk/vectors.jsonl");
 
@@ -16,7 +16,7 @@ const VECTORS: &str = include_str!("../../../../../interop/data/adk/vectors.json
 const WEB: usize = 126;
 
 struct Replay {
-    house: House,
+    house: TestServer,
     client: reqwest::Client,
     ids: Ids,
     sessions: BTreeSet<String>,
@@ -24,7 +24,7 @@ struct Replay {
 
 impl Replay {
     async fn open() -> Self {
-        let house = House::with(&[("GANDER_ADK_JOIN", "0s")]).await;
+        let house = TestServer::with(&[("GANDER_ADK_JOIN", "0s")]).await;
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { house, client, ids: Ids::default(), sessions: BTreeSet::new() }
     }

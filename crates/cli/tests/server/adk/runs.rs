@@ -5,11 +5,11 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use crate::adk::client::{SESSIONS, answers, asked, begin, events, says, texts};
-use crate::adk::house::House;
+use crate::adk::test_server::TestServer;
 
 #[tokio::test]
 async fn a_confirmation_goes_on_in_the_same_invocation_once() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "c").await;
     let first = house.post("/run", &says("c", "confirm")).await.ok();
     let first = first.as_array().unwrap();
@@ -27,7 +27,7 @@ async fn a_confirmation_goes_on_in_the_same_invocation_once() {
 
 #[tokio::test]
 async fn words_in_place_of_an_answer_begin_a_new_run() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "c").await;
     let first = house.post("/run", &says("c", "confirm")).await.ok();
     let id = asked(first.as_array().unwrap());
@@ -38,7 +38,7 @@ async fn words_in_place_of_an_answer_begin_a_new_run() {
 
 #[tokio::test]
 async fn ten_runs_at_once_on_one_session_give_ten_answers_in_order() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "ten").await;
     let prompts: Vec<Value> = (1..=10).map(|number| says("ten", &format!("many {number}"))).collect();
     let all = join_all(prompts.iter().map(|prompt| house.post("/run", prompt))).await;
@@ -60,7 +60,7 @@ async fn ten_runs_at_once_on_one_session_give_ten_answers_in_order() {
 
 #[tokio::test]
 async fn pieces_that_come_together_are_joined_and_share_an_id_with_the_whole() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "m").await;
     let mut request = says("m", "many 500");
     request["streaming"] = json!(true);
@@ -74,7 +74,7 @@ async fn pieces_that_come_together_are_joined_and_share_an_id_with_the_whole() {
 
 #[tokio::test]
 async fn the_path_form_and_the_prefix_are_served_too() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     begin(&house, "p").await;
     for (path, body) in [
         (format!("{SESSIONS}/p/run"), json!({ "message": "hello" })),
@@ -91,7 +91,7 @@ async fn the_path_form_and_the_prefix_are_served_too() {
 
 #[tokio::test]
 async fn sessions_of_other_doors_are_seen_and_the_other_way_round() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.run("wire", "hello").await;
     let id = run["session_id"].as_str().unwrap();
     let path = "/apps/wire/users/user/sessions";
@@ -104,12 +104,12 @@ async fn sessions_of_other_doors_are_seen_and_the_other_way_round() {
     let run = told[0]["invocationId"].as_str().unwrap().strip_prefix("e-").unwrap().to_owned();
     let found = house.get(&format!("/runs/{run}")).await.ok();
     assert_eq!(found["status"], "completed");
-    assert_eq!(crate::adk::house::said(&found), ["Hello, world!"]);
+    assert_eq!(crate::adk::test_server::said(&found), ["Hello, world!"]);
 }
 
 #[tokio::test]
 async fn a_page_reads_what_happened_as_traces() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.post(SESSIONS, &json!({})).await.ok();
     let id = session["id"].as_str().unwrap();
     let told = house.post("/run", &says(id, "tool")).await.ok();
@@ -141,7 +141,7 @@ async fn a_page_reads_what_happened_as_traces() {
 
 #[tokio::test]
 async fn lists_are_paged_when_asked() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for name in ["a", "b", "c"] {
         begin(&house, name).await;
     }
@@ -157,7 +157,7 @@ async fn lists_are_paged_when_asked() {
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_run_only_where_that_is_set() {
     for (on_leave, end) in [("cancel", "INVOCATION_ABORTED"), ("continue", "tick49 ")] {
-        let house = House::with(&[("GANDER_ADK_ON_LEAVE", on_leave)]).await;
+        let house = TestServer::with(&[("GANDER_ADK_ON_LEAVE", on_leave)]).await;
         begin(&house, "l").await;
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut request = says("l", "slow");

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::bad_input::{House, is_answer};
+use crate::bad_input::{TestServer, is_answer};
 
 #[tokio::test]
 async fn minus_32700_for_what_is_no_json() -> anyhow::Result<()> {
@@ -36,7 +36,7 @@ async fn minus_32602_for_params_that_do_not_fit() -> anyhow::Result<()> {
 /// From some moment on no file may grow, as on a full disk: nothing is acknowledged, and what was is still there.
 #[tokio::test]
 async fn minus_32603_when_the_disk_takes_no_more() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = Agent::spawn(without_file_size_signal(&house))?;
     agent.client.initialize().await?;
     let session = agent.client.new_session(&house.folder).await?;
@@ -56,7 +56,7 @@ async fn minus_32603_when_the_disk_takes_no_more() -> anyhow::Result<()> {
 
 /// The id and the code of the answer to one line.
 async fn code_of(line: &str) -> anyhow::Result<(Value, Value)> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (mut agent, _) = house.ready().await?;
     agent.client.write_raw(format!("{line}\n").as_bytes()).await?;
     let answer = agent.client.until(is_answer).await?;
@@ -65,7 +65,7 @@ async fn code_of(line: &str) -> anyhow::Result<(Value, Value)> {
 }
 
 /// The agent, deaf to the signal that would end it instead of failing its write.
-fn without_file_size_signal(house: &House) -> Command {
+fn without_file_size_signal(house: &TestServer) -> Command {
     let plain = house.launch.command(["acp", "--standalone"]);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(plain.as_std().get_program());

@@ -56,21 +56,21 @@ async fn each_row_gets_its_answer_and_the_next_prompt_works() -> anyhow::Result<
 
 #[tokio::test]
 async fn loading_sessions_is_advertised() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.acp(&["--standalone"])?;
     assert_eq!(agent.client.initialize().await?["agentCapabilities"]["loadSession"], true);
     Ok(())
 }
 
 /// A data directory with the demo model, a folder to work in, and one agent on stdio at a time.
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) launch: Launch,
     pub(crate) folder: PathBuf,
     _background: Background,
     _root: tempfile::TempDir,
 }
 
-impl House {
+impl TestServer {
     pub(crate) fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let launch = Launch::demo(binary(GANDER), data(root.path())?);

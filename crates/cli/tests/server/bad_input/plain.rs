@@ -3,7 +3,7 @@
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use crate::bad_input::{House, is_answer};
+use crate::bad_input::{TestServer, is_answer};
 
 const NONE: &str = "0199aaaa-0000-7000-8000-000000000000";
 
@@ -28,7 +28,7 @@ struct Answer(Value, &'static [i64]);
 
 /// Sends a row's bytes and compares the answers.
 pub(crate) async fn run(case: &Case) -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let mut agent = house.launch.acp(&["--standalone"])?;
     let mut session = String::new();
     if case.stage == Stage::Ready {
@@ -228,7 +228,7 @@ fn unknown(id: &str) -> Answer {
     Answer(json!(id), &[-32601])
 }
 
-fn filled(line: &[u8], session: &str, house: &House) -> Vec<u8> {
+fn filled(line: &[u8], session: &str, house: &TestServer) -> Vec<u8> {
     let mut bytes = line.to_vec();
     // Only text holds the words; bytes that are no text stay as they are.
     if let Ok(text) = std::str::from_utf8(line) {

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use gander_testkit::harness::{Agent, Refusal, Transcript, eventually, script};
 use serde_json::{Value, json};
 
-use crate::bad_input::{House, is_answer};
+use crate::bad_input::{TestServer, is_answer};
 
 /// The rows that are shown here.
 pub(crate) const ROWS: [&str; 8] = ["J14", "R14", "R20", "L07", "L08", "L16", "L22", "L23"];
@@ -22,7 +22,7 @@ fn endless() -> String {
 
 #[tokio::test]
 async fn j14_a_line_without_end_is_thrown_away_as_it_comes() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (mut agent, _) = house.ready().await?;
     let before = agent.process().memory();
     let chunk = vec![b'a'; 1 << 20];
@@ -40,7 +40,7 @@ async fn j14_a_line_without_end_is_thrown_away_as_it_comes() -> anyhow::Result<(
 
 #[tokio::test]
 async fn r14_an_id_may_be_used_again_after_its_answer() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (mut agent, _) = house.ready().await?;
     for _ in 0..2 {
         agent.client.write_raw(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"session/list\",\"params\":{}}\n").await?;
@@ -54,7 +54,7 @@ async fn r14_an_id_may_be_used_again_after_its_answer() -> anyhow::Result<()> {
 async fn r20_an_answer_that_is_none_never_allows() -> anyhow::Result<()> {
     for answer in [json!({"error": {"code": "no number", "message": 1}}), json!({}), json!({"result": {"outcome": 1}})]
     {
-        let house = House::open()?;
+        let house = TestServer::open()?;
         let (mut agent, session) = house.ready().await?;
         agent.client.prompt(&session, &asking()).await?;
         let question = agent.client.asked("session/request_permission").await?;
@@ -70,7 +70,7 @@ async fn r20_an_answer_that_is_none_never_allows() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn l07_a_second_prompt_is_refused_while_a_turn_runs() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (mut agent, session) = house.ready().await?;
     let first = agent.client.prompt(&session, &endless()).await?;
     agent.client.update("agent_message_chunk").await?;
@@ -85,7 +85,7 @@ async fn l07_a_second_prompt_is_refused_while_a_turn_runs() -> anyhow::Result<()
 
 #[tokio::test]
 async fn l08_cancel_is_silent_and_ends_a_turn_once() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (mut agent, session) = house.ready().await?;
     cancel(&mut agent, "0199aaaa-0000-7000-8000-000000000000").await?;
     cancel(&mut agent, &session).await?;
@@ -102,7 +102,7 @@ async fn l08_cancel_is_silent_and_ends_a_turn_once() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn l16_a_late_permission_runs_nothing() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (mut agent, session) = house.ready().await?;
     let turn = agent.client.prompt(&session, &asking()).await?;
     let question = agent.client.asked("session/request_permission").await?;
@@ -116,7 +116,7 @@ async fn l16_a_late_permission_runs_nothing() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn l22_stdin_may_close_in_the_middle_of_a_turn() -> anyhow::Result<()> {
-    let mut house = House::open()?;
+    let mut house = TestServer::open()?;
     // Inside of bubblewrap processes have numbers of their own, which say nothing here.
     house.launch = house.launch.with("GANDER_SANDBOX_BUBBLEWRAP", "false");
     let (mut agent, session) = house.ready().await?;
@@ -140,7 +140,7 @@ async fn l22_stdin_may_close_in_the_middle_of_a_turn() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn l23_a_question_that_nobody_answers_holds_up_nothing() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let (mut agent, session) = house.ready().await?;
     agent.client.prompt(&session, &asking()).await?;
     agent.client.asked("session/request_permission").await?;

@@ -5,16 +5,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::goose_rest::house::{House, message, said};
+use crate::goose_rest::test_server::{TestServer, message, said};
 
-async fn raw(house: &House, path: &str, content_type: &str, body: Vec<u8>) -> u16 {
+async fn raw(house: &TestServer, path: &str, content_type: &str, body: Vec<u8>) -> u16 {
     let request = house.request(Method::POST, path).header("content-type", content_type).body(body);
     request.send().await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
 async fn bodies_that_are_no_json_or_no_request() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     let long = format!("{{{}}}", (0..200_000).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(","));
     let cases: Vec<(&str, Vec<u8>, u16)> = vec![
@@ -51,7 +51,7 @@ fn image(session: &str, data: &str, mime: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn nothing_is_found_under_wrong_names() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let nobody = Uuid::now_v7();
     for id in [nobody.to_string(), "20260101_1".to_owned(), "..%2Fx".to_owned(), "%00".to_owned()] {
         for path in ["export", "extensions", "events"] {
@@ -75,7 +75,7 @@ async fn nothing_is_found_under_wrong_names() {
 
 #[tokio::test]
 async fn ids_of_streams_are_honoured_or_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     house.reply(json!({"session_id": session, "user_message": message(json!([[{"text": "x"}]]))})).await;
     let path = format!("/sessions/{session}/events");
@@ -94,17 +94,17 @@ async fn ids_of_streams_are_honoured_or_refused() {
 /// E01: whatever a model says is one event on one line.
 #[tokio::test]
 async fn text_that_looks_like_a_stream_stays_text() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     let nasty = "a\n\ndata: {\"type\":\"Finish\"}\n\nevent: x\r\n: y\u{2028}z";
     let told = house.reply(json!({"session_id": session, "user_message": message(json!([[{"text": nasty}]]))})).await;
-    assert_eq!(crate::goose_rest::house::text(&told), nasty);
-    assert_eq!(crate::goose_rest::house::kinds(&told).iter().filter(|kind| **kind == "Finish").count(), 1);
+    assert_eq!(crate::goose_rest::test_server::text(&told), nasty);
+    assert_eq!(crate::goose_rest::test_server::kinds(&told).iter().filter(|kind| **kind == "Finish").count(), 1);
 }
 
 #[tokio::test]
 async fn only_a_token_opens_and_only_ones_own_sessions_are_there() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     let anna = house.other(&[Scope::Prompt]);
     let as_anna = |method: Method, path: &str| {
@@ -128,7 +128,7 @@ async fn only_a_token_opens_and_only_ones_own_sessions_are_there() {
 
 #[tokio::test]
 async fn c24_nothing_is_half_imported() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let before = house.get("/sessions").await.1["sessions"].as_array().unwrap().len();
     let message = json!({"role": "user", "created": 1, "content": [{"type": "text", "text": "x"}]});
     let strange = json!({"role": "wizard", "created": 1, "content": []});
@@ -158,7 +158,7 @@ async fn c24_nothing_is_half_imported() {
 /// The limits are small here, so that what is too large is quick to make. The body's length is refused before it is read.
 #[tokio::test]
 async fn c24_what_is_too_large_is_refused_whole() {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB"), ("GANDER_LIMITS_BODY", "64 KiB")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB"), ("GANDER_LIMITS_BODY", "64 KiB")]).await;
     let message = json!({"role": "user", "created": 1, "content": [{"type": "text", "text": "x"}]});
     let import = |count: usize, text: &str| {
         let mut said = vec![message.clone(); count];

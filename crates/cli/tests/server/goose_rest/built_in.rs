@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::goose_rest::house::House;
+use crate::goose_rest::test_server::TestServer;
 
-async fn tools(house: &House, session: &str, extension: &str) -> Vec<String> {
+async fn tools(house: &TestServer, session: &str, extension: &str) -> Vec<String> {
     let (_, tools) = house.get(&format!("/agent/tools?session_id={session}&extension_name={extension}")).await;
     tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// What the agent is shown to do in a turn of these calls; whatever it asks is allowed once.
-async fn turn(house: &House, session: &str, calls: &[Value]) -> String {
+async fn turn(house: &TestServer, session: &str, calls: &[Value]) -> String {
     let script = format!("[[script:{}]]", json!(calls));
     let message = json!({"role": "user", "created": 0, "content": [{"type": "text", "text": script}]});
     let mut stream = house.listen("/reply", json!({"session_id": session, "user_message": message})).await;
@@ -38,7 +38,7 @@ fn recall(everywhere: bool) -> Value {
 
 #[tokio::test]
 async fn tools_belong_to_the_extension_that_has_them() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = house.start().await;
     assert_eq!(tools(&house, &id, "developer").await, ["edit", "fetch", "grep", "list", "read", "shell", "write"]);
     assert_eq!(tools(&house, &id, "todo").await, ["plan"]);
@@ -57,7 +57,7 @@ async fn tools_belong_to_the_extension_that_has_them() {
 
 #[tokio::test]
 async fn switches_hold_for_every_session_and_are_listed() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = house.start().await;
     let on = async |name: &str| {
         let listed = house.get("/config/extensions").await.1["extensions"].as_array().unwrap().clone();
@@ -79,7 +79,7 @@ async fn switches_hold_for_every_session_and_are_listed() {
 
 #[tokio::test]
 async fn memory_keeps_what_it_was_told_for_a_person_and_a_project() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house.ok("/config/extensions", json!({"name": "memory", "enabled": true, "config": {"type": "builtin"}})).await;
     let id = house.start().await;
     let done = json!([{"text": "done"}]);
@@ -106,7 +106,7 @@ async fn memory_keeps_what_it_was_told_for_a_person_and_a_project() {
 
 #[tokio::test]
 async fn a_recipe_switches_on_what_it_names_for_its_session_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let recipe = json!({"version": "1.0.0", "title": "T", "description": "D", "prompt": "go",
         "extensions": [{"type": "builtin", "name": "memory"}, {"type": "builtin", "name": "developer"}]});
     let started = house.ok("/agent/start", json!({"working_dir": house.work(), "recipe": recipe})).await;
@@ -118,7 +118,7 @@ async fn a_recipe_switches_on_what_it_names_for_its_session_alone() {
 
 #[tokio::test]
 async fn a_run_that_is_under_way_hears_of_a_switch() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = house.start().await;
     let waits = json!([{"tool": "shell", "args": {"command": "touch begun; while [ ! -e go ]; do sleep 0.02; done"}}]);
     let plans = json!([{"tool": "plan", "args": {"items": [{"text": "step", "status": "pending"}]}}]);

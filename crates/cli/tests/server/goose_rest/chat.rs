@@ -4,11 +4,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::goose_rest::house::{Events, House, kinds, message, said, text};
+use crate::goose_rest::test_server::{Events, TestServer, kinds, message, said, text};
 
 #[tokio::test]
 async fn a_reply_is_a_stream_of_one_run() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     let says = json!([[{"thought": "hm"}, {"text": "one two three", "chunks": 3, "delay_ms": 20}]]);
     let body = json!({"session_id": session, "user_message": message(says)});
@@ -30,7 +30,7 @@ async fn a_reply_is_a_stream_of_one_run() {
 /// Every form of a prompt from 1.8 to 1.39, and what adk2goose sends.
 #[tokio::test]
 async fn prompts_of_all_versions() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (asks, other) = (message(json!([[{"text": "heard"}]])), said("earlier"));
     let lenient = json!({"id": "", "role": "user", "content": asks["content"], "metadata": {"user_visible": true}});
     let forms = [
@@ -48,7 +48,7 @@ async fn prompts_of_all_versions() {
 
 #[tokio::test]
 async fn an_overridden_history_is_the_history() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     house.reply(json!({"session_id": session, "user_message": message(json!([[{"text": "first"}]]))})).await;
     let history = json!([said("other"), {"role": "assistant", "content": "answer"}]);
@@ -67,7 +67,7 @@ fn said_whole(text: &str) -> Value {
 
 #[tokio::test]
 async fn a_failed_run_says_so_and_finishes() {
-    let house = House::with(&[("GANDER_AGENT_RETRIES", "0")]).await;
+    let house = TestServer::with(&[("GANDER_AGENT_RETRIES", "0")]).await;
     let session = house.start().await;
     let told = house
         .reply(json!({"session_id": session, "user_message": message(json!([[{"error": "unauthorized"}]]))}))
@@ -77,7 +77,7 @@ async fn a_failed_run_says_so_and_finishes() {
 
 #[tokio::test]
 async fn a_reply_to_nobody_is_an_event() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for session in ["20260101_1", "01890000-0000-7000-8000-000000000000"] {
         let told = house.reply(json!({"session_id": session, "user_message": said("hi")})).await;
         assert_eq!(told, [json!({"type": "Error", "error": "Failed to read session: Session not found"})]);
@@ -87,7 +87,7 @@ async fn a_reply_to_nobody_is_an_event() {
 /// The answer under the tool's own id lets it run; the same answer twice finds nothing.
 #[tokio::test]
 async fn a_confirmation_by_either_route() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for (route, yes) in [
         ("/action-required/tool-confirmation", json!({"action": "allow_once", "principalType": "Tool"})),
         ("/confirm", json!({"approved": true})),
@@ -114,7 +114,7 @@ async fn a_confirmation_by_either_route() {
 
 #[tokio::test]
 async fn a_denied_tool_never_runs() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     let calls = json!([[{"tool": "shell", "args": {"command": "touch no"}}], [{"text": "then not"}]]);
     let mut events = house.listen("/reply", json!({"session_id": session, "user_message": message(calls)})).await;
@@ -130,7 +130,7 @@ async fn a_denied_tool_never_runs() {
 /// A session that is listened to: accepted at once, told with ids, and told again after a cut.
 #[tokio::test]
 async fn a_session_that_is_listened_to() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     let listen = house.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();
     let mut events = Events::of(listen);
@@ -170,7 +170,7 @@ async fn a_session_that_is_listened_to() {
 
 #[tokio::test]
 async fn one_request_at_a_time_and_cancelled() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     let (first, second) = (Uuid::now_v7().to_string(), Uuid::now_v7().to_string());
     let slow = message(json!([[{"text": "never", "delay_ms": 60000}]]));
@@ -197,7 +197,7 @@ async fn one_request_at_a_time_and_cancelled() {
 /// Dropping the connection is the only Stop that clients of `/reply` have.
 #[tokio::test]
 async fn a_reply_that_nobody_reads_is_cancelled() {
-    let house = House::with(&[("GANDER_SERVER_REPLY_GRACE", "20ms")]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_REPLY_GRACE", "20ms")]).await;
     let session = house.start().await;
     let slow = json!({"session_id": session, "user_message": message(json!([[{"text": "x", "delay_ms": 60000}]]))});
     let mut events = house.listen("/reply", slow).await;
@@ -215,7 +215,7 @@ async fn a_reply_that_nobody_reads_is_cancelled() {
 /// Somebody who listens when the time to come back is over keeps the run only for as long as it listens.
 #[tokio::test]
 async fn a_reply_is_cancelled_when_the_last_of_those_who_listen_leaves() {
-    let house = House::with(&[("GANDER_SERVER_REPLY_GRACE", "1ms")]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_REPLY_GRACE", "1ms")]).await;
     let session = house.start().await;
     let slow = json!([[{"text": "x", "delay_ms": 3600000}]]);
     let slow = |session: &str| json!({"session_id": session, "user_message": message(slow.clone())});
@@ -238,7 +238,7 @@ async fn a_reply_is_cancelled_when_the_last_of_those_who_listen_leaves() {
 
 #[tokio::test]
 async fn clear_is_told_to_everybody_and_forgets_what_was_spent() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.start().await;
     house.reply(json!({"session_id": session, "user_message": said("help")})).await;
     let listen = house.request(Method::GET, &format!("/sessions/{session}/events")).send().await.unwrap();

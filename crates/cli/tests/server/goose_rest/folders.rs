@@ -4,7 +4,7 @@ use gander_domain::caller::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::goose_rest::house::House;
+use crate::goose_rest::test_server::TestServer;
 
 /// A recipe whose parameter is the text of a file.
 fn recipe() -> Value {
@@ -13,12 +13,12 @@ fn recipe() -> Value {
 }
 
 struct Anna<'a> {
-    house: &'a House,
+    house: &'a TestServer,
     token: String,
 }
 
 impl<'a> Anna<'a> {
-    fn of(house: &'a House) -> Self {
+    fn of(house: &'a TestServer) -> Self {
         Self { house, token: house.other(&[Scope::Prompt]) }
     }
 
@@ -46,7 +46,7 @@ impl<'a> Anna<'a> {
 
 #[tokio::test]
 async fn a_token_that_may_only_prompt_does_not_read_the_owners() {
-    let house = House::with(&[("GANDER_PERMISSIONS_POLICY", "ask")]).await;
+    let house = TestServer::with(&[("GANDER_PERMISSIONS_POLICY", "ask")]).await;
     let anna = Anna::of(&house);
     let data = house.config.paths.data().to_str().unwrap().to_owned();
     let root = house.root().to_str().unwrap().to_owned();
@@ -76,7 +76,7 @@ async fn a_token_that_may_only_prompt_does_not_read_the_owners() {
 
 #[tokio::test]
 async fn not_even_the_owner_works_in_the_data_directory_or_reads_it_from_above() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let data = house.config.paths.data().to_str().unwrap().to_owned();
     house.ok("/agent/start", json!({})).await; // makes the folder of private folders
     for folder in [data.clone(), format!("{data}/scratch"), format!("{}/../data", house.work())] {
@@ -97,7 +97,7 @@ async fn what_a_recipe_reads_for_somebody_else_lies_below_the_roots_and_holds_no
     let lent = tempfile::tempdir().unwrap();
     let folder = lent.path().canonicalize().unwrap();
     let roots = format!("[{:?}]", folder.to_str().unwrap());
-    let house = House::with(&[("GANDER_SERVER_ROOTS", &roots)]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_ROOTS", &roots)]).await;
     let anna = Anna::of(&house);
     std::fs::create_dir(folder.join("inner")).unwrap();
     std::fs::write(folder.join("inner/plain.txt"), format!("token {}", house.token)).unwrap();
@@ -113,7 +113,7 @@ async fn what_a_recipe_reads_for_somebody_else_lies_below_the_roots_and_holds_no
 
 #[tokio::test]
 async fn a_private_folder_is_its_owners_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mine = house.ok("/agent/start", json!({})).await["working_dir"].as_str().unwrap().to_owned();
     std::fs::write(format!("{mine}/note.txt"), "private").unwrap();
     let anna = Anna::of(&house);
@@ -128,7 +128,7 @@ async fn a_private_folder_is_its_owners_alone() {
 
 #[tokio::test]
 async fn the_owner_from_another_machine_is_held_by_the_roots_too() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let start = |forwarded: bool| {
         let request = house.request(Method::POST, "/agent/start").json(&json!({"working_dir": house.work()}));
         let request = if forwarded { request.header("x-forwarded-for", "203.0.113.7") } else { request };
@@ -139,7 +139,7 @@ async fn the_owner_from_another_machine_is_held_by_the_roots_too() {
 
 #[tokio::test]
 async fn tools_do_not_see_the_data_directory_from_a_workspace_around_it() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let above = house.root().canonicalize().unwrap();
     std::fs::write(above.join("seen.txt"), "plain token text").unwrap();
     std::os::unix::fs::symlink(above.join("data"), above.join("door")).unwrap();
@@ -151,8 +151,9 @@ async fn tools_do_not_see_the_data_directory_from_a_workspace_around_it() {
         {"tool": "list", "args": {}},
         {"tool": "grep", "args": {"pattern": "[a-z]", "path": "."}},
     ], [{"text": "done"}]]);
-    let events =
-        house.reply(json!({"session_id": session, "user_message": crate::goose_rest::house::message(calls)})).await;
+    let events = house
+        .reply(json!({"session_id": session, "user_message": crate::goose_rest::test_server::message(calls)}))
+        .await;
     let told = json!(events).to_string();
     assert!(told.contains("seen.txt"), "{told}");
     for hidden in [house.token.as_str(), "log.db", "server.lock", "secrets.json"] {

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::goose_rest::house::{House, message, said};
+use crate::goose_rest::test_server::{TestServer, message, said};
 
 /// Keys that a session has in every version from 1.10 to 1.39, and those that adk2goose reads.
 const SESSION: [&str; 27] = [
@@ -49,7 +49,7 @@ fn exported() -> String {
 
 #[tokio::test]
 async fn a_session_from_start_to_end() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let started = house.ok("/agent/start", json!({"working_dir": house.work()})).await;
     let keys = started.as_object().unwrap();
     assert!(SESSION.iter().all(|key| keys.contains_key(*key)), "{started}");
@@ -79,7 +79,7 @@ async fn a_session_from_start_to_end() {
 
 #[tokio::test]
 async fn a_file_of_goose_goes_in_and_comes_out() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let text = exported();
     let file: Value = serde_json::from_str(&text).unwrap();
     let made = house.ok("/sessions/import", json!({"json": text})).await;
@@ -89,13 +89,13 @@ async fn a_file_of_goose_goes_in_and_comes_out() {
     assert_eq!(made["working_dir"].as_str(), private.to_str(), "a file does not choose where an agent works");
     assert_eq!(json!(house.conversation(id).await), file["conversation"]);
     let told = house.reply(json!({"session_id": id, "user_message": message(json!([[{"text": "on"}]]))})).await;
-    assert_eq!(crate::goose_rest::house::text(&told), "on", "it can be gone on with");
+    assert_eq!(crate::goose_rest::test_server::text(&told), "on", "it can be gone on with");
 }
 
 /// Back to before a second, in the session itself or in a copy.
 #[tokio::test]
 async fn forks() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let made = house.ok("/sessions/import", json!({"json": exported()})).await;
     let (id, all) = (made["id"].as_str().unwrap(), made["conversation"].as_array().unwrap());
     let path = format!("/sessions/{id}/fork");
@@ -115,7 +115,7 @@ async fn forks() {
 
 #[tokio::test]
 async fn what_a_session_uses_can_be_changed() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = house.start().await;
     let (status, _) =
         house.post("/agent/update_provider", json!({"session_id": id, "provider": "openai", "model": "m"})).await;
@@ -147,7 +147,7 @@ async fn what_a_session_uses_can_be_changed() {
 
 #[tokio::test]
 async fn extensions_come_and_go() {
-    let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
     let started = house.ok("/agent/start", json!({"working_dir": house.work()})).await;
     let id = started["id"].as_str().unwrap();
     let files = json!({"type": "stdio", "name": "files", "cmd": "/no/such/program", "envs": {"KEY": "hush-hush-hush"}});
@@ -188,7 +188,7 @@ async fn extensions_come_and_go() {
 
 #[tokio::test]
 async fn settings_are_kept_and_hold_for_new_sessions() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     assert_eq!(house.get("/config").await.1["config"]["GOOSE_PROVIDER"], "demo");
     house.ok("/config/upsert", json!({"key": "GOOSE_MODE", "value": "chat", "is_secret": false})).await;
     assert_eq!(house.ok("/config/read", json!({"key": "GOOSE_MODE", "is_secret": false})).await, "chat");
@@ -205,7 +205,7 @@ async fn settings_are_kept_and_hold_for_new_sessions() {
 
 #[tokio::test]
 async fn providers_and_models() {
-    let house = House::with(&[("OPENAI_API_KEY", "sk-of-no-worth")]).await;
+    let house = TestServer::with(&[("OPENAI_API_KEY", "sk-of-no-worth")]).await;
     let (_, providers) = house.get("/config/providers").await;
     let openai = providers.as_array().unwrap().iter().find(|known| known["name"] == "openai").unwrap();
     assert_eq!(
@@ -231,7 +231,7 @@ async fn providers_and_models() {
 
 #[tokio::test]
 async fn recipes_are_kept_linked_and_started() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let saved = house.ok("/recipes/save", json!({"recipe": recipe()})).await;
     assert_eq!(saved["id"], "say-hi");
     house.post("/recipes/slash-command", json!({"id": "say-hi", "slash_command": "hi"})).await;
@@ -272,7 +272,7 @@ async fn recipes_are_kept_linked_and_started() {
 
 #[tokio::test]
 async fn a_recipe_from_a_session() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = house.start().await;
     assert_eq!(house.post(&format!("/sessions/{id}/recipe"), Value::Null).await.0, 412);
     house.reply(json!({"session_id": id, "user_message": said("help me\nplease")})).await;
@@ -286,7 +286,7 @@ async fn a_recipe_from_a_session() {
 
 #[tokio::test]
 async fn apps_prompts_and_added_messages() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let page = "<html><head><title>Clock</title></head></html>";
     assert_eq!(house.post("/agent/import_app", json!({"html": page})).await.0, 201);
     assert_eq!(house.get("/agent/list_apps").await.1["apps"][0]["name"], "Clock");
@@ -306,7 +306,7 @@ async fn apps_prompts_and_added_messages() {
 
 #[tokio::test]
 async fn what_is_small_and_what_is_not_here() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     assert_eq!(house.get("/status").await.1, "ok");
     assert!(house.get("/features").await.1["features"].is_object());
     assert_eq!(

@@ -4,11 +4,11 @@ use gander_domain::{Principal, Timestamp};
 use gander_services::schedules::Schedule;
 use serde_json::json;
 
-use crate::goose_rest::house::House;
+use crate::goose_rest::test_server::TestServer;
 
 #[tokio::test]
 async fn a_schedule_from_its_making_to_its_end() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let recipe = json!({"title": "Tick", "description": "ticks", "prompt": "text"});
     let wish = json!({"id": "tick", "recipe": recipe, "cron": "0 3 1 1 *", "working_dir": house.work()});
     let job = house.ok("/schedule/create", wish.clone()).await;
@@ -55,7 +55,7 @@ async fn a_schedule_from_its_making_to_its_end() {
 
 #[tokio::test]
 async fn a_saved_recipe_gets_a_time_and_loses_it() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let recipe = json!({"title": "Tick", "description": "ticks", "prompt": "text"});
     house.ok("/recipes/save", json!({"recipe": recipe})).await;
     for cron in ["0 3 * * *", "0 4 * * *"] {
@@ -69,7 +69,7 @@ async fn a_saved_recipe_gets_a_time_and_loses_it() {
 
 #[tokio::test]
 async fn recipes_in_yaml_and_hostile_ones() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let yaml = "title: Y\ndescription: d\nprompt: |\n  two\n  lines\n";
     let parsed = house.ok("/recipes/parse", json!({"content": yaml})).await;
     assert_eq!(parsed["recipe"]["prompt"], "two\nlines\n");
@@ -99,7 +99,7 @@ async fn recipes_in_yaml_and_hostile_ones() {
 /// A schedule whose hours passed while no server ran, and one that is due every second: how often each ran, once the
 /// second has.
 async fn after_a_pause(missed: &str) -> usize {
-    let house = House::with(&[("GANDER_SCHEDULES_MISSED", missed)]).await;
+    let house = TestServer::with(&[("GANDER_SCHEDULES_MISSED", missed)]).await;
     let schedules = &house.app.desk().schedules;
     let hour = 3_600_000_000;
     let now = gander_store::clock::now().micros();

@@ -7,7 +7,7 @@ use gander_testkit::conformance::ConformanceRecorder;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::goose_rest::house::{House, message, said};
+use crate::goose_rest::test_server::{TestServer, message, said};
 
 /// What must be in an object, and of which type. A `?` is a field that may be null or absent.
 const FACTS: &[(&str, &str)] = &[
@@ -172,7 +172,7 @@ fn settings() -> Vec<Case> {
 
 #[tokio::test]
 async fn every_documented_route_answers_in_its_documented_shape() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let who = json!({"key": "who", "input_type": "string", "requirement": "optional", "description": "whom", "default": "you"});
     let recipe = json!({"version": "1.0.0", "title": "t", "description": "d", "instructions": "Greet {{ who }}.", "parameters": [who]});
     let started = house.ok("/agent/start", json!({"working_dir": house.work(), "recipe": recipe})).await;
@@ -259,7 +259,7 @@ const ABSENT: [(Method, &str); 12] = [
 
 #[tokio::test]
 async fn what_is_not_offered_is_refused_honestly() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut witness = ConformanceRecorder::for_protocol("goose REST");
     for (method, path) in ABSENT {
         let request = house.request(method.clone(), path);

@@ -7,7 +7,7 @@ use gander_mcp::{Spec, Transport};
 use gander_testkit::mcp::command;
 use serde_json::{Value, json};
 
-use crate::goose_rest::house::House;
+use crate::goose_rest::test_server::TestServer;
 
 fn secrets(specs: Vec<Spec>) -> Vec<String> {
     let held = |spec: Spec| match spec.transport {
@@ -17,14 +17,14 @@ fn secrets(specs: Vec<Spec>) -> Vec<String> {
     specs.into_iter().map(held).collect()
 }
 
-async fn of_session(house: &House, id: &Value) -> Vec<String> {
+async fn of_session(house: &TestServer, id: &Value) -> Vec<String> {
     let desk = house.app.desk();
     let view = desk.hub.view(id.as_str().unwrap().parse().unwrap()).await.unwrap();
     secrets(desk.extensions.specs(&view))
 }
 
 async fn comes_back(name: &str, config: Value) {
-    let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
     let held = || secrets(house.app.desk().extensions.global_specs());
     house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": config})).await;
     let before = held();
@@ -66,7 +66,7 @@ async fn an_address_that_comes_back_as_it_was_shown_keeps_its_secrets() {
 
 #[tokio::test]
 async fn a_switch_wakes_no_session_that_sleeps() {
-    let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
     let (asleep, awake) = (house.start().await, house.start().await);
     let (program, args, envs) = command("server", "good");
     let envs: HashMap<String, String> = envs.into_iter().collect();

@@ -4,9 +4,9 @@ use gander_mcp::{Spec, Transport};
 use gander_testkit::mcp::command;
 use serde_json::json;
 
-use crate::goose_rest::house::House;
+use crate::goose_rest::test_server::TestServer;
 
-async fn session(house: &House) -> String {
+async fn session(house: &TestServer) -> String {
     let id = house.start().await;
     let (program, args, env) = command("server", "good");
     let transport = Transport::Stdio { command: program.into(), args, env };
@@ -19,7 +19,7 @@ async fn session(house: &House) -> String {
 
 #[tokio::test]
 async fn a_tool_of_an_extension_is_called_without_the_agent() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = session(&house).await;
     let call =
         |name: &str, arguments: serde_json::Value| json!({"session_id": id, "name": name, "arguments": arguments});
@@ -35,7 +35,7 @@ async fn a_tool_of_an_extension_is_called_without_the_agent() {
 
 #[tokio::test]
 async fn a_resource_of_an_extension_is_read() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = session(&house).await;
     let wanted = json!({"session_id": id, "extension_name": "script", "uri": "note://one"});
     let read = house.ok("/agent/read_resource", wanted).await;
@@ -44,7 +44,7 @@ async fn a_resource_of_an_extension_is_read() {
 
 #[tokio::test]
 async fn a_resource_of_no_extension_is_not_found() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let id = session(&house).await;
     let wanted = json!({"session_id": id, "extension_name": "nobody", "uri": "note://one"});
     assert_eq!(house.post("/agent/read_resource", wanted).await.0, 404);

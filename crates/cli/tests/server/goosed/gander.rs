@@ -17,7 +17,7 @@ use secrecy::ExposeSecret as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::house::{House, hub_of, outcome, said};
+use super::test_server::{TestServer, hub_of, outcome, said};
 use crate::served;
 
 const BOTH: [Protocol; 2] = [Protocol::Rest, Protocol::Acp];
@@ -64,7 +64,7 @@ async fn other_over(line: Line) -> Other {
 }
 
 /// A house whose goose is that other server.
-async fn house(other: &Other, protocol: Option<Protocol>) -> House {
+async fn house(other: &Other, protocol: Option<Protocol>) -> TestServer {
     let mut remote = Remote::new(&other.url);
     remote.key = Some(other.token.clone().into());
     remote.folder = Some(other.work.clone());
@@ -73,7 +73,7 @@ async fn house(other: &Other, protocol: Option<Protocol>) -> House {
     remote.pin = other.pin;
     let store = Arc::new(MemoryStore::new());
     let hub = hub_of(remote, Arc::clone(&store) as _);
-    House { goose: goosed::Goosed::start(None).await.unwrap(), store, hub }
+    TestServer { goose: goosed::Goosed::start(None).await.unwrap(), store, hub }
 }
 
 const DONE: Outcome = Outcome::Completed { stop: StopReason::EndTurn };

@@ -3,6 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod gander;
-mod house;
 mod sessions;
+mod test_server;
 mod turns;

@@ -8,11 +8,11 @@ use gander_store::MemoryStore;
 use gander_testkit::build;
 use serde_json::json;
 
-use super::house::{House, hub, outcome, said};
+use super::test_server::{TestServer, hub, outcome, said};
 
 #[tokio::test]
 async fn a_session_is_started_with_ours_and_each_has_its_own() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (first, second) = (house.session(1).await, house.session(2).await);
     assert_eq!(house.goose.heard("POST /agent/start"), vec![json!({"working_dir": "/workspace"}); 2]);
     house.run(first, 1, "one").await;
@@ -24,7 +24,7 @@ async fn a_session_is_started_with_ours_and_each_has_its_own() {
 
 #[tokio::test]
 async fn the_same_session_goes_on_after_a_restart_and_is_resumed_once() {
-    let mut house = House::open().await;
+    let mut house = TestServer::open().await;
     let session = house.session(1).await;
     house.run(session, 1, "one").await;
     house.restart();
@@ -37,7 +37,7 @@ async fn the_same_session_goes_on_after_a_restart_and_is_resumed_once() {
 
 #[tokio::test]
 async fn deleting_a_session_stops_the_one_behind_it() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.hub.delete(&Caller::local_owner(), session).await.unwrap();
     assert_eq!(house.goose.heard("POST /agent/stop"), [json!({"session_id": "20261116_1"})]);
@@ -45,7 +45,7 @@ async fn deleting_a_session_stops_the_one_behind_it() {
 
 #[tokio::test]
 async fn a_lost_session_fails_once_and_then_another_one_begins() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.forget();
     let events = house.run(session, 1, "one").await;
@@ -57,7 +57,7 @@ async fn a_lost_session_fails_once_and_then_another_one_begins() {
 
 #[tokio::test]
 async fn a_session_that_is_unknown_at_its_resume_is_forgotten_too() {
-    let mut house = House::open().await;
+    let mut house = TestServer::open().await;
     let session = house.session(1).await;
     house.restart();
     house.goose.forget();
@@ -68,9 +68,9 @@ async fn a_session_that_is_unknown_at_its_resume_is_forgotten_too() {
 
 #[tokio::test]
 async fn a_wrong_key_is_said_as_such() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let wrong = hub(&house.goose.url(), "wrong", Arc::new(MemoryStore::new()) as _);
-    let house = House { hub: wrong, ..house };
+    let house = TestServer { hub: wrong, ..house };
     let session = house.session(1).await;
     let events = house.run(session, 1, "one").await;
     assert_eq!(outcome(&events), &Outcome::failed("unauthorized", "Goose authentication failed"));
@@ -78,7 +78,7 @@ async fn a_wrong_key_is_said_as_such() {
 
 #[tokio::test]
 async fn what_is_not_ready_gets_one_more_chance() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_fail("POST /reply", &[424]);
     assert_eq!(said(&house.run(session, 1, "one").await), ["one"]);
@@ -90,7 +90,7 @@ async fn what_is_not_ready_gets_one_more_chance() {
 
 #[tokio::test]
 async fn a_busy_goose_gets_three_more_chances() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_fail("POST /reply", &[429, 429, 429]);
     assert_eq!(said(&house.run(session, 1, "one").await), ["one"]);
@@ -102,7 +102,7 @@ async fn a_busy_goose_gets_three_more_chances() {
 
 #[tokio::test]
 async fn failures_of_goose_are_told_apart() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_fail("POST /reply", &[500]);
     let events = house.run(session, 1, "one").await;
@@ -115,7 +115,7 @@ async fn failures_of_goose_are_told_apart() {
 #[tokio::test]
 async fn a_goose_that_is_not_there_costs_a_session_nothing_but_its_runs() {
     let gone = hub("http://127.0.0.1:9", "k", Arc::new(MemoryStore::new()) as _);
-    let house = House { hub: gone, ..House::open().await };
+    let house = TestServer { hub: gone, ..TestServer::open().await };
     let session = house.session(1).await;
     let events = house.run(session, 1, "one").await;
     let Outcome::Failed { reason, message } = outcome(&events) else { panic!("{events:?}") };
@@ -125,7 +125,7 @@ async fn a_goose_that_is_not_there_costs_a_session_nothing_but_its_runs() {
 
 #[tokio::test]
 async fn the_provider_is_told_what_the_prompt_wants_and_only_when_that_changes() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     let meta = |temperature: f64| {
         Some(json!({"adk": {"runConfig": {"model": "openai/gpt-5", "generationConfig": {"temperature": temperature}}}}))
@@ -145,7 +145,7 @@ async fn the_provider_is_told_what_the_prompt_wants_and_only_when_that_changes()
 
 #[tokio::test]
 async fn what_goose_keeps_for_a_session_can_be_read() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     let view = house.hub.view(session).await.unwrap();
     let backend = house.hub.backend();
@@ -162,7 +162,7 @@ async fn what_goose_keeps_for_a_session_can_be_read() {
 
 #[tokio::test]
 async fn a_run_that_was_under_way_at_a_crash_is_said_to_be_interrupted() {
-    let mut house = House::open().await;
+    let mut house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_reply(vec![gander_testkit::goosed::says("half"), gander_testkit::goosed::Step::Hang]);
     let run = house.prompt(session, 1, vec![Part::text("go")], None).await;

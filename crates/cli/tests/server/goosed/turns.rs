@@ -8,7 +8,7 @@ use gander_testkit::goosed::{Step, asks, calls, finishes, gives, says};
 use gander_testkit::{build, goosed};
 use serde_json::json;
 
-use super::house::{House, outcome, said};
+use super::test_server::{TestServer, outcome, said};
 
 fn asked(event: &Event) -> bool {
     matches!(event, Event::QuestionAsked { .. })
@@ -29,7 +29,7 @@ const DONE: Outcome = Outcome::Completed { stop: StopReason::EndTurn };
 
 #[tokio::test]
 async fn words_come_as_they_are_streamed_and_usage_is_counted() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_reply(vec![says("he"), says("llo"), finishes(12, 3)]);
     let events = house.run(session, 1, "hi").await;
@@ -43,7 +43,7 @@ async fn words_come_as_they_are_streamed_and_usage_is_counted() {
 
 #[tokio::test]
 async fn a_tool_of_goose_is_told_and_not_run_here() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     let arguments = json!({"command": "ls"});
     house.goose.will_reply(vec![
@@ -68,7 +68,7 @@ async fn a_question_of_goose_is_answered_here() {
     for (kind, action, end) in
         [(AllowOnce, "allow_once", ToolEnd::Completed), (RejectOnce, "deny_once", ToolEnd::Failed)]
     {
-        let house = House::open().await;
+        let house = TestServer::open().await;
         let session = house.session(1).await;
         let response = match end {
             ToolEnd::Completed => gives("call_1", "done"),
@@ -101,7 +101,7 @@ async fn a_question_of_goose_is_answered_here() {
 
 #[tokio::test]
 async fn before_1_16_answers_went_elsewhere() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_fail("POST /action-required/tool-confirmation", &[404]);
     house.goose.will_reply(vec![
@@ -120,7 +120,7 @@ async fn before_1_16_answers_went_elsewhere() {
 
 #[tokio::test]
 async fn a_form_of_goose_is_filled_in_here() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     let data =
         json!({"actionType": "elicitation", "id": "e1", "message": "Which?", "requested_schema": {"type": "object"}});
@@ -139,7 +139,7 @@ async fn a_form_of_goose_is_filled_in_here() {
 
 #[tokio::test]
 async fn a_cut_stream_keeps_what_came() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_reply(vec![says("half an ans"), Step::Cut]);
     let events = house.run(session, 1, "go").await;
@@ -150,7 +150,7 @@ async fn a_cut_stream_keeps_what_came() {
 
 #[tokio::test]
 async fn cancelling_leaves_the_stream_and_so_stops_goose() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_reply(vec![says("working"), Step::Hang]);
     let run = house.prompt(session, 1, vec![Part::text("go")], None).await;
@@ -164,7 +164,7 @@ async fn cancelling_leaves_the_stream_and_so_stops_goose() {
 
 #[tokio::test]
 async fn an_error_of_goose_is_the_end_of_the_run() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_reply(vec![Step::Event(json!({"type": "Error", "error": "Provider not set"}))]);
     let events = house.run(session, 1, "go").await;
@@ -173,7 +173,7 @@ async fn an_error_of_goose_is_the_end_of_the_run() {
 
 #[tokio::test]
 async fn what_is_no_event_ends_the_run_too() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.session(1).await;
     house.goose.will_reply(vec![
         Step::Event(json!("not an object")),

@@ -9,7 +9,9 @@ use gander_store::{DeltaForm, Limit, read_all};
 use gander_testkit::harness::{Launch, binary};
 use serde_json::{Value, json};
 
-use crate::modes::house::{House, PATIENCE, cancelled_with_three, children, delegates, listed, plays, run, wait_for};
+use crate::modes::test_server::{
+    PATIENCE, TestServer, cancelled_with_three, children, delegates, listed, plays, run, wait_for,
+};
 
 /// A sub-task that comes to an end only if three of its kind run at the same time.
 fn meets(name: &str) -> Value {
@@ -29,7 +31,7 @@ fn task(name: &str, calls: &Value) -> Value {
 
 #[tokio::test]
 async fn three_independent_tasks_meet_and_a_fourth_hears_of_them() {
-    let house = House::unattended().await;
+    let house = TestServer::unattended().await;
     let mut last = task("last", &json!([[{ "text": "I heard" }]]));
     last["after"] = json!(["one", "two"]);
     last["mode"] = json!("qa");
@@ -63,7 +65,7 @@ async fn three_independent_tasks_meet_and_a_fourth_hears_of_them() {
 
 #[tokio::test]
 async fn a_cancel_ends_them_all() {
-    let house = House::unattended().await;
+    let house = TestServer::unattended().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let prompt = delegates(json!([stays("one"), stays("two"), stays("three")]));
@@ -74,7 +76,7 @@ async fn a_cancel_ends_them_all() {
 
 #[tokio::test]
 async fn a_sub_agents_question_is_asked_where_its_parent_is() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let write =
@@ -89,7 +91,7 @@ async fn a_sub_agents_question_is_asked_where_its_parent_is() {
 
 #[tokio::test]
 async fn a_sub_agents_question_is_asked_once_whatever_happens_meanwhile() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let write = |path: &str| json!({ "tool": "write", "args": { "path": path, "content": "yes" } });
@@ -109,7 +111,7 @@ async fn a_sub_agents_question_is_asked_once_whatever_happens_meanwhile() {
 }
 
 /// Says yes to the open question of this place, once it is there.
-async fn allow(house: &House, session: SessionId, place: usize) {
+async fn allow(house: &TestServer, session: SessionId, place: usize) {
     let hub = &house.app.desk().hub;
     let asked = async {
         loop {
@@ -131,7 +133,7 @@ async fn allow(house: &House, session: SessionId, place: usize) {
 
 #[tokio::test]
 async fn what_cannot_run_is_refused_with_its_reason() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut wrong = task("a", &json!([[{ "text": "x" }]]));
     wrong["mode"] = json!("wizard");
     let ran = run(&house, "gander", None, &delegates(json!([wrong]))).await;
@@ -147,7 +149,7 @@ async fn after_a_kill_the_parent_finds_its_sub_agent_again() -> anyhow::Result<(
     rustls::crypto::ring::default_provider().install_default().ok();
     let root = tempfile::tempdir()?;
     let launch = Launch::demo(binary(env!("CARGO_BIN_EXE_gander")), root.path())
-        .with_policy_auto(crate::modes::house::UNATTENDED);
+        .with_policy_auto(crate::modes::test_server::UNATTENDED);
     let server = launch.serve().await?;
     let token = launch.stdout(&["token"]).await?.trim().to_owned();
     let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;

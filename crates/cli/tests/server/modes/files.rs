@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::modes::house::{House, PATIENCE, run, says};
+use crate::modes::test_server::{PATIENCE, TestServer, run, says};
 
-async fn until(house: &House, wanted: impl Fn(&Value) -> bool) {
+async fn until(house: &TestServer, wanted: impl Fn(&Value) -> bool) {
     let patience = tokio::time::Instant::now() + PATIENCE;
     while !wanted(&house.get("/agents").await) {
         assert!(tokio::time::Instant::now() < patience, "the list does not change");
@@ -18,7 +18,7 @@ fn names(list: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_agent_of_the_owners_comes_and_goes_with_its_file() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     assert!(!names(&house.get("/agents").await).contains(&"poet"));
     let folder = house.agents();
     std::fs::create_dir_all(&folder).unwrap();
@@ -43,7 +43,7 @@ fn offered(update: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_editor_that_is_there_is_told_when_a_mode_comes_and_goes() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let folder = house.agents().join("gander");

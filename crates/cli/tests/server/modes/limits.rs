@@ -4,7 +4,7 @@ use gander_domain::Budget;
 use gander_testkit::harness::Client;
 use serde_json::{Value, json};
 
-use crate::modes::house::{House, plays, run};
+use crate::modes::test_server::{TestServer, plays, run};
 
 /// Looks around again and again, and claims what it costs.
 fn looks(times: usize) -> String {
@@ -20,7 +20,7 @@ async fn set(editor: &mut Client, session: &str, option: &str, value: &str) -> a
 
 #[tokio::test]
 async fn a_budget_stops_the_loop_and_says_so() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     set(&mut editor, &session, "budget", "1400").await.unwrap();
@@ -36,7 +36,7 @@ async fn a_budget_stops_the_loop_and_says_so() {
 
 #[tokio::test]
 async fn turns_are_counted_and_what_is_set_is_shown() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     set(&mut editor, &session, "temperature", "0.35").await.unwrap();

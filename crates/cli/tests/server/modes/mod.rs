@@ -4,7 +4,6 @@
 
 mod delegate;
 mod files;
-mod house;
 mod limits;
 mod plan;
 mod project;
@@ -12,3 +11,4 @@ mod routing;
 mod spent;
 mod split;
 mod table;
+mod test_server;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gander_domain::{Outcome, PlanStatus, QuestionId};
 use serde_json::{Value, json};
 
-use crate::modes::house::{House, PATIENCE, listed, plays};
+use crate::modes::test_server::{PATIENCE, TestServer, listed, plays};
 
 /// Tries to write, proposes, writes what the plan says, ends.
 fn script() -> String {
@@ -24,7 +24,7 @@ fn edited() -> Value {
 }
 
 /// The folder of a session that waits for approval: nothing is in it.
-async fn untouched(house: &House, session: &str) -> PathBuf {
+async fn untouched(house: &TestServer, session: &str) -> PathBuf {
     let view = house.view(session).await;
     let folder = PathBuf::from(&view.workspace);
     assert_eq!(listed(&folder), Vec::<String>::new(), "nothing may be written before the plan is approved");
@@ -37,7 +37,7 @@ async fn untouched(house: &House, session: &str) -> PathBuf {
 }
 
 /// Waits for the end of the run, and finds what the plan said.
-async fn carried_out(house: &House, session: &str, folder: &std::path::Path) {
+async fn carried_out(house: &TestServer, session: &str, folder: &std::path::Path) {
     let patience = tokio::time::Instant::now() + PATIENCE;
     let view = loop {
         let view = house.view(session).await;
@@ -55,7 +55,7 @@ async fn carried_out(house: &House, session: &str, folder: &std::path::Path) {
 
 #[tokio::test]
 async fn from_an_editor_with_a_changed_plan() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     editor.call("session/set_mode", json!({ "sessionId": session, "modeId": "planner" })).await.unwrap();
@@ -83,8 +83,8 @@ async fn from_an_editor_with_a_changed_plan() {
 
 #[tokio::test]
 async fn from_the_agent_communication_protocol() {
-    let house = House::open().await;
-    let run = crate::modes::house::run(&house, "planner", None, &script()).await;
+    let house = TestServer::open().await;
+    let run = crate::modes::test_server::run(&house, "planner", None, &script()).await;
     assert_eq!(run["status"], "awaiting", "{run}");
     let detail = run["await_request"]["message"]["parts"][1]["content"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(detail).unwrap()["plan"]["items"][0]["text"], "write done.txt");
@@ -108,7 +108,7 @@ async fn from_the_agent_communication_protocol() {
 }
 
 /// The first question of a session that is not this one, once it is there.
-async fn asked(house: &House, session: &str, before: Option<QuestionId>) -> QuestionId {
+async fn asked(house: &TestServer, session: &str, before: Option<QuestionId>) -> QuestionId {
     loop {
         let run = house.view(session).await.run;
         let mut questions = run.iter().flat_map(|run| &run.questions);
@@ -121,7 +121,7 @@ async fn asked(house: &House, session: &str, before: Option<QuestionId>) -> Ques
 
 #[tokio::test]
 async fn from_goose_with_the_mode_plan() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let started = house.post("/agent/start", json!({ "working_dir": house.work() })).await;
     let session = started["id"].as_str().unwrap().to_owned();
     let content = json!([{ "type": "text", "text": script() }]);
@@ -147,7 +147,7 @@ async fn from_goose_with_the_mode_plan() {
 
 #[tokio::test]
 async fn from_a2a_and_turned_down() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let message = |text: &str, more: Value| {
         let id: String = text.chars().rev().take(100).collect();
         let mut message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] });
@@ -167,7 +167,7 @@ async fn from_a2a_and_turned_down() {
 
 #[tokio::test]
 async fn from_adk_with_a_changed_plan_as_payload() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let sessions = "/apps/planner/users/u1/sessions";
     let made = house.post(sessions, json!({})).await;
     let session = made["id"].as_str().unwrap();

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use gander_testkit::harness::Client;
 use serde_json::{Value, json};
 
-use crate::modes::house::{House, PATIENCE, children, delegates, plays, says};
+use crate::modes::test_server::{PATIENCE, TestServer, children, delegates, plays, says};
 
 const POET: &str = "---\ntitle: Poet\ndescription: Rhymes\nwords: [rhyme, sonnet]\n---\nRhyme.\n";
 
 /// A folder with these files of agents.
-fn project(house: &House, name: &str, files: &[(&str, &str)]) -> PathBuf {
+fn project(house: &TestServer, name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = house.work().join(name);
     std::fs::create_dir_all(&folder).unwrap();
     files.iter().for_each(|(path, text)| write(&folder, path, text));
@@ -23,7 +23,7 @@ fn write(folder: &Path, path: &str, text: &str) {
     std::fs::write(file, text).unwrap();
 }
 
-async fn trust(house: &House, folder: &Path) {
+async fn trust(house: &TestServer, folder: &Path) {
     house.app.desk().trust.trust(folder).await.unwrap();
 }
 
@@ -63,7 +63,7 @@ async fn set_mode(editor: &mut Client, session: &str, mode: &str) -> Result<Valu
 
 #[tokio::test]
 async fn they_are_inert_until_the_folder_is_trusted_and_follow_their_files_then() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let folder = project(&house, "one", &[("gander/poet.md", POET)]);
     let mut editor = house.editor().await;
     let (session, offered) = opened(&mut editor, &folder).await;
@@ -87,7 +87,7 @@ async fn they_are_inert_until_the_folder_is_trusted_and_follow_their_files_then(
 
 #[tokio::test]
 async fn two_projects_have_the_same_mode_in_two_ways_side_by_side() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mode = |tools: &str| format!("---\ntitle: Only {tools}\ntools: [{tools}]\n---\nDo it.\n");
     let reads = project(&house, "reads", &[("gander/assistant.md", &mode("look"))]);
     let plans = project(&house, "plans", &[("gander/assistant.md", &mode("plan"))]);
@@ -109,7 +109,7 @@ async fn two_projects_have_the_same_mode_in_two_ways_side_by_side() {
 
 #[tokio::test]
 async fn the_nearer_counts_and_the_project_s_is_laid_over_the_owner_s() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let own = house.agents().join("gander");
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("poet.md"), POET.replace("title: Poet", "title: Mine")).unwrap();
@@ -139,7 +139,7 @@ async fn the_nearer_counts_and_the_project_s_is_laid_over_the_owner_s() {
 
 #[tokio::test]
 async fn routes_and_sub_agents_know_them() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let folder = project(&house, "routed", &[("gander/poet.md", POET)]);
     trust(&house, &folder).await;
     let mut editor = house.editor().await;

@@ -3,13 +3,13 @@
 use gander_domain::Routing;
 use serde_json::json;
 
-use crate::modes::house::{House, plays, run, says};
+use crate::modes::test_server::{TestServer, plays, run, says};
 
 const BACKEND: &str = "Add an endpoint to the REST API and a migration for the database";
 
 #[tokio::test]
 async fn it_is_off_unless_asked_for() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ran = run(&house, "gander", None, &format!("{BACKEND} {}", says("ok"))).await;
     let settings = house.settings(ran["session_id"].as_str().unwrap()).await;
     assert_eq!((settings.mode.as_str(), settings.routing), ("assistant", Routing::Off));
@@ -17,7 +17,7 @@ async fn it_is_off_unless_asked_for() {
 
 #[tokio::test]
 async fn auto_goes_where_each_prompt_points_and_tells_why() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ran = run(&house, "auto", None, &format!("{BACKEND} {}", says("ok"))).await;
     assert_eq!((&ran["status"], &ran["agent_name"]), (&json!("completed"), &json!("auto")));
     let session = ran["session_id"].as_str().unwrap();
@@ -36,7 +36,7 @@ async fn auto_goes_where_each_prompt_points_and_tells_why() {
 
 #[tokio::test]
 async fn a_mode_that_a_person_chose_stays() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let option = |value: &str| json!({ "sessionId": session, "configId": "routing", "value": value });
@@ -56,7 +56,7 @@ async fn a_mode_that_a_person_chose_stays() {
 
 #[tokio::test]
 async fn a_model_can_be_asked() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let option = json!({ "sessionId": session, "configId": "routing", "value": "model" });
@@ -72,7 +72,7 @@ async fn a_model_can_be_asked() {
 
 #[tokio::test]
 async fn adk_clients_see_who_speaks_from_then_on() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let made = house.post("/apps/auto/users/u1/sessions", json!({})).await;
     let session = made["id"].as_str().unwrap();
     let message = json!({ "parts": [{ "text": format!("{BACKEND} {}", says("ok")) }] });

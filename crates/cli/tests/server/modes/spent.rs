@@ -3,7 +3,7 @@
 use gander_domain::Outcome;
 use serde_json::{Value, json};
 
-use crate::modes::house::{House, children, delegates, plays, run};
+use crate::modes::test_server::{TestServer, children, delegates, plays, run};
 
 /// A sub-task that looks around so often, at 700 tokens each time.
 fn looks(name: &str, times: usize) -> Value {
@@ -15,7 +15,7 @@ fn looks(name: &str, times: usize) -> Value {
 
 #[tokio::test]
 async fn what_sub_agents_use_is_added_to_their_parents_figures() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let prompt = editor.prompt(&session, &delegates(json!([looks("one", 2), looks("two", 3)]))).await.unwrap();
@@ -38,7 +38,7 @@ async fn what_sub_agents_use_is_added_to_their_parents_figures() {
 
 #[tokio::test]
 async fn sub_agents_share_one_budget_and_all_stop_when_it_is_used_up() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let begins = json!([[{ "tool": "delegate", "args": { "tasks": [looks("one", 400), looks("two", 400), looks("three", 400)] },

@@ -4,7 +4,7 @@ use gander_domain::{Event, PlanStatus, ToolEnd};
 use gander_store::{DeltaForm, read_all};
 use serde_json::json;
 
-use crate::modes::house::{House, cancelled_with_three, children, plays, run, says, wait_for};
+use crate::modes::test_server::{TestServer, cancelled_with_three, children, plays, run, says, wait_for};
 
 /// A point of a list whose agent runs this command.
 fn point(number: usize, command: &str) -> String {
@@ -20,7 +20,7 @@ fn three() -> String {
 
 #[tokio::test]
 async fn three_independent_parts_meet_and_their_results_are_joined() {
-    let house = House::unattended().await;
+    let house = TestServer::unattended().await;
     let ran = run(&house, "auto", None, &three()).await;
     assert_eq!(ran["status"], "completed", "{ran}");
     let session = ran["session_id"].as_str().unwrap();
@@ -57,7 +57,7 @@ fn reasons(event: &Event) -> Option<&[String]> {
 
 #[tokio::test]
 async fn a_cancel_ends_every_part() {
-    let house = House::unattended().await;
+    let house = TestServer::unattended().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let option = json!({ "sessionId": session, "configId": "routing", "value": "auto" });
@@ -70,12 +70,12 @@ async fn a_cancel_ends_every_part() {
 
 #[tokio::test]
 async fn what_is_simple_or_not_left_open_stays_whole() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let simple = run(&house, "auto", None, &format!("Fix the bug and run the tests {}", says("fixed"))).await;
     assert_eq!(simple["output"][0]["parts"][0]["content"], "fixed", "{simple}");
     let lists = format!("- Read the one file\n- Read the other file\n\n{}", says("both"));
     let chosen = run(&house, "gander", None, &lists).await;
-    let off = House::with(&[("GANDER_AGENT_SPLIT", "false")]).await;
+    let off = TestServer::with(&[("GANDER_AGENT_SPLIT", "false")]).await;
     let switched = run(&off, "auto", None, &lists).await;
     for (house, ran) in [(&house, simple), (&house, chosen), (&off, switched)] {
         assert_eq!(ran["status"], "completed", "{ran}");
@@ -85,7 +85,7 @@ async fn what_is_simple_or_not_left_open_stays_whole() {
 
 #[tokio::test]
 async fn what_follows_a_conversation_stays_whole() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let lists = |text: &str| format!("- Read the one file\n- Read the other file\n\n{}", says(text));
     let first = run(&house, "auto", None, &says("hello")).await;
     let session = first["session_id"].as_str().unwrap();
@@ -98,7 +98,7 @@ async fn what_follows_a_conversation_stays_whole() {
 
 #[tokio::test]
 async fn a_model_can_be_asked_to_take_it_apart() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut editor = house.editor().await;
     let session = editor.new_session(&house.work()).await.unwrap();
     let option = json!({ "sessionId": session, "configId": "routing", "value": "model" });

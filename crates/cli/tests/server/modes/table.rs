@@ -3,7 +3,7 @@
 use gander_testkit::harness::Client;
 use serde_json::{Value, json};
 
-use crate::modes::house::{House, run, says};
+use crate::modes::test_server::{TestServer, run, says};
 
 /// Agent, mode, and what people read.
 const MODES: [(&str, &str, &str); 15] = [
@@ -30,7 +30,7 @@ fn another(mode: &str) -> &'static str {
 }
 
 /// What every door reports about a session.
-async fn is_reported(house: &House, session: &str, (agent, mode, title): (&str, &str, &str)) {
+async fn is_reported(house: &TestServer, session: &str, (agent, mode, title): (&str, &str, &str)) {
     let settings = house.settings(session).await;
     assert_eq!((settings.agent.as_str(), settings.mode.as_str()), (agent, mode));
     let object = house.get(&format!("/sessions/{session}")).await;
@@ -52,7 +52,7 @@ async fn is_reported(house: &House, session: &str, (agent, mode, title): (&str, 
 }
 
 /// True if ADK lists this session among those of the app.
-async fn is_adk_session(house: &House, app: &str, session: &str) -> bool {
+async fn is_adk_session(house: &TestServer, app: &str, session: &str) -> bool {
     let listed = house.get(&format!("/apps/{app}/users/user/sessions")).await;
     let mut listed = listed.as_array().unwrap().iter();
     listed.any(|listed| listed["id"] == session && listed["appName"] == app)
@@ -60,7 +60,7 @@ async fn is_adk_session(house: &House, app: &str, session: &str) -> bool {
 
 #[tokio::test]
 async fn acp_rest_lists_selects_and_reports() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let list = house.get("/agents").await;
     let names: Vec<&str> =
         list["agents"].as_array().unwrap().iter().filter_map(|agent| agent["name"].as_str()).collect();
@@ -88,7 +88,7 @@ async fn acp_rest_lists_selects_and_reports() {
 
 #[tokio::test]
 async fn an_agents_name_leaves_its_sessions_in_their_mode() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ran = run(&house, "planner", None, &says("hello")).await;
     let session = ran["session_id"].as_str().unwrap();
     for name in ["gander", "goose"] {
@@ -107,7 +107,7 @@ async fn told(client: &mut Client) -> Value {
 
 #[tokio::test]
 async fn acp_selects_by_mode_and_by_option_and_all_clients_see_it() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (mut editor, mut other) = (house.editor().await, house.editor().await);
     let session = editor.new_session(&house.work()).await.unwrap();
     other.load(&session, &house.work()).await.unwrap();
@@ -134,7 +134,7 @@ async fn acp_selects_by_mode_and_by_option_and_all_clients_see_it() {
 
 #[tokio::test]
 async fn a2a_lists_selects_and_reports() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for row @ (agent, mode, title) in MODES {
         let card = house.get(&format!("/a2a/{agent}/.well-known/agent-card.json")).await;
         let skill = card["skills"].as_array().unwrap().iter().find(|skill| skill["id"] == mode);
@@ -161,7 +161,7 @@ async fn a2a_lists_selects_and_reports() {
 
 #[tokio::test]
 async fn goose_selects_and_reports() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let started = house.post("/agent/start", json!({ "working_dir": house.work() })).await;
     let session = started["id"].as_str().unwrap();
     for row @ (agent, mode, _) in MODES {
@@ -184,7 +184,7 @@ async fn goose_selects_and_reports() {
 
 #[tokio::test]
 async fn adk_lists_selects_and_reports() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let list = house.get("/list-apps").await;
     let detailed = house.get("/list-apps?detailed=true").await;
     let run = |app: &str, session: &str| {
@@ -219,7 +219,7 @@ async fn adk_lists_selects_and_reports() {
 
 #[tokio::test]
 async fn adk_selects_the_mode_of_another_doors_session() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ran = run(&house, "planner", None, &says("hello")).await;
     let session = ran["session_id"].as_str().unwrap();
     let message = json!({ "parts": [{ "text": says("hello") }] });

@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, non_snake_case)]
 
-mod house;
 mod pinned;
 mod shapes;
+mod test_server;
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use gander_testkit::goosed::{Goosed, Step, asks, calls, finishes, gives, says};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use house::{Proxy, errors, functions, text};
+use test_server::{Proxy, errors, functions, text};
 
 #[tokio::test]
 async fn TestStartSession() {

@@ -4,7 +4,7 @@ use gander_testkit::goosed::{Goosed, calls, finishes, gives, says};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::proxy_adk::house::{Proxy, functions, text};
+use crate::proxy_adk::test_server::{Proxy, functions, text};
 
 const SESSIONS: &str = "/apps/myapp/users/user1/sessions";
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::rest_rows::family::{FAMILIES, Family, SESSIONS};
-use crate::rest_rows::house::House;
+use crate::rest_rows::test_server::TestServer;
 
 /// The smallest picture.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -21,7 +21,7 @@ fn picture(family: Family, data: &str) -> Value {
 
 #[tokio::test]
 async fn c02_c03_a_picture_is_one() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let (spaced, over) = (PNG.replace("AAAA", "AA AA"), format!("{PNG}="));
@@ -53,7 +53,7 @@ async fn c02_c03_a_picture_is_one() {
 /// Clients in python write the alphabet of addresses, those in Go the other one; none says how large something is.
 #[tokio::test]
 async fn c02_clients_of_adk_write_either_alphabet_and_claim_no_size() {
-    let (house, family) = (House::open().await, Family::Adk);
+    let (house, family) = (TestServer::open().await, Family::Adk);
     let session = family.begin(&house).await;
     let send =
         async |data: Value| house.post(family, "/run", &family.prompt(&session, json!([{ "inlineData": data }]))).await;
@@ -76,7 +76,7 @@ async fn c02_clients_of_adk_write_either_alphabet_and_claim_no_size() {
 
 #[tokio::test]
 async fn c05_a_link_is_never_followed() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let secret = std::path::Path::new(&house.work()).join("secret.txt");
     std::fs::write(&secret, "nobody-may-read-this").unwrap();
     let file = format!("file://{}", secret.display());
@@ -105,7 +105,7 @@ async fn c05_a_link_is_never_followed() {
 /// What a stored session points to is data: it comes in and goes out as it is.
 #[tokio::test]
 async fn c05_links_of_an_imported_session_are_kept() {
-    let (house, family) = (House::open().await, Family::Goose);
+    let (house, family) = (TestServer::open().await, Family::Goose);
     let link = json!({ "type": "resource_link", "uri": "file:///etc/passwd", "name": "x" });
     let message = json!({ "role": "user", "created": 1, "content": [link], "metadata": {} });
     let file = json!({ "name": "old", "working_dir": house.work(), "conversation": [message] }).to_string();
@@ -130,7 +130,7 @@ fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 #[tokio::test]
 async fn c08_a_name_makes_no_file() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = Family::Adk.begin(&house).await;
     let path = format!("{SESSIONS}/{session}/artifacts");
     let before = files(&house.server.launch.data);
@@ -169,7 +169,7 @@ async fn c08_a_name_makes_no_file() {
 
 #[tokio::test]
 async fn c09_no_file_of_the_server_is_read() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let outside = ["/etc/passwd", "/proc/self/environ", "..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd"];
     for name in outside {
         for path in [

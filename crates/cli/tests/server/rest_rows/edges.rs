@@ -7,14 +7,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::rest_rows::family::{FAMILIES, Family, SESSIONS};
-use crate::rest_rows::house::{Answer, House};
+use crate::rest_rows::test_server::{Answer, TestServer};
 
 /// Prints so slowly that nobody waits for its end.
 const ENDLESS: &str = r#"[[script:[[{"text":"~","repeat":100000,"delay_ms":5}]]]]"#;
 
 #[tokio::test]
 async fn h02_h03_h17_only_the_whole_token_in_its_header_opens() {
-    let house = House::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000")]).await;
     for family in FAMILIES {
         let token = house.token.as_str();
         let good = family.credential(token);
@@ -40,7 +40,7 @@ async fn h02_h03_h17_only_the_whole_token_in_its_header_opens() {
 
 #[tokio::test]
 async fn h05_h06_pages_of_strangers_are_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let origins =
         ["https://evil.example", "null", "http://localhost.evil.example", "http://127.0.0.1:1", "http://[::1]:1"];
     for family in FAMILIES {
@@ -59,7 +59,7 @@ async fn h05_h06_pages_of_strangers_are_refused() {
 
 #[tokio::test]
 async fn h08_a_stream_is_no_picture() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let request = house.request(family, Method::POST, family.stream()).header("accept", "image/png");
@@ -71,7 +71,7 @@ async fn h08_a_stream_is_no_picture() {
 
 #[tokio::test]
 async fn h09_h12_who_sends_too_slowly_is_sent_away() {
-    let house = House::with(&[("GANDER_LIMITS_BODY_TIME", "300ms")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_BODY_TIME", "300ms")]).await;
     for family in FAMILIES {
         let credential = family.credential(&house.token);
         let head = house.head(&format!("POST {}", family.stream()), &[&credential, "Content-Length: 1000"]);
@@ -97,7 +97,7 @@ async fn h09_h12_who_sends_too_slowly_is_sent_away() {
 
 #[tokio::test]
 async fn h14_h15_addresses_and_bodies_have_an_end() {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB"), ("GANDER_LIMITS_BODY", "8 KiB")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB"), ("GANDER_LIMITS_BODY", "8 KiB")]).await;
     for family in FAMILIES {
         let credential = family.credential(&house.token);
         let long = house.head(&format!("GET {}/{}", family.list(), "x".repeat(70 << 10)), &[&credential]);
@@ -122,7 +122,7 @@ async fn h14_h15_addresses_and_bodies_have_an_end() {
 /// A client that writes first and reads then must not find its connection reset.
 #[tokio::test]
 async fn who_sends_too_much_still_hears_the_answer() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let large = vec![b'x'; 40 << 20];
     for family in FAMILIES {
         let length = format!("Content-Length: {}", large.len());
@@ -137,7 +137,7 @@ async fn who_sends_too_much_still_hears_the_answer() {
 /// A body that comes after its refusal is read, and the next request is answered on the same connection.
 #[tokio::test]
 async fn a_connection_goes_on_after_a_refusal() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for path in ["/reply", "/run_sse", "/runs", "/nowhere"] {
         let mut stream = TcpStream::connect(house.server.address).await.unwrap();
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n");
@@ -154,7 +154,7 @@ async fn a_connection_goes_on_after_a_refusal() {
 
 #[tokio::test]
 async fn a_prompt_may_be_as_long_as_its_limit_says() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let answer = house.post(family, family.stream(), &family.says(&session, &"x ".repeat(2 << 20))).await;
@@ -164,7 +164,7 @@ async fn a_prompt_may_be_as_long_as_its_limit_says() {
 
 #[tokio::test]
 async fn h21_a_line_break_stays_in_no_header() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let credential = family.credential(&house.token);
         for name in ["Last-Event-ID", "Accept", "Origin"] {
@@ -186,7 +186,7 @@ async fn h21_a_line_break_stays_in_no_header() {
 #[tokio::test]
 async fn h23_whose_address_it_is_says_the_socket_alone() {
     for family in FAMILIES {
-        let house = House::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "3")]).await;
+        let house = TestServer::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "3")]).await;
         let mut statuses = Vec::new();
         for index in 0..5 {
             let claimed = format!("X-Forwarded-For: 203.0.113.{index}\r\nX-Real-IP: 203.0.113.{index}");
@@ -199,7 +199,7 @@ async fn h23_whose_address_it_is_says_the_socket_alone() {
 
 #[tokio::test]
 async fn h24_what_a_client_may_do_says_its_token_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let added =
         house.server.launch.stdout(&["token", "add", "ann", "--scopes", "read,prompt", "--adk-user", "ann"]).await;
     let ann = added.unwrap().split_whitespace().last().unwrap().to_owned();
@@ -231,7 +231,7 @@ async fn h24_what_a_client_may_do_says_its_token_alone() {
 #[tokio::test]
 async fn h26_streams_of_one_token_have_an_end() {
     for family in FAMILIES {
-        let house = House::with(&[("GANDER_LIMITS_LOCAL_STREAMS", "2")]).await;
+        let house = TestServer::with(&[("GANDER_LIMITS_LOCAL_STREAMS", "2")]).await;
         let mut open = Vec::new();
         for _ in 0..2 {
             let session = family.begin(&house).await;
@@ -255,7 +255,7 @@ async fn h26_streams_of_one_token_have_an_end() {
 
 #[tokio::test]
 async fn h29_pipelined_requests_are_answered_in_order() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let credential = family.credential(&house.token);
         let get =

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_rows::house::House;
+use crate::rest_rows::test_server::TestServer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -50,7 +50,7 @@ impl Family {
     }
 
     /// A session.
-    pub async fn begin(self, house: &House) -> String {
+    pub async fn begin(self, house: &TestServer) -> String {
         match self {
             Self::Goose => {
                 let made = house.post(self, "/agent/start", &json!({ "working_dir": house.work() })).await;
@@ -82,7 +82,7 @@ impl Family {
     }
 
     /// Everything that was said in a session, as the family shows it.
-    pub async fn history(self, house: &House, session: &str) -> Value {
+    pub async fn history(self, house: &TestServer, session: &str) -> Value {
         let mut told = house.get(self, &self.told(session)).await.ok();
         match self {
             Self::Goose => serde_json::from_str::<Value>(told.as_str().unwrap()).unwrap()["conversation"].take(),
@@ -99,7 +99,7 @@ impl Family {
     }
 
     /// True if a prompt to a new session is answered.
-    pub async fn works(self, house: &House) {
+    pub async fn works(self, house: &TestServer) {
         let session = self.begin(house).await;
         let said = gander_testkit::harness::script(&[json!([{ "text": "still here" }])]);
         let answer = house.post(self, self.stream(), &self.says(&session, &said)).await;

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::rest_rows::family::{FAMILIES, Family, SESSIONS};
-use crate::rest_rows::house::House;
+use crate::rest_rows::test_server::TestServer;
 
 /// A prompt whose text is this JSON.
 fn said(family: Family, session: &str, text: &str) -> Vec<u8> {
@@ -33,7 +33,7 @@ fn named(family: Family, bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_is_no_json_is_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let whole = family.says(&session, "x").to_string();
@@ -60,7 +60,7 @@ async fn what_is_no_json_is_refused() {
 
 #[tokio::test]
 async fn json_that_nobody_means_is_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let members = (0..200_000).map(|n| format!("\"k{n}\":1")).collect::<Vec<_>>().join(",");
@@ -91,7 +91,7 @@ async fn json_that_nobody_means_is_refused() {
 
 #[tokio::test]
 async fn white_space_is_white_space_and_another_charset_is_not_guessed() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let split = family.says(&session, "x").to_string().replace(':', ":\n").into_bytes();
@@ -107,7 +107,7 @@ async fn white_space_is_white_space_and_another_charset_is_not_guessed() {
 
 #[tokio::test]
 async fn j14_j17_a_body_without_end_is_cut_off_and_costs_no_memory() {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "2 MiB")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "2 MiB")]).await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         for (row, text) in [("J17", "9".repeat(10 << 20)), ("J17", format!("\"{}\"", r"\u0041".repeat(5_000_000)))] {

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::rest_rows::family::{FAMILIES, Family};
-use crate::rest_rows::house::House;
+use crate::rest_rows::test_server::TestServer;
 
 const NASTY: &str = "a\n\ndata: {\"type\":\"Finish\"}\n\nevent: x\r\nid: 7\r: y\u{2028}z\u{2029}\u{85}:";
 
@@ -47,7 +47,7 @@ fn said(family: Family, events: &[Value]) -> String {
 
 #[tokio::test]
 async fn e01_e02_whatever_a_model_says_is_data() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let told = script(&[json!([{ "text": NASTY, "chunks": 9 }])]);
@@ -74,7 +74,7 @@ async fn e01_e02_whatever_a_model_says_is_data() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e04_a_silent_stream_gives_signs_of_life() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let watch = async |family: Family| {
         let session = family.begin(&house).await;
         let told = script(&[json!([{ "text": "a" }, { "text": "b", "delay_ms": 120_000 }])]);

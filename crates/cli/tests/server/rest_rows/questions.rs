@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::rest_rows::family::{FAMILIES, Family};
-use crate::rest_rows::house::{Answer, House};
+use crate::rest_rows::test_server::{Answer, TestServer};
 
 const ASKING: &str = r#"[[script:[[{"tool":"shell","args":{"command":"echo x >> ran"}}],[{"text":"I see."}]]]]"#;
 
 /// Pairs of answers given at once.
 const PAIRS: usize = 25;
 
-async fn asking() -> House {
-    House::open().await
+async fn asking() -> TestServer {
+    TestServer::open().await
 }
 
 /// Begins a run that asks, and gives the id under which it is answered.
-async fn asked(family: Family, house: &House, session: &str) -> anyhow::Result<String> {
+async fn asked(family: Family, house: &TestServer, session: &str) -> anyhow::Result<String> {
     let prompt = family.says(session, ASKING);
     match family {
         Family::Goose => {
@@ -49,7 +49,7 @@ async fn asked(family: Family, house: &House, session: &str) -> anyhow::Result<S
 }
 
 /// An answer as the family sends it: what goose calls an action, and ADK a response.
-async fn answer(family: Family, house: &House, session: &str, id: &str, said: &Value) -> Answer {
+async fn answer(family: Family, house: &TestServer, session: &str, id: &str, said: &Value) -> Answer {
     match family {
         Family::Goose => {
             let body = json!({ "id": id, "sessionId": session, "action": said, "principalType": "Tool" });
@@ -80,13 +80,13 @@ fn counted(family: Family, answer: &Answer) -> bool {
 }
 
 /// How many tools were started in a session.
-async fn started(house: &House, session: &str) -> usize {
+async fn started(house: &TestServer, session: &str) -> usize {
     let log = house.server.launch.export(session).await.unwrap();
     log.iter().filter(|entry| matches!(entry.event, Event::ToolStarted { .. })).count()
 }
 
 /// Waits until this many runs are over.
-async fn over(house: &House, session: &str, runs: usize) {
+async fn over(house: &TestServer, session: &str, runs: usize) {
     let ended = async || {
         let log = house.server.launch.export(session).await.unwrap_or_default();
         log.iter().filter(|entry| matches!(entry.event, Event::RunEnded { .. })).count() == runs

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::rest_rows::family::{FAMILIES, Family, SESSIONS};
-use crate::rest_rows::house::{Answer, House};
+use crate::rest_rows::test_server::{Answer, TestServer};
 
 /// Says something slowly, and then the last word.
 const SLOW: &str = r#"[[script:[[{"text":"~","repeat":40,"delay_ms":10},{"text":"last word"}]]]]"#;
 
 #[tokio::test]
 async fn s01_s02_there_is_no_such_agent() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = Family::Adk.begin(&house).await;
     for name in ["nobody", "Chat", "-a", "", "a.b", "../gander", &"a".repeat(64)] {
         for path in ["/run", "/run_sse"] {
@@ -30,7 +30,7 @@ async fn s01_s02_there_is_no_such_agent() {
 
 #[tokio::test]
 async fn s04_a_prompt_without_words() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = Family::Goose.begin(&house).await;
     let bodies = [
         json!({ "session_id": session }),
@@ -52,7 +52,7 @@ async fn s04_a_prompt_without_words() {
 
 #[tokio::test]
 async fn s10_there_is_no_such_session() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for id in [Uuid::now_v7().to_string(), "20260101_1".to_owned(), "nobody".to_owned()] {
         let prompt =
             json!({ "request_id": Uuid::now_v7(), "user_message": Family::Goose.says("", "x")["user_message"] });
@@ -69,7 +69,7 @@ async fn s10_there_is_no_such_session() {
 
 #[tokio::test]
 async fn s16_a_cancelled_run_ends_once() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = Family::Goose.begin(&house).await;
     let (run, prompt) = (Uuid::now_v7(), Family::Goose.says(&session, SLOW)["user_message"].take());
     let path = format!("/sessions/{session}/reply");
@@ -92,7 +92,7 @@ async fn s16_a_cancelled_run_ends_once() {
 
 #[tokio::test]
 async fn s19_s20_a_place_is_known_or_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let body = family.says(&session, "x");
@@ -121,7 +121,7 @@ async fn s19_s20_a_place_is_known_or_refused() {
 
 #[tokio::test]
 async fn s22_a_path_has_its_methods_and_says_which() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         for method in family.wrong_methods() {
             let answer = Answer::to(house.request(family, method.clone(), family.stream())).await;
@@ -140,7 +140,7 @@ async fn s22_a_path_has_its_methods_and_says_which() {
 
 #[tokio::test]
 async fn s23_a_client_that_hangs_up_stops_nothing() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for family in FAMILIES {
         let session = family.begin(&house).await;
         let request = house.request(family, Method::POST, family.stream()).json(&family.says(&session, SLOW));
@@ -154,7 +154,7 @@ async fn s23_a_client_that_hangs_up_stops_nothing() {
 
 #[tokio::test]
 async fn s28_metadata_is_data_and_has_an_end() {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
     let odd = json!({ "__proto__": { "x": 1 }, "constructor": "y", "toString": null });
     for family in FAMILIES {
         let session = family.begin(&house).await;
@@ -182,7 +182,7 @@ const NEVER: [i64; 2] = [-62_167_219_200, 3_093_496_473_600];
 
 #[tokio::test]
 async fn s29_times_are_of_this_age() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = Family::Goose.begin(&house).await;
     for time in NEVER.map(Value::from).into_iter().chain([json!("2026-01-01T00:00:00"), json!(1.5)]) {
         let mut body = Family::Goose.says(&session, "x");

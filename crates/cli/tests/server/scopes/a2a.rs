@@ -4,7 +4,7 @@ use gander_domain::caller::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::scopes::{House, SETS, is_denied, suffices};
+use crate::scopes::{SETS, TestServer, is_denied, suffices};
 
 /// No task has it.
 const NOTHING: &str = "019bffff-0000-7000-8000-000000000000";
@@ -59,7 +59,7 @@ pub fn params(task: &str) -> Value {
 
 #[tokio::test]
 async fn every_method_in_every_binding_needs_what_the_table_says() {
-    let house = House::with(&[("GANDER_A2A_GRPC", "true")]).await;
+    let house = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
     let mut wrong = Vec::new();
     for (name, scopes) in SETS {
         let token = house.token("ann", scopes);
@@ -99,14 +99,14 @@ async fn every_method_in_every_binding_needs_what_the_table_says() {
 #[tokio::test]
 async fn a_stream_of_grpc_counts_like_any_other_stream() {
     for (most, is_refused) in [("0", true), ("1", false)] {
-        let house = House::with(&[("GANDER_A2A_GRPC", "true"), ("GANDER_LIMITS_LOCAL_STREAMS", most)]).await;
+        let house = TestServer::with(&[("GANDER_A2A_GRPC", "true"), ("GANDER_LIMITS_LOCAL_STREAMS", most)]).await;
         let status = grpc(&house, &house.token, "SendStreamingMessage").await;
         assert_eq!(status == Some(8), is_refused, "{most} streams: {status:?}");
     }
 }
 
 /// The status of a gRPC call about no task; none if it succeeds.
-async fn grpc(house: &House, token: &str, method: &str) -> Option<u8> {
+async fn grpc(house: &TestServer, token: &str, method: &str) -> Option<u8> {
     let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let message = message(method);
     let mut body = vec![0, 0, 0, 0, u8::try_from(message.len()).unwrap()];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gander_domain::caller::Scope;
 use serde_json::{Value, json};
 
-use crate::scopes::{House, SETS, is_denied, suffices};
+use crate::scopes::{SETS, TestServer, is_denied, suffices};
 
 /// No session, question, schedule or recipe has it.
 const NOTHING: &str = "019bffff-0000-7000-8000-000000000000";
@@ -58,7 +58,7 @@ fn params(session: &Value) -> Value {
 
 #[tokio::test]
 async fn every_method_needs_what_the_table_says() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let methods = methods();
     for known in ["session/prompt", "session/set_config_option", "_session/steering", "_gander/trust/add"] {
         assert!(methods.contains(known), "{known} is not among {methods:?}");
@@ -106,7 +106,7 @@ async fn every_method_needs_what_the_table_says() {
 /// A value of the wrong type is refused in words; it stops nobody.
 #[tokio::test]
 async fn an_extension_that_is_a_text_is_refused_in_words() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut socket = house.socket(&house.token).await.ok().unwrap();
     for wrong in [json!("x"), json!(7), json!([1]), json!(null), json!(true)] {
         let params = json!({ "name": "x", "extensionConfig": wrong });

@@ -8,7 +8,7 @@ use gander_domain::{QuestionId, RunId, SessionId};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::scopes::{House, is_denied};
+use crate::scopes::{TestServer, is_denied};
 
 /// A run that awaits an answer.
 struct Awaiting {
@@ -17,7 +17,7 @@ struct Awaiting {
     question: QuestionId,
 }
 
-async fn awaiting(house: &House, token: &str) -> Awaiting {
+async fn awaiting(house: &TestServer, token: &str) -> Awaiting {
     let calls = json!([[{ "tool": "shell", "args": { "command": "touch asked" } }], [{ "text": "Done." }]]);
     let input = json!([{ "role": "user", "parts": [{ "content": format!("[[script:{calls}]]") }] }]);
     let agent = agent(house);
@@ -30,17 +30,17 @@ async fn awaiting(house: &House, token: &str) -> Awaiting {
 }
 
 /// The native agent, at the default policy.
-fn agent(house: &House) -> String {
+fn agent(house: &TestServer) -> String {
     house.app.desk().agents.default_manifest().name.clone()
 }
 
-async fn is_open(house: &House, asked: &Awaiting) -> bool {
+async fn is_open(house: &TestServer, asked: &Awaiting) -> bool {
     let view = house.app.desk().hub.view(asked.session).await.unwrap();
     view.run.is_some_and(|run| run.questions.iter().any(|question| question.id == asked.question))
 }
 
 /// Every request that answers, under a name.
-fn requests(house: &House, asked: &Awaiting) -> Vec<(&'static str, String, Value)> {
+fn requests(house: &TestServer, asked: &Awaiting) -> Vec<(&'static str, String, Value)> {
     let Awaiting { run, session, question } = asked;
     let confirm = json!({ "id": question, "session_id": session, "action": "allow_once" });
     let form = json!({ "type": "actionRequired", "data": {
@@ -87,7 +87,7 @@ const CHOSEN: &str = r#"{"outcome":{"outcome":"selected","optionId":"allow_once"
 
 #[tokio::test]
 async fn a_token_that_prompts_answers_on_no_way() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let token = house.token("ann", &[Scope::Prompt]);
     let mut wrong = Vec::new();
     for way in 0..requests(&house, &awaiting(&house, &token).await).len() {
@@ -110,7 +110,7 @@ async fn a_token_that_prompts_answers_on_no_way() {
 /// Whole, and in an envelope that only the connection can read.
 #[tokio::test]
 async fn a_token_that_prompts_answers_in_no_envelope_of_acp() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let token = house.token("ann", &[Scope::Prompt]);
     let mut wrong = Vec::new();
     for beside in ["", r#","params":[1]"#, r#","params":{"sessionId":7}"#] {
@@ -129,7 +129,7 @@ async fn a_token_that_prompts_answers_in_no_envelope_of_acp() {
 /// Nobody can answer an answer: one that does not count is ignored.
 #[tokio::test]
 async fn a_token_that_prompts_answers_on_no_websocket() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let token = house.token("ann", &[Scope::Prompt]);
     let asked = awaiting(&house, &token).await;
     let mut socket = house.socket(&token).await.ok().unwrap();
@@ -146,7 +146,7 @@ async fn a_token_that_prompts_answers_on_no_websocket() {
 
 #[tokio::test]
 async fn a_token_that_approves_is_in_nobodys_way() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let token = house.token("ann", &[Scope::Prompt, Scope::Approve]);
     for way in 0..requests(&house, &awaiting(&house, &token).await).len() {
         let asked = awaiting(&house, &token).await;
@@ -158,7 +158,7 @@ async fn a_token_that_approves_is_in_nobodys_way() {
 
 /// A connection that was asked the question, and the stream on which it heard it.
 async fn connected(
-    house: &House,
+    house: &TestServer,
     token: &str,
     asked: &Awaiting,
 ) -> (String, BoxStream<'static, reqwest::Result<Bytes>>) {
@@ -179,7 +179,7 @@ async fn connected(
     (connection, events.boxed())
 }
 
-async fn posted(house: &House, token: &str, connection: &str, message: String) -> (u16, String) {
+async fn posted(house: &TestServer, token: &str, connection: &str, message: String) -> (u16, String) {
     let request = house.client.request(Method::POST, house.url("/acp")).bearer_auth(token);
     let request = request.header("acp-connection-id", connection).header("content-type", "application/json");
     let response = request.body(message).send().await.unwrap();

@@ -7,7 +7,7 @@ use gander_domain::caller::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::scopes::House;
+use crate::scopes::TestServer;
 
 pub const FULL: &[Scope] = &[Scope::Prompt, Scope::Approve, Scope::Admin];
 
@@ -64,7 +64,7 @@ pub fn asking(name: &str) -> String {
     format!("{} [[script:{calls}]]", secret(name))
 }
 
-impl House {
+impl TestServer {
     pub fn agent(&self) -> String {
         self.app.desk().agents.default_manifest().name.clone()
     }

@@ -6,14 +6,14 @@ use gander_domain::caller::Scope;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::scopes::House;
+use crate::scopes::TestServer;
 
 const FORWARDED: [(&str, &str); 4] =
     [("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=10.0.0.1"), ("via", "1.1 proxy"), ("x-real-ip", "10.0.0.1")];
 
 #[tokio::test]
 async fn an_open_door_is_shut_to_whoever_comes_through_a_proxy() {
-    let house = House::with(&[("GANDER_SERVER_OPEN", "['adk']")]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_OPEN", "['adk']")]).await;
     assert_eq!(house.ask(None, &Method::GET, "/list-apps", None).await.0, 200);
     for (name, value) in FORWARDED {
         let answer = house.client.get(house.url("/list-apps")).header(name, value).send().await.unwrap();
@@ -24,7 +24,7 @@ async fn an_open_door_is_shut_to_whoever_comes_through_a_proxy() {
 #[tokio::test]
 async fn strict_limits_hold_for_whoever_comes_through_a_proxy() {
     let strict = [("GANDER_LIMITS_REQUESTS_PER_SECOND", "1"), ("GANDER_LIMITS_REQUEST_BURST", "2")];
-    let house = House::with(&strict).await;
+    let house = TestServer::with(&strict).await;
     let ask = async |header: Option<(&str, &str)>| {
         let request = house.client.get(house.url("/gander/status")).bearer_auth(&house.token);
         let request = header.into_iter().fold(request, |request, (name, value)| request.header(name, value));
@@ -44,7 +44,7 @@ async fn strict_limits_hold_for_whoever_comes_through_a_proxy() {
 #[tokio::test]
 async fn messages_on_a_websocket_count_like_requests() {
     let slow = [("GANDER_LIMITS_LOCAL_REQUESTS_PER_SECOND", "10"), ("GANDER_LIMITS_LOCAL_REQUEST_BURST", "2")];
-    let house = House::with(&slow).await;
+    let house = TestServer::with(&slow).await;
     let token = house.token("ann", &[Scope::Prompt]);
     let began = Instant::now();
     let mut socket = house.socket(&token).await.ok().unwrap();

@@ -39,7 +39,7 @@ const SETS: [(&str, &[Scope]); 6] = [
 /// What a refusal for want of authority says, in every protocol.
 const DENIED: [&str; 3] = ["needs the scope", "needs a token with the scope", "for the owner of the server alone"];
 
-impl House {
+impl TestServer {
     /// The token of this principal, with these scopes from now on.
     fn token(&self, name: &str, scopes: &[Scope]) -> String {
         token::revoke_token(&self.config.paths, name).ok();

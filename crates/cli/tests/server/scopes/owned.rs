@@ -10,7 +10,7 @@ use gander_services::grants::Grants;
 use gander_store::{MemoryStore, Store, append_fact, read_scope_all};
 use serde_json::{Value, json};
 
-use crate::scopes::House;
+use crate::scopes::TestServer;
 
 fn grant(line: &str) -> Value {
     json!({ "workspace": "/w", "scope": { "type": "line", "line": line, "cwd": "/w" }, "stand": "allow" })
@@ -64,7 +64,7 @@ async fn a_tool_is_pinned_for_its_principal_alone_and_an_old_pin_is_the_owners()
 
 #[tokio::test]
 async fn the_owners_keys_go_to_the_owners_servers_alone() {
-    let house = House::with(&[("OPENAI_API_KEY", "sk-of-the-owner")]).await;
+    let house = TestServer::with(&[("OPENAI_API_KEY", "sk-of-the-owner")]).await;
     let all = [Scope::Prompt, Scope::Approve, Scope::Admin];
     for (token, expected) in [(house.token.clone(), 1), (house.token("bob", &all), 0)] {
         let session = house.ok(&token, "/agent/start", &json!({})).await["id"].as_str().unwrap().to_owned();

@@ -4,23 +4,23 @@ use gander_domain::caller::Scope;
 use gander_domain::{Policy, SessionId};
 use serde_json::{Value, json};
 
-use crate::scopes::{House, is_denied};
+use crate::scopes::{TestServer, is_denied};
 
 const PROMPT: &[Scope] = &[Scope::Prompt];
 const APPROVE: &[Scope] = &[Scope::Prompt, Scope::Approve];
 
-async fn policy(house: &House, session: &Value) -> Policy {
+async fn policy(house: &TestServer, session: &Value) -> Policy {
     let session: SessionId = session.as_str().unwrap().parse().unwrap();
     house.app.desk().hub.view(session).await.unwrap().settings.policy
 }
 
-async fn start(house: &House, token: &str) -> Value {
+async fn start(house: &TestServer, token: &str) -> Value {
     house.ok(token, "/agent/start", &json!({})).await["id"].clone()
 }
 
 #[tokio::test]
 async fn a_token_that_prompts_tightens_but_never_loosens() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let token = house.token("ann", PROMPT);
     let session = start(&house, &token).await;
     let mut socket = house.socket(&token).await.ok().unwrap();
@@ -45,7 +45,7 @@ async fn a_token_that_prompts_tightens_but_never_loosens() {
 
 #[tokio::test]
 async fn whoever_may_approve_loosens() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let token = house.token("ann", APPROVE);
     let session = start(&house, &token).await;
     house.ok(&token, "/agent/update_session", &json!({ "session_id": session, "goose_mode": "auto" })).await;
@@ -54,7 +54,7 @@ async fn whoever_may_approve_loosens() {
 
 #[tokio::test]
 async fn a_new_session_inherits_no_looser_policy_than_its_caller_may_set() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let approver = house.token("ann", APPROVE);
     let session = start(&house, &approver).await;
     house.ok(&approver, "/agent/update_session", &json!({ "session_id": session, "goose_mode": "auto" })).await;

@@ -6,7 +6,7 @@ use gander_gateway::server::ROUTES;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::scopes::{House, SETS, is_denied, suffices};
+use crate::scopes::{SETS, TestServer, is_denied, suffices};
 
 /// Who may come in: a method, a path and a scope a line. Stated here, not taken from the code.
 const TABLE: &str = include_str!("routes.txt");
@@ -62,7 +62,7 @@ fn the_table_has_every_route_once() {
 
 #[tokio::test]
 async fn every_route_lets_in_whom_the_table_says() {
-    let house = House::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000000")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_BAD_TOKENS_PER_MINUTE", "1000000")]).await;
     let body = json!({});
     let mut wrong = Vec::new();
     let mut check = |row: &Row, who: &str, expected: &str, (status, text): (u16, String)| {
@@ -96,7 +96,7 @@ async fn every_route_lets_in_whom_the_table_says() {
 /// What a body asks for can need more than its route.
 #[tokio::test]
 async fn every_body_that_asks_for_more_needs_more() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let sh = json!({ "type": "stdio", "name": "x", "cmd": "true", "args": [] });
     let prompt: &[Scope] = &[Scope::Prompt];
     let approve: &[Scope] = &[Scope::Prompt, Scope::Approve];

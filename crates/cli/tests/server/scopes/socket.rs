@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::scopes::House;
+use crate::scopes::TestServer;
 
 pub struct Socket {
     stream: WebSocketStream<TcpStream>,
@@ -18,7 +18,7 @@ pub struct Socket {
     pub heard: Vec<Value>,
 }
 
-impl House {
+impl TestServer {
     /// A client that has introduced itself, or the status of the refusal.
     pub async fn socket(&self, token: &str) -> Result<Socket, u16> {
         let request = http::Request::builder()

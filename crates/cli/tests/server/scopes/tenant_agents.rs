@@ -7,7 +7,7 @@ use crate::scopes::a2a::METHODS;
 use crate::scopes::belongings::{Belongings, made_up};
 use crate::scopes::rows::{Filled, Template, body};
 use crate::scopes::tenants::normal;
-use crate::scopes::{House, SETS};
+use crate::scopes::{SETS, TestServer};
 
 /// A method, in which version, and what it is asked.
 const CALLS: [(&str, &str, &str); 24] = [
@@ -101,7 +101,7 @@ fn takes(method: &str) -> &'static MessageType {
     }
 }
 
-impl House {
+impl TestServer {
     async fn a2a(&self, token: &str, binding: Binding, (method, version): (&str, &str), params: &str) -> (u16, String) {
         match binding {
             Binding::JsonRpc => {
@@ -172,7 +172,7 @@ fn calls() -> Vec<(Binding, &'static str, &'static str, Template)> {
 
 #[tokio::test]
 async fn every_id_counts_for_its_owner() {
-    let house = House::with(&[("GANDER_A2A_GRPC", "true")]).await;
+    let house = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
     let (mut idle, mut tried) = (Vec::new(), 0);
     for (binding, method, version, template) in calls() {
         for slot in template.slots().iter().filter(|slot| slot.counts) {
@@ -190,7 +190,7 @@ async fn every_id_counts_for_its_owner() {
 
 #[tokio::test]
 async fn anothers_tasks_look_made_up_to_every_method_with_every_scope() {
-    let house = House::with(&[("GANDER_A2A_GRPC", "true")]).await;
+    let house = TestServer::with(&[("GANDER_A2A_GRPC", "true")]).await;
     let ann = house.belongings("ann").await;
     let mut leaks = Vec::new();
     for (name, scopes) in SETS {

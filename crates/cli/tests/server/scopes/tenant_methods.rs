@@ -10,7 +10,7 @@ use crate::scopes::belongings::{Belongings, FULL, made_up};
 use crate::scopes::rows::{Template, calls};
 use crate::scopes::socket::Socket;
 use crate::scopes::tenants::normal;
-use crate::scopes::{House, SETS};
+use crate::scopes::{SETS, TestServer};
 
 #[test]
 fn every_method_has_a_row() {
@@ -55,7 +55,7 @@ async fn both(
 
 #[tokio::test]
 async fn every_id_counts_for_its_owner() {
-    let house = &House::open().await;
+    let house = &TestServer::open().await;
     let checks = stream::iter(templates()).enumerate().map(async |(number, (method, template))| {
         let mut idle = Vec::new();
         for slot in template.slots().iter().filter(|slot| slot.counts) {
@@ -80,7 +80,7 @@ async fn every_id_counts_for_its_owner() {
 
 #[tokio::test]
 async fn anothers_ids_look_made_up_at_every_method_with_every_scope() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ann = house.belongings("ann").await;
     let (mut leaks, mut tried) = (Vec::new(), 0);
     for (name, scopes) in SETS {
@@ -110,7 +110,7 @@ async fn anothers_ids_look_made_up_at_every_method_with_every_scope() {
 /// One id of another's beside one's own, which are right.
 #[tokio::test]
 async fn anothers_id_looks_made_up_beside_ones_own() {
-    let house = &House::open().await;
+    let house = &TestServer::open().await;
     let ann = &house.belongings("ann").await;
     let several = templates().into_iter().filter(|(_, template)| template.slots().len() > 1);
     let checks = stream::iter(several).enumerate().map(async |(number, (method, template))| {
@@ -139,7 +139,7 @@ async fn anothers_id_looks_made_up_beside_ones_own() {
 /// What a client holds open is told of its own sessions alone.
 #[tokio::test]
 async fn updates_come_from_ones_own_sessions_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ann = house.belongings("ann").await;
     let bob = house.belongings("bob").await;
     let mut socket = house.socket(&bob.token).await.ok().unwrap();

@@ -16,10 +16,10 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::scopes::belongings::{Belongings, FULL, made_up};
 use crate::scopes::rows::USER;
 use crate::scopes::tenants::normal;
-use crate::scopes::{House, SETS};
+use crate::scopes::{SETS, TestServer};
 use crate::served::Served;
 
-impl House {
+impl TestServer {
     /// Opens a stream of a connection, about this session.
     async fn listen(&self, token: &str, connection: &str, session: &str, seen: Option<&str>) -> reqwest::Response {
         let request = self.client.get(self.url("/acp")).bearer_auth(token).header("accept", "text/event-stream");
@@ -51,7 +51,7 @@ fn chosen(question: &str) -> serde_json::Value {
 
 #[tokio::test]
 async fn a_stream_about_anothers_session_stays_silent() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (ann, bob) = (house.belongings("ann").await, house.belongings("bob").await);
     let connection = bob.id("connection");
     for seen in ["1.1.0", "1.2.0", "1.2.0.1", "0.0.0", "x", "9.9.9"] {
@@ -93,11 +93,11 @@ async fn told_in(stream: reqwest::Response) -> String {
 
 #[tokio::test]
 async fn anothers_connection_looks_made_up_also_after_a_restart() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (ann, bob) = (house.belongings("ann").await, house.token("bob", FULL));
     let root = Arc::clone(&house.0.end().await);
     let (config, _) = crate::served::settings(root.path(), &[("GANDER_MODEL", "demo/demo")]);
-    let house = House(Served::of(root, config, router).await);
+    let house = TestServer(Served::of(root, config, router).await);
     let (real, fake) = (ann.id("connection"), made_up(ann.id("connection")));
     let ask = json!({ "jsonrpc": "2.0", "id": 7, "method": "session/list", "params": {} });
     for message in [ask.clone(), chosen(ann.id("question"))] {
@@ -120,7 +120,7 @@ async fn anothers_connection_looks_made_up_also_after_a_restart() {
 }
 
 /// What a WebSocket of the Agent Development Kit comes to: a refusal, or what its last frame says.
-async fn live(house: &House, token: &str, session: &str, user: &str, said: &serde_json::Value) -> (u16, String) {
+async fn live(house: &TestServer, token: &str, session: &str, user: &str, said: &serde_json::Value) -> (u16, String) {
     let agent = house.agent();
     let address =
         format!("ws://{}/run_live?app_name={agent}&user_id={user}&session_id={session}&modalities=TEXT", house.address);
@@ -159,7 +159,7 @@ async fn goodbye(socket: &mut WebSocketStream<TcpStream>) -> (u16, String) {
 
 #[tokio::test]
 async fn anothers_live_session_looks_made_up() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ann = house.belongings("ann").await;
     let close = json!({ "close": true });
     let own = live(&house, &ann.token, ann.id("talk"), USER, &close).await;
@@ -178,7 +178,7 @@ async fn anothers_live_session_looks_made_up() {
 
 #[tokio::test]
 async fn anothers_question_looks_made_up_in_ones_own_live_session() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (ann, bob) = (house.belongings("ann").await, house.belongings("bob").await);
     let answer = |question: &str| {
         let response = json!({ "id": format!("adk-{question}"), "name": "adk_request_confirmation", "response": { "confirmed": true } });

@@ -6,9 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::scopes::belongings::FULL;
-use crate::scopes::{House, SETS};
+use crate::scopes::{SETS, TestServer};
 
-impl House {
+impl TestServer {
     /// What a session's tool gives, called by the demo model.
     async fn tool(&self, token: &str, name: &str, args: &Value) -> String {
         let session = self.ok(token, "/agent/start", &json!({})).await["id"].clone();
@@ -31,7 +31,7 @@ impl House {
 
 #[tokio::test]
 async fn an_agent_remembers_for_its_own_principal_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (ann, bob) = (house.token("ann", FULL), house.token("bob", FULL));
     let memories = Memories::new(house.app.desk().hub.store().clone());
     let secret = "the cellar key hangs behind the clock";
@@ -62,7 +62,7 @@ async fn an_agent_remembers_for_its_own_principal_alone() {
 
 #[tokio::test]
 async fn an_agent_finds_its_own_principals_apps_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (ann, bob) = (house.belongings("ann").await, house.belongings("bob").await);
     let named = json!({ "name": ann.id("app") });
     let told = house.tool(&ann.token, "app_read", &named).await;
@@ -81,7 +81,7 @@ async fn an_agent_finds_its_own_principals_apps_alone() {
 /// Names of the owner's servers are everybody's, for they work in everybody's sessions. What they are is not.
 #[tokio::test]
 async fn the_owners_servers_are_shown_to_others_by_name_alone() {
-    let house = House::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
+    let house = TestServer::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
     let program = json!({ "type": "stdio", "name": "vault", "cmd": "/opt/private/vault-server",
         "args": ["--key", "hush-one"], "envs": { "VAULT_TOKEN": "hush-two" } });
     let address =
@@ -123,7 +123,7 @@ async fn the_owners_servers_are_shown_to_others_by_name_alone() {
 /// What is shown without its program can be sent back as it was shown.
 #[tokio::test]
 async fn a_lent_server_is_taken_out_of_ones_own_session_and_put_back() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let address = json!({ "type": "streamable_http", "name": "intranet", "uri": "https://mcp.invalid/x" });
     let added = json!({ "name": "intranet", "config": address, "enabled": true });
     house.ok(&house.token, "/config/extensions", &added).await;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::scopes::belongings::{Belongings, FULL, made_up};
 use crate::scopes::rows::{Filled, Row, Template, rows};
-use crate::scopes::{House, SETS};
+use crate::scopes::{SETS, TestServer};
 
 pub use crate::scopes::rows::USER;
 
@@ -54,7 +54,7 @@ fn every_route_has_a_row() {
     }
 }
 
-impl House {
+impl TestServer {
     /// Status and text of an answer. A stream that is only listened to has none.
     pub async fn answer(&self, token: &str, method: &Method, request: &Filled) -> (u16, String) {
         let mut asked = self.client.request(method.clone(), self.url(&request.address)).bearer_auth(token);
@@ -148,7 +148,7 @@ pub fn normal(answer: (u16, String), id: &str, base: &Belongings) -> (u16, Strin
 /// A row that its owner is told nothing else about shows nothing: it must reach what it is about.
 #[tokio::test]
 async fn every_id_counts_for_its_owner() {
-    let house = &House::open().await;
+    let house = &TestServer::open().await;
     // Each has an owner of its own: what is asked may change things, or take them away.
     let idle = tried(templates(), async |number, (row, asked)| {
         let mut idle = Vec::new();
@@ -174,7 +174,7 @@ async fn every_id_counts_for_its_owner() {
 
 #[tokio::test]
 async fn anothers_ids_look_made_up_at_every_route_with_every_scope() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ann = house.belongings("ann").await;
     let (mut leaks, mut tried) = (Vec::new(), 0);
     for (name, scopes) in SETS {
@@ -196,7 +196,7 @@ async fn anothers_ids_look_made_up_at_every_route_with_every_scope() {
 /// One id of another's among one's own, which are right.
 #[tokio::test]
 async fn anothers_id_looks_made_up_beside_ones_own() {
-    let house = &House::open().await;
+    let house = &TestServer::open().await;
     let ann = &house.belongings("ann").await;
     let several = templates().into_iter().filter(|(_, asked)| asked.slots().len() > 1).collect();
     let leaks = tried(several, async |number, (row, asked)| {
@@ -223,7 +223,7 @@ async fn anothers_id_looks_made_up_beside_ones_own() {
 
 #[tokio::test]
 async fn lists_show_ones_own_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ann = house.belongings("ann").await;
     let mut leaks = Vec::new();
     for (name, scopes) in SETS {
@@ -241,7 +241,7 @@ async fn lists_show_ones_own_alone() {
 /// An id in the place of another kind's: a run's where a session is named, and so on.
 #[tokio::test]
 async fn anothers_ids_look_made_up_in_places_of_another_kind() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let ann = house.belongings("ann").await;
     let bob = house.token("bob", FULL);
     let (mut leaks, mut tried) = (Vec::new(), 0);
@@ -263,7 +263,7 @@ async fn anothers_ids_look_made_up_in_places_of_another_kind() {
 /// A run id is the caller's own name for a run: what another calls so is another run.
 #[tokio::test]
 async fn two_principals_may_choose_the_same_run_id() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (ann, bob) = (house.token("ann", FULL), house.token("bob", FULL));
     let chosen = "019bffff-0000-7000-8000-0000000000aa";
     let new = |text: &str| {

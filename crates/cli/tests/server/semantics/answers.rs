@@ -3,13 +3,13 @@
 use gander_domain::Principal;
 use serde_json::{Value, json};
 
-use crate::semantics::house::{House, a2a, asking, asking_then_slow, resume, text, to_task};
+use crate::semantics::test_server::{TestServer, a2a, asking, asking_then_slow, resume, text, to_task};
 use crate::served::pipe;
 
 const EXTENSION: &str = "urn:gander:a2a:activity:v1";
 
 /// A task that waits for a permission: its id and its context.
-async fn awaiting(house: &House, n: usize, script: &str) -> (String, String) {
+async fn awaiting(house: &TestServer, n: usize, script: &str) -> (String, String) {
     let task = house.send(a2a(&format!("prompt-{n}"), script)).await.unwrap();
     let id = text(&task["id"]);
     house.task(&id, "TASK_STATE_INPUT_REQUIRED").await;
@@ -18,7 +18,7 @@ async fn awaiting(house: &House, n: usize, script: &str) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_losing_answer_over_a2a_never_becomes_a_prompt() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for n in 0..20 {
         let (task, session) = awaiting(&house, n, &asking()).await;
         let a2a = house.send(to_task(&task, &format!("answer-{n}"), "reject_once"));
@@ -37,7 +37,7 @@ async fn a_losing_answer_over_a2a_never_becomes_a_prompt() {
 
 #[tokio::test]
 async fn a_message_that_fits_an_answered_question_says_that_it_is_a_prompt() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (task, session) = awaiting(&house, 1, &asking_then_slow()).await;
     house.send(to_task(&task, "m-1", "allow_once")).await.unwrap();
     house.task(&task, "TASK_STATE_WORKING").await;
@@ -56,7 +56,7 @@ async fn a_message_that_fits_an_answered_question_says_that_it_is_a_prompt() {
 
 #[tokio::test]
 async fn other_words_to_a_running_task_are_a_prompt() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (task, session) = awaiting(&house, 1, &asking_then_slow()).await;
     house.send(to_task(&task, "m-1", "allow_once")).await.unwrap();
     house.task(&task, "TASK_STATE_WORKING").await;
@@ -67,7 +67,7 @@ async fn other_words_to_a_running_task_are_a_prompt() {
 
 #[tokio::test]
 async fn a_question_that_was_answered_is_told_from_one_that_never_was() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (task, _) = awaiting(&house, 1, &asking_then_slow()).await;
     let asked = house.get(&format!("/runs/{task}")).await.ok();
     let detail = text(&asked["await_request"]["message"]["parts"][1]["content"]);
@@ -84,7 +84,7 @@ async fn a_question_that_was_answered_is_told_from_one_that_never_was() {
 
 #[tokio::test]
 async fn a_wrong_option_over_acp_is_asked_again_and_the_right_one_counts() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut client = pipe::client(&house.app, Principal::owner()).await;
     let session = client.new_session(&house.work()).await.unwrap();
     let prompt = client.prompt(&session, &asking()).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_wrong_option_over_acp_is_asked_again_and_the_right_one_counts() {
 
 #[tokio::test]
 async fn a_wrong_option_leaves_the_question_open_at_every_protocol() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.prompt(&asking()).await;
     let (id, session) = (text(&run["run_id"]), text(&run["session_id"]));
     let refused = house.post(&format!("/runs/{id}"), &resume("nobody offered this")).await;

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::semantics::house::{House, JSON, a2a, goose, text};
+use crate::semantics::test_server::{JSON, TestServer, a2a, goose, text};
 
 #[tokio::test]
 async fn a_goose_message_has_a_role_and_content_that_goose_knows() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.goose_session().await;
     let reply =
         async |message: &Value| house.goose("/reply", &json!({ "session_id": session, "user_message": message })).await;
@@ -41,7 +41,7 @@ async fn a_goose_message_has_a_role_and_content_that_goose_knows() {
 
 #[tokio::test]
 async fn a_folder_to_start_in_is_a_text_or_left_out() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for folder in [Value::Null, json!(7), json!(["/"])] {
         let refused = house.goose("/agent/start", &json!({ "working_dir": folder })).await;
         assert_eq!(refused.status, 422, "{folder}: {}", refused.text);
@@ -53,7 +53,7 @@ async fn a_folder_to_start_in_is_a_text_or_left_out() {
 
 #[tokio::test]
 async fn a_deleted_context_is_not_begun_anew() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let task = house.send(a2a("m-1", "hi")).await.unwrap();
     let context = text(&task["contextId"]);
     house.task(&text(&task["id"]), "TASK_STATE_COMPLETED").await;
@@ -83,7 +83,7 @@ fn adk(message: Option<Value>, invocation: &str) -> Value {
 
 #[tokio::test]
 async fn a_finished_invocation_is_not_run_again() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house.post("/apps/gander/users/u1/sessions", &json!({ "sessionId": "s" })).await.ok();
     let said = json!({ "role": "user", "parts": [{ "text": "hi" }] });
     let body = json!({ "appName": "gander", "userId": "u1", "sessionId": "s", "newMessage": said });
@@ -104,7 +104,7 @@ async fn a_finished_invocation_is_not_run_again() {
         .post(
             "/run",
             &json!({ "appName": "gander", "userId": "u1", "sessionId": "s",
-        "newMessage": { "role": "user", "parts": [{ "text": crate::semantics::house::asking() }] } }),
+        "newMessage": { "role": "user", "parts": [{ "text": crate::semantics::test_server::asking() }] } }),
         )
         .await
         .ok();
@@ -114,7 +114,7 @@ async fn a_finished_invocation_is_not_run_again() {
 
 #[tokio::test]
 async fn adk_says_what_is_wrong_and_where_as_a_list() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let sessions = "/apps/gander/users/u1/sessions";
     house.post(sessions, &json!({ "sessionId": "s" })).await.ok();
     let part = |part: Value| {

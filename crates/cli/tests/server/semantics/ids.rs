@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::semantics::house::{House, VERSION, a2a, asking, goose, message, resume, text};
+use crate::semantics::test_server::{TestServer, VERSION, a2a, asking, goose, message, resume, text};
 use crate::served::answer::new;
 
 #[tokio::test]
 async fn an_answer_that_names_another_run_is_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (one, other) = (house.prompt(&asking()).await, house.prompt(&asking()).await);
     assert_eq!((&one["status"], &other["status"]), (&json!("awaiting"), &json!("awaiting")), "{one}");
     let path = format!("/runs/{}", text(&one["run_id"]));
@@ -39,7 +39,7 @@ async fn an_answer_that_names_another_run_is_refused() {
 
 #[tokio::test]
 async fn header_body_and_path_name_one_run() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (one, other) = ("0198c0de-0000-7000-8000-000000000001", "0198c0de-0000-7000-8000-000000000002");
     let mut body = new("echo", "hi", "sync");
     body["run_id"] = json!(other);
@@ -65,7 +65,7 @@ async fn header_body_and_path_name_one_run() {
 
 #[tokio::test]
 async fn goose_takes_no_body_about_another_session() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (one, other) = (house.goose_session().await, house.goose_session().await);
     let request = "0198c0de-0000-7000-8000-000000000003";
     let cases = [
@@ -91,7 +91,7 @@ async fn goose_takes_no_body_about_another_session() {
 
 #[tokio::test]
 async fn a2a_takes_no_body_about_another_task() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut tasks = Vec::new();
     for n in 0..2 {
         let task = house.send(a2a(&format!("m-{n}"), &asking())).await.unwrap();
@@ -120,7 +120,7 @@ async fn a2a_takes_no_body_about_another_task() {
         house.task(task, "TASK_STATE_INPUT_REQUIRED").await;
     }
     // A task is in one context.
-    let mut said = crate::semantics::house::to_task(one, "m-9", "allow_once");
+    let mut said = crate::semantics::test_server::to_task(one, "m-9", "allow_once");
     said["contextId"] = house.task(other, "TASK_STATE_INPUT_REQUIRED").await["contextId"].clone();
     assert_eq!(house.send(said).await, Err(-32602));
     let cancelled =
@@ -130,7 +130,7 @@ async fn a2a_takes_no_body_about_another_task() {
 
 #[tokio::test]
 async fn adk_takes_no_body_about_another_session() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let sessions = "/apps/gander/users/u1/sessions";
     for id in ["one", "other"] {
         house.post(sessions, &json!({ "sessionId": id })).await.ok();
@@ -154,7 +154,7 @@ async fn adk_takes_no_body_about_another_session() {
 
 #[tokio::test]
 async fn an_adk_answer_belongs_to_the_invocation_that_it_names() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let sessions = "/apps/gander/users/u1/sessions";
     house.post(sessions, &json!({ "sessionId": "one" })).await.ok();
     let run = |message: Value, invocation: Option<&str>| {
@@ -180,7 +180,7 @@ async fn an_adk_answer_belongs_to_the_invocation_that_it_names() {
 
 #[tokio::test]
 async fn an_unknown_session_in_a_resumption_is_no_session_of_the_run() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.prompt(&asking()).await;
     let mut body = json!({ "mode": "sync", "await_resume": { "type": "message", "message": message("allow_once") } });
     body["session_id"] = json!("0198c0de-0000-7000-8000-000000000009");
@@ -190,11 +190,12 @@ async fn an_unknown_session_in_a_resumption_is_no_session_of_the_run() {
 
 #[tokio::test]
 async fn an_acp_answer_belongs_to_the_session_of_its_header() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (one, other) = (house.goose_session().await, house.goose_session().await);
     let post = async |headers: &[(&str, &str)], body: &Value| {
         let headers =
-            [&[crate::semantics::house::JSON, ("accept", "application/json, text/event-stream")], headers].concat();
+            [&[crate::semantics::test_server::JSON, ("accept", "application/json, text/event-stream")], headers]
+                .concat();
         house.post_with("/acp", body, &headers).await
     };
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::semantics::house::{House, text};
+use crate::semantics::test_server::{TestServer, text};
 
 /// More sessions than any page has.
 const SESSIONS: usize = 1_040;
 
-async fn with_sessions(count: usize) -> (House, BTreeSet<String>) {
-    let house = House::open().await;
+async fn with_sessions(count: usize) -> (TestServer, BTreeSet<String>) {
+    let house = TestServer::open().await;
     let mut made = BTreeSet::new();
     for _ in 0..count / 40 {
         made.extend(futures::future::join_all((0..40).map(|_| house.goose_session())).await);
@@ -67,8 +67,9 @@ async fn a_limit_is_a_number_that_means_something() {
         let refused = house.get(&format!("/apps/gander/users/user/sessions?limit={bad}")).await;
         assert_eq!(refused.status, 422, "ADK limit={bad}: {}", refused.text);
         assert_eq!(refused.json()["detail"][0]["loc"], json!(["query", "limit"]), "{}", refused.text);
-        let size =
-            house.get_with(&format!("/a2a/gander/tasks?pageSize={bad}"), &[crate::semantics::house::VERSION]).await;
+        let size = house
+            .get_with(&format!("/a2a/gander/tasks?pageSize={bad}"), &[crate::semantics::test_server::VERSION])
+            .await;
         assert_eq!(size.status, 400, "A2A pageSize={bad}: {}", size.text);
     }
     for (name, bad) in [("offset", "-1"), ("page", "-1"), ("order", "sideways")] {

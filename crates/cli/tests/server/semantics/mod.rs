@@ -5,8 +5,8 @@
 
 mod answers;
 mod forms;
-mod house;
 mod ids;
 mod lists;
 mod repeats;
 mod rows;
+mod test_server;

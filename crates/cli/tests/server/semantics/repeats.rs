@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::semantics::house::{House, a2a, asking_then_slow, goose, text, to_task};
+use crate::semantics::test_server::{TestServer, a2a, asking_then_slow, goose, text, to_task};
 use crate::served::answer::new;
 
 const KEY: &str = "0198c0de-0000-7000-8000-00000000000a";
 
 #[tokio::test]
 async fn a_run_id_of_acp_rest_is_one_request() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let body = |agent: &str, words: &str, session: Option<&Value>| {
         let mut body = new(agent, words, "sync");
         body["run_id"] = json!(KEY);
@@ -39,7 +39,7 @@ async fn a_run_id_of_acp_rest_is_one_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_requests_with_one_run_id_at_once_one_is_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = text(&house.run("echo", "begin").await["session_id"]);
     for n in 0..20 {
         let body = |words: &str| {
@@ -58,7 +58,7 @@ async fn of_two_requests_with_one_run_id_at_once_one_is_refused() {
 
 #[tokio::test]
 async fn a_request_id_of_goose_is_one_request() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let (one, other) = (house.goose_session().await, house.goose_session().await);
     let reply = async |session: &str, body: &Value| house.goose(&format!("/sessions/{session}/reply"), body).await;
     let body = json!({ "request_id": KEY, "user_message": goose("one") });
@@ -77,7 +77,7 @@ async fn a_request_id_of_goose_is_one_request() {
     assert_eq!(house.user_texts(&other).await, Vec::<String>::new());
 }
 
-async fn ended(house: &House, run: &str) {
+async fn ended(house: &TestServer, run: &str) {
     while house.get(&format!("/runs/{run}")).await.ok()["status"] != "completed" {
         tokio::task::yield_now().await;
     }
@@ -85,7 +85,7 @@ async fn ended(house: &House, run: &str) {
 
 #[tokio::test]
 async fn a_message_id_of_a2a_is_one_message() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let said = |words: &str| {
         let mut message = a2a("m-1", words);
         message["contextId"] = json!("of the client");
@@ -103,7 +103,7 @@ async fn a_message_id_of_a2a_is_one_message() {
 
 #[tokio::test]
 async fn answers_and_what_is_said_to_a_running_task_have_their_message_ids_too() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let task = house.send(a2a("m-0", &asking_then_slow())).await.unwrap();
     let (id, session) = (text(&task["id"]), text(&task["contextId"]));
     house.task(&id, "TASK_STATE_INPUT_REQUIRED").await;
@@ -121,7 +121,7 @@ async fn answers_and_what_is_said_to_a_running_task_have_their_message_ids_too()
 
 #[tokio::test]
 async fn a_key_of_the_first_version_without_a_hash_still_counts() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     // An editor's prompt has no hash, as every run had before there were any.
     let mut client = crate::served::pipe::client(&house.app, gander_domain::Principal::owner()).await;
     let session = client.new_session(&house.work()).await.unwrap();

@@ -8,18 +8,18 @@ use gander_services::token;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
-use crate::semantics::house::{House, VERSION, a2a, goose, text};
+use crate::semantics::test_server::{TestServer, VERSION, a2a, goose, text};
 use crate::served::answer::new;
 
 const ROWS: &str = include_str!("../../../../../interop/data/bad-inputs.tsv");
 
 /// JSON-RPC's code and HTTP+JSON's status of one `SendMessage`.
-async fn sent(house: &House, params: &Value) -> (i64, u16) {
+async fn sent(house: &TestServer, params: &Value) -> (i64, u16) {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params }).to_string();
     raw(house, body, params.to_string()).await
 }
 
-async fn raw(house: &House, rpc: String, rest: String) -> (i64, u16) {
+async fn raw(house: &TestServer, rpc: String, rest: String) -> (i64, u16) {
     let post = async |path: &str, body: String| {
         let request = house.client.post(house.url(path)).bearer_auth(&house.token).header(VERSION.0, VERSION.1);
         request.header("content-type", "application/json").body(body).send().await.unwrap()
@@ -35,7 +35,7 @@ fn with(part: Value) -> Value {
 
 #[tokio::test]
 async fn json_that_nobody_means_is_refused_over_a2a() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let many: serde_json::Map<String, Value> = (0..200_000).map(|n| (format!("k{n}"), json!(1))).collect();
     let mut huge = with(json!({ "text": "x" }));
     huge["configuration"] = json!({ "historyLength": 99_999_999_999_999_999_999_f64 });
@@ -60,7 +60,7 @@ async fn json_that_nobody_means_is_refused_over_a2a() {
 
 #[tokio::test]
 async fn j14_a_body_without_end_is_cut_off() {
-    let house = House::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
+    let house = TestServer::with(&[("GANDER_LIMITS_PROMPT_BODY", "64 KiB")]).await;
     let long = "x".repeat(70 << 10);
     let cases = [
         ("/runs", new("echo", &long, "sync")),
@@ -74,7 +74,7 @@ async fn j14_a_body_without_end_is_cut_off() {
 
 #[tokio::test]
 async fn c03_a_picture_is_one_at_every_protocol() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for data in ["UEsDBBQAAAAIAA==", "PGh0bWw+PHNjcmlwdD4=", "PHN2ZyBvbmxvYWQ9eD4="] {
         let raw = with(json!({ "raw": data, "mediaType": "image/png" }));
         assert_eq!(sent(&house, &raw).await, (-32005, 400), "A2A {data}");
@@ -87,7 +87,7 @@ async fn c03_a_picture_is_one_at_every_protocol() {
 
 #[tokio::test]
 async fn c02_bytes_are_base64_at_every_protocol() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for data in ["AA AA", "%%", "A", "AAA==", "AAAA="] {
         let raw = with(json!({ "raw": data, "mediaType": "image/png" }));
         assert_eq!(sent(&house, &raw).await, (-32602, 400), "A2A {data}");
@@ -100,7 +100,7 @@ async fn c02_bytes_are_base64_at_every_protocol() {
 
 #[tokio::test]
 async fn c05_a_prompt_points_to_the_web_alone() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for link in ["file:///etc/passwd", "data:text/plain,x", "gopher://example.org/", "FILE:///x", "/etc/passwd", ""] {
         let mut body = new("echo", "", "sync");
         body["input"][0]["parts"] = json!([{ "content_type": "text/plain", "content_url": link }]);
@@ -115,7 +115,7 @@ async fn c05_a_prompt_points_to_the_web_alone() {
 
 #[tokio::test]
 async fn r17_members_that_nobody_knows_are_ignored() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut run = new("echo", "x", "sync");
     run["bogus"] = json!({ "a": [1] });
     run["input"][0]["bogus"] = json!(1);
@@ -136,7 +136,7 @@ async fn r17_members_that_nobody_knows_are_ignored() {
 
 #[tokio::test]
 async fn requests_of_a2a_have_a_method_and_an_id() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let post = async |body: Value| house.post_with("/a2a/gander", &body, &[VERSION]).await;
     let unheard = post(json!({ "jsonrpc": "2.0", "method": "no/such" })).await;
     assert_eq!((unheard.status, unheard.text.as_str()), (200, ""), "R08");
@@ -152,11 +152,11 @@ async fn requests_of_a2a_have_a_method_and_an_id() {
 
 #[tokio::test]
 async fn l07_a_second_prompt_waits_its_turn_or_is_refused_where_goose_refuses_it() {
-    let house = House::open().await;
-    let slow = crate::semantics::house::asking_then_slow();
+    let house = TestServer::open().await;
+    let slow = crate::semantics::test_server::asking_then_slow();
     let first = house.prompt(&slow).await;
     let (run, session) = (text(&first["run_id"]), text(&first["session_id"]));
-    let mut answer = crate::semantics::house::resume("allow_once");
+    let mut answer = crate::semantics::test_server::resume("allow_once");
     answer["mode"] = json!("async");
     assert_eq!(house.post(&format!("/runs/{run}"), &answer).await.status, 202);
     let body = json!({ "request_id": "0198c0de-0000-7000-8000-00000000000c", "user_message": goose("x") });
@@ -173,7 +173,7 @@ async fn l07_a_second_prompt_waits_its_turn_or_is_refused_where_goose_refuses_it
 
 #[tokio::test]
 async fn l11_l13_a_folder_and_a_mode_are_known_or_refused() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let file = house.work().join("file");
     std::fs::write(&file, "x").unwrap();
     let long = format!("/{}", "x".repeat(5_000));
@@ -188,8 +188,8 @@ async fn l11_l13_a_folder_and_a_mode_are_known_or_refused() {
 
 #[tokio::test]
 async fn l16_l17_what_is_cancelled_or_of_another_principal_takes_no_answer() {
-    let house = House::open().await;
-    let run = house.prompt(&crate::semantics::house::asking()).await;
+    let house = TestServer::open().await;
+    let run = house.prompt(&crate::semantics::test_server::asking()).await;
     let (id, session) = (text(&run["run_id"]), text(&run["session_id"]));
     let other = token::add_token(&house.config.paths, "other", &[Scope::Prompt, Scope::Approve], None).unwrap();
     let as_other = async |path: &str, body: Value| {
@@ -204,9 +204,9 @@ async fn l16_l17_what_is_cancelled_or_of_another_principal_takes_no_answer() {
     let response = json!({ "id": format!("adk-{question}"), "name": "x", "response": { "confirmed": true } });
     let said = json!({ "role": "user", "parts": [{ "functionResponse": response }] });
     let adk = json!({ "appName": "gander", "userId": "user", "sessionId": session, "newMessage": said });
-    let send = json!({ "message": crate::semantics::house::to_task(&id, "m", "allow_once") });
+    let send = json!({ "message": crate::semantics::test_server::to_task(&id, "m", "allow_once") });
     for (path, body) in [
-        (format!("/runs/{id}"), crate::semantics::house::resume("allow_once")),
+        (format!("/runs/{id}"), crate::semantics::test_server::resume("allow_once")),
         ("/action-required/tool-confirmation".to_owned(), confirm.clone()),
         ("/run".to_owned(), adk.clone()),
         ("/a2a/gander/message:send".to_owned(), send.clone()),
@@ -218,7 +218,7 @@ async fn l16_l17_what_is_cancelled_or_of_another_principal_takes_no_answer() {
     assert_eq!(house.post(&format!("/runs/{id}/cancel"), &Value::Null).await.status, 202);
     house.task(&id, "TASK_STATE_CANCELED").await;
     assert_eq!(
-        house.post(&format!("/runs/{id}"), &crate::semantics::house::resume("allow_once")).await.status,
+        house.post(&format!("/runs/{id}"), &crate::semantics::test_server::resume("allow_once")).await.status,
         403,
         "L16 ACP-REST"
     );

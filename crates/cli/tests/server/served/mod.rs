@@ -132,9 +132,9 @@ macro_rules! house {
         $crate::served::house!(@ [$shared], $heard);
     };
     (@ $shared:expr, $heard:expr) => {
-        pub struct House($crate::served::Served);
+        pub struct TestServer($crate::served::Served);
 
-        impl std::ops::Deref for House {
+        impl std::ops::Deref for TestServer {
             type Target = $crate::served::Served;
 
             fn deref(&self) -> &Self::Target {
@@ -142,7 +142,7 @@ macro_rules! house {
             }
         }
 
-        impl House {
+        impl TestServer {
             pub async fn open() -> Self {
                 Self::with(&[]).await
             }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use crate::disk::house::{House, turn};
+use crate::disk::test_server::{TestServer, turn};
 
 /// An answer takes at most this long, whoever waits beside it.
 const SOON: Duration = Duration::from_secs(3);
@@ -85,7 +85,7 @@ impl Caller {
 /// P19: whoever asks is told at once, nobody waits behind another, and all is well when the file is free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_another_process_holds_is_told_at_once() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let server = house.plain().serve().await?;
     let mut client = server.client().await?;
     let before = turn(&mut client, &house.folder, "before").await?;
@@ -110,7 +110,7 @@ async fn a_log_that_another_process_holds_is_told_at_once() -> anyhow::Result<()
 /// What a run says is not lost because somebody held the log for a moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_outlasts_a_moment_in_which_another_process_holds_the_log() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let server = house.plain().serve().await?;
     let mut client = server.client().await?;
     let session = client.new_session(&house.folder).await?;
@@ -129,7 +129,7 @@ async fn a_run_outlasts_a_moment_in_which_another_process_holds_the_log() -> any
 /// A disk that takes seconds for a sync: whoever comes meanwhile is told at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_does_not_keep_up_is_told_at_once() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let server = house.shimmed().serve().await?;
     let mut client = server.client().await?;
     turn(&mut client, &house.folder, "before").await?;

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stderr)]
 
 mod busy;
-mod house;
+mod test_server;
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use gander_testkit::harness::{Transcript, eventually, script};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use house::{Acknowledged, House, health, number, turn, work};
+use test_server::{Acknowledged, TestServer, health, number, turn, work};
 
 const CLIENTS: usize = 3;
 
@@ -25,7 +25,7 @@ async fn after_a_sync_that_failed_nothing_is_acknowledged_and_nothing_acknowledg
     let faults = number("GANDER_FAULTS", 12);
     let mut turns = 0;
     for fault in 1..=faults {
-        let house = House::open()?;
+        let house = TestServer::open()?;
         let server = house.shimmed().serve().await?;
         let mut late = server.client().await?;
         let mut clients = JoinSet::new();
@@ -54,7 +54,7 @@ async fn after_a_sync_that_failed_nothing_is_acknowledged_and_nothing_acknowledg
 /// P14, P19: a full disk is told and health is red; when there is room again the server goes on by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_told_and_the_server_goes_on_when_there_is_room() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let server = house.shimmed().serve().await?;
     let mut client = server.client().await?;
     let mut acknowledged = vec![turn(&mut client, &house.folder, "before").await?];
@@ -81,7 +81,7 @@ async fn a_full_disk_is_told_and_the_server_goes_on_when_there_is_room() -> anyh
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_cut_takes_nothing_that_was_acknowledged() -> anyhow::Result<()> {
     let cuts = number("GANDER_FAULTS", 12);
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let durable = house.root.path().join("durable");
     let mut all = Vec::new();
     for cut in 0..cuts {
@@ -112,7 +112,7 @@ async fn a_power_cut_takes_nothing_that_was_acknowledged() -> anyhow::Result<()>
 /// P16: the order of entries comes from their numbers, and no time of day decides what happens.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clock_that_jumps_by_an_hour_changes_nothing() -> anyhow::Result<()> {
-    let house = House::open()?;
+    let house = TestServer::open()?;
     let launch = house.shimmed().with("SHIM_CLOCK", "20");
     let server = launch.serve().await?;
     let mut all = Vec::new();

@@ -197,12 +197,12 @@ async fn handle_settings_method(
 fn handle_provider_method(services: &Services, name: &str, params: Value) -> Result<Value, ServiceError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Wanted {
+    struct ProviderQuery {
         #[serde(default)]
         provider_ids: Vec<String>,
         provider_id: Option<String>,
     }
-    let Wanted { provider_ids, provider_id } = read_params(params)?;
+    let ProviderQuery { provider_ids, provider_id } = read_params(params)?;
     let all = services.models.providers();
     let listed = || all.iter().filter(|known| provider_ids.is_empty() || provider_ids.contains(&known.name));
     let named = || -> Result<&Provider, ServiceError> {

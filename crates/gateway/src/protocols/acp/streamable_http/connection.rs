@@ -1,5 +1,6 @@
 //! One connection over HTTP: the same client as over any other transport, its messages handed to streams.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,13 +64,6 @@ pub(super) struct ConnectionActor {
     reserved: SessionId,
     /// The words that are on record.
     spoken: Dialect,
-}
-
-/// Whether a connection goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goes {
-    On,
-    Over,
 }
 
 /// Takes in `initialize` and gives the answer, which may have to wait for a session.
@@ -161,7 +155,7 @@ impl ConnectionActor {
             self.update_attendance();
             tokio::select! {
             Some(ask) = mailbox.recv(), if self.client.work.len() < MAX_CONCURRENT_REQUESTS => {
-            if self.handle_request(ask).await == Goes::Over {
+            if self.handle_request(ask).await.is_break() {
             connections.lock().remove(&id);
             return;
             }
@@ -283,10 +277,10 @@ impl ConnectionActor {
         }
     }
 
-    async fn handle_request(&mut self, ask: ConnectionRequest) -> Goes {
+    async fn handle_request(&mut self, ask: ConnectionRequest) -> ControlFlow<()> {
         self.used = Instant::now();
         if ask.caller().principal != self.client.peer.caller.principal {
-            return Goes::On; // another's connection is as unknown as none
+            return ControlFlow::Continue(()); // another's connection is as unknown as none
         }
         // What a request does is done with the authority of its own token, not of the one that made the connection.
         self.client.peer.caller = ask.caller().clone();
@@ -300,13 +294,13 @@ impl ConnectionActor {
                 if let Err(error) = self.record.delete().await {
                     tracing::error!(%error, "a connection is not forgotten");
                     reply.send(CloseOutcome::Unavailable).ok(); // it would be there again after a restart
-                    return Goes::On;
+                    return ControlFlow::Continue(());
                 }
                 reply.send(CloseOutcome::Over).ok();
-                return Goes::Over;
+                return ControlFlow::Break(());
             }
         }
-        Goes::On
+        ControlFlow::Continue(())
     }
 
     async fn handle_post(&mut self, post: PostedMessage, reply: oneshot::Sender<PostOutcome>) {

@@ -144,10 +144,10 @@ pub(crate) async fn list_models(caller: GooseCaller, Path(name): Path<String>) -
 /// `POST /config/providers/{name}/model-info`.
 pub(crate) async fn get_model_info(caller: GooseCaller, Path(name): Path<String>, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
-    struct Wanted {
+    struct ModelInfoRequest {
         model: String,
     }
-    let Wanted { model } = read_json(&body)?;
+    let ModelInfoRequest { model } = read_json(&body)?;
     let provider = find_provider(&caller, &name)?;
     let known = provider.models.iter().find(|known| known.model == model);
     json_response(
@@ -158,11 +158,11 @@ pub(crate) async fn get_model_info(caller: GooseCaller, Path(name): Path<String>
 /// `POST /config/canonical-model-info`.
 pub(crate) async fn get_canonical_model_info(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
-    struct Wanted {
+    struct CanonicalModelRequest {
         provider: String,
         model: String,
     }
-    let Wanted { provider: name, model } = read_json(&body)?;
+    let CanonicalModelRequest { provider: name, model } = read_json(&body)?;
     let provider = find_provider(&caller, &name).ok();
     let known = provider.and_then(|provider| provider.models.into_iter().find(|known| known.model == model));
     let data = known.map(|known| {

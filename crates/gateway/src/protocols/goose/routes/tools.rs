@@ -52,12 +52,12 @@ pub(crate) async fn call_tool(caller: GooseCaller, body: Bytes) -> HandlerResult
 /// `POST /agent/read_resource`.
 pub(crate) async fn read_resource(caller: GooseCaller, body: Bytes) -> HandlerResult {
     #[derive(Deserialize)]
-    struct Wanted {
+    struct ReadResourceRequest {
         session_id: String,
         extension_name: String,
         uri: String,
     }
-    let Wanted { session_id, extension_name, uri } = read_json(&body)?;
+    let ReadResourceRequest { session_id, extension_name, uri } = read_json(&body)?;
     let servers = session_servers(&caller, &session_id).await?;
     let missing = || GooseError::new(StatusCode::NOT_FOUND, format!("no such resource: {uri}"));
     let arguments = json!({ "server": extension_name, "uri": uri });

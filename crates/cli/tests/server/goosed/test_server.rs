@@ -17,13 +17,13 @@ use serde_json::Value;
 
 pub const KEY: &str = "hush";
 
-pub struct House {
+pub struct TestServer {
     pub goose: goosed::Goosed,
     pub store: Arc<MemoryStore>,
     pub hub: Hub,
 }
 
-impl House {
+impl TestServer {
     pub async fn open() -> Self {
         let goose = goosed::Goosed::start(Some(KEY)).await.unwrap();
         let store = Arc::new(MemoryStore::new());

@@ -19,7 +19,7 @@ crate::served::house!();
 /// Why a test sets the policy `auto`.
 pub const UNATTENDED: &str = "agents that work side by side for a long time are left alone";
 
-impl House {
+impl TestServer {
     /// With the policy `auto`.
     pub async fn unattended() -> Self {
         Self::with(&[policy_auto(UNATTENDED)]).await
@@ -92,7 +92,7 @@ pub fn says(text: &str) -> String {
 }
 
 /// A run over ACP-REST, to its end.
-pub async fn run(house: &House, agent: &str, session: Option<&str>, text: &str) -> Value {
+pub async fn run(house: &TestServer, agent: &str, session: Option<&str>, text: &str) -> Value {
     let part = json!({ "content_type": "text/plain", "content": text });
     let mut body = json!({ "agent_name": agent, "input": [{ "role": "user", "parts": [part] }], "mode": "sync" });
     if let Some(session) = session {
@@ -112,7 +112,7 @@ pub fn delegates(tasks: Value) -> String {
 }
 
 /// The sub-agents of a session.
-pub async fn children(house: &House, parent: &str) -> Vec<SessionId> {
+pub async fn children(house: &TestServer, parent: &str) -> Vec<SessionId> {
     let store = house.app.desk().hub.store();
     let query = SessionQuery { limit: 50, ..sessions_of(Principal::owner()) };
     let cards = store.sessions(query).await.unwrap().sessions;
@@ -130,7 +130,7 @@ pub async fn wait_for(folder: &std::path::Path, names: &[&str]) {
 }
 
 /// Cancels a prompt that three sub-agents work at: it ends so, and so do they.
-pub async fn cancelled_with_three(house: &House, editor: &mut Client, session: &str, prompt: u64) {
+pub async fn cancelled_with_three(house: &TestServer, editor: &mut Client, session: &str, prompt: u64) {
     editor.notify("session/cancel", json!({ "sessionId": session })).await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "cancelled");
     let children = children(house, session).await;

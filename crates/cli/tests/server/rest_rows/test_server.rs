@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::rest_rows::family::Family;
 
-pub struct House {
+pub struct TestServer {
     pub server: Server,
     pub token: String,
     client: Client,
@@ -24,7 +24,7 @@ pub struct Answer {
     pub text: String,
 }
 
-impl House {
+impl TestServer {
     pub async fn open() -> Self {
         Self::with(&[]).await
     }

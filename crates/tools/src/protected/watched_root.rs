@@ -16,7 +16,7 @@ use super::scan::{Entry, Found, Reading, scan};
 const LONGEST_NOTE: u64 = 256 << 20;
 
 /// One folder that commands work in.
-pub(super) struct Place {
+pub(super) struct WatchedRoot {
     root: PathBuf,
     /// Who begins, ends or asks holds it; meanwhile nobody else does.
     pub(super) gate: Arc<Semaphore>,
@@ -59,7 +59,7 @@ pub enum OnChange {
     Tell,
 }
 
-impl Place {
+impl WatchedRoot {
     pub(super) fn new(root: PathBuf, note: Option<PathBuf>) -> Self {
         Self { root, gate: Arc::new(Semaphore::new(1)), state: Mutex::default(), note }
     }

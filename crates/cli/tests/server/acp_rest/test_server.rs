@@ -11,7 +11,7 @@ pub use crate::served::answer::{Answer, new, said};
 
 crate::served::house!(crate::served::CONFORMANCE_AGENTS, witnessed());
 
-impl House {
+impl TestServer {
     /// Asks until the run is in this state.
     pub async fn until(&self, run: &Value, status: &str) -> Value {
         let path = Self::path(run, "");

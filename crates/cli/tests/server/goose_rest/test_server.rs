@@ -15,7 +15,7 @@ pub struct Events {
     text: String,
 }
 
-impl House {
+impl TestServer {
     /// A token of somebody else.
     pub fn other(&self, scopes: &[Scope]) -> String {
         token::add_token(&self.config.paths, "anna", scopes, None).unwrap().expose_secret().to_owned()

@@ -20,14 +20,14 @@ pub(crate) struct Acknowledged {
 }
 
 /// A data directory, and the shim that stands between the server and the system.
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) root: tempfile::TempDir,
     pub(crate) data: PathBuf,
     pub(crate) folder: PathBuf,
     shim: PathBuf,
 }
 
-impl House {
+impl TestServer {
     pub(crate) fn open() -> anyhow::Result<Self> {
         let root = tempfile::tempdir()?;
         let shim = root.path().join("shim.so");

@@ -9,7 +9,7 @@ use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 /// A server and who calls it.
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) server: Server,
     pub(crate) token: String,
     pub(crate) client: Client,
@@ -28,7 +28,7 @@ pub(crate) enum Binding {
 
 pub(crate) const BINDINGS: [Binding; 4] = [Binding::Rpc, Binding::Rest, Binding::OldRpc, Binding::OldRest];
 
-impl House {
+impl TestServer {
     pub(crate) async fn open() -> anyhow::Result<Self> {
         Self::with(&[]).await
     }

@@ -11,7 +11,7 @@ use crate::acp_net::http::Door;
 const GANDER: &str = env!("CARGO_BIN_EXE_gander");
 
 /// A server with a model, and a folder to work in.
-pub(crate) struct House {
+pub(crate) struct TestServer {
     pub(crate) server: Server,
     pub(crate) door: Door,
     pub(crate) folder: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) enum Transport {
 
 pub(crate) const TRANSPORTS: [Transport; 3] = [Transport::Unix, Transport::Socket, Transport::Http];
 
-impl House {
+impl TestServer {
     /// With a model on loopback that streams at the pace of the prompt.
     pub(crate) async fn paced() -> anyhow::Result<Self> {
         Self::paced_with(&[]).await

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// A session with servers, and a run that listens to them.
-pub struct House {
+pub struct TestServer {
     pub servers: Servers,
     pub events: mpsc::Receiver<ServerEvent>,
     pub folder: tempfile::TempDir,
@@ -58,7 +58,7 @@ pub fn audience(events: mpsc::Sender<ServerEvent>) -> RunListener {
     RunListener { events, model: Arc::new(Parrot { info: info() }) }
 }
 
-impl House {
+impl TestServer {
     pub async fn with(specs: Vec<Spec>) -> Self {
         Self::pinned(specs, Arc::new(MemoryToolPinStore::default())).await
     }

@@ -48,7 +48,7 @@ pub fn goose(text: &str) -> Value {
 pub const VERSION: (&str, &str) = ("A2A-Version", "1.0");
 pub const JSON: (&str, &str) = ("content-type", "application/json");
 
-impl House {
+impl TestServer {
     /// An ACP-REST run of the demo agent, until it ends or awaits.
     pub async fn prompt(&self, text: &str) -> Value {
         self.post("/runs", &new("gander", text, "sync")).await.ok()
