@@ -1,0 +1,11 @@
+// The build of the page: relative addresses, styles and scripts in files of their own, licences of what is bundled.
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vite';
+
+export default defineConfig({
+  base: './',
+  plugins: [svelte()],
+  build: { target: 'es2023', assetsInlineLimit: 0, modulePreload: { polyfill: false }, sourcemap: false },
+  // Tests render components: the browser's build of Svelte, not the server's.
+  resolve: process.env['VITEST'] ? { conditions: ['browser'] } : {},
+});
