@@ -48,19 +48,19 @@ use crate::config::{Config, OnRestart, RemoteAgent, RemoteKind, Sections};
 use crate::sandbox;
 
 /// Something the owner tells the server itself, and where the answer goes.
-pub type ControlAsk = (Control, oneshot::Sender<Result<Value, String>>);
+pub type ControlRequest = (Control, oneshot::Sender<Result<Value, String>>);
 
 /// The running application.
 pub struct App {
     config: Config,
     store: Arc<dyn Store>,
-    desk: Arc<Services>,
+    services: Arc<Services>,
     models: Arc<Models>,
     push: PushNotifications,
     signer: Option<Arc<CardSigner>>,
     /// Cancelled when nothing new begins by the clock.
     clock: CancellationToken,
-    controls: Mutex<Option<mpsc::Receiver<ControlAsk>>>,
+    controls: Mutex<Option<mpsc::Receiver<ControlRequest>>>,
 }
 
 /// Makes the agents that an embedder adds. They may keep what they need in the server's store.
@@ -87,7 +87,7 @@ impl AppBuilder {
 
     /// Opens the store and picks up what was open.
     pub async fn start(self) -> anyhow::Result<Arc<App>> {
-        App::start_with(self.config, self.more_agents).await
+        App::start_with_agents(self.config, self.more_agents).await
     }
 }
 
@@ -114,52 +114,68 @@ impl App {
         Self::builder(config).start().await
     }
 
-    async fn start_with(config: Config, more_agents: Vec<AgentsFactory>) -> anyhow::Result<Arc<Self>> {
+    async fn start_with_agents(config: Config, more_agents: Vec<AgentsFactory>) -> anyhow::Result<Arc<Self>> {
         let store =
             SqliteStore::open(StoreOptions::new(config.paths.data())).await.context("the log cannot be opened")?;
         let store: Arc<dyn Store> = Arc::new(store);
-        let models = Arc::new(models(&config)?);
+        let models = Arc::new(build_models(&config)?);
         let grants = Grants::load(Arc::clone(&store)).await?;
-        let sandbox = fences(&config);
+        let sandbox = build_sandbox(&config);
         let pins = PinStore::load(Arc::clone(&store)).await?;
         let networks = NetworkStore::load(Arc::clone(&store)).await?;
         let trust = Trust::load(Arc::clone(&store)).await?;
         let vault = Vault::open(config.paths.secrets())?;
         let added = extensions::ExtensionRegistry::load(Arc::clone(&store), vault.clone()).await?;
         let keyring = Keyring::new(Arc::new(VaultTokenStore(vault.clone())));
-        let ground = ExtensionsConfig { keyring, ..ground(&config, (pins, networks), added, &trust, sandbox.clone()) };
-        let extensions = Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), ground));
-        let files = files(&config);
+        let extensions_config = ExtensionsConfig {
+            keyring,
+            ..build_extensions_config(&config, (pins, networks), added, &trust, sandbox.clone())
+        };
+        let extensions =
+            Arc::new(Extensions::new(config.extensions.clone(), config.built_ins.clone(), extensions_config));
+        let files = build_file_access(&config);
         let recipes = Arc::new(Recipes::load(Arc::clone(&store), files.clone()).await?);
-        let schedules = Arc::new(schedules(&config, &store).await?);
+        let schedules = Arc::new(load_schedules(&config, &store).await?);
         let artifacts = Artifacts::new(Arc::clone(&store));
         let apps = Apps::new(artifacts.clone());
-        let shelf = Arc::new(shelf(&config, &trust, &files));
+        let agent_catalog = Arc::new(build_agent_catalog(&config, &trust, &files));
         let memories = Memories::new(Arc::clone(&store));
-        let kept = Kept { files, grants, trust, extensions, recipes, schedules, apps, artifacts, memories, shelf };
-        let native = native(&config, &models, &kept, sandbox);
-        let (tools, weak) = (own_tools(&native.toolbox), Arc::clone(&native.hub));
-        let agents = Arc::new(agents(&config, native, &store, more_agents)?);
+        let stored = StoredServices {
+            files,
+            grants,
+            trust,
+            extensions,
+            recipes,
+            schedules,
+            apps,
+            artifacts,
+            memories,
+            agent_catalog,
+        };
+        let native = build_native(&config, &models, &stored, sandbox);
+        let (tools, weak) = (own_tool_specs(&native.toolbox), Arc::clone(&native.hub));
+        let agents = Arc::new(build_agents(&config, native, &store, more_agents)?);
         let cache = config.sections.limits.idle_sessions.len();
-        let hub = Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery(&config.sections), cache)
-            .with_default_policy(config.sections.permissions.policy)
-            .with_on_deleted(kept.artifacts.on_session_deleted());
+        let hub =
+            Hub::with_cache(Arc::clone(&store), Arc::clone(&agents) as _, recovery_policy(&config.sections), cache)
+                .with_default_policy(config.sections.permissions.policy)
+                .with_on_deleted(stored.artifacts.on_session_deleted());
         weak.get_or_init(|| hub.weak());
         let (sender, controls) = mpsc::channel(8);
-        let desk = Arc::new(desk(&config, hub, agents, kept, &models, tools, sender));
-        let push = PushNotifications::load(desk.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
+        let services = Arc::new(build_services(&config, hub, agents, stored, &models, tools, sender));
+        let push = PushNotifications::load(services.hub.clone(), config.sections.a2a.push_allow.clone(), vault).await?;
         let signer = CardSigner::load(&config.sections.a2a, config.paths.data())?.map(Arc::new);
         let (clock, controls) = (CancellationToken::new(), Mutex::new(Some(controls)));
-        let app = Self { config, store, desk, models, push, signer, clock, controls };
-        app.pick_up();
+        let app = Self { config, store, services, models, push, signer, clock, controls };
+        app.spawn_background_tasks();
         Ok(Arc::new(app))
     }
 
     /// Neither open runs nor providers that have to be looked for delay the first answer.
-    fn pick_up(&self) {
-        let (hub, models) = (self.desk.hub.clone(), Arc::clone(&self.models));
-        tokio::spawn(scheduler::run_due_schedules(Arc::clone(&self.desk), self.clock.clone()));
-        tokio::spawn(Arc::clone(&self.desk.agents).watch_files(self.clock.clone()));
+    fn spawn_background_tasks(&self) {
+        let (hub, models) = (self.services.hub.clone(), Arc::clone(&self.models));
+        tokio::spawn(scheduler::run_due_schedules(Arc::clone(&self.services), self.clock.clone()));
+        tokio::spawn(Arc::clone(&self.services.agents).watch_files(self.clock.clone()));
         hub.start_maintenance();
         tokio::spawn(async move {
             match hub.recover_open_runs().await {
@@ -167,17 +183,17 @@ impl App {
                 Ok(runs) => tracing::info!(runs, "picked up runs that were under way"),
                 Err(error) => tracing::error!(%error, "open runs could not be picked up"),
             }
-            models.default().await;
+            models.default_model().await;
         });
     }
 
-    /// What every door works with.
-    pub fn desk(&self) -> &Arc<Services> {
-        &self.desk
+    /// What every protocol works with.
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 
     /// What the owner tells the server itself. There is one who listens.
-    pub fn take_controls(&self) -> Option<mpsc::Receiver<ControlAsk>> {
+    pub fn take_controls(&self) -> Option<mpsc::Receiver<ControlRequest>> {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -194,14 +210,14 @@ impl App {
     /// The network side of this application.
     pub fn gateway(&self, config: &Config, tokens: Tokens) -> Arc<Gateway> {
         let Sections { acp, server, a2a, adk, limits, .. } = config.sections.clone();
-        let (services, push, signer) = (Arc::clone(&self.desk), self.push.clone(), self.signer.clone());
+        let (services, push, signer) = (Arc::clone(&self.services), self.push.clone(), self.signer.clone());
         let data = config.paths.data().to_owned();
         Gateway::new(GatewayParts { services, push, signer, acp, server, a2a, adk, limits, data, tokens })
     }
 
     /// Facts for an authorised caller.
     pub fn status(&self) -> Value {
-        (self.desk.status)()
+        (self.services.status)()
     }
 
     /// Whether the store works. The answer takes a second at the most.
@@ -210,8 +226,8 @@ impl App {
     }
 
     /// True if nothing runs and nothing is due.
-    pub fn idle(&self) -> bool {
-        self.desk.hub.active_sessions() == 0 && self.push.is_idle() && self.desk.schedules.is_idle()
+    pub fn is_idle(&self) -> bool {
+        self.services.hub.active_sessions() == 0 && self.push.is_idle() && self.services.schedules.is_idle()
     }
 
     /// The settings it was started with.
@@ -222,7 +238,7 @@ impl App {
     /// Takes no new work, hands over or parks what runs. Ends within 25 seconds.
     pub async fn drain(&self) {
         self.clock.cancel();
-        self.desk.hub.drain(self.config.grace).await;
+        self.services.hub.drain(self.config.grace).await;
         self.push.stop();
         if let Err(error) = self.store.close().await {
             tracing::error!(%error, "the log did not close");
@@ -235,8 +251,8 @@ impl App {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        peer.manner = peer.manner.or_default(self.config.sections.acp);
-        protocols::acp::serve_lines(Arc::clone(&self.desk), reader, writer, peer).await;
+        peer.options = peer.options.or_default(self.config.sections.acp);
+        protocols::acp::serve_lines(Arc::clone(&self.services), reader, writer, peer).await;
     }
 }
 
@@ -246,7 +262,7 @@ impl fmt::Debug for App {
     }
 }
 
-fn models(config: &Config) -> anyhow::Result<Models> {
+fn build_models(config: &Config) -> anyhow::Result<Models> {
     let section = &config.sections.model;
     let (default, fast, strong) = (section.default.clone(), section.fast.clone(), section.strong.clone());
     let chosen = ModelPreferences { default, fast, strong };
@@ -254,7 +270,7 @@ fn models(config: &Config) -> anyhow::Result<Models> {
 }
 
 /// The native agent, and whoever else there is.
-fn agents(
+fn build_agents(
     config: &Config,
     native: Native,
     store: &Arc<dyn Store>,
@@ -262,18 +278,18 @@ fn agents(
 ) -> anyhow::Result<Agents> {
     let mut remote = config.agents.iter();
     let mut agents = match config.native {
-        true => Agents::native(Arc::clone(&native.shelf), Arc::new(native)),
-        false => Agents::answering_every_name(remote_agent(remote.next().context("there is no agent")?, store)?),
+        true => Agents::native(Arc::clone(&native.agent_catalog), Arc::new(native)),
+        false => Agents::answering_every_name(build_remote_agent(remote.next().context("there is no agent")?, store)?),
     };
     for agent in remote {
-        agents.add(remote_agent(agent, store)?)?;
+        agents.add(build_remote_agent(agent, store)?)?;
     }
     more_agents.into_iter().flat_map(|make| make(store)).try_for_each(|agent| agents.add(agent))?;
     Ok(agents)
 }
 
 /// An agent that another server runs.
-fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<Agent> {
+fn build_remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<Agent> {
     let RemoteAgent { name, title, description, kind } = agent;
     let (mut manifest, backend) = match kind {
         RemoteKind::Goosed(remote) => {
@@ -287,7 +303,7 @@ fn remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<A
 }
 
 /// The agents and modes: built in, the owner's, and those of projects that are trusted.
-fn shelf(config: &Config, trust: &Trust, files: &FileAccess) -> AgentCatalog {
+fn build_agent_catalog(config: &Config, trust: &Trust, files: &FileAccess) -> AgentCatalog {
     let trust = trust.clone();
     let place = PathBuf::from(PROJECT_FOLDER).join("agents");
     AgentCatalog::from_folder(config.agents_folder())
@@ -295,13 +311,13 @@ fn shelf(config: &Config, trust: &Trust, files: &FileAccess) -> AgentCatalog {
 }
 
 /// Every tool of our own that a session may have, whichever of them are on.
-fn own_tools(toolbox: &Toolbox) -> Arc<[ToolSpec]> {
+fn own_tool_specs(toolbox: &Toolbox) -> Arc<[ToolSpec]> {
     let lent = app_tool_specs().into_iter().chain(artifact_tool_specs()).chain(memory_tool_specs());
     toolbox.specs().iter().cloned().chain([delegate::spec()]).chain(lent).collect()
 }
 
 /// What the server keeps beside its sessions.
-struct Kept {
+struct StoredServices {
     files: FileAccess,
     grants: Grants,
     trust: Trust,
@@ -311,40 +327,40 @@ struct Kept {
     apps: Apps,
     artifacts: Artifacts,
     memories: Memories,
-    shelf: Arc<AgentCatalog>,
+    agent_catalog: Arc<AgentCatalog>,
 }
 
-async fn schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
+async fn load_schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
     let section = &config.sections.schedules;
     let zone = section.zone.as_deref().map(canonical_time_zone).transpose().context("schedules.zone")?;
     Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
 }
 
-fn ground(
+fn build_extensions_config(
     config: &Config,
     (pins, networks): (PinStore, NetworkStore),
-    kept: extensions::ExtensionRegistry,
+    registry: extensions::ExtensionRegistry,
     trust: &Trust,
     sandbox: Sandbox,
 ) -> ExtensionsConfig {
     ExtensionsConfig {
         environment: config.tool_environment.clone(),
         sandbox,
-        network: sandbox::network(config.sections.sandbox.server_network),
+        network: sandbox::network_access(config.sections.sandbox.server_network),
         limits: config.sections.tools.limits(),
-        redactor: Redactor::new(secrets(config)),
+        redactor: Redactor::new(secrets_to_redact(config)),
         networks,
         pins,
         keyring: Keyring::default(),
-        registry: kept,
+        registry,
         trust: trust.clone(),
         keys: config.keys.clone(),
     }
 }
 
 /// Fences of this server. They are tried out beside: nobody waits for that but the first command.
-fn fences(config: &Config) -> Sandbox {
-    let sandbox = sandbox::from_config(config);
+fn build_sandbox(config: &Config) -> Sandbox {
+    let sandbox = sandbox::configured_sandbox(config);
     let (tried, old) = (sandbox.clone(), config.paths.temporary());
     std::thread::spawn(move || {
         if let Err(error) = std::fs::remove_dir_all(&old)
@@ -357,55 +373,55 @@ fn fences(config: &Config) -> Sandbox {
     sandbox
 }
 
-fn native(config: &Config, models: &Arc<Models>, kept: &Kept, sandbox: Sandbox) -> Native {
+fn build_native(config: &Config, models: &Arc<Models>, stored: &StoredServices, sandbox: Sandbox) -> Native {
     let limits = config.sections.tools.limits();
-    let surroundings = ToolEnv {
+    let tool_env = ToolEnv {
         environment: config.tool_environment.clone(),
-        redactor: Redactor::new(secrets(config)),
+        redactor: Redactor::new(secrets_to_redact(config)),
         sandbox,
-        network: sandbox::network(config.sections.sandbox.network),
+        network: sandbox::network_access(config.sections.sandbox.network),
         protected: Protected::storing(config.paths.protected()),
         ..ToolEnv::default()
     };
     Native {
-        shelf: Arc::clone(&kept.shelf),
+        agent_catalog: Arc::clone(&stored.agent_catalog),
         models: Arc::clone(models),
         settings: config.sections.agent.clone(),
         limits,
-        files: kept.files.clone(),
-        workspaces: workspaces(config, &kept.files),
-        toolbox: Arc::new(native_toolbox(limits, surroundings, config.own.skills.clone())),
+        files: stored.files.clone(),
+        workspaces: build_workspaces(config, &stored.files),
+        toolbox: Arc::new(native_toolbox(limits, tool_env, config.own.skills.clone())),
         rules: config.sections.permissions.rules.clone().into(),
-        grants: kept.grants.clone(),
-        trust: kept.trust.clone(),
-        extensions: Arc::clone(&kept.extensions),
+        grants: stored.grants.clone(),
+        trust: stored.trust.clone(),
+        extensions: Arc::clone(&stored.extensions),
         own: config.own.clone(),
-        recipes: Arc::clone(&kept.recipes),
-        apps: kept.apps.clone(),
-        artifacts: kept.artifacts.clone(),
-        memories: kept.memories.clone(),
+        recipes: Arc::clone(&stored.recipes),
+        apps: stored.apps.clone(),
+        artifacts: stored.artifacts.clone(),
+        memories: stored.memories.clone(),
         hub: Arc::default(),
     }
 }
 
 /// How files are read for sessions: never those of the server itself.
-fn files(config: &Config) -> FileAccess {
-    FileAccess::new(Redactor::new(secrets(config))).hiding(config.paths.data().to_owned(), Paths::SCRATCH)
+fn build_file_access(config: &Config) -> FileAccess {
+    FileAccess::new(Redactor::new(secrets_to_redact(config))).hiding(config.paths.data().to_owned(), Paths::SCRATCH)
 }
 
-fn workspaces(config: &Config, files: &FileAccess) -> Workspaces {
+fn build_workspaces(config: &Config, files: &FileAccess) -> Workspaces {
     Workspaces::new(config.paths.scratch(), config.sections.server.roots.clone(), files.clone())
 }
 
 /// What no tool may show: the keys of providers, and the token of this server.
-fn secrets(config: &Config) -> Vec<String> {
+fn secrets_to_redact(config: &Config) -> Vec<String> {
     let keys = config.keys.names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
     let token = owner_token(&config.paths).ok();
     let tokens = token.iter().chain(&config.secret).map(|token| token.expose_secret().to_owned());
     keys.filter(|key| !key.starts_with("http")).chain(tokens).collect()
 }
 
-fn recovery(sections: &Sections) -> Recovery {
+fn recovery_policy(sections: &Sections) -> Recovery {
     let recovery = &sections.recovery;
     Recovery {
         resume: recovery.on_restart == OnRestart::Resume,
@@ -414,14 +430,14 @@ fn recovery(sections: &Sections) -> Recovery {
     }
 }
 
-fn desk(
+fn build_services(
     config: &Config,
     hub: Hub,
     agents: Arc<Agents>,
-    kept: Kept,
+    stored: StoredServices,
     models: &Arc<Models>,
     tools: Arc<[ToolSpec]>,
-    controls: mpsc::Sender<ControlAsk>,
+    controls: mpsc::Sender<ControlRequest>,
 ) -> Services {
     let manifest = agents.default_manifest();
     let settings = Settings {
@@ -430,44 +446,44 @@ fn desk(
         ..Settings::new(&manifest.name, manifest.default_mode())
     };
     let clients = Arc::new(AttachedClients::default());
-    let status = status(hub.clone(), Arc::clone(&clients), Arc::clone(models));
+    let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
     let models = Arc::clone(models);
     let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
     Services {
-        artifacts: kept.artifacts,
+        artifacts: stored.artifacts,
         shared_state: SharedState::new(Arc::clone(hub.store())),
         hub,
         clients,
-        workspaces: workspaces(config, &kept.files),
-        files: kept.files,
+        workspaces: build_workspaces(config, &stored.files),
+        files: stored.files,
         max_line_bytes: config.sections.limits.line.len(),
-        grants: kept.grants,
-        trust: kept.trust,
-        extensions: kept.extensions,
-        recipes: kept.recipes,
-        schedules: kept.schedules,
-        apps: kept.apps,
-        shelf: kept.shelf,
+        grants: stored.grants,
+        trust: stored.trust,
+        extensions: stored.extensions,
+        recipes: stored.recipes,
+        schedules: stored.schedules,
+        apps: stored.apps,
+        agent_catalog: stored.agent_catalog,
         remote_commands: config.sections.server.allow_remote_commands,
         agents,
         settings,
         tools,
         reply_grace: config.sections.server.reply_grace.0,
         models,
-        catalog: Arc::new(move |folder| known.catalog(roster.roster_in(folder))),
+        catalog: Arc::new(move |folder| known.catalog(roster.roster_in_folder(folder))),
         status: Arc::new(status),
-        control: Arc::new(move |control| pass_on(controls.clone(), control).boxed()),
+        control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),
     }
 }
 
-async fn pass_on(controls: mpsc::Sender<ControlAsk>, control: Control) -> Result<Value, String> {
+async fn forward_control(controls: mpsc::Sender<ControlRequest>, control: Control) -> Result<Value, String> {
     let (reply, answer) = oneshot::channel();
     let gone = |_| "this server takes no orders".to_owned();
     controls.send((control, reply)).await.map_err(|_| gone(()))?;
     answer.await.map_err(|_| gone(()))?
 }
 
-fn status(hub: Hub, clients: Arc<AttachedClients>, models: Arc<Models>) -> impl Fn() -> Value {
+fn status_reporter(hub: Hub, clients: Arc<AttachedClients>, models: Arc<Models>) -> impl Fn() -> Value {
     move || {
         let stats = hub.store().stats();
         json!({

@@ -25,9 +25,9 @@ use gander_tools::{self, BuiltIn};
 use secrecy::SecretString;
 
 pub use agents::{RemoteAgent, RemoteKind, is_web_address};
-pub use default_file::default_file;
+pub use default_file::default_settings_text;
 pub use load::{ConfigError, settings_file};
-pub use proxy::{ProxyError, ProxyFlags, goose_of, proxied};
+pub use proxy::{ProxyError, ProxyFlags, proxied_goose, with_proxy_flags};
 pub use sections::{
     DaemonSection, LogSection, ModelSection, OnRestart, PermissionsSection, RecoverySection, SandboxSection,
     SchedulesSection, Sections, ToolsSection,
@@ -122,7 +122,7 @@ pub struct Environment(BTreeMap<String, String>);
 impl Config {
     /// Puts together what flags, environment, file and defaults say.
     pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
-        load::load(flags, environment)
+        load::load_config(flags, environment)
     }
 
     /// The known model providers, with the owner's own laid over them.

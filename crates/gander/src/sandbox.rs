@@ -7,7 +7,7 @@ use gander_tools::sandbox::{Bubblewrap, Network, Sandbox, SandboxLimits, Sandbox
 use crate::config::{Config, SandboxSection};
 
 /// Fences for commands and programs; none if they are switched off or this program cannot start itself.
-pub fn from_config(config: &Config) -> Sandbox {
+pub fn configured_sandbox(config: &Config) -> Sandbox {
     let section = &config.sections.sandbox;
     let Some(helper) = config.helper.clone().filter(|_| section.enabled) else { return Sandbox::default() };
     let (own, home, temporary) = (server_paths(config), config.home.clone(), config.paths.temporary());
@@ -16,7 +16,7 @@ pub fn from_config(config: &Config) -> Sandbox {
         let mut bounds = SandboxPaths::for_home(home.as_deref(), temporary, &own);
         bounds.readable.extend(lent.readable.iter().filter_map(|folder| folder.canonicalize().ok()));
         bounds.writable.extend(lent.writable.iter().filter_map(|folder| folder.canonicalize().ok()));
-        bounds.caps = limits(&lent);
+        bounds.caps = sandbox_limits(&lent);
         bounds
     };
     let bubblewrap = if section.bubblewrap { Bubblewrap::IfItWorks } else { Bubblewrap::Never };
@@ -29,12 +29,12 @@ fn server_paths(config: &Config) -> [PathBuf; 3] {
 }
 
 /// How much a command may have; nothing set is no limit.
-pub fn limits(section: &SandboxSection) -> SandboxLimits {
+pub fn sandbox_limits(section: &SandboxSection) -> SandboxLimits {
     let memory = Some(section.memory.0).filter(|memory| *memory > 0);
     SandboxLimits { memory, processes: Some(section.processes).filter(|processes| *processes > 0) }
 }
 
 /// Whether the network is there without asking.
-pub fn network(open: bool) -> Network {
+pub fn network_access(open: bool) -> Network {
     if open { Network::Open } else { Network::Closed }
 }

@@ -25,16 +25,16 @@ pub trait ListProjection: Send + 'static {
 pub struct LogList<R> {
     store: Arc<dyn Store>,
     session: SessionId,
-    recount: R,
+    projection: R,
     hidden: HiddenEntries,
-    place: Seq,
+    position: Seq,
     end: Seq,
     over: bool,
 }
 
 impl<R: ListProjection> LogList<R> {
     /// Looks through the log once for what was taken back: that is not said.
-    pub async fn open(store: &Arc<dyn Store>, session: SessionId, recount: R) -> Result<Self, StoreError> {
+    pub async fn open(store: &Arc<dyn Store>, session: SessionId, projection: R) -> Result<Self, StoreError> {
         let (mut hidden, mut end) = (HiddenEntries::default(), Seq::ZERO);
         loop {
             let page = store.read(session, end, READ_LIMIT, DeltaForm::Joined).await?;
@@ -42,7 +42,7 @@ impl<R: ListProjection> LogList<R> {
             end = last.seq;
             page.iter().for_each(|entry| hidden.apply(entry));
         }
-        Ok(Self { store: Arc::clone(store), session, recount, hidden, place: Seq::ZERO, end, over: false })
+        Ok(Self { store: Arc::clone(store), session, projection, hidden, position: Seq::ZERO, end, over: false })
     }
 
     /// Some more of it; nothing once it is over.
@@ -50,18 +50,18 @@ impl<R: ListProjection> LogList<R> {
         if self.over {
             return Ok(None);
         }
-        let page = match self.place < self.end {
-            true => self.store.read(self.session, self.place, READ_LIMIT, DeltaForm::Joined).await?,
+        let page = match self.position < self.end {
+            true => self.store.read(self.session, self.position, READ_LIMIT, DeltaForm::Joined).await?,
             false => Vec::new(),
         };
         let Some(last) = page.last() else {
             self.over = true;
-            return Ok(Some(self.recount.finish()));
+            return Ok(Some(self.projection.finish()));
         };
-        self.place = last.seq;
+        self.position = last.seq;
         let mut items = Vec::new();
         for entry in page.iter().take_while(|entry| entry.seq <= self.end) {
-            let told = self.recount.project_entry(entry);
+            let told = self.projection.project_entry(entry);
             if !self.hidden.is_hidden(entry.seq) {
                 items.extend(told);
             }

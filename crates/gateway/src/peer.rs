@@ -18,12 +18,12 @@ pub struct ClientPeer {
     /// Its providers' keys, for its sessions, in memory only.
     pub keys: Keys,
     /// How it wants to be spoken to, beyond what the server is set to.
-    pub manner: AcpOptions,
+    pub options: AcpOptions,
 }
 
 impl ClientPeer {
     /// Somebody who brings nothing but its authority.
     pub fn new(caller: Caller) -> Self {
-        Self { caller, cwd: None, model: None, keys: Keys::default(), manner: AcpOptions::default() }
+        Self { caller, cwd: None, model: None, keys: Keys::default(), options: AcpOptions::default() }
     }
 }

@@ -2,17 +2,17 @@
 
 /// The text behind the escapes. `None` if an escape is broken or the bytes are no UTF-8.
 pub(crate) fn decode_percent_strict(text: &str) -> Option<String> {
-    let (bytes, well_formed) = decode_bytes(text);
+    let (bytes, well_formed) = decode_percent_bytes(text);
     String::from_utf8(bytes).ok().filter(|_| well_formed)
 }
 
 /// The same for addresses, of which something is made in any case: broken escapes stay, and so does what is no UTF-8.
 pub(crate) fn decode_percent_lenient(text: &str) -> String {
-    String::from_utf8(decode_bytes(text).0).unwrap_or_else(|_| text.to_owned())
+    String::from_utf8(decode_percent_bytes(text).0).unwrap_or_else(|_| text.to_owned())
 }
 
 /// The bytes, and whether every escape was whole.
-fn decode_bytes(text: &str) -> (Vec<u8>, bool) {
+fn decode_percent_bytes(text: &str) -> (Vec<u8>, bool) {
     let (mut bytes, mut well_formed) = (Vec::with_capacity(text.len()), true);
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

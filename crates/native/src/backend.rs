@@ -42,7 +42,7 @@ const SERVERS_READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The native agent.
 pub struct Native {
     /// The agents and their modes.
-    pub shelf: Arc<AgentCatalog>,
+    pub agent_catalog: Arc<AgentCatalog>,
     /// Who answers.
     pub models: Arc<Models>,
     /// Limits and pauses.
@@ -154,7 +154,7 @@ impl Backend for Native {
 impl Native {
     /// The agents and modes of a session's folder.
     fn library(&self, view: &SessionView) -> Arc<ModeSet> {
-        self.shelf.modes_in(Path::new(&view.workspace))
+        self.agent_catalog.modes_in(Path::new(&view.workspace))
     }
 
     /// What people wrote for agents, as it is now. Files may be slow: no task waits for them.
@@ -182,10 +182,10 @@ impl Native {
     fn office(&self, view: &SessionView, client_resources: &ClientResources) -> OptionalSubagents {
         let is_sub = view.run.as_ref().is_some_and(|run| run.origin.door == subagents::DOOR);
         let hub = self.hub.get().filter(|_| !is_sub)?.clone();
-        let (shelf, recipes) = (Arc::clone(&self.shelf), Arc::clone(&self.recipes));
+        let (agent_catalog, recipes) = (Arc::clone(&self.agent_catalog), Arc::clone(&self.recipes));
         let extensions = Arc::clone(&self.extensions);
         let (parent, client_resources) = (view.clone(), client_resources.clone());
-        Some(Arc::new(subagents::Desk { hub, shelf, recipes, extensions, parent, client_resources }))
+        Some(Arc::new(subagents::Desk { hub, agent_catalog, recipes, extensions, parent, client_resources }))
     }
 
     /// Who answers the prompt, if the session leaves that open.
@@ -273,7 +273,7 @@ impl Native {
             task.providers.push(Arc::new(SubRecipes { subs, office, people, read }));
         }
         let surroundings = RunEnv {
-            catalog: self.shelf.scoped(&view.workspace),
+            catalog: self.agent_catalog.scoped(&view.workspace),
             spent: view.spent,
             plan: view.plan.clone(),
             office,

@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(4);
 /// Whoever starts sub-agents for one session.
 pub struct Desk {
     pub hub: WeakHub,
-    pub shelf: Arc<AgentCatalog>,
+    pub agent_catalog: Arc<AgentCatalog>,
     pub recipes: Arc<Recipes>,
     pub extensions: Arc<Extensions>,
     pub parent: SessionView,
@@ -186,7 +186,7 @@ impl Desk {
     /// What the sub-agent is set to: never more than its parent may, nor more than is left.
     fn settings(&self, task: &SubTask) -> Option<Settings> {
         let parent = &self.parent.settings;
-        let library = self.shelf.modes_in(Path::new(&self.parent.workspace));
+        let library = self.agent_catalog.modes_in(Path::new(&self.parent.workspace));
         let roster = Roster::new(library.manifests().map(Arc::new).collect());
         let way = roster.find_mode(mode(task))?;
         let mut settings = Settings { routing: Routing::Off, ..parent.clone() };

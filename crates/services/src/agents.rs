@@ -36,7 +36,7 @@ const MAX_FOLDERS: usize = 256;
 type CachedRoster = (Option<Arc<ModeSet>>, Arc<Roster>);
 
 struct NativeAgents {
-    shelf: Arc<AgentCatalog>,
+    agent_catalog: Arc<AgentCatalog>,
     backend: Arc<dyn Backend>,
 }
 
@@ -72,9 +72,9 @@ impl Agents {
         Self { any_name: true, ..Self::new(agent) }
     }
 
-    /// With the agents of this shelf, which this back-end runs.
-    pub fn native(shelf: Arc<AgentCatalog>, backend: Arc<dyn Backend>) -> Self {
-        Self { native: Some(NativeAgents { shelf, backend }), ..Self::empty() }
+    /// With the agents of this catalog, which this back-end runs.
+    pub fn native(agent_catalog: Arc<AgentCatalog>, backend: Arc<dyn Backend>) -> Self {
+        Self { native: Some(NativeAgents { agent_catalog, backend }), ..Self::empty() }
     }
 
     fn empty() -> Self {
@@ -94,7 +94,7 @@ impl Agents {
 
     /// All agents and the names of their modes.
     pub fn roster(&self) -> Arc<Roster> {
-        let library = self.native.as_ref().map(|native| native.shelf.modes());
+        let library = self.native.as_ref().map(|native| native.agent_catalog.modes());
         let mut kept = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((from, roster)) = &*kept
             && from.as_ref().map(Arc::as_ptr) == library.as_ref().map(Arc::as_ptr)
@@ -110,17 +110,17 @@ impl Agents {
     }
 
     /// The same for a session in this folder, whose project may bring along some of its own.
-    pub fn roster_in(&self, folder: &str) -> Arc<Roster> {
+    pub fn roster_in_folder(&self, folder: &str) -> Arc<Roster> {
         let all = self.roster();
         let Some(native) = &self.native else { return all };
-        let library = native.shelf.modes_in(Path::new(folder));
+        let library = native.agent_catalog.modes_in(Path::new(folder));
         let mut kept = self.rosters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((Some(from), roster)) = kept.get(folder)
             && Arc::ptr_eq(from, &library)
         {
             return Arc::clone(roster);
         }
-        let same = Arc::ptr_eq(&library, &native.shelf.modes());
+        let same = Arc::ptr_eq(&library, &native.agent_catalog.modes());
         let roster = if same { all } else { self.build_roster(Some(&library)) };
         if kept.len() >= MAX_FOLDERS && !kept.contains_key(folder) {
             kept.clear();
@@ -145,7 +145,7 @@ impl Agents {
         self.roster();
         let folders: Vec<String> =
             self.rosters.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-        folders.iter().for_each(|folder| drop(self.roster_in(folder)));
+        folders.iter().for_each(|folder| drop(self.roster_in_folder(folder)));
     }
 
     /// Says when agents or modes come, go or are described anew.
@@ -204,7 +204,7 @@ impl Agents {
             return Some(Arc::clone(&agent.backend));
         }
         let native = self.native.as_ref()?;
-        let library = native.shelf.modes_in(Path::new(&view.workspace));
+        let library = native.agent_catalog.modes_in(Path::new(&view.workspace));
         library.agents().iter().any(|agent| agent.name == *name).then(|| Arc::clone(&native.backend))
     }
 }

@@ -57,7 +57,7 @@ impl AttachedClients {
     }
 
     /// How many are attached to this session.
-    pub fn attached_to(&self, session: SessionId) -> usize {
+    pub fn attached_count(&self, session: SessionId) -> usize {
         self.lock().get(&session).map_or(0, |attached| attached.count)
     }
 
@@ -74,7 +74,7 @@ impl AttachedClients {
         let mut watcher = Watcher::new(self, session);
         loop {
             watcher.changed.mark_unchanged();
-            let nobody = self.attached_to(session) == 0;
+            let nobody = self.attached_count(session) == 0;
             tokio::select! {
                 biased;
                 told = watcher.changed.changed() => told.expect("the session is listed while somebody watches it"),
@@ -173,7 +173,7 @@ mod tests {
         let present = clients.attach(one);
         assert!(tokio::time::timeout(TIME, clients.wait_until_deserted(one, TIME)).await.is_err());
         clients.wait_until_deserted(other, TIME).await;
-        assert_eq!((clients.attached_to(one), clients.total_attached(), clients.lock().len()), (1, 1, 1));
+        assert_eq!((clients.attached_count(one), clients.total_attached(), clients.lock().len()), (1, 1, 1));
         drop(present);
         assert!(clients.lock().is_empty());
     }

@@ -67,7 +67,7 @@ pub async fn known_extensions(
 }
 
 /// This entry with the secrets of the server that it changes. What belongs to the owner is handed on by the owner alone.
-pub async fn with_hidden_values(
+pub async fn with_hidden_values_kept(
     services: &Services,
     caller: &Caller,
     session: Option<SessionId>,
@@ -82,7 +82,7 @@ pub async fn with_hidden_values(
         }
         Some(_) | None => known_extensions(services, caller, session).await?,
     };
-    Ok(services.extensions.with_hidden_values(entry, before.iter().find(|spec| spec.name == name)))
+    Ok(services.extensions.with_hidden_values_kept(entry, before.iter().find(|spec| spec.name == name)))
 }
 
 /// Takes a server away from a session of this client's, or from all.

@@ -53,7 +53,7 @@ impl Models {
     }
 
     /// What a session without a choice of its own uses, and why. Looks around once.
-    pub async fn default(&self) -> DetectedModel {
+    pub async fn default_model(&self) -> DetectedModel {
         match &self.chosen.default {
             Some(model) => {
                 let reason = "it is set in the configuration or in GANDER_MODEL".to_owned();
@@ -77,7 +77,7 @@ impl Models {
         let keys = lent.map_or_else(|| self.keys.clone(), |lent| lent.clone().with_fallback(&self.keys));
         let name = match session {
             Some(name) => name.to_owned(),
-            None => self.default_with(lent, &keys).await,
+            None => self.default_model_with_keys(lent, &keys).await,
         };
         let key = (name.clone(), keys_fingerprint(&keys));
         if let Some(model) = self.lock().get(&key) {
@@ -123,12 +123,12 @@ impl Models {
     }
 
     /// A client that brings keys of its own may have a better default than the server.
-    async fn default_with(&self, lent: Option<&Keys>, keys: &Keys) -> String {
+    async fn default_model_with_keys(&self, lent: Option<&Keys>, keys: &Keys) -> String {
         let brings = lent.is_some_and(|lent| lent.names().any(|name| self.keys.get(name).is_none()));
         if brings && self.chosen.default.is_none() {
             return detect_default_model(&self.catalogue, keys).await.model;
         }
-        self.default().await.model
+        self.default_model().await.model
     }
 
     fn list_models(&self) -> Vec<ModelChoice> {

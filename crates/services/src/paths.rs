@@ -120,16 +120,16 @@ impl Paths {
             return plain;
         }
         let digest = Sha256::digest(self.data.as_os_str().as_bytes());
-        self.short.join(format!("{}.sock", hex(&digest[..8])))
+        self.short.join(format!("{}.sock", hex_text(&digest[..8])))
     }
 
     /// Notes a socket that is not in the data directory, and makes the private directory it lies in.
     pub fn note_socket(&self, socket: &Path) -> Result<(), PathsError> {
         let unusable = |path: &Path, reason| PathsError::Unusable { path: path.to_owned(), reason };
         if socket.starts_with(&self.data) {
-            return remove_if_there(&self.socket_note()).map_err(|reason| unusable(&self.data, reason));
+            return remove_if_exists(&self.socket_note()).map_err(|reason| unusable(&self.data, reason));
         }
-        private_directory(&self.short)?;
+        create_private_directory(&self.short)?;
         let text = format!("{}\n", socket.display());
         write_private(&self.socket_note(), text.as_bytes()).map_err(|reason| unusable(&self.data, reason))
     }
@@ -170,7 +170,7 @@ impl Lock {
 /// Writes a file that only its owner may read, whole or not at all.
 pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
-    remove_if_there(&draft)?;
+    remove_if_exists(&draft)?;
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
     io::Write::write_all(&mut file, content)?;
     file.sync_all()?;
@@ -188,12 +188,12 @@ pub fn tail(path: &Path, lines: usize) -> String {
 }
 
 /// Bytes as lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
+pub fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Makes a directory that only its owner may enter, and refuses one that somebody else made first.
-fn private_directory(path: &Path) -> Result<(), PathsError> {
+fn create_private_directory(path: &Path) -> Result<(), PathsError> {
     let unusable = |reason| PathsError::Unusable { path: path.to_owned(), reason };
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => return Ok(()),
@@ -207,7 +207,7 @@ fn private_directory(path: &Path) -> Result<(), PathsError> {
     std::fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(unusable)
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -63,7 +63,7 @@ pub struct Services {
     /// What new sessions are set to.
     pub settings: Settings,
     /// The built-in agents and their modes.
-    pub shelf: Arc<AgentCatalog>,
+    pub agent_catalog: Arc<AgentCatalog>,
     /// The built-in agents' tools.
     pub tools: Arc<[ToolSpec]>,
     /// Who answers.

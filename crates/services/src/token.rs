@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::paths::{Paths, hex, write_private};
+use crate::paths::{Paths, hex_text, write_private};
 
 /// A token that was given to somebody: its hash, never the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,7 +145,7 @@ pub fn add_token(
     }
     let token = new_token().map_err(|reason| TokenError::File { path: paths.tokens(), reason })?;
     let scopes = scopes.iter().copied().chain([Scope::Read]).collect();
-    grants.push(TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex(&digest(&token)) });
+    grants.push(TokenGrant { name: name.to_owned(), scopes, adk_user, sha256: hex_text(&digest(&token)) });
     write_grants(&paths.tokens(), &grants)?;
     Ok(SecretString::from(token))
 }
@@ -168,7 +168,7 @@ fn digest(token: &str) -> [u8; 32] {
 fn new_token() -> io::Result<String> {
     let mut random = [0u8; 32];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
-    Ok(format!("gander_{}", hex(&random)))
+    Ok(format!("gander_{}", hex_text(&random)))
 }
 
 fn identity_of(grant: TokenGrant) -> Option<([u8; 32], Identity)> {

@@ -14,7 +14,7 @@ use gander_tools::{FileAccess, PathError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::paths::hex;
+use crate::paths::hex_text;
 
 /// The log's key.
 const SCOPE: &str = "trust";
@@ -190,7 +190,7 @@ pub fn read_program_file(folder: &Path) -> Result<Option<Vec<u8>>, PathError> {
 /// What the file that names programs holds now, in short; empty if there is none.
 fn programs_fingerprint(folder: &Path) -> String {
     match read_program_file(folder) {
-        Ok(Some(bytes)) => hex(&Sha256::digest(&bytes)),
+        Ok(Some(bytes)) => hex_text(&Sha256::digest(&bytes)),
         Ok(None) => String::new(),
         // Its programs are not started either.
         Err(error) => format!("unreadable: {error}"),

@@ -19,19 +19,26 @@ pub struct SavedArtifact<'a> {
 
 impl SavedArtifact<'_> {
     /// A part that holds it, or points to where it is on this shelf. `None` if there is neither.
-    pub fn as_part(&self, shelf: Option<&str>) -> Option<Part> {
+    pub fn as_part(&self, artifacts_url: Option<&str>) -> Option<Part> {
         let (name, mime) = (self.name.to_owned(), self.mime.map(str::to_owned));
         let (text, blob) = match self.content {
             Some(ArtifactContent::Text { text }) => (Some(text.clone()), None),
             Some(ArtifactContent::Bytes { data }) => (None, Some(data.clone())),
-            None => return shelf.map(|shelf| Part::Link { uri: self.artifact_url(shelf), name, mime, more: None }),
+            None => {
+                return artifacts_url.map(|artifacts_url| Part::Link {
+                    uri: self.artifact_url(artifacts_url),
+                    name,
+                    mime,
+                    more: None,
+                });
+            }
         };
         Some(Part::Resource { uri: name, mime, text, blob })
     }
 
     /// The name is in the query: as a piece of the path, a dot would lead elsewhere.
-    fn artifact_url(&self, shelf: &str) -> String {
-        let mut address = format!("{shelf}?version={}&name=", self.version);
+    fn artifact_url(&self, artifacts_url: &str) -> String {
+        let mut address = format!("{artifacts_url}?version={}&name=", self.version);
         for byte in self.name.bytes() {
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
                 address.push(char::from(byte));

@@ -35,7 +35,7 @@ impl Standalone {
             cwd: Some(cwd.to_owned()),
             model: config.sections.model.default.clone(),
             keys: config.keys.clone(),
-            manner: config.sections.acp,
+            options: config.sections.acp,
         }
     }
 }
@@ -46,7 +46,7 @@ pub(super) fn hello(config: &Config, cwd: &Path) -> Hello {
     hello.cwd = Some(cwd.to_owned());
     hello.model.clone_from(&config.sections.model.default);
     hello.keys = config.keys.clone();
-    hello.manner = config.sections.acp;
+    hello.options = config.sections.acp;
     hello
 }
 

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use anyhow::Context as _;
-use gander::config::{Environment, Flags, default_file, settings_file};
+use gander::config::{Environment, Flags, default_settings_text, settings_file};
 
 use super::options::{ConfigCommand, Shared};
 use crate::commands::Exit;
@@ -28,7 +28,7 @@ pub(super) fn run(
             // It may hold keys one day.
             let made = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path);
             match made {
-                Ok(mut file) => file.write_all(default_file().as_bytes())?,
+                Ok(mut file) => file.write_all(default_settings_text().as_bytes())?,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                     anyhow::bail!("there is a settings file already: {}", path.display())
                 }

@@ -121,7 +121,7 @@ impl Doctor {
         match &config.sections.model.default {
             Some(model) => self.row("in force", model, &config.origin("model.default").to_string())?,
             None => {
-                let choice = models.default().await;
+                let choice = models.default_model().await;
                 self.row("in force", &choice.model, &choice.reason)?;
                 if !choice.alternatives.is_empty() {
                     self.row("also there", &choice.alternatives.join(", "), "")?;
@@ -149,14 +149,14 @@ impl Doctor {
         let rules = config.sections.permissions.rules.len();
         self.row("permissions", policy.as_str().unwrap_or("?"), &config.origin("permissions.policy").to_string())?;
         self.row("rules", &rules.to_string(), "")?;
-        let sandbox = gander::sandbox::from_config(config).layers();
+        let sandbox = gander::sandbox::configured_sandbox(config).layers();
         let reason = match &sandbox {
             Layers::None(reason) => format!("{reason}: every command asks, and then runs with your rights"),
             Layers::Some(_) => "around shell commands and programs of MCP servers".to_owned(),
         };
         self.row("sandbox", &sandbox.to_string(), &reason)?;
         if let Layers::Some(_) = &sandbox {
-            self.row("limits of a command", &limits(gander::sandbox::limits(&config.sections.sandbox)), "")?;
+            self.row("limits of a command", &limits(gander::sandbox::sandbox_limits(&config.sections.sandbox)), "")?;
         }
         for shortfall in sandbox.shortfalls() {
             self.row("", shortfall, "")?;

@@ -145,18 +145,18 @@ fn dispatch(command: Command, context: Context, allocator: Allocator) -> anyhow:
 /// Settings that were given as flags of a command.
 fn flag_values(command: &mut Command) -> Vec<FlagValue> {
     let value = |key, flag, text: Option<String>| text.map(|text| FlagValue { key, flag, text });
-    let manners = |manner: &MannerOptions| {
-        let v2 = manner.acp_v2.then(|| "true".to_owned());
-        [value("acp.dialect", "--dialect", manner.dialect.clone()), value("acp.v2", "--acp-v2", v2)]
+    let manners = |options: &MannerOptions| {
+        let v2 = options.acp_v2.then(|| "true".to_owned());
+        [value("acp.dialect", "--dialect", options.dialect.clone()), value("acp.v2", "--acp-v2", v2)]
     };
     let mut more = Vec::new();
     let (model, policy) = match command {
         Command::Run(RunOptions { model, policy, .. }) => (model.clone(), *policy),
-        Command::Acp { model, manner, .. } => {
-            more.extend(manners(manner));
+        Command::Acp { model, options, .. } => {
+            more.extend(manners(options));
             (model.clone(), None)
         }
-        Command::Serve { listen, open, open_approve, adk_ui, manner, .. } => {
+        Command::Serve { listen, open, open_approve, adk_ui, options, .. } => {
             let open = Some(&*open).filter(|open| !open.is_empty()).map(|open| format!("{open:?}"));
             more.extend([
                 value("server.listen", "--listen", listen.clone()),
@@ -164,7 +164,7 @@ fn flag_values(command: &mut Command) -> Vec<FlagValue> {
                 value("server.open_approve", "--open-approve", open_approve.then(|| "true".to_owned())),
                 value("adk.ui", "--adk-ui", adk_ui.clone()),
             ]);
-            more.extend(manners(manner));
+            more.extend(manners(options));
             (None, None)
         }
         Command::Sessions { .. }

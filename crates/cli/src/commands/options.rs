@@ -83,7 +83,7 @@ or --insecure-plain.")]
         #[arg(long, value_name = "FOLDER")]
         adk_ui: Option<String>,
         #[command(flatten)]
-        manner: MannerOptions,
+        options: MannerOptions,
         /// Started by a client, on the Unix socket alone
         #[arg(long, hide = true)]
         background: bool,
@@ -101,7 +101,7 @@ can join it. With --standalone it parks instead, and goes on at the next start."
         #[arg(long, value_name = "MODEL")]
         model: Option<String>,
         #[command(flatten)]
-        manner: MannerOptions,
+        options: MannerOptions,
     },
     /// Ask once and print the answer
     #[command(after_help = "\

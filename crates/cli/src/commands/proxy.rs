@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gander::config::{Config, Environment, Origin, ProxyError, ProxyFlags, goose_of, proxied};
+use gander::config::{Config, Environment, Origin, ProxyError, ProxyFlags, proxied_goose, with_proxy_flags};
 use gander::daemon::{Server, Signals, Start};
 use gander_runtime::backend::goosed::Protocol;
 use gander_services::paths::Paths;
@@ -54,7 +54,7 @@ pub(super) fn configure(
         }),
         keep_running: *keep_running,
     };
-    Ok(proxied(config, flags, environment)?)
+    Ok(with_proxy_flags(config, flags, environment)?)
 }
 
 /// Serves until it is told to end.
@@ -79,7 +79,7 @@ pub(super) async fn run(context: Context) -> anyhow::Result<Exit> {
     };
     for address in server.listens() {
         let here = out.paint(Tone::Bold, &format!("{scheme}://{address}"));
-        let there = goose_of(config);
+        let there = proxied_goose(config);
         output.line(&format!("gander {} proxy: ADK on {here} -> goose at {there}", gander::VERSION))?;
     }
     Ok(serve::after(server.run(signals).await))

@@ -162,7 +162,7 @@ async fn a_log_is_read_as_events_and_a_reader_goes_on_after_any_of_them() {
     until(&hub, session, ends).await;
     let read = async |seen: StreamPosition| {
         let (follower, stop) = (hub.follow(session, Seq::ZERO, DeltaForm::Exact), CancellationToken::new());
-        let follow = SseStream { follower, reading: Kinds::default(), seen, incarnation: 7, stop };
+        let follow = SseStream { follower, projection: Kinds::default(), seen, incarnation: 7, stop };
         let pieces: Vec<_> = follow.into_events().map(|piece| piece.unwrap()).collect().await;
         String::from_utf8(pieces.concat()).unwrap()
     };

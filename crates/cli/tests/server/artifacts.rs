@@ -25,10 +25,10 @@ fn state(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-async fn texts(artifacts: &Artifacts, shelf: &ArtifactScope, name: &str) -> Vec<String> {
+async fn texts(artifacts: &Artifacts, scope: &ArtifactScope, name: &str) -> Vec<String> {
     let mut texts = Vec::new();
-    for version in artifacts.versions(shelf, name).await.unwrap() {
-        let (_, content) = artifacts.load(shelf, name, Some(version.number)).await.unwrap().unwrap();
+    for version in artifacts.versions(scope, name).await.unwrap() {
+        let (_, content) = artifacts.load(scope, name, Some(version.number)).await.unwrap().unwrap();
         let ArtifactContent::Text { text } = content else { panic!("no text") };
         texts.push(format!("{}={text}", version.number));
     }
@@ -38,26 +38,26 @@ async fn texts(artifacts: &Artifacts, shelf: &ArtifactScope, name: &str) -> Vec<
 #[tokio::test]
 async fn versions_count_from_0_and_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let (shelf, other) =
-        (ArtifactScope::for_session(build::session(1)), ArtifactScope::for_person(&Principal::owner(), "apps"));
+    let (scope, other) =
+        (ArtifactScope::for_session(build::session(1)), ArtifactScope::for_user(&Principal::owner(), "apps"));
     let store = open(folder.path()).await;
     let artifacts = Artifacts::new(Arc::clone(&store));
-    for (shelf, name, body) in [(&shelf, "a/b.txt", "one"), (&shelf, "a/b.txt", "two"), (&other, "a/b.txt", "other")] {
-        artifacts.save(shelf, text(name, body)).await.unwrap();
+    for (scope, name, body) in [(&scope, "a/b.txt", "one"), (&scope, "a/b.txt", "two"), (&other, "a/b.txt", "other")] {
+        artifacts.save(scope, text(name, body)).await.unwrap();
     }
     store.close().await.unwrap();
     drop((store, artifacts));
     let artifacts = Artifacts::new(open(folder.path()).await);
-    assert_eq!(texts(&artifacts, &shelf, "a/b.txt").await, ["0=one", "1=two"]);
+    assert_eq!(texts(&artifacts, &scope, "a/b.txt").await, ["0=one", "1=two"]);
     assert_eq!(texts(&artifacts, &other, "a/b.txt").await, ["0=other"]);
-    let (latest, _) = artifacts.load(&shelf, "a/b.txt", None).await.unwrap().unwrap();
+    let (latest, _) = artifacts.load(&scope, "a/b.txt", None).await.unwrap().unwrap();
     assert_eq!(latest.number, 1);
-    assert!(artifacts.load(&shelf, "a/b.txt", Some(2)).await.unwrap().is_none());
-    assert!(artifacts.delete(&shelf, "a/b.txt").await.unwrap());
-    assert!(!artifacts.delete(&shelf, "a/b.txt").await.unwrap());
-    assert_eq!(artifacts.save(&shelf, text("a/b.txt", "new")).await.unwrap().number, 0);
-    artifacts.delete_all(&shelf).await.unwrap();
-    assert_eq!(artifacts.list(&shelf).await.unwrap(), []);
+    assert!(artifacts.load(&scope, "a/b.txt", Some(2)).await.unwrap().is_none());
+    assert!(artifacts.delete(&scope, "a/b.txt").await.unwrap());
+    assert!(!artifacts.delete(&scope, "a/b.txt").await.unwrap());
+    assert_eq!(artifacts.save(&scope, text("a/b.txt", "new")).await.unwrap().number, 0);
+    artifacts.delete_all(&scope).await.unwrap();
+    assert_eq!(artifacts.list(&scope).await.unwrap(), []);
     assert_eq!(artifacts.list(&other).await.unwrap().len(), 1);
 }
 
@@ -65,10 +65,10 @@ async fn versions_count_from_0_and_survive_a_restart() {
 async fn two_who_save_at_once_get_two_versions() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(open(folder.path()).await);
-    let shelf = ArtifactScope::for_session(build::session(1));
+    let scope = ArtifactScope::for_session(build::session(1));
     let saves = (0..12).map(|n| {
-        let (artifacts, shelf) = (artifacts.clone(), shelf.clone());
-        tokio::spawn(async move { artifacts.save(&shelf, text("x", &n.to_string())).await.unwrap().number })
+        let (artifacts, scope) = (artifacts.clone(), scope.clone());
+        tokio::spawn(async move { artifacts.save(&scope, text("x", &n.to_string())).await.unwrap().number })
     });
     let mut numbers = Vec::new();
     for save in saves.collect::<Vec<_>>() {
@@ -82,14 +82,14 @@ async fn two_who_save_at_once_get_two_versions() {
 async fn bad_names_and_too_much_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let artifacts = Artifacts::new(open(folder.path()).await);
-    let shelf = ArtifactScope::for_session(build::session(1));
+    let scope = ArtifactScope::for_session(build::session(1));
     for name in ["", "../x", "a/../b", "/a", "CON", "a.", "a\nb", &"x".repeat(300)] {
-        let refused = artifacts.save(&shelf, text(name, "x")).await;
+        let refused = artifacts.save(&scope, text(name, "x")).await;
         assert!(matches!(refused, Err(ArtifactError::BadName(..))), "{name}");
     }
-    let huge = artifacts.save(&shelf, text("x", &"x".repeat(MAX_ARTIFACT_BYTES + 1))).await;
+    let huge = artifacts.save(&scope, text("x", &"x".repeat(MAX_ARTIFACT_BYTES + 1))).await;
     assert!(matches!(huge, Err(ArtifactError::TooLarge(_))));
-    assert_eq!(artifacts.list(&shelf).await.unwrap(), []);
+    assert_eq!(artifacts.list(&scope).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -136,22 +136,22 @@ async fn values_that_change_often_keep_their_log_short() {
 #[tokio::test]
 async fn artifacts_that_come_and_go_keep_their_index_short() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let (artifacts, shelf) = (Artifacts::new(Arc::clone(&store)), ArtifactScope::for_session(build::session(1)));
+    let (artifacts, scope) = (Artifacts::new(Arc::clone(&store)), ArtifactScope::for_session(build::session(1)));
     for name in ["kept.txt", "kept.txt", "also.txt"] {
-        artifacts.save(&shelf, text(name, "stays")).await.unwrap();
+        artifacts.save(&scope, text(name, "stays")).await.unwrap();
     }
     for write in 0..WRITES / 2 {
-        artifacts.save(&shelf, text("draft.txt", &write.to_string())).await.unwrap();
-        artifacts.delete(&shelf, "draft.txt").await.unwrap();
+        artifacts.save(&scope, text("draft.txt", &write.to_string())).await.unwrap();
+        artifacts.delete(&scope, "draft.txt").await.unwrap();
     }
     let index = format!("artifacts/session/{}", build::session(1));
     let length = read_scope_all(&*store, &index).await.unwrap().len();
     assert!((2..=longest(4) + 1).contains(&length), "{length}");
-    let names: Vec<String> = artifacts.list(&shelf).await.unwrap().into_iter().map(|kept| kept.name).collect();
+    let names: Vec<String> = artifacts.list(&scope).await.unwrap().into_iter().map(|kept| kept.name).collect();
     assert_eq!(names, ["also.txt", "kept.txt"]);
-    assert_eq!(texts(&artifacts, &shelf, "kept.txt").await, ["0=stays", "1=stays"]);
+    assert_eq!(texts(&artifacts, &scope, "kept.txt").await, ["0=stays", "1=stays"]);
     assert_eq!(store.scopes("artifacts/content/", None, 10).await.unwrap().len(), 3, "what was deleted is gone");
-    assert_eq!(artifacts.save(&shelf, text("kept.txt", "more")).await.unwrap().number, 2);
+    assert_eq!(artifacts.save(&scope, text("kept.txt", "more")).await.unwrap().number, 2);
 }
 
 /// The same in the store that is used, with as many writes as a slow disk takes; also what a newer version wrote stays.

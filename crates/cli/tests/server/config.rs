@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use expect_test::expect_file;
-use gander::config::{Config, Environment, FlagValue, Flags, Origin, SETTINGS, Setting, default_file};
+use gander::config::{Config, Environment, FlagValue, Flags, Origin, SETTINGS, Setting, default_settings_text};
 
 struct Place {
     root: tempfile::TempDir,
@@ -125,10 +125,10 @@ fn a_variable_that_means_nothing_is_told() {
 fn the_documented_file_shows_the_defaults() {
     let place = Place::new();
     let defaults = place.load(&[], vec![]).unwrap();
-    place.write(&default_file());
+    place.write(&default_settings_text());
     let untouched = place.load(&[], vec![]).unwrap();
     assert_eq!((&untouched.sections, untouched.origins.len()), (&defaults.sections, 1));
-    let active: String = default_file().lines().map(uncomment).collect();
+    let active: String = default_settings_text().lines().map(uncomment).collect();
     place.write(&active);
     let spelled_out = place.load(&[], vec![]).unwrap();
     assert_eq!(spelled_out.sections, defaults.sections);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use gander::app::App;
-use gander_gateway::http::{SelfSigned, serve_with_tls};
+use gander_gateway::http::{SelfSigned, serve_http_with_tls};
 use gander_gateway::server::router;
 use gander_services::token::Tokens;
 use tokio::net::{TcpListener, TcpStream};
@@ -20,7 +20,7 @@ async fn whoever_pins_the_certificate_is_served() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let (routes, stop) = (router(&gateway), CancellationToken::new());
-    tokio::spawn(serve_with_tls(listener, Some(tls.acceptor.clone()), gateway.http.clone(), routes, stop.clone()));
+    tokio::spawn(serve_http_with_tls(listener, Some(tls.acceptor.clone()), gateway.http.clone(), routes, stop.clone()));
     let certificate = std::fs::read(config.paths.data().join("tls.cert.der")).unwrap();
     let pinned = reqwest::Certificate::from_der(&certificate).unwrap();
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([pinned]).build().unwrap();

@@ -73,7 +73,7 @@ impl std::fmt::Debug for Entry {
 }
 
 /// Reads one agent, or says what is wrong with it.
-pub(super) fn read(name: &str, value: Value) -> Result<FileAgent, String> {
+pub(super) fn parse_agent(name: &str, value: Value) -> Result<FileAgent, String> {
     let entry: Entry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     let letters = |text: &str| text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'));
     if !letters(name) || name.is_empty() || name.len() > 63 || name.starts_with(['-', '_']) {
@@ -107,7 +107,7 @@ impl FileAgent {
     }
 
     /// As it is spoken to.
-    pub(super) fn agent(self, environment: &Environment) -> RemoteAgent {
+    pub(super) fn into_remote_agent(self, environment: &Environment) -> RemoteAgent {
         let Self { name, entry, pin } = self;
         let kind = match entry.kind {
             Kind::Goosed => {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn reading(name: &str, text: &str) -> Result<FileAgent, String> {
-        read(name, Value::Table(text.parse().unwrap()))
+        parse_agent(name, Value::Table(text.parse().unwrap()))
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         let text =
             "kind = \"goosed\"\nurl = \"http://127.0.0.1:3000\"\nsecret_key_variable = \"KEY\"\ntimeout = \"7s\"";
         let environment = Environment::from_pairs([("KEY".to_owned(), "hush".to_owned())]);
-        let agent = reading("goose", text).unwrap().agent(&environment);
+        let agent = reading("goose", text).unwrap().into_remote_agent(&environment);
         let RemoteKind::Goosed(remote) = agent.kind;
         assert_eq!((remote.url.as_str(), remote.timeout.as_secs()), ("http://127.0.0.1:3000", 7));
         assert_eq!(remote.key.unwrap().expose_secret(), "hush");

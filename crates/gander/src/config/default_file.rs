@@ -33,7 +33,7 @@ const KEYS: &str = "
 ";
 
 /// The text of a fresh settings file.
-pub fn default_file() -> String {
+pub fn default_settings_text() -> String {
     let mut text = HEAD.to_owned();
     let mut section = "";
     for setting in SETTINGS {
@@ -41,14 +41,14 @@ pub fn default_file() -> String {
             section = setting.section();
             text.push_str(&format!("\n[{section}]\n"));
         }
-        text.push_str(&entry(setting));
+        text.push_str(&setting_lines(setting));
     }
     text.push_str(KEYS);
     text
 }
 
-fn entry(setting: &Setting) -> String {
-    let help = wrap(setting.help, 110).into_iter().map(|line| format!("# {line}\n")).collect::<String>();
+fn setting_lines(setting: &Setting) -> String {
+    let help = wrap_text(setting.help, 110).into_iter().map(|line| format!("# {line}\n")).collect::<String>();
     let line = match setting.default {
         Preset::Value(literal) => format!("#{} = {literal}\n", setting.name()),
         Preset::Unset(example) => format!("#{} = {example}  # not set by default\n", setting.name()),
@@ -56,7 +56,7 @@ fn entry(setting: &Setting) -> String {
     format!("{help}# ({})\n{line}\n", setting.variable())
 }
 
-fn wrap(text: &str, width: usize) -> Vec<String> {
+fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always a line");

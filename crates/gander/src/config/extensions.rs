@@ -14,7 +14,7 @@ pub(super) struct Extension {
 }
 
 /// Reads one server, or says what is wrong with it.
-pub(super) fn read(name: &str, value: Value) -> Result<Extension, String> {
+pub(super) fn parse_extension(name: &str, value: Value) -> Result<Extension, String> {
     let entry: ExtensionEntry = value.try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
     Ok(Extension { name: name.to_owned(), entry: entry.validated(name)? })
 }
@@ -26,7 +26,7 @@ impl Extension {
     }
 
     /// Tools of our own that it switches on or off.
-    pub(super) fn switch(&self) -> Option<(BuiltIn, bool)> {
+    pub(super) fn built_in_switch(&self) -> Option<(BuiltIn, bool)> {
         let built_in = BuiltIn::named(&self.name).filter(|_| self.entry.is_built_in())?;
         Some((built_in, self.entry.enabled != Some(false)))
     }

@@ -31,24 +31,24 @@ pub(super) struct FileValue {
 }
 
 /// Reads a settings file. One that does not exist says nothing.
-pub(super) fn read(path: &Path) -> Result<FileSettings, ConfigError> {
+pub(super) fn read_settings_file(path: &Path) -> Result<FileSettings, ConfigError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(FileSettings::default()),
         Err(error) => return Err(ConfigError::Unreadable { path: path.to_owned(), reason: error.to_string() }),
     };
-    let settings = parse(path, &text)?;
+    let settings = parse_settings(path, &text)?;
     let secret = settings.keys.names().next().is_some()
         || settings.extensions.iter().any(Extension::is_secret)
         || settings.agents.iter().any(FileAgent::is_secret);
-    if secret && shared(path) {
+    if secret && is_accessible_by_others(path) {
         return Err(ConfigError::KeysExposed(path.to_owned()));
     }
     Ok(settings)
 }
 
 /// Reads the text of a settings file.
-pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, ConfigError> {
+pub(super) fn parse_settings(path: &Path, text: &str) -> Result<FileSettings, ConfigError> {
     let at = |offset: usize| text[..offset].matches('\n').count() + 1;
     let table = DeTable::parse(text).map_err(|error| ConfigError::BadFile {
         path: path.to_owned(),
@@ -66,17 +66,17 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, ConfigError
             continue;
         }
         if section.get_ref() == "providers" {
-            found.providers = table_of(entries);
+            found.providers = owned_table(entries);
             continue;
         }
         if ["extensions", "agents"].contains(&section.get_ref().as_ref()) {
             for (name, value) in entries {
                 let line = at(name.span().start);
                 let bad = |reason| ConfigError::BadFile { path: path.to_owned(), line, reason };
-                let (name, value) = (name.get_ref(), owned(value.get_ref()));
+                let (name, value) = (name.get_ref(), owned_value(value.get_ref()));
                 match section.get_ref().as_ref() {
-                    "agents" => found.agents.push(agents::read(name, value).map_err(bad)?),
-                    _ => found.extensions.push(extensions::read(name, value).map_err(bad)?),
+                    "agents" => found.agents.push(agents::parse_agent(name, value).map_err(bad)?),
+                    _ => found.extensions.push(extensions::parse_extension(name, value).map_err(bad)?),
                 }
             }
             continue;
@@ -84,8 +84,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, ConfigError
         for (name, value) in entries {
             let key = format!("{}.{}", section.get_ref(), name.get_ref());
             let line = at(name.span().start);
-            let setting: &Setting = settings::find(&key).ok_or_else(|| unknown(key, line))?;
-            found.values.push(FileValue { setting: setting.key, value: owned(value.get_ref()), line });
+            let setting: &Setting = settings::find_setting(&key).ok_or_else(|| unknown(key, line))?;
+            found.values.push(FileValue { setting: setting.key, value: owned_value(value.get_ref()), line });
         }
         if entries.is_empty() && !SETTINGS.iter().any(|setting| setting.section() == section.get_ref()) {
             return Err(unknown(section.get_ref().to_string(), at(section.span().start)));
@@ -112,7 +112,7 @@ fn read_keys(
 }
 
 /// The value without its places in the text.
-fn owned(value: &DeValue<'_>) -> Value {
+fn owned_value(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(integer) => {
@@ -125,17 +125,17 @@ fn owned(value: &DeValue<'_>) -> Value {
         }
         DeValue::Boolean(boolean) => Value::Boolean(*boolean),
         DeValue::Datetime(datetime) => Value::Datetime(*datetime),
-        DeValue::Array(items) => Value::Array(items.iter().map(|item| owned(item.get_ref())).collect()),
-        DeValue::Table(table) => Value::Table(table_of(table)),
+        DeValue::Array(items) => Value::Array(items.iter().map(|item| owned_value(item.get_ref())).collect()),
+        DeValue::Table(table) => Value::Table(owned_table(table)),
     }
 }
 
-fn table_of(table: &DeTable<'_>) -> Table {
-    table.iter().map(|(name, value)| (name.get_ref().to_string(), owned(value.get_ref()))).collect()
+fn owned_table(table: &DeTable<'_>) -> Table {
+    table.iter().map(|(name, value)| (name.get_ref().to_string(), owned_value(value.get_ref()))).collect()
 }
 
 /// True if others may read the file.
-fn shared(path: &Path) -> bool {
+fn is_accessible_by_others(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
 }
 
@@ -145,13 +145,13 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        parse(Path::new("gander.toml"), text).unwrap_err().to_string()
+        parse_settings(Path::new("gander.toml"), text).unwrap_err().to_string()
     }
 
     #[test]
     fn values_know_their_lines() {
         let text = "# hello\n[server]\nlisten = \"127.0.0.1:1\"\n\n[agent]\nmax_turns = 0x10\ncompact_at = 0.5\n";
-        let found = parse(Path::new("gander.toml"), text).unwrap();
+        let found = parse_settings(Path::new("gander.toml"), text).unwrap();
         let value = |setting, value, line| FileValue { setting, value, line };
         let expected = vec![
             value("agent.max_turns", Value::Integer(16), 6),

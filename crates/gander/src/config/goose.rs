@@ -8,7 +8,7 @@ use super::Environment;
 const SECRET: &str = "GOOSE_SERVER__SECRET_KEY";
 
 /// Our settings as goose's variables say them: key, value, and the variable for people.
-pub(super) fn settings(environment: &Environment) -> Vec<(&'static str, String, &'static str)> {
+pub(super) fn goose_settings(environment: &Environment) -> Vec<(&'static str, String, &'static str)> {
     let model = environment
         .get("GOOSE_PROVIDER")
         .zip(environment.get("GOOSE_MODEL"))
@@ -23,6 +23,6 @@ pub(super) fn settings(environment: &Environment) -> Vec<(&'static str, String, 
 }
 
 /// A key chosen by whoever starts the server: it stands for the owner, like the token.
-pub(super) fn secret(environment: &Environment) -> Option<SecretString> {
+pub(super) fn goose_secret_key(environment: &Environment) -> Option<SecretString> {
     environment.get(SECRET).map(|secret| SecretString::from(secret.to_owned()))
 }

@@ -59,7 +59,7 @@ pub enum ConfigError {
 
 impl ConfigError {
     pub(super) fn unknown_key(path: &Path, line: usize, key: String) -> Self {
-        let hint = settings::nearest(&key, SETTINGS.iter().map(|setting| setting.key))
+        let hint = settings::nearest_name(&key, SETTINGS.iter().map(|setting| setting.key))
             .map(|near| format!(" (did you mean {near}?)"))
             .unwrap_or_default();
         Self::UnknownKey { path: path.to_owned(), line, hint, key }
@@ -67,39 +67,40 @@ impl ConfigError {
 }
 
 /// Puts the layers together.
-pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, ConfigError> {
+pub(super) fn load_config(flags: &Flags, environment: &Environment) -> Result<Config, ConfigError> {
     let path = settings_file(flags, environment)?;
-    if let Some(named) = named_file(flags, environment).filter(|named| !named.exists()) {
+    if let Some(named) = chosen_settings_file(flags, environment).filter(|named| !named.exists()) {
         return Err(ConfigError::Missing(named));
     }
-    let from_file = file::read(&path)?;
+    let from_file = file::read_settings_file(&path)?;
     let mut layers = Layers::defaults();
-    for (key, text, variable) in goose::settings(environment) {
-        let setting = settings::find(key).expect("goose's variables name settings of the table: a test walks them");
-        layers.put_text(setting, &text, Origin::Variable(variable.to_owned()))?;
+    for (key, text, variable) in goose::goose_settings(environment) {
+        let setting =
+            settings::find_setting(key).expect("goose's variables name settings of the table: a test walks them");
+        layers.set_from_text(setting, &text, Origin::Variable(variable.to_owned()))?;
     }
     for FileValue { setting, value, line } in from_file.values {
-        layers.put(setting, value, Origin::File { path: path.clone(), line })?;
+        layers.set_value(setting, value, Origin::File { path: path.clone(), line })?;
     }
     for setting in SETTINGS {
         let variable = setting.variable();
         if let Some(text) = environment.get(&variable) {
-            layers.put_text(setting, text, Origin::Variable(variable))?;
+            layers.set_from_text(setting, text, Origin::Variable(variable))?;
         }
     }
     for flag in &flags.values {
-        let setting = settings::find(flag.key).expect("flags name settings of the table: a test walks them");
-        layers.put_text(setting, &flag.text, Origin::Flag(flag.flag))?;
+        let setting = settings::find_setting(flag.key).expect("flags name settings of the table: a test walks them");
+        layers.set_from_text(setting, &flag.text, Origin::Flag(flag.flag))?;
     }
     let (data, data_origin) = data_directory(flags, environment)?;
     layers.origins.insert("data".to_owned(), data_origin);
-    let mut sections = layers.sections().expect("each value was checked when it was put");
+    let mut sections = layers.deserialize_sections().expect("each value was checked when it was put");
     sections.providers = from_file.providers;
-    let keys = environment_keys(environment, &sections.providers).with_fallback(&from_file.keys);
+    let keys = keys_from_environment(environment, &sections.providers).with_fallback(&from_file.keys);
     Ok(Config {
-        built_ins: from_file.extensions.iter().filter_map(|extension| extension.switch()).collect(),
+        built_ins: from_file.extensions.iter().filter_map(|extension| extension.built_in_switch()).collect(),
         extensions: from_file.extensions.into_iter().filter_map(|extension| extension.spec(&keys)).collect(),
-        agents: from_file.agents.into_iter().map(|agent| agent.agent(environment)).collect(),
+        agents: from_file.agents.into_iter().map(|agent| agent.into_remote_agent(environment)).collect(),
         native: true,
         grace: GRACE,
         tls: false,
@@ -107,14 +108,14 @@ pub(super) fn load(flags: &Flags, environment: &Environment) -> Result<Config, C
         keys,
         sections,
         tool_environment: environment.for_tools(),
-        own: own(environment),
-        secret: goose::secret(environment),
+        own: user_dirs(environment),
+        secret: goose::goose_secret_key(environment),
         home: environment.get("HOME").map(PathBuf::from),
         helper: None,
         paths: Paths::new(data, environment.get("XDG_RUNTIME_DIR").map(Path::new)),
         file: path,
         origins: layers.origins,
-        warnings: strange_variables(environment),
+        warnings: unknown_variables(environment),
     })
 }
 
@@ -128,7 +129,7 @@ impl Layers {
     fn defaults() -> Self {
         let mut layers = Self { values: Table::new(), origins: BTreeMap::new() };
         for setting in SETTINGS {
-            let section = section(&mut layers.values, setting);
+            let section = section_table(&mut layers.values, setting);
             if let Some(value) = setting.default_value() {
                 section.insert(setting.name().to_owned(), value);
             }
@@ -136,45 +137,45 @@ impl Layers {
         layers
     }
 
-    fn put_text(&mut self, setting: &'static Setting, text: &str, origin: Origin) -> Result<(), ConfigError> {
-        match setting.read(text) {
-            Ok(value) => self.put(setting.key, value, origin),
+    fn set_from_text(&mut self, setting: &'static Setting, text: &str, origin: Origin) -> Result<(), ConfigError> {
+        match setting.parse_value(text) {
+            Ok(value) => self.set_value(setting.key, value, origin),
             Err(reason) => Err(ConfigError::BadValue { origin, reason, key: setting.key }),
         }
     }
 
     /// Replaces a value, and finds out at once whether it can be one.
-    fn put(&mut self, key: &'static str, value: Value, origin: Origin) -> Result<(), ConfigError> {
-        let setting = settings::find(key).expect("callers name settings of the table");
-        section(&mut self.values, setting).insert(setting.name().to_owned(), value);
-        if let Err(reason) = self.sections() {
+    fn set_value(&mut self, key: &'static str, value: Value, origin: Origin) -> Result<(), ConfigError> {
+        let setting = settings::find_setting(key).expect("callers name settings of the table");
+        section_table(&mut self.values, setting).insert(setting.name().to_owned(), value);
+        if let Err(reason) = self.deserialize_sections() {
             return Err(ConfigError::BadValue { origin, reason, key });
         }
         self.origins.insert(key.to_owned(), origin);
         Ok(())
     }
 
-    fn sections(&self) -> Result<Sections, String> {
+    fn deserialize_sections(&self) -> Result<Sections, String> {
         let sections = self.values.clone().try_into();
         sections.map_err(|error: toml::de::Error| error.message().trim().to_owned())
     }
 }
 
-fn section<'a>(values: &'a mut Table, setting: &Setting) -> &'a mut Table {
+fn section_table<'a>(values: &'a mut Table, setting: &Setting) -> &'a mut Table {
     let section = values.entry(setting.section()).or_insert_with(|| Value::Table(Table::new()));
     section.as_table_mut().expect("sections are tables: nothing else is ever put there")
 }
 
 /// Where the settings file is, or would be.
 pub fn settings_file(flags: &Flags, environment: &Environment) -> Result<PathBuf, ConfigError> {
-    if let Some(named) = named_file(flags, environment) {
+    if let Some(named) = chosen_settings_file(flags, environment) {
         return Ok(named);
     }
-    let base = home_relative(environment, "XDG_CONFIG_HOME", ".config")?;
+    let base = folder_below_home(environment, "XDG_CONFIG_HOME", ".config")?;
     Ok(base.join("gander").join("gander.toml"))
 }
 
-fn named_file(flags: &Flags, environment: &Environment) -> Option<PathBuf> {
+fn chosen_settings_file(flags: &Flags, environment: &Environment) -> Option<PathBuf> {
     flags.config.clone().or_else(|| environment.get("GANDER_CONFIG").map(PathBuf::from))
 }
 
@@ -185,13 +186,13 @@ fn data_directory(flags: &Flags, environment: &Environment) -> Result<(PathBuf, 
     if let Some(data) = environment.get("GANDER_DATA") {
         return Ok((PathBuf::from(data), Origin::Variable("GANDER_DATA".to_owned())));
     }
-    let base = home_relative(environment, "XDG_DATA_HOME", ".local/share")?;
+    let base = folder_below_home(environment, "XDG_DATA_HOME", ".local/share")?;
     Ok((base.join("gander"), Origin::Default))
 }
 
 /// A person's own notes and skills; none if nothing says where home is.
-fn own(environment: &Environment) -> UserDirs {
-    let config = home_relative(environment, "XDG_CONFIG_HOME", ".config").ok();
+fn user_dirs(environment: &Environment) -> UserDirs {
+    let config = folder_below_home(environment, "XDG_CONFIG_HOME", ".config").ok();
     let folder = |name: &str| config.iter().map(|config| config.join(name)).collect::<Vec<_>>();
     let agents = environment.get("HOME").map(|home| Path::new(home).join(".agents/skills"));
     UserDirs {
@@ -201,14 +202,14 @@ fn own(environment: &Environment) -> UserDirs {
     }
 }
 
-fn home_relative(environment: &Environment, variable: &str, under_home: &str) -> Result<PathBuf, ConfigError> {
+fn folder_below_home(environment: &Environment, variable: &str, under_home: &str) -> Result<PathBuf, ConfigError> {
     let named = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || environment.get("HOME").map(|home| Path::new(home).join(under_home));
     Ok(named.or_else(home).ok_or(PathsError::NoHome)?)
 }
 
 /// The variables of the known providers and of the owner's own.
-fn environment_keys(environment: &Environment, providers: &Table) -> Keys {
+fn keys_from_environment(environment: &Environment, providers: &Table) -> Keys {
     let named = providers.values().filter_map(Value::as_table).flat_map(|provider| {
         let addresses = ["base_url_variable", "host_variable"].into_iter().filter_map(|field| provider.get(field));
         let keys = provider.get("key_variables").and_then(Value::as_array).into_iter().flatten();
@@ -224,12 +225,12 @@ fn environment_keys(environment: &Environment, providers: &Table) -> Keys {
 }
 
 /// Variables that look like ours but mean nothing.
-fn strange_variables(environment: &Environment) -> Vec<String> {
+fn unknown_variables(environment: &Environment) -> Vec<String> {
     let mut known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
     known.extend(["GANDER_DATA", "GANDER_CONFIG"].map(str::to_owned));
     let strange =
         environment.names().filter(|name| name.starts_with("GANDER_") && !known.iter().any(|known| known == name));
-    let warning = |name: &str| match settings::nearest(name, known.iter().map(String::as_str)) {
+    let warning = |name: &str| match settings::nearest_name(name, known.iter().map(String::as_str)) {
         Some(near) => format!("environment variable means nothing (did you mean {near}?): {name}"),
         None => format!("environment variable means nothing: {name}"),
     };

@@ -79,13 +79,17 @@ pub enum ProxyError {
 }
 
 /// Turns the settings of a server into those of a proxy.
-pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment) -> Result<Config, ProxyError> {
+pub fn with_proxy_flags(
+    mut config: Config,
+    flags: ProxyFlags,
+    environment: &Environment,
+) -> Result<Config, ProxyError> {
     let said = |flag: Option<String>, variable: &str| flag.or_else(|| environment.get(variable).map(str::to_owned));
     let url = said(flags.goose, "GOOSE_BASE_URL").unwrap_or_else(|| "http://127.0.0.1:3000".to_owned());
     if !is_web_address(&url) {
         return Err(ProxyError::BadUrl(url));
     }
-    let listen = address(&said(flags.listen, "LISTEN_ADDR").unwrap_or_else(|| ":8080".to_owned()))?;
+    let listen = parse_listen_address(&said(flags.listen, "LISTEN_ADDR").unwrap_or_else(|| ":8080".to_owned()))?;
     let api_key = said(flags.api_key, "PROXY_API_KEY");
     if api_key.is_none() && !listen.ip().is_loopback() {
         return Err(ProxyError::NoKey(listen));
@@ -98,8 +102,8 @@ pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment)
     let mut remote = Remote::new(url);
     remote.pin = pin;
     remote.key = said(flags.secret_key, "GOOSE_SECRET_KEY").map(SecretString::from);
-    remote.folder = Some(folder(&said(flags.working_dir, "WORKING_DIR").unwrap_or_else(|| ".".to_owned()))?);
-    remote.timeout = span(&said(flags.timeout, "REQUEST_TIMEOUT").unwrap_or_else(|| "5m".to_owned()))?;
+    remote.folder = Some(absolute_folder(&said(flags.working_dir, "WORKING_DIR").unwrap_or_else(|| ".".to_owned()))?);
+    remote.timeout = parse_duration(&said(flags.timeout, "REQUEST_TIMEOUT").unwrap_or_else(|| "5m".to_owned()))?;
     remote.protocol = flags.protocol;
     config.native = false;
     config.grace = GRACE;
@@ -116,7 +120,7 @@ pub fn proxied(mut config: Config, flags: ProxyFlags, environment: &Environment)
 }
 
 /// The address of the goose behind a proxy.
-pub fn goose_of(config: &Config) -> &str {
+pub fn proxied_goose(config: &Config) -> &str {
     match config.agents.first().map(|agent| &agent.kind) {
         Some(RemoteKind::Goosed(remote)) => &remote.url,
         None => "",
@@ -124,7 +128,7 @@ pub fn goose_of(config: &Config) -> &str {
 }
 
 /// A port alone is one of this machine: who wants the network says so.
-fn address(text: &str) -> Result<SocketAddr, ProxyError> {
+fn parse_listen_address(text: &str) -> Result<SocketAddr, ProxyError> {
     let bad = || ProxyError::BadListen(text.to_owned());
     match text.strip_prefix(':') {
         Some(port) => Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().map_err(|_| bad())?)),
@@ -133,7 +137,7 @@ fn address(text: &str) -> Result<SocketAddr, ProxyError> {
 }
 
 /// Goose wants to know a folder from its root.
-fn folder(text: &str) -> Result<String, ProxyError> {
+fn absolute_folder(text: &str) -> Result<String, ProxyError> {
     let bad = || ProxyError::BadFolder(text.to_owned());
     let path = PathBuf::from(text);
     if path.is_absolute() {
@@ -144,7 +148,7 @@ fn folder(text: &str) -> Result<String, ProxyError> {
 }
 
 /// `5m`, or several such as `1m30s`, which Go's programs write.
-fn span(text: &str) -> Result<Duration, ProxyError> {
+fn parse_duration(text: &str) -> Result<Duration, ProxyError> {
     let bad = || ProxyError::BadTimeout(text.to_owned());
     let mut total = Duration::ZERO;
     let mut rest = text.trim();
@@ -167,7 +171,7 @@ mod tests {
     fn load(flags: ProxyFlags, variables: &[(&str, &str)]) -> Result<Config, ProxyError> {
         let pairs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let environment = Environment::from_pairs(pairs.chain([("HOME".to_owned(), "/nowhere".to_owned())]));
-        proxied(Config::load(&Flags::default(), &environment).unwrap(), flags, &environment)
+        with_proxy_flags(Config::load(&Flags::default(), &environment).unwrap(), flags, &environment)
     }
 
     fn remote(config: &Config) -> &Remote {
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn defaults_are_those_of_adk2goose_on_this_machine_alone() {
         let config = load(ProxyFlags::default(), &[]).unwrap();
-        assert_eq!(goose_of(&config), "http://127.0.0.1:3000");
+        assert_eq!(proxied_goose(&config), "http://127.0.0.1:3000");
         assert_eq!(config.sections.server.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(remote(&config).timeout, Duration::from_secs(300));
         let here = std::env::current_dir().unwrap().canonicalize().unwrap();
@@ -196,12 +200,12 @@ mod tests {
             ("REQUEST_TIMEOUT", "1m30s"),
         ];
         let config = load(ProxyFlags::default(), &variables).unwrap();
-        assert_eq!((goose_of(&config), remote(&config).timeout.as_secs()), ("http://10.0.0.1:3000", 90));
+        assert_eq!((proxied_goose(&config), remote(&config).timeout.as_secs()), ("http://10.0.0.1:3000", 90));
         assert_eq!(remote(&config).folder.as_deref(), Some("/srv"));
         assert!(remote(&config).key.is_some());
         let flags = ProxyFlags { goose: Some("http://b".into()), listen: Some(":1".into()), ..ProxyFlags::default() };
         let config = load(flags, &variables).unwrap();
-        assert_eq!((goose_of(&config), config.sections.server.listen.port()), ("http://b", 1));
+        assert_eq!((proxied_goose(&config), config.sections.server.listen.port()), ("http://b", 1));
     }
 
     #[test]

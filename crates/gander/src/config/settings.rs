@@ -325,7 +325,7 @@ impl Setting {
     }
 
     /// Reads a value from a flag or a variable: a plain text where a text is wanted, else TOML.
-    pub fn read(&self, text: &str) -> Result<Value, String> {
+    pub fn parse_value(&self, text: &str) -> Result<Value, String> {
         let (Preset::Value(literal) | Preset::Unset(literal)) = self.default;
         if literal.starts_with('"') {
             return Ok(Value::String(text.to_owned()));
@@ -335,14 +335,14 @@ impl Setting {
 }
 
 /// The setting with this key.
-pub(super) fn find(key: &str) -> Option<&'static Setting> {
+pub(super) fn find_setting(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
 /// The known word that is most like this one, if any is like it at all.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = known.into_iter().map(|candidate| (distance(word, candidate), candidate));
-    scored.filter(|(distance, _)| *distance <= 2.max(word.len() / 3)).min().map(|(_, candidate)| candidate)
+pub(super) fn nearest_name<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.into_iter().map(|candidate| (edit_distance(word, candidate), candidate));
+    scored.filter(|(edit_distance, _)| *edit_distance <= 2.max(word.len() / 3)).min().map(|(_, candidate)| candidate)
 }
 
 const fn value(key: &'static str, default: &'static str, help: &'static str) -> Setting {
@@ -358,7 +358,7 @@ fn parse_literal(literal: &str) -> Result<Value, toml::de::Error> {
 }
 
 /// How many letters must be changed, added or taken away (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -391,8 +391,8 @@ mod tests {
     #[test]
     fn a_typing_error_finds_its_word() {
         let keys = || SETTINGS.iter().map(|setting| setting.key);
-        assert_eq!(nearest("server.lisen", keys()), Some("server.listen"));
-        assert_eq!(nearest("permission.policy", keys()), Some("permissions.policy"));
-        assert_eq!(nearest("zzzz", keys()), None);
+        assert_eq!(nearest_name("server.lisen", keys()), Some("server.listen"));
+        assert_eq!(nearest_name("permission.policy", keys()), Some("permissions.policy"));
+        assert_eq!(nearest_name("zzzz", keys()), None);
     }
 }

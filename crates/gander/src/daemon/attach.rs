@@ -70,7 +70,7 @@ pub async fn connect(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, A
     let path = paths.socket();
     let stream = match UnixStream::connect(&path).await {
         Ok(stream) => stream,
-        Err(error) if nobody_there(&error) => return Ok(None),
+        Err(error) if is_nobody_listening(&error) => return Ok(None),
         Err(reason) => return Err(AttachError::File { path, reason }),
     };
     let (reader, mut writer) = stream.into_split();
@@ -84,7 +84,7 @@ pub async fn connect(paths: &Paths, hello: &Hello) -> Result<Option<Attached>, A
         Ok(welcome) => Ok(Some(Attached { reader, writer, welcome })),
         // It was about to end.
         Err(HelloError::Gone) => Ok(None),
-        Err(HelloError::Io(error)) if nobody_there(&error) => Ok(None),
+        Err(HelloError::Io(error)) if is_nobody_listening(&error) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -101,33 +101,33 @@ pub async fn attach(config: &Config, hello: &Hello) -> Result<Attached, AttachEr
                 return Ok(attached);
             }
             drop(attached);
-            replace(paths).await?;
+            stop_running_server(paths).await?;
             deadline = Instant::now() + START;
-        } else if let Some(_starting) = lock(&paths.start_lock())? {
+        } else if let Some(_starting) = try_lock_file(&paths.start_lock())? {
             // Somebody may have started it while we waited for the lock.
             match connect(paths, hello).await? {
                 Some(attached) if attached.welcome.version == crate::VERSION => return Ok(attached),
                 Some(_) => {}
-                None => return first_answer(config, hello, deadline).await,
+                None => return start_and_connect(config, hello, deadline).await,
             }
         } else {
             tokio::time::sleep(PAUSE).await;
         }
     }
-    Err(timed_out(paths))
+    Err(timeout_error(paths))
 }
 
-async fn first_answer(config: &Config, hello: &Hello, deadline: Instant) -> Result<Attached, AttachError> {
+async fn start_and_connect(config: &Config, hello: &Hello, deadline: Instant) -> Result<Attached, AttachError> {
     let paths = &config.paths;
     let log = paths.server_log();
     let failed = |reason| AttachError::File { path: log.clone(), reason };
     let mut spawned = Spawned::start(config).map_err(failed)?;
     while Instant::now() < deadline {
         if let Some(attached) = connect(paths, hello).await? {
-            spawned.leave_alone();
+            spawned.detach();
             return Ok(attached);
         }
-        if let Some(status) = spawned.ended().map_err(failed)? {
+        if let Some(status) = spawned.exit_status().map_err(failed)? {
             return Err(AttachError::Died {
                 status: status.to_string(),
                 tail: gander_services::paths::tail(&log, 12),
@@ -136,32 +136,32 @@ async fn first_answer(config: &Config, hello: &Hello, deadline: Instant) -> Resu
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Err(timed_out(paths))
+    Err(timeout_error(paths))
 }
 
 /// Asks the running server to end and waits until it has.
-async fn replace(paths: &Paths) -> Result<(), AttachError> {
+async fn stop_running_server(paths: &Paths) -> Result<(), AttachError> {
     connect(paths, &Hello::new(Want::Drain)).await?;
     let deadline = Instant::now() + REPLACE;
     while Instant::now() < deadline {
-        if lock(&paths.server_lock())?.is_some() {
+        if try_lock_file(&paths.server_lock())?.is_some() {
             return Ok(());
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Err(timed_out(paths))
+    Err(timeout_error(paths))
 }
 
-fn lock(path: &Path) -> Result<Option<Lock>, AttachError> {
+fn try_lock_file(path: &Path) -> Result<Option<Lock>, AttachError> {
     Lock::try_take(path).map_err(|reason| AttachError::File { path: path.to_owned(), reason })
 }
 
-fn timed_out(paths: &Paths) -> AttachError {
+fn timeout_error(paths: &Paths) -> AttachError {
     let log = paths.server_log();
     AttachError::TimedOut { tail: gander_services::paths::tail(&log, 12), log }
 }
 
-fn nobody_there(error: &io::Error) -> bool {
+fn is_nobody_listening(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
     [NotFound, ConnectionRefused, ConnectionReset, BrokenPipe].contains(&error.kind())
 }

@@ -9,25 +9,25 @@ use tokio_util::sync::DropGuard;
 
 use super::listen_security;
 use super::server::{Listening, Server};
-use crate::app::ControlAsk;
+use crate::app::ControlRequest;
 
-/// Obeys until the listeners close.
-pub(super) async fn obey(server: Arc<Server>, mut controls: mpsc::Receiver<ControlAsk>) {
+/// Handles requests until the listeners close.
+pub(super) async fn handle_controls(server: Arc<Server>, mut controls: mpsc::Receiver<ControlRequest>) {
     let mut open = Vec::new();
     loop {
-        let asked = tokio::select! {
+        let request = tokio::select! {
             () = server.stop.cancelled() => return,
-            asked = controls.recv() => asked,
+            request = controls.recv() => request,
         };
-        let Some((control, answer)) = asked else { return };
-        let result = carry_out(&server, control, &mut open).await;
+        let Some((control, answer)) = request else { return };
+        let result = handle_control(&server, control, &mut open).await;
         if answer.send(result).is_err() {
             tracing::debug!("whoever told the server something did not wait");
         }
     }
 }
 
-async fn carry_out(server: &Arc<Server>, control: Control, open: &mut Vec<DropGuard>) -> Result<Value, String> {
+async fn handle_control(server: &Arc<Server>, control: Control, open: &mut Vec<DropGuard>) -> Result<Value, String> {
     match control {
         Control::Listen { address, security } => {
             let address = match address {
@@ -38,18 +38,18 @@ async fn carry_out(server: &Arc<Server>, control: Control, open: &mut Vec<DropGu
             let Listening { address, fingerprint, guard } =
                 server.listen(address, security).map_err(|error| error.to_string())?;
             open.push(guard);
-            let mut told = json!({ "listening": address });
+            let mut answer = json!({ "listening": address });
             if let Some(fingerprint) = fingerprint {
-                told["fingerprint"] = json!(fingerprint);
+                answer["fingerprint"] = json!(fingerprint);
             }
-            Ok(told)
+            Ok(answer)
         }
         Control::Unlisten => {
             open.clear();
             Ok(json!({}))
         }
         Control::Drain => {
-            server.asked.cancel();
+            server.stop_requested.cancel();
             Ok(json!({}))
         }
     }

@@ -36,8 +36,8 @@ pub struct Hello {
     #[serde(default)]
     pub keys: Keys,
     /// How it wants to be spoken to.
-    #[serde(default)]
-    pub manner: AcpOptions,
+    #[serde(default, rename = "manner")]
+    pub options: AcpOptions,
 }
 
 /// What a client wants of the server.
@@ -101,8 +101,8 @@ impl Hello {
     /// A hello of this build.
     pub fn new(want: Want) -> Self {
         let version = crate::VERSION.to_owned();
-        let (keys, manner) = (Keys::default(), AcpOptions::default());
-        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, keys, manner }
+        let (keys, options) = (Keys::default(), AcpOptions::default());
+        Self { gander: HANDSHAKE, version, want, cwd: None, model: None, keys, options }
     }
 
     /// Reads a client's.

@@ -34,10 +34,10 @@ pub(super) async fn accept_connections(server: Arc<Server>, listener: UnixListen
         };
         match accepted {
             Ok((stream, _)) if stream.peer_cred().is_ok_and(|peer| peer.uid() == me) => {
-                let present = Present::enter(&server.clients);
+                let present = ConnectedClientCount::add(&server.clients);
                 let server = server.clone();
                 server.listeners.clone().spawn(async move {
-                    client(server, stream).await;
+                    handle_client(server, stream).await;
                     drop((place, present));
                 });
             }
@@ -51,33 +51,33 @@ pub(super) async fn accept_connections(server: Arc<Server>, listener: UnixListen
 }
 
 /// Counts a client for as long as it is here.
-struct Present(Arc<AtomicUsize>);
+struct ConnectedClientCount(Arc<AtomicUsize>);
 
-impl Present {
-    fn enter(count: &Arc<AtomicUsize>) -> Self {
+impl ConnectedClientCount {
+    fn add(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count.clone())
     }
 }
 
-impl Drop for Present {
+impl Drop for ConnectedClientCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-async fn client(server: Arc<Server>, stream: UnixStream) {
+async fn handle_client(server: Arc<Server>, stream: UnixStream) {
     let (reader, writer) = stream.into_split();
     let served = tokio::select! {
         () = server.stop.cancelled() => Ok(()),
-        served = serve(&server, BufReader::new(reader), writer) => served,
+        served = serve_client(&server, BufReader::new(reader), writer) => served,
     };
     if let Err(error) = served {
         tracing::debug!(%error, "no handshake");
     }
 }
 
-async fn serve(
+async fn serve_client(
     server: &Arc<Server>,
     mut reader: BufReader<OwnedReadHalf>,
     mut writer: OwnedWriteHalf,
@@ -87,21 +87,23 @@ async fn serve(
     match hello.want {
         Want::Acp => {
             welcome(None).write(&mut writer).await?;
-            let Hello { cwd, model, keys, manner, .. } = hello;
-            let peer = ClientPeer { caller: Caller::local_owner(), cwd, model, keys, manner };
+            let Hello { cwd, model, keys, options, .. } = hello;
+            let peer = ClientPeer { caller: Caller::local_owner(), cwd, model, keys, options };
             server.app.serve_acp(reader, writer, peer).await;
         }
         Want::Drain => {
             welcome(None).write(&mut writer).await?;
-            server.asked.cancel();
+            server.stop_requested.cancel();
         }
-        Want::Listen(address) => listen(server, address, ListenSecurity::Plain, reader, writer).await?,
-        Want::ListenWith { address, security } => listen(server, address, security, reader, writer).await?,
+        Want::Listen(address) => serve_listen_request(server, address, ListenSecurity::Plain, reader, writer).await?,
+        Want::ListenWith { address, security } => {
+            serve_listen_request(server, address, security, reader, writer).await?
+        }
     }
     Ok(())
 }
 
-async fn listen(
+async fn serve_listen_request(
     server: &Arc<Server>,
     address: SocketAddr,
     security: ListenSecurity,

@@ -106,7 +106,7 @@ pub struct Server {
     pub(super) background: bool,
     pub(super) clients: Arc<AtomicUsize>,
     /// Cancelled when a client asks the server to end.
-    pub(super) asked: CancellationToken,
+    pub(super) stop_requested: CancellationToken,
     /// Cancelled when the listeners close.
     pub(super) stop: CancellationToken,
     pub(super) listeners: TaskTracker,
@@ -126,25 +126,25 @@ impl Server {
         let app: AppBuilder = app.into();
         let config = app.config().clone();
         let address = match start {
-            Start::Foreground(address) => Some(private_enough(address, listen_security(&config), &config)?),
+            Start::Foreground(address) => Some(check_listen_security(address, listen_security(&config), &config)?),
             Start::Background => None,
         };
         let paths = config.paths.clone();
         paths.create()?;
-        let lock = take(&paths)?;
+        let lock = take_server_lock(&paths)?;
         // An address that is taken is found before anything is touched.
-        let tcp = address.map(bind).transpose()?;
+        let tcp = address.map(bind_tcp).transpose()?;
         let tls = config.tls.then(|| SelfSigned::load_or_create(&paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
         let tokens = Tokens::open(&paths)?.accepting(config.secret.as_ref());
         let app = app.start().await.map_err(ServerError::App)?;
         let gateway = app.gateway(&config, tokens);
-        let (socket, unix) = bind_socket(&paths)?;
+        let (socket, unix) = bind_unix_socket(&paths)?;
         let server = Arc::new(Self {
             app,
             background: start == Start::Background,
             clients: Arc::default(),
-            asked: CancellationToken::new(),
+            stop_requested: CancellationToken::new(),
             stop: CancellationToken::new(),
             listeners: TaskTracker::new(),
             router: router(&gateway),
@@ -157,7 +157,7 @@ impl Server {
         });
         server.listeners.spawn(listener::accept_connections(server.clone(), unix));
         if let Some(controls) = server.app.take_controls() {
-            server.listeners.spawn(controls::obey(server.clone(), controls));
+            server.listeners.spawn(controls::handle_controls(server.clone(), controls));
         }
         if let Some(tcp) = tcp {
             server.serve(tcp, tls, server.stop.child_token())?;
@@ -182,7 +182,7 @@ impl Server {
         security: ListenSecurity,
     ) -> Result<Listening, ServerError> {
         let config = self.app.config();
-        let tcp = bind(private_enough(address, security, config)?)?;
+        let tcp = bind_tcp(check_listen_security(address, security, config)?)?;
         let tls = (security == ListenSecurity::Tls).then(|| SelfSigned::load_or_create(&config.paths)).transpose()?;
         let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
         let stop = self.stop.child_token();
@@ -194,8 +194,8 @@ impl Server {
     pub async fn run(&self, mut signals: Signals) -> End {
         let end = tokio::select! {
             () = signals.next() => End::Asked,
-            () = self.asked.cancelled() => End::Asked,
-            () = self.idle_long_enough(), if self.background => End::Idle,
+            () = self.stop_requested.cancelled() => End::Asked,
+            () = self.wait_until_idle(), if self.background => End::Idle,
         };
         tracing::info!(?end, "ending");
         self.gateway.drain();
@@ -231,7 +231,7 @@ impl Server {
         self.addresses().push(address);
         let server = self.clone();
         self.listeners.spawn(async move {
-            http::serve_with_tls(
+            http::serve_http_with_tls(
                 tcp,
                 tls.map(|tls| tls.acceptor),
                 server.gateway.http.clone(),
@@ -244,13 +244,14 @@ impl Server {
         Ok(address)
     }
 
-    async fn idle_long_enough(&self) {
+    async fn wait_until_idle(&self) {
         let mut ticks =
             tokio::time::interval((self.idle / 10).clamp(Duration::from_millis(10), Duration::from_secs(1)));
         let mut since = Instant::now();
         loop {
             ticks.tick().await;
-            let needed = self.clients.load(Ordering::Relaxed) > 0 || !self.addresses().is_empty() || !self.app.idle();
+            let needed =
+                self.clients.load(Ordering::Relaxed) > 0 || !self.addresses().is_empty() || !self.app.is_idle();
             if needed {
                 since = Instant::now();
             } else if since.elapsed() >= self.idle {
@@ -288,7 +289,7 @@ impl Signals {
     }
 }
 
-fn take(paths: &Paths) -> Result<Lock, ServerError> {
+fn take_server_lock(paths: &Paths) -> Result<Lock, ServerError> {
     let path = paths.server_lock();
     let lock = Lock::try_take(&path).map_err(|reason| ServerError::File { path, reason })?;
     lock.ok_or_else(|| ServerError::Taken(paths.data().to_owned()))
@@ -296,7 +297,11 @@ fn take(paths: &Paths) -> Result<Lock, ServerError> {
 
 /// What needs no token is never on a network, and neither is plain HTTP unless the owner said so. Every listener of
 /// this process passes here, whoever asked for it.
-fn private_enough(address: SocketAddr, security: ListenSecurity, config: &Config) -> Result<SocketAddr, ServerError> {
+fn check_listen_security(
+    address: SocketAddr,
+    security: ListenSecurity,
+    config: &Config,
+) -> Result<SocketAddr, ServerError> {
     match (address.ip().to_canonical().is_loopback(), security) {
         (true, _) => Ok(address),
         (false, ListenSecurity::Plain) => Err(ServerError::Plain(address)),
@@ -306,7 +311,7 @@ fn private_enough(address: SocketAddr, security: ListenSecurity, config: &Config
 }
 
 /// A burst of callers waits in the system's queue. An address that a server just left can be taken at once.
-fn bind(address: SocketAddr) -> Result<TcpListener, ServerError> {
+fn bind_tcp(address: SocketAddr) -> Result<TcpListener, ServerError> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let listen = |socket: TcpSocket| {
         socket.set_reuseaddr(true)?;
@@ -317,7 +322,7 @@ fn bind(address: SocketAddr) -> Result<TcpListener, ServerError> {
 }
 
 /// The lock is ours, so a socket that lies there is a dead server's.
-fn bind_socket(paths: &Paths) -> Result<(PathBuf, UnixListener), ServerError> {
+fn bind_unix_socket(paths: &Paths) -> Result<(PathBuf, UnixListener), ServerError> {
     let socket = paths.socket_to_bind();
     paths.note_socket(&socket)?;
     let failed = |path: &Path, reason| ServerError::File { path: path.to_owned(), reason };

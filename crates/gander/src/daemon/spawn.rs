@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use crate::config::Config;
 
 /// Above this the log of background servers begins anew.
-const LARGEST_LOG: u64 = 1 << 20;
+const MAX_LOG_BYTES: u64 = 1 << 20;
 
 /// A background server that was just started.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Spawned {
 impl Spawned {
     /// Starts it: away from this terminal and folder, its words in a log file.
     pub(super) fn start(config: &Config) -> io::Result<Self> {
-        let log = log_file(&config.paths.server_log())?;
+        let log = open_server_log(&config.paths.server_log())?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["serve", "--background", "--data"]).arg(config.paths.data());
         if config.file.exists() {
@@ -31,18 +31,18 @@ impl Spawned {
     }
 
     /// How it ended, if it has.
-    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub(super) fn exit_status(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
     /// It runs on without us. Should it end before us, somebody has to notice.
-    pub(super) fn leave_alone(mut self) {
+    pub(super) fn detach(mut self) {
         std::thread::spawn(move || self.child.wait());
     }
 }
 
-fn log_file(path: &Path) -> io::Result<std::fs::File> {
-    let full = std::fs::metadata(path).is_ok_and(|log| log.len() > LARGEST_LOG);
+fn open_server_log(path: &Path) -> io::Result<std::fs::File> {
+    let full = std::fs::metadata(path).is_ok_and(|log| log.len() > MAX_LOG_BYTES);
     if full {
         std::fs::remove_file(path)?;
     }

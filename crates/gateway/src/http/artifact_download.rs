@@ -37,7 +37,7 @@ pub(crate) enum DownloadError {
 /// One version, for the owner of its session.
 pub(crate) async fn download_artifact(
     state: &HttpState,
-    identity: &Caller,
+    caller: &Caller,
     session: &str,
     uri: &Uri,
 ) -> Result<Response, DownloadError> {
@@ -47,7 +47,7 @@ pub(crate) async fn download_artifact(
     let Query(ArtifactQuery { name, version }) = wanted;
     let session: SessionId = session.parse().map_err(|_| DownloadError::Unreadable("no session's id".to_owned()))?;
     match services.hub.store().session_summary(session).await {
-        Ok(card) if card.owner == identity.principal => {}
+        Ok(summary) if summary.owner == caller.principal => {}
         Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Err(DownloadError::Missing(name)),
         Err(error) => return Err(store_error(&error)),
     }

@@ -48,7 +48,7 @@ pub(crate) async fn read_body(limits: &Limits, payload: Payload, request: Reques
     match tokio::time::timeout(limits.body_time.0, Limited::new(body, limit).collect()).await {
         Ok(Ok(whole)) => {
             let whole = whole.to_bytes();
-            match check_json(&whole) {
+            match check_json_body(&whole) {
                 Ok(()) => Ok(Request::from_parts(parts, Body::from(whole))),
                 Err(fault) => {
                     Err(Box::new(problem(StatusCode::BAD_REQUEST, Problem::BAD_JSON, &format!("bad JSON: {fault}"))))
@@ -71,21 +71,21 @@ pub(crate) enum BodyError {
 }
 
 /// The head and the body of a request whose body may be of any type or none, but in UTF-8.
-pub(crate) async fn take_utf8(request: Request) -> Result<(Parts, Bytes), BodyError> {
+pub(crate) async fn take_utf8_body(request: Request) -> Result<(Parts, Bytes), BodyError> {
     let (parts, body) = request.into_parts();
     if declares_foreign_charset(&parts.headers) {
         return Err(BodyError::ForeignCharset);
     }
-    Ok((parts, take_bytes(body).await.ok_or(BodyError::Broken)?))
+    Ok((parts, take_body_bytes(body).await.ok_or(BodyError::Broken)?))
 }
 
 /// The bytes of a body. It has a limit already: [`read_body`] read it before the handler ran.
-pub(crate) async fn take_bytes(body: Body) -> Option<Bytes> {
+pub(crate) async fn take_body_bytes(body: Body) -> Option<Bytes> {
     axum::body::to_bytes(body, usize::MAX).await.ok()
 }
 
 /// What every protocol refuses in JSON. A body that does not begin like JSON is no business of this.
-fn check_json(body: &[u8]) -> Result<(), JsonRefused> {
+fn check_json_body(body: &[u8]) -> Result<(), JsonRefused> {
     match body.trim_ascii_start() {
         json @ [b'{' | b'[', ..] => json_check::check_json(json),
         _ => Ok(()),
@@ -99,7 +99,7 @@ fn has_content_encoding(headers: &HeaderMap) -> bool {
 
 /// The answer to a request whose body nobody wants: what is left unread ends the connection, which a client that would send its
 /// next request there must know. A small body is read, so that the connection goes on.
-pub(crate) async fn refuse_unread(request: Request, answer: Response) -> Response {
+pub(crate) async fn refuse_unread_body(request: Request, answer: Response) -> Response {
     let (parts, body) = request.into_parts();
     let ends =
         parts.headers.get(header::CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"));

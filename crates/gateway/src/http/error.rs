@@ -40,7 +40,7 @@ pub fn problem(status: StatusCode, code: &str, message: &str) -> Response {
 }
 
 /// A body in another encoding than every protocol here has.
-pub(crate) fn not_utf8() -> Response {
+pub(crate) fn not_utf8_response() -> Response {
     problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body must be UTF-8")
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn unauthorized() -> Response {
 }
 
 /// Come back later.
-pub(crate) fn retry_later(status: StatusCode, code: &str, message: &str, seconds: u64) -> Response {
+pub(crate) fn retry_later_response(status: StatusCode, code: &str, message: &str, seconds: u64) -> Response {
     let mut response = problem(status, code, message);
     response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     response
@@ -69,7 +69,7 @@ pub(crate) async fn not_found(_uri: Uri) -> Response {
 }
 
 /// A handler panicked. The panic hook has counted it and logged what and where, in the same task, just before.
-pub(crate) fn handler_panicked() -> http::Response<Body> {
+pub(crate) fn panic_response() -> http::Response<Body> {
     let id = Uuid::now_v7();
     tracing::error!(%id, "a handler panicked");
     let (status, message) = (StatusCode::INTERNAL_SERVER_ERROR, "something went wrong here, see the log");

@@ -14,7 +14,7 @@ use http::{Method, StatusCode};
 
 use super::body;
 use super::connection_addresses::ConnectionAddresses;
-use super::error::{self, problem, retry_later};
+use super::error::{self, problem, retry_later_response};
 use super::origin_check::HostRejected;
 use super::request_framing::FramingError;
 use super::route::{Access, RouteRule};
@@ -48,7 +48,7 @@ pub(crate) async fn check_request(State(state): State<Arc<HttpState>>, request: 
     let local = ConnectionAddresses::of_request(&request).local.ip();
     let origin = match state.names.check(request.uri(), request.headers(), local) {
         Ok(origin) => origin,
-        Err(stranger) => return error::with_connection_close(host_refusal(stranger)),
+        Err(rejected) => return error::with_connection_close(host_refusal(rejected)),
     };
     let response = match (&origin, preflight_response(&request)) {
         (Some(_), Some(preflight)) => preflight,
@@ -64,18 +64,19 @@ pub(crate) async fn check_request(State(state): State<Arc<HttpState>>, request: 
 pub(crate) async fn check_route(state: Arc<HttpState>, route: RouteRule, mut request: Request, next: Next) -> Response {
     let identified = match route.access {
         Access::Public => None,
-        Access::OpenProtocol(door, scope) if state.admits_without_token(door, &request) => {
+        Access::OpenProtocol(protocol, scope) if state.admits_without_token(protocol, &request) => {
             Some(caller_without_token(&state, &request, &route, scope))
         }
         Access::Token(scope) | Access::OpenProtocol(_, scope) => Some(identify_caller(&state, &request, &route, scope)),
     };
     match identified.transpose() {
         Ok(caller) => caller.and_then(|caller| request.extensions_mut().insert(caller)),
-        Err(refusal) => return body::refuse_unread(request, *refusal).await,
+        Err(refusal) => return body::refuse_unread_body(request, *refusal).await,
     };
     if state.is_draining() && !request.method().is_safe() {
-        let refusal = retry_later(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
-        return body::refuse_unread(request, refusal).await;
+        let refusal =
+            retry_later_response(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is about to end", 5);
+        return body::refuse_unread_body(request, refusal).await;
     }
     match body::read_body(&state.limits, route.payload, request).await {
         Ok(request) => next.run(request).await,
@@ -83,8 +84,8 @@ pub(crate) async fn check_route(state: Arc<HttpState>, route: RouteRule, mut req
     }
 }
 
-fn host_refusal(stranger: HostRejected) -> Response {
-    match stranger {
+fn host_refusal(rejected: HostRejected) -> Response {
+    match rejected {
         HostRejected::NoHost => problem(StatusCode::BAD_REQUEST, "bad_host", "exactly one Host is needed"),
         HostRejected::WrongHost => {
             problem(StatusCode::FORBIDDEN, "wrong_host", "no such name here, see server.allowed_hosts")
@@ -200,16 +201,16 @@ fn request_transport(request: &Request) -> Transport {
 
 impl HttpState {
     /// True if the owner opened this protocol to callers without a token, and somebody on this machine brings no token of any kind.
-    fn admits_without_token(&self, door: OpenProtocol, request: &Request) -> bool {
+    fn admits_without_token(&self, protocol: OpenProtocol, request: &Request) -> bool {
         let headers = request.headers();
         let named =
             headers.contains_key(header::AUTHORIZATION) || TOKEN_HEADERS.iter().any(|name| headers.contains_key(name));
-        self.open.contains(&door) && !named && request_transport(request).is_same_machine()
+        self.open.contains(&protocol) && !named && request_transport(request).is_same_machine()
     }
 }
 
 fn too_many_requests(seconds: u64) -> Response {
-    retry_later(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "too many requests", seconds)
+    retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "too many requests", seconds)
 }
 
 /// The one token of a request. Two are none: nobody could say which of them counted.

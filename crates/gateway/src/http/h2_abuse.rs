@@ -66,7 +66,7 @@ impl<S> MeteredStream<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.meter.place == FramePosition::Over {
+        if this.meter.position == FramePosition::Over {
             return Poll::Pending; // whoever waits for the alarm ends the connection
         }
         if this.progress.framing_error() == Some(FramingError::Chunk) {
@@ -76,12 +76,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
         ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
         let read = &buf.filled()[before..];
         this.meter.scan_read(read, Instant::now());
-        if matches!(this.meter.place, FramePosition::Other | FramePosition::Preface(_))
+        if matches!(this.meter.position, FramePosition::Other | FramePosition::Preface(_))
             && let Err(bad) = this.requests.scan(read)
         {
             this.progress.mark_bad_framing(bad); // refused with its answer
         }
-        if this.meter.place == FramePosition::Over {
+        if this.meter.position == FramePosition::Over {
             this.alarm.notify_one();
         }
         Poll::Ready(Ok(()))
@@ -145,7 +145,7 @@ enum FramePosition {
 
 #[derive(Debug)]
 struct FrameMeter {
-    place: FramePosition,
+    position: FramePosition,
     idle: FrameAllowance,
     resets: FrameAllowance,
 }
@@ -160,7 +160,7 @@ struct FrameAllowance {
 impl FrameMeter {
     fn new(now: Instant) -> Self {
         let full = || FrameAllowance { left: FRAME_BURST, since: now };
-        Self { place: FramePosition::Preface(0), idle: full(), resets: full() }
+        Self { position: FramePosition::Preface(0), idle: full(), resets: full() }
     }
 
     fn count_written(&mut self, bytes: usize) {
@@ -171,7 +171,7 @@ impl FrameMeter {
         self.idle.refill(now);
         self.resets.refill(now);
         while let [first, ..] = bytes {
-            let taken = match &mut self.place {
+            let taken = match &mut self.position {
                 FramePosition::Other | FramePosition::Over => return,
                 FramePosition::Payload(left) => {
                     let taken = bytes.len().min(*left);
@@ -179,7 +179,7 @@ impl FrameMeter {
                     taken
                 }
                 FramePosition::Preface(known) => {
-                    self.place = if PREFACE[*known] != *first {
+                    self.position = if PREFACE[*known] != *first {
                         FramePosition::Other
                     } else if *known + 1 == PREFACE.len() {
                         FramePosition::Payload(0)
@@ -201,9 +201,9 @@ impl FrameMeter {
 
     /// From the end of a frame to the next one, and from its header to what follows it.
     fn advance_position(&mut self) {
-        match self.place {
-            FramePosition::Payload(0) => self.place = FramePosition::Header([0; FRAME_HEADER_LEN], 0),
-            FramePosition::Header(header, FRAME_HEADER_LEN) => self.place = self.charge_frame(header),
+        match self.position {
+            FramePosition::Payload(0) => self.position = FramePosition::Header([0; FRAME_HEADER_LEN], 0),
+            FramePosition::Header(header, FRAME_HEADER_LEN) => self.position = self.charge_frame(header),
             FramePosition::Payload(_)
             | FramePosition::Header(..)
             | FramePosition::Preface(_)
@@ -263,7 +263,7 @@ mod tests {
         let mut meter = FrameMeter::new(now);
         let all = [PREFACE, frames].concat();
         all.chunks(cut).for_each(|piece| meter.scan_read(piece, now));
-        meter.place
+        meter.position
     }
 
     #[test]
@@ -302,12 +302,12 @@ mod tests {
             meter.count_written(100);
             meter.scan_read(&ping, begin + Duration::from_secs(60));
         }
-        assert_ne!(meter.place, FramePosition::Over);
+        assert_ne!(meter.position, FramePosition::Over);
         (0..2_000).for_each(|_| {
             meter.count_written(17); // its own answer earns no frame
             meter.scan_read(&ping, begin + Duration::from_secs(60));
         });
-        assert_eq!(meter.place, FramePosition::Over);
+        assert_eq!(meter.position, FramePosition::Over);
     }
 
     #[test]
@@ -315,6 +315,6 @@ mod tests {
         let now = Instant::now();
         let mut meter = FrameMeter::new(now);
         meter.scan_read(b"PRI * HTTP/1.1\r\n", now);
-        assert_eq!(meter.place, FramePosition::Other);
+        assert_eq!(meter.position, FramePosition::Other);
     }
 }

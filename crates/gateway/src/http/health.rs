@@ -75,17 +75,17 @@ fn store_health(health: &Health) -> Value {
 
 /// What is in force. Whoever may see what belongs to the server also sees what the whole server does: to anybody else
 /// those numbers would tell when others work, and how much.
-async fn server_status(State(state): State<Arc<HttpState>>, Extension(identity): Extension<Caller>) -> Json<Value> {
+async fn server_status(State(state): State<Arc<HttpState>>, Extension(caller): Extension<Caller>) -> Json<Value> {
     let health = state.services.hub.store().health().await;
     let mut status = json!({
         "version": gander_services::VERSION,
-        "principal": identity.principal,
-        "scopes": identity.scopes,
+        "principal": caller.principal,
+        "scopes": caller.scopes,
         "draining": state.is_draining(),
         "limits": state.limits,
         "store": { "status": store_health(&health)["status"] },
     });
-    if identity.is_owner() || identity.has_scope(Scope::Admin) {
+    if caller.is_owner() || caller.has_scope(Scope::Admin) {
         status["pid"] = std::process::id().into();
         status["connections"] = state.connections.load(Ordering::Relaxed).into();
         status["panics"] = state.panics.load(Ordering::Relaxed).into();

@@ -1,6 +1,5 @@
 //! What all protocols share of HTTP: the guard, limits, bodies, streams and TLS, on an own accept loop.
 
-pub(crate) mod accept;
 pub(crate) mod accept_header;
 pub(crate) mod artifact_download;
 pub(crate) mod body;
@@ -18,6 +17,7 @@ pub(crate) mod rate_limit;
 pub(crate) mod rejection;
 pub(crate) mod request_framing;
 pub(crate) mod route;
+pub(crate) mod serve;
 pub(crate) mod spool;
 pub(crate) mod sse_response;
 pub(crate) mod state;
@@ -25,9 +25,9 @@ pub(crate) mod stream_limits;
 pub(crate) mod tls;
 pub(crate) mod websocket_upgrade;
 
-pub use accept::{serve, serve_with_tls};
 pub use connection_addresses::ConnectionAddresses;
 pub use error::problem;
 pub use route::{Access, Payload, Route, RouteRule, Serve, Size, Verb};
+pub use serve::{serve_http, serve_http_with_tls};
 pub use state::HttpState;
 pub use tls::{SelfSigned, TlsError};

@@ -17,7 +17,7 @@ use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::error::retry_later;
+use super::error::retry_later_response;
 use super::request_framing::FramingError;
 use super::spool::{MemoryReservation, Spool, SpooledPiece};
 
@@ -160,7 +160,7 @@ impl BodyPacer {
             Err(error) => {
                 tracing::warn!(%error, "an answer has no room to wait for its reader");
                 let message = "too many large answers wait to be read";
-                let refusal = retry_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message, 5);
+                let refusal = retry_later_response(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message, 5);
                 refusal.map(|body| self.paced_body(version, body, LargePiece::None, None))
             }
         }
@@ -295,8 +295,8 @@ impl PacedBody {
         match &mut self.large {
             LargePiece::None => return Poll::Ready(Ok(false)),
             LargePiece::Saving(saving) => self.large = ready!(Pin::new(saving).poll(cx))??,
-            LargePiece::Reading(reading) => {
-                let (kept, bytes) = ready!(Pin::new(reading).poll(cx))??;
+            LargePiece::Reading(projection) => {
+                let (kept, bytes) = ready!(Pin::new(projection).poll(cx))??;
                 (self.ready, self.large) = (bytes, LargePiece::Kept(kept));
             }
             LargePiece::Memory(..) | LargePiece::Taken { .. } | LargePiece::Kept(_) => {

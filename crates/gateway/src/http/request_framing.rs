@@ -21,7 +21,7 @@ pub(crate) enum FramingError {
 /// Where in a request the next byte is.
 #[derive(Debug)]
 pub(crate) struct RequestScanner {
-    place: ScanPosition,
+    position: ScanPosition,
     line: Vec<u8>,
     length: Option<u64>,
     chunked: bool,
@@ -46,7 +46,7 @@ enum ScanPosition {
 
 impl Default for RequestScanner {
     fn default() -> Self {
-        Self { place: ScanPosition::Begin, line: Vec::new(), length: None, chunked: false, upgrade: false }
+        Self { position: ScanPosition::Begin, line: Vec::new(), length: None, chunked: false, upgrade: false }
     }
 }
 
@@ -54,16 +54,16 @@ impl RequestScanner {
     /// Takes in the next bytes.
     pub(crate) fn scan(&mut self, mut bytes: &[u8]) -> Result<(), FramingError> {
         while let [first, rest @ ..] = bytes {
-            match &mut self.place {
+            match &mut self.position {
                 ScanPosition::Opaque => return Ok(()),
                 ScanPosition::Body(left) | ScanPosition::Chunk(left) => {
                     let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     *left -= taken as u64;
                     bytes = &bytes[taken..];
-                    if let ScanPosition::Body(0) = self.place {
-                        self.place = ScanPosition::Begin;
-                    } else if let ScanPosition::Chunk(0) = self.place {
-                        self.place = ScanPosition::Size;
+                    if let ScanPosition::Body(0) = self.position {
+                        self.position = ScanPosition::Begin;
+                    } else if let ScanPosition::Chunk(0) = self.position {
+                        self.position = ScanPosition::Size;
                     }
                 }
                 ScanPosition::Begin | ScanPosition::Header | ScanPosition::Size | ScanPosition::Trailer => {
@@ -84,24 +84,24 @@ impl RequestScanner {
     }
 
     fn handle_line(&mut self, line: &[u8]) -> Result<(), FramingError> {
-        match (self.place, line.is_empty()) {
+        match (self.position, line.is_empty()) {
             (ScanPosition::Begin, true) => {}
             (ScanPosition::Begin, false) => {
-                (self.place, self.length, self.chunked, self.upgrade) = (ScanPosition::Header, None, false, false);
+                (self.position, self.length, self.chunked, self.upgrade) = (ScanPosition::Header, None, false, false);
             }
             (ScanPosition::Header, false) => self.handle_header(line),
             (ScanPosition::Header, true) => return self.handle_head_end(),
             (ScanPosition::Size, _) => {
                 let digits = line.split(|byte| !byte.is_ascii_hexdigit()).next().unwrap_or_default();
                 let size = std::str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
-                self.place = match size {
+                self.position = match size {
                     Some(0) => ScanPosition::Trailer,
                     Some(size) if size <= MAX_CHUNK => ScanPosition::Chunk(size + 2),
                     Some(_) => return Err(FramingError::Chunk),
                     None => ScanPosition::Opaque, // the library below refuses what is no number
                 };
             }
-            (ScanPosition::Trailer, true) => self.place = ScanPosition::Begin,
+            (ScanPosition::Trailer, true) => self.position = ScanPosition::Begin,
             (ScanPosition::Trailer, false) => {}
             (ScanPosition::Body(_) | ScanPosition::Chunk(_) | ScanPosition::Opaque, _) => {}
         }
@@ -122,7 +122,7 @@ impl RequestScanner {
     }
 
     fn handle_head_end(&mut self) -> Result<(), FramingError> {
-        self.place = match (self.length, self.chunked) {
+        self.position = match (self.length, self.chunked) {
             (Some(_), true) => return Err(FramingError::TwoLengths),
             _ if self.upgrade => ScanPosition::Opaque,
             (None, true) => ScanPosition::Size,

@@ -13,8 +13,8 @@ use http::header::{self, HeaderMap, HeaderName};
 use http::{Extensions, HeaderValue, StatusCode};
 use tokio_util::sync::CancellationToken;
 
-use super::accept::ConnectionPermit;
-use super::error::retry_later;
+use super::error::retry_later_response;
+use super::serve::ConnectionPermit;
 use super::state::HttpState;
 use super::stream_limits;
 use crate::sse::{EventId, InvalidEventId};
@@ -30,10 +30,10 @@ pub(crate) struct SsePermit {
 
 impl SsePermit {
     /// One more stream of this caller, unless it has too many.
-    pub(crate) fn new(state: &HttpState, identity: &Caller, request: &Extensions) -> Result<Self, Box<Response>> {
-        let Some(stream) = state.streams.acquire(identity, &state.limits) else {
+    pub(crate) fn new(state: &HttpState, caller: &Caller, request: &Extensions) -> Result<Self, Box<Response>> {
+        let Some(stream) = state.streams.acquire(caller, &state.limits) else {
             let status = StatusCode::TOO_MANY_REQUESTS;
-            return Err(Box::new(retry_later(status, "too_many_streams", "too many streams are open", 1)));
+            return Err(Box::new(retry_later_response(status, "too_many_streams", "too many streams are open", 1)));
         };
         Ok(Self { stream, seat: request.get::<Arc<ConnectionPermit>>().cloned() })
     }

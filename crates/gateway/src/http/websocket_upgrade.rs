@@ -12,14 +12,14 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio_util::sync::CancellationToken;
 
-use super::accept::ConnectionPermit;
 use super::error::problem;
+use super::serve::ConnectionPermit;
 use super::sse_response::SsePermit;
 use crate::websocket::accept_key;
 
 /// True if the caller wants a WebSocket.
 pub(crate) fn wants_websocket(headers: &HeaderMap) -> bool {
-    header_lists(headers, header::UPGRADE, "websocket")
+    header_contains_token(headers, header::UPGRADE, "websocket")
 }
 
 /// A handshake that is as it should be. What it takes up is given back when the connection is over.
@@ -27,12 +27,12 @@ pub(crate) struct WebSocketUpgrade {
     accept: HeaderValue,
     upgrade: OnUpgrade,
     seat: Arc<ConnectionPermit>,
-    opening: SsePermit,
+    permit: SsePermit,
 }
 
 impl WebSocketUpgrade {
     /// Reads what the caller sent, or says what is wrong with it.
-    pub(crate) fn from_request(opening: SsePermit, mut request: Request) -> Result<Self, Box<Response>> {
+    pub(crate) fn from_request(permit: SsePermit, mut request: Request) -> Result<Self, Box<Response>> {
         let accept = check_handshake(&request)?;
         let extensions = request.extensions_mut();
         let (Some(upgrade), Some(seat)) =
@@ -41,7 +41,7 @@ impl WebSocketUpgrade {
             let refusal = problem(StatusCode::BAD_REQUEST, "no_upgrade", "this connection cannot become a WebSocket");
             return Err(Box::new(refusal));
         };
-        Ok(Self { accept, upgrade, seat, opening })
+        Ok(Self { accept, upgrade, seat, permit })
     }
 
     /// Cancelled when the connections end.
@@ -55,13 +55,13 @@ impl WebSocketUpgrade {
         F: FnOnce(TokioIo<Upgraded>) -> S + Send + 'static,
         S: Future<Output = ()> + Send,
     {
-        let Self { accept, upgrade, seat, opening } = self;
+        let Self { accept, upgrade, seat, permit } = self;
         seat.tasks.clone().spawn(async move {
             match upgrade.await {
                 Ok(upgraded) => serve(TokioIo::new(upgraded)).await,
                 Err(error) => tracing::debug!(%error, "no WebSocket after all"),
             }
-            drop((seat, opening));
+            drop((seat, permit));
         });
         switching_protocols(accept)
     }
@@ -81,7 +81,7 @@ fn switching_protocols(accept: HeaderValue) -> Response {
 fn check_handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
     let headers = request.headers();
     let bad = |message| Err(Box::new(problem(StatusCode::BAD_REQUEST, "bad_handshake", message)));
-    if request.version() != Version::HTTP_11 || !header_lists(headers, header::CONNECTION, "upgrade") {
+    if request.version() != Version::HTTP_11 || !header_contains_token(headers, header::CONNECTION, "upgrade") {
         return bad("a WebSocket begins with Connection: Upgrade on HTTP/1.1");
     }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
@@ -97,7 +97,7 @@ fn check_handshake(request: &Request) -> Result<HeaderValue, Box<Response>> {
 }
 
 /// True if a header lists this word.
-fn header_lists(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
+fn header_contains_token(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     let values = headers.get_all(name);
     values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|listed| {
         let listed = listed.trim();

@@ -11,7 +11,7 @@ use gander_services::token::Tokens;
 use gander_tools::Guard;
 use gander_wire::acp::AcpOptions;
 
-pub use self::routes::{ROUTES, router, router_of};
+pub use self::routes::{ROUTES, router, router_for_routes};
 use crate::http::state::{HttpParts, HttpState};
 use crate::protocols::a2a::{A2aState, CardSigner, PushNotifications};
 use crate::protocols::acp::AcpState;

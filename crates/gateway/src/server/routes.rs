@@ -29,8 +29,8 @@ macro_rules! route_tables {
         /// The router of every protocol.
         pub fn router(gateway: &Gateway) -> Router {
             let router = Router::new();
-            $(let router = mount(router, Protocol::$protocol, $routes, &gateway.$state, &gateway.http);)*
-            guarded(router, &gateway.http)
+            $(let router = mount_routes(router, Protocol::$protocol, $routes, &gateway.$state, &gateway.http);)*
+            with_guard(router, &gateway.http)
         }
     };
 }
@@ -46,12 +46,18 @@ route_tables! {
 }
 
 /// A router of these routes alone, behind the same guard.
-pub fn router_of(routes: &'static [Route], http: &Arc<HttpState>) -> Router {
-    guarded(mount(Router::new(), Protocol::Gander, routes, http, http), http)
+pub fn router_for_routes(routes: &'static [Route], http: &Arc<HttpState>) -> Router {
+    with_guard(mount_routes(Router::new(), Protocol::Gander, routes, http, http), http)
 }
 
 /// Mounts a table, each handler behind the checks of its own line.
-fn mount<S>(mut router: Router, protocol: Protocol, routes: &[Route<S>], state: &S, http: &Arc<HttpState>) -> Router
+fn mount_routes<S>(
+    mut router: Router,
+    protocol: Protocol,
+    routes: &[Route<S>],
+    state: &S,
+    http: &Arc<HttpState>,
+) -> Router
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -66,13 +72,13 @@ where
 
 /// Puts the guard around all routes. The layer added last is entered first: refusals of everything below it, panics
 /// and the guard's own among them, are translated into the caller's protocol.
-fn guarded(router: Router, http: &Arc<HttpState>) -> Router {
+fn with_guard(router: Router, http: &Arc<HttpState>) -> Router {
     router
         .fallback(fallback::no_such_route)
         .method_not_allowed_fallback(fallback::method_not_allowed)
         // Every route has its own limit, kept before its handler: the framework's lower one would speak no protocol.
         .layer(DefaultBodyLimit::disable())
-        .layer(CatchPanicLayer::custom(|_| error::handler_panicked()))
+        .layer(CatchPanicLayer::custom(|_| error::panic_response()))
         .layer(middleware::from_fn_with_state(http.clone(), guard::check_request))
         .layer(middleware::from_fn(translate_refusals))
 }
@@ -104,12 +110,12 @@ fn protocol_of_path(method: &Method, path: &str) -> Protocol {
 /// True if an address is one of a route.
 fn path_matches(pattern: &str, path: &str) -> bool {
     let mut pieces = path.split('/');
-    for wanted in pattern.split('/') {
-        if wanted.starts_with("{*") {
+    for segment in pattern.split('/') {
+        if segment.starts_with("{*") {
             return pieces.next().is_some();
         }
         match pieces.next() {
-            Some(piece) if wanted == piece || (wanted.starts_with('{') && !piece.is_empty()) => {}
+            Some(piece) if segment == piece || (segment.starts_with('{') && !piece.is_empty()) => {}
             Some(_) | None => return false,
         }
     }
@@ -119,7 +125,7 @@ fn path_matches(pattern: &str, path: &str) -> bool {
 /// With how many equal pieces a route and an address begin.
 fn shared_segments(pattern: &str, path: &str) -> usize {
     let pieces = pattern.split('/').zip(path.split('/')).skip(1);
-    pieces.take_while(|(wanted, piece)| wanted == piece && !piece.is_empty()).count()
+    pieces.take_while(|(segment, piece)| segment == piece && !piece.is_empty()).count()
 }
 
 const fn rules_of_table<S, const N: usize>(protocol: Protocol, routes: &[Route<S>]) -> [RouteRule; N] {

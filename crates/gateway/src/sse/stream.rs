@@ -43,7 +43,7 @@ pub struct SseStream<R> {
     /// Where the log is read; at or before what the reader has.
     pub follower: Follower,
     /// What is made of it.
-    pub reading: R,
+    pub projection: R,
     /// What the reader has: nothing of this is said again.
     pub seen: StreamPosition,
     /// Which life of the log this is.
@@ -138,22 +138,22 @@ impl<R: Projection> SseStream<R> {
     /// Until there is something to send. `None` if there never will be.
     async fn read_until_events(&mut self, frames: &mut SseWriter, stage: StreamStage) -> Option<StreamStage> {
         match stage {
-            StreamStage::New => self.reading.write_start(frames),
+            StreamStage::New => self.projection.write_start(frames),
             StreamStage::Open => {}
             StreamStage::Over => return None,
         }
-        while frames.bytes.is_empty() && !self.reading.is_complete() {
+        while frames.bytes.is_empty() && !self.projection.is_complete() {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
-                batch = self.follower.next() => if !self.take_batch(frames, batch).await {
-                    self.reading.write_log_lost(frames);
+                batch = self.follower.next() => if !self.write_batch(frames, batch).await {
+                    self.projection.write_log_lost(frames);
                     return (!frames.bytes.is_empty()).then_some(StreamStage::Over);
                 },
                 () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => return Some(StreamStage::Open),
             }
         }
-        match (frames.bytes.is_empty(), self.reading.is_complete()) {
+        match (frames.bytes.is_empty(), self.projection.is_complete()) {
             (true, true) => None,
             (false, true) => Some(StreamStage::Over),
             (_, false) => Some(StreamStage::Open),
@@ -161,13 +161,13 @@ impl<R: Projection> SseStream<R> {
     }
 
     /// False if the log can be read no further.
-    async fn take_batch(&mut self, frames: &mut SseWriter, batch: Result<Option<Batch>, StoreError>) -> bool {
+    async fn write_batch(&mut self, frames: &mut SseWriter, batch: Result<Option<Batch>, StoreError>) -> bool {
         let Ok(Some(batch)) = batch else { return false };
         for entry in batch.iter() {
-            if project_restored(&mut self.reading, entry, frames).await.is_err() {
+            if restore_and_project(&mut self.projection, entry, frames).await.is_err() {
                 return false;
             }
-            if self.reading.is_complete() {
+            if self.projection.is_complete() {
                 break;
             }
         }
@@ -176,7 +176,7 @@ impl<R: Projection> SseStream<R> {
 
     /// All events up to this entry, or so far, as one list between a head and a tail. A piece of the log is read when
     /// the one before was taken.
-    pub fn into_list(
+    pub fn into_json_list(
         self,
         end: Seq,
         head: &'static str,
@@ -184,7 +184,8 @@ impl<R: Projection> SseStream<R> {
     ) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
         let mut frames = SseWriter::new(SseShape::List(false), StreamPosition::default(), self.incarnation);
         frames.bytes.extend_from_slice(head.as_bytes());
-        let listing = ListStream { follower: self.follower, reading: self.reading, frames, end, tail, over: false };
+        let listing =
+            ListStream { follower: self.follower, projection: self.projection, frames, end, tail, over: false };
         futures::stream::try_unfold(listing, |mut listing| async move {
             let piece = listing.next_piece().await?;
             Ok(piece.map(|piece| (piece, listing)))
@@ -195,7 +196,7 @@ impl<R: Projection> SseStream<R> {
 /// Events on their way into a list.
 struct ListStream<R> {
     follower: Follower,
-    reading: R,
+    projection: R,
     frames: SseWriter,
     end: Seq,
     tail: &'static str,
@@ -209,7 +210,7 @@ impl<R: Projection> ListStream<R> {
             match &batch {
                 Some(batch) => {
                     for entry in batch.iter().take_while(|entry| entry.seq <= self.end) {
-                        project_restored(&mut self.reading, entry, &mut self.frames).await?;
+                        restore_and_project(&mut self.projection, entry, &mut self.frames).await?;
                     }
                 }
                 None => {
@@ -225,16 +226,16 @@ impl<R: Projection> ListStream<R> {
     }
 }
 
-async fn project_restored<R: Projection>(
-    reading: &mut R,
+async fn restore_and_project<R: Projection>(
+    projection: &mut R,
     entry: &Entry,
     frames: &mut SseWriter,
 ) -> Result<(), StoreError> {
-    if reading.needs_restore(entry) {
-        reading.restore(Seq(entry.seq.0.saturating_sub(1))).await?;
+    if projection.needs_restore(entry) {
+        projection.restore(Seq(entry.seq.0.saturating_sub(1))).await?;
     }
     (frames.seq, frames.index) = (entry.seq, 0);
-    reading.project_entry(entry, frames);
+    projection.project_entry(entry, frames);
     Ok(())
 }
 

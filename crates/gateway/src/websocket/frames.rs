@@ -71,7 +71,7 @@ struct PartialMessage {
 /// What is counted from beat to beat.
 #[derive(Debug, Default)]
 struct HeartbeatCounters {
-    beats: u32,
+    heartbeats: u32,
     silent: u32,
     partial: u32,
     pings: u32,
@@ -158,7 +158,7 @@ impl Framing for WebSocketFrames {
 
     fn on_heartbeat(&mut self, stage: ConnectionStage) {
         let clock = &mut self.clock;
-        clock.beats += 1;
+        clock.heartbeats += 1;
         clock.silent += 1;
         clock.partial = if self.partial.is_some() { clock.partial + 1 } else { 0 };
         let pings = std::mem::take(&mut clock.pings);
@@ -166,10 +166,10 @@ impl Framing for WebSocketFrames {
             self.close_with_code(CloseCode::Gone);
         } else if pings > MAX_PINGS
             || clock.partial > MESSAGE_HEARTBEATS
-            || (stage == ConnectionStage::Strange && clock.beats >= INITIALIZE_HEARTBEATS)
+            || (stage == ConnectionStage::Strange && clock.heartbeats >= INITIALIZE_HEARTBEATS)
         {
             self.close_with_code(CloseCode::Policy);
-        } else if clock.beats.is_multiple_of(PING_HEARTBEATS) {
+        } else if clock.heartbeats.is_multiple_of(PING_HEARTBEATS) {
             write_header(&mut self.control, Opcode::Ping, 0);
         }
     }

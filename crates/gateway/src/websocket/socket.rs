@@ -27,16 +27,16 @@ pub(crate) enum SocketEvent {
 pub(crate) struct WebSocket<S> {
     stream: S,
     frames: WebSocketFrames,
-    beats: Interval,
+    heartbeats: Interval,
     unsent: Vec<u8>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocket<S> {
     pub(crate) fn new(stream: S) -> Self {
         let beat = WebSocketFrames::HEARTBEAT.unwrap_or(CLOSE_TIMEOUT);
-        let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + beat, beat);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { stream, frames: WebSocketFrames::default(), beats, unsent: Vec::new() }
+        let mut heartbeats = tokio::time::interval_at(tokio::time::Instant::now() + beat, beat);
+        heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { stream, frames: WebSocketFrames::default(), heartbeats, unsent: Vec::new() }
     }
 
     /// Writes what waits, else gives the next message; `None` once the other side is gone. Nothing is lost if it is
@@ -62,7 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocket<S> {
                     Ok(0) | Err(_) => return None,
                     Ok(length) => self.frames.push_bytes(&read[..length]),
                 },
-                _ = self.beats.tick() => self.frames.on_heartbeat(ConnectionStage::Known),
+                _ = self.heartbeats.tick() => self.frames.on_heartbeat(ConnectionStage::Known),
             }
         }
     }

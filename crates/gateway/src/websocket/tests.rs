@@ -113,9 +113,9 @@ fn a_goodbye_is_answered_with_its_own_code() {
 
 #[test]
 fn time_limits_close_and_a_live_client_is_pinged() {
-    let said = |beats: usize, stage, mut before: Box<dyn FnMut(&mut WebSocketFrames)>| {
+    let said = |heartbeats: usize, stage, mut before: Box<dyn FnMut(&mut WebSocketFrames)>| {
         let (mut frames, mut said) = (WebSocketFrames::default(), Vec::new());
-        for _ in 0..beats {
+        for _ in 0..heartbeats {
             before(&mut frames);
             while frames.next_message().is_some() {}
             frames.on_heartbeat(stage);

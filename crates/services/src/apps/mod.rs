@@ -136,7 +136,7 @@ impl AppSummary {
 }
 
 fn apps_scope(principal: &Principal) -> ArtifactScope {
-    ArtifactScope::for_person(principal, "apps")
+    ArtifactScope::for_user(principal, "apps")
 }
 
 fn app_summary(name: &str, version: &SavedVersion) -> AppSummary {

@@ -80,7 +80,7 @@ impl ArtifactScope {
     }
 
     /// With a person, in a room of their own such as `apps`.
-    pub fn for_person(principal: &Principal, room: &str) -> Self {
+    pub fn for_user(principal: &Principal, room: &str) -> Self {
         Self(format!("artifacts/person/{principal}/{room}"))
     }
 }

@@ -39,12 +39,12 @@ fn step_flaw(step: &str) -> Option<&'static str> {
         "" => Some("it has no empty folder, neither at its start nor at its end"),
         "." | ".." => Some("it leads nowhere else: no . and no .."),
         _ if step.ends_with(['.', ' ']) => Some("no dot and no blank ends it or a folder of it"),
-        _ if is_device(&stem) => Some("Windows takes it for a device"),
+        _ if is_device_name(&stem) => Some("Windows takes it for a device"),
         _ => None,
     }
 }
 
-fn is_device(stem: &str) -> bool {
+fn is_device_name(stem: &str) -> bool {
     let port = |name: &str| {
         let mut rest = stem.strip_prefix(name).unwrap_or_default().chars();
         let numbered = matches!(rest.next(), Some('1'..='9' | '¹' | '²' | '³'));

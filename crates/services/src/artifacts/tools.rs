@@ -140,7 +140,7 @@ impl ArtifactTools {
         let (metadata, content) = (Map::new(), ArtifactContent::Text { text });
         let told = content.content_for_log();
         let new = NewVersion { name: name.clone(), mime: mime.clone(), metadata, content };
-        let version = self.artifacts.save(&self.shelf(), new).await?.number;
+        let version = self.artifacts.save(&self.artifact_scope(), new).await?.number;
         if signals.send(ToolEvent::Saved { name: name.clone(), version, mime, content: told }).await.is_err() {
             tracing::debug!(name, "an artifact was saved after its run");
         }
@@ -148,14 +148,14 @@ impl ArtifactTools {
     }
 
     async fn list(&self) -> Result<String, Unable> {
-        let kept = self.artifacts.list(&self.shelf()).await?;
+        let kept = self.artifacts.list(&self.artifact_scope()).await?;
         let line = |kept: &NamedArtifact| format!("- {} ({} versions)", kept.name, kept.versions.len());
         let lines: Vec<String> = kept.iter().map(line).collect();
         Ok(if lines.is_empty() { "nothing was put away yet".to_owned() } else { lines.join("\n") })
     }
 
     async fn load(&self, read: Read) -> Result<String, Unable> {
-        let found = self.artifacts.load(&self.shelf(), &read.name, read.version).await?;
+        let found = self.artifacts.load(&self.artifact_scope(), &read.name, read.version).await?;
         match found {
             Some((_, ArtifactContent::Text { text })) => {
                 text_page(&text, read.offset, self.page).ok_or(Unable::Past(read.offset))
@@ -165,7 +165,7 @@ impl ArtifactTools {
         }
     }
 
-    fn shelf(&self) -> ArtifactScope {
+    fn artifact_scope(&self) -> ArtifactScope {
         ArtifactScope::for_session(self.session)
     }
 }

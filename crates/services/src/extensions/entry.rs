@@ -142,7 +142,7 @@ impl ExtensionEntry {
 
     /// The same with what its writer could not see of the one before: a client is shown names of variables without
     /// their values, and an address without what it carries. Another program or address gets nothing of it.
-    pub fn with_hidden_values(mut self, before: &Spec, keys: &Keys) -> Self {
+    pub fn with_hidden_values_kept(mut self, before: &Spec, keys: &Keys) -> Self {
         match &before.transport {
             Transport::Stdio { command, env, .. } if self.command.as_ref() == Some(command) => {
                 let hidden = |name: &str, value: &str| keys.get(name) != Some(value);
@@ -264,19 +264,19 @@ mod tests {
         let text = "command = \"npx\"\nenv = { KEY = \"hush\", OLD = \"x\" }\nenv_keys = [\"SHARED\"]\nnetwork = true";
         let before = entry(text).unwrap().spec("files", &keys, Reach::Anywhere).unwrap();
         let given = "command = \"npx\"\nargs = [\"-y\"]\nenv_keys = [\"KEY\", \"SHARED\"]\nenv = { NEW = \"y\" }";
-        let kept = entry(given).unwrap().with_hidden_values(&before, &keys);
+        let kept = entry(given).unwrap().with_hidden_values_kept(&before, &keys);
         let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         assert_eq!(kept.env, pairs(&[("KEY", "hush"), ("NEW", "y")]), "what is named no longer is gone");
         assert_eq!((kept.env_keys.as_slice(), kept.network), (["SHARED".to_owned()].as_slice(), true));
-        let other = entry("command = \"evil\"\nenv_keys = [\"KEY\"]").unwrap().with_hidden_values(&before, &keys);
+        let other = entry("command = \"evil\"\nenv_keys = [\"KEY\"]").unwrap().with_hidden_values_kept(&before, &keys);
         assert!(other.env.is_empty() && !other.network);
         let web = "url = \"https://example.org/mcp?key=hush\"\nheaders = { a = \"hush\", b = \"hush\" }";
         let before = entry(web).unwrap().spec("web", &keys, Reach::Anywhere).unwrap();
         let given = "url = \"https://example.org/mcp\"\nheaders = { b = \"\", c = \"new\" }\ntimeout = \"9s\"";
-        let kept = entry(given).unwrap().with_hidden_values(&before, &keys);
+        let kept = entry(given).unwrap().with_hidden_values_kept(&before, &keys);
         assert_eq!(kept.url.as_deref(), Some("https://example.org/mcp?key=hush"));
         assert_eq!(kept.headers, pairs(&[("a", "hush"), ("c", "new")]));
-        let other = entry("url = \"https://evil.example/mcp\"").unwrap().with_hidden_values(&before, &keys);
+        let other = entry("url = \"https://evil.example/mcp\"").unwrap().with_hidden_values_kept(&before, &keys);
         assert!(other.headers.is_empty());
     }
 

@@ -175,7 +175,7 @@ impl Extensions {
 
     /// Uses a known server in every session again.
     pub async fn switch_on(&self, name: &str) -> Result<(), ExtensionError> {
-        let servers = self.known_everywhere(name)?;
+        let servers = self.find_global_specs(name)?;
         match self.find_built_in(name, &servers) {
             Some(built_in) => self.turn_on_built_in(ExtensionScope::Everywhere, built_in).await,
             None => self.restore(ExtensionScope::Everywhere, name).await,
@@ -193,7 +193,7 @@ impl Extensions {
 
     /// Uses a known server no longer, and keeps it in mind.
     pub async fn switch_off(&self, name: &str) -> Result<(), ExtensionError> {
-        let servers = self.known_everywhere(name)?;
+        let servers = self.find_global_specs(name)?;
         let name = self.find_built_in(name, &servers).map_or(name, |built_in| built_in.name());
         self.config.registry.switch_off(ExtensionScope::Everywhere, name).await?;
         self.refresh_sessions();
@@ -201,7 +201,7 @@ impl Extensions {
     }
 
     /// The servers that are known for every session, if this is one of them or one of our own.
-    fn known_everywhere(&self, name: &str) -> Result<Vec<Spec>, ExtensionError> {
+    fn find_global_specs(&self, name: &str) -> Result<Vec<Spec>, ExtensionError> {
         let servers: Vec<Spec> = self.known_with_switch().into_iter().map(|(spec, _)| spec).collect();
         match BuiltIn::named(name).is_some() || servers.iter().any(|spec| spec.name == name) {
             true => Ok(servers),
@@ -238,8 +238,8 @@ impl Extensions {
     }
 
     /// This entry with what its writer could not see of the server that it changes.
-    pub fn with_hidden_values(&self, entry: ExtensionEntry, before: Option<&Spec>) -> ExtensionEntry {
-        before.map_or(entry.clone(), |before| entry.with_hidden_values(before, &self.config.keys))
+    pub fn with_hidden_values_kept(&self, entry: ExtensionEntry, before: Option<&Spec>) -> ExtensionEntry {
+        before.map_or(entry.clone(), |before| entry.with_hidden_values_kept(before, &self.config.keys))
     }
 
     /// Those that were added to this session itself.

@@ -106,7 +106,7 @@ impl ScheduleState {
 }
 
 /// The facts that a compacted log holds for this schedule.
-pub(crate) fn facts_of(state: &ScheduleState) -> Vec<ScheduleFact> {
+pub(crate) fn schedule_facts(state: &ScheduleState) -> Vec<ScheduleFact> {
     let put = ScheduleFact::Put { job: Box::new(state.job.clone()) };
     let Schedule { owner, id, .. } = &state.job;
     let ran = state.runs.iter().map(|(at, session)| {

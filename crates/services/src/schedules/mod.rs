@@ -153,7 +153,8 @@ async fn read_and_compact(store: &dyn Store, due: &Due) -> Result<BTreeMap<Sched
     let mut place = read_on(store, SCOPE, Place::default(), take).await?;
     let live = jobs.values().map(|state| 1 + state.runs.len()).sum();
     if !strange && place.is_long(live) {
-        let facts = jobs.values().flat_map(job::facts_of).map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
+        let facts =
+            jobs.values().flat_map(job::schedule_facts).map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
         let facts = facts.map_err(|error| StoreError::Invalid(error.to_string()))?;
         place = shorten(store, SCOPE, place, facts).await?;
     }

@@ -7,7 +7,7 @@ use super::{Dialect, EXTENSION};
 
 /// Where and how an agent is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentPlace {
+pub struct CardDetails {
     /// The address of its JSON-RPC and HTTP+JSON bindings, without a slash at the end.
     pub url: String,
     /// `host:port` of gRPC, if that is on.
@@ -15,7 +15,7 @@ pub struct AgentPlace {
     /// Version of the server.
     pub version: String,
     /// Who may come in.
-    pub entrance: CardAccess,
+    pub access: CardAccess,
     /// Are updates sent to whoever asks?
     pub push: bool,
 }
@@ -30,11 +30,11 @@ pub enum CardAccess {
 }
 
 /// The card that clients of 1.0 and of 0.3 both understand.
-pub fn agent_card(manifest: &AgentManifest, place: &AgentPlace) -> Value {
-    let mut card = common_fields(manifest, place);
-    card["supportedInterfaces"] = supported_interfaces(place);
+pub fn agent_card(manifest: &AgentManifest, details: &CardDetails) -> Value {
+    let mut card = common_fields(manifest, details);
+    card["supportedInterfaces"] = supported_interfaces(details);
     card["capabilities"]["extendedAgentCard"] = json!(true);
-    if place.entrance == CardAccess::Token {
+    if details.access == CardAccess::Token {
         card["securitySchemes"] = json!({ "token": {
             // 1.0 reads the one, 0.3 the other.
             "httpAuthSecurityScheme": { "scheme": "Bearer", "description": TOKEN_DESCRIPTION },
@@ -42,28 +42,28 @@ pub fn agent_card(manifest: &AgentManifest, place: &AgentPlace) -> Value {
         }});
         card["securityRequirements"] = json!([{ "schemes": { "token": { "list": [] } } }]);
     }
-    merge_fields(&mut card, v03_fields(place));
+    merge_fields(&mut card, v03_fields(details));
     card
 }
 
 /// The card in the form of one version only.
-pub fn agent_card_in(dialect: Dialect, manifest: &AgentManifest, place: &AgentPlace) -> Value {
+pub fn agent_card_in_dialect(dialect: Dialect, manifest: &AgentManifest, details: &CardDetails) -> Value {
     let mut card = match dialect {
         Dialect::V1 => {
-            let mut card = agent_card(manifest, place);
-            v03_fields(place).keys().for_each(|name| drop(card.as_object_mut().and_then(|card| card.remove(name))));
+            let mut card = agent_card(manifest, details);
+            v03_fields(details).keys().for_each(|name| drop(card.as_object_mut().and_then(|card| card.remove(name))));
             if let Some(token) = card.pointer_mut("/securitySchemes/token").and_then(Value::as_object_mut) {
                 token.retain(|name, _| name == "httpAuthSecurityScheme");
             }
             return card;
         }
-        Dialect::V03 | Dialect::V03Rest => common_fields(manifest, place),
+        Dialect::V03 | Dialect::V03Rest => common_fields(manifest, details),
     };
-    if place.entrance == CardAccess::Token {
+    if details.access == CardAccess::Token {
         card["securitySchemes"] =
             json!({ "token": { "type": "http", "scheme": "Bearer", "description": TOKEN_DESCRIPTION } });
     }
-    merge_fields(&mut card, v03_fields(place));
+    merge_fields(&mut card, v03_fields(details));
     card
 }
 
@@ -115,7 +115,7 @@ fn without_empty(value: Value) -> Option<Value> {
 
 const TOKEN_DESCRIPTION: &str = "the token of this server";
 
-fn common_fields(manifest: &AgentManifest, place: &AgentPlace) -> Value {
+fn common_fields(manifest: &AgentManifest, details: &CardDetails) -> Value {
     let skills: Vec<Value> = manifest
         .modes
         .iter()
@@ -124,10 +124,10 @@ fn common_fields(manifest: &AgentManifest, place: &AgentPlace) -> Value {
     json!({
         "name": manifest.title,
         "description": manifest.description,
-        "version": place.version,
+        "version": details.version,
         "capabilities": {
             "streaming": true,
-            "pushNotifications": place.push,
+            "pushNotifications": details.push,
             "extensions": [{
                 "uri": EXTENSION,
                 "description": "thoughts, tool calls, plans and questions as data",
@@ -139,25 +139,25 @@ fn common_fields(manifest: &AgentManifest, place: &AgentPlace) -> Value {
     })
 }
 
-fn supported_interfaces(place: &AgentPlace) -> Value {
+fn supported_interfaces(details: &CardDetails) -> Value {
     let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
-    let mut interfaces = vec![interface(&place.url, "JSONRPC", "1.0"), interface(&place.url, "HTTP+JSON", "1.0")];
-    interfaces.extend(place.grpc.as_deref().map(|address| interface(address, "GRPC", "1.0")));
-    interfaces.extend([interface(&place.url, "JSONRPC", "0.3"), interface(&place.url, "HTTP+JSON", "0.3")]);
+    let mut interfaces = vec![interface(&details.url, "JSONRPC", "1.0"), interface(&details.url, "HTTP+JSON", "1.0")];
+    interfaces.extend(details.grpc.as_deref().map(|address| interface(address, "GRPC", "1.0")));
+    interfaces.extend([interface(&details.url, "JSONRPC", "0.3"), interface(&details.url, "HTTP+JSON", "0.3")]);
     interfaces.into()
 }
 
-fn v03_fields(place: &AgentPlace) -> Map<String, Value> {
+fn v03_fields(details: &CardDetails) -> Map<String, Value> {
     let old = json!({
         "protocolVersion": "0.3.0",
-        "url": place.url,
+        "url": details.url,
         "preferredTransport": "JSONRPC",
         "additionalInterfaces": [
-            { "url": place.url, "transport": "JSONRPC" },
-            { "url": place.url, "transport": "HTTP+JSON" },
+            { "url": details.url, "transport": "JSONRPC" },
+            { "url": details.url, "transport": "HTTP+JSON" },
         ],
         "supportsAuthenticatedExtendedCard": true,
-        "security": match place.entrance {
+        "security": match details.access {
             CardAccess::Token => json!([{ "token": [] }]),
             CardAccess::Open => json!([]),
         },

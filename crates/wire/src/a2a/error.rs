@@ -82,37 +82,39 @@ pub struct ErrorCodes {
 
 impl ErrorKind {
     /// Its faces.
-    pub const fn fault(self) -> ErrorCodes {
-        const fn fault(code: i64, http: u16, grpc: u8, status: &'static str, reason: &'static str) -> ErrorCodes {
+    pub const fn codes(self) -> ErrorCodes {
+        const fn error_codes(code: i64, http: u16, grpc: u8, status: &'static str, reason: &'static str) -> ErrorCodes {
             ErrorCodes { code, http, grpc, status, reason }
         }
         match self {
-            Self::TaskNotFound => fault(-32001, 404, 5, "NOT_FOUND", "TASK_NOT_FOUND"),
-            Self::TaskNotCancelable => fault(-32002, 400, 9, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
+            Self::TaskNotFound => error_codes(-32001, 404, 5, "NOT_FOUND", "TASK_NOT_FOUND"),
+            Self::TaskNotCancelable => error_codes(-32002, 400, 9, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE"),
             Self::PushNotificationNotSupported => {
-                fault(-32003, 400, 9, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED")
+                error_codes(-32003, 400, 9, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED")
             }
-            Self::UnsupportedOperation => fault(-32004, 400, 9, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
-            Self::ContentTypeNotSupported => fault(-32005, 400, 3, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
-            Self::InvalidAgentResponse => fault(-32006, 500, 13, "INTERNAL", "INVALID_AGENT_RESPONSE"),
+            Self::UnsupportedOperation => error_codes(-32004, 400, 9, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
+            Self::ContentTypeNotSupported => {
+                error_codes(-32005, 400, 3, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED")
+            }
+            Self::InvalidAgentResponse => error_codes(-32006, 500, 13, "INTERNAL", "INVALID_AGENT_RESPONSE"),
             Self::ExtendedAgentCardNotConfigured => {
-                fault(-32007, 400, 9, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
+                error_codes(-32007, 400, 9, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
             }
             Self::ExtensionSupportRequired => {
-                fault(-32008, 400, 9, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED")
+                error_codes(-32008, 400, 9, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED")
             }
             // 1.0.1 says FAILED_PRECONDITION over gRPC, 1.0.0 and the official kit say UNIMPLEMENTED.
-            Self::VersionNotSupported => fault(-32009, 400, 12, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
-            Self::Parse => fault(-32700, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
-            Self::InvalidRequest => fault(-32600, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
-            Self::MethodNotFound => fault(-32601, 404, 12, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
-            Self::InvalidParams => fault(-32602, 400, 3, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+            Self::VersionNotSupported => error_codes(-32009, 400, 12, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
+            Self::Parse => error_codes(-32700, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+            Self::InvalidRequest => error_codes(-32600, 400, 3, "INVALID_ARGUMENT", "INVALID_REQUEST"),
+            Self::MethodNotFound => error_codes(-32601, 404, 12, "UNIMPLEMENTED", "METHOD_NOT_FOUND"),
+            Self::InvalidParams => error_codes(-32602, 400, 3, "INVALID_ARGUMENT", "INVALID_PARAMS"),
             // The specification has no code for it; over HTTP and gRPC it has the transport's own.
-            Self::Forbidden => fault(-32004, 403, 7, "PERMISSION_DENIED", "PERMISSION_DENIED"),
-            Self::Internal => fault(-32603, 500, 13, "INTERNAL", "INTERNAL_ERROR"),
-            Self::TooMany => fault(-32603, 429, 8, "RESOURCE_EXHAUSTED", "TOO_MANY_REQUESTS"),
-            Self::Unavailable => fault(-32603, 503, 14, "UNAVAILABLE", "UNAVAILABLE"),
-            Self::Truncated => fault(-32004, 409, 10, "ABORTED", "LOG_TRUNCATED"),
+            Self::Forbidden => error_codes(-32004, 403, 7, "PERMISSION_DENIED", "PERMISSION_DENIED"),
+            Self::Internal => error_codes(-32603, 500, 13, "INTERNAL", "INTERNAL_ERROR"),
+            Self::TooMany => error_codes(-32603, 429, 8, "RESOURCE_EXHAUSTED", "TOO_MANY_REQUESTS"),
+            Self::Unavailable => error_codes(-32603, 503, 14, "UNAVAILABLE", "UNAVAILABLE"),
+            Self::Truncated => error_codes(-32004, 409, 10, "ABORTED", "LOG_TRUNCATED"),
         }
     }
 }
@@ -147,12 +149,12 @@ impl A2aError {
 
     /// The `error` of a JSON-RPC response. 0.3 knows fewer codes.
     pub fn json_rpc_error(&self, dialect: Dialect) -> Value {
-        let fault = self.kind.fault();
+        let codes = self.kind.codes();
         match dialect {
-            Dialect::V1 => json!({ "code": fault.code, "message": self.message, "data": self.error_details() }),
+            Dialect::V1 => json!({ "code": codes.code, "message": self.message, "data": self.error_details() }),
             Dialect::V03 | Dialect::V03Rest => {
-                let known = !matches!(fault.code, -32099..=-32008);
-                let code = if known { fault.code } else { ErrorKind::Internal.fault().code };
+                let known = !matches!(codes.code, -32099..=-32008);
+                let code = if known { codes.code } else { ErrorKind::Internal.codes().code };
                 json!({ "code": code, "message": self.message, "data": null })
             }
         }
@@ -160,10 +162,10 @@ impl A2aError {
 
     /// The body of an HTTP+JSON answer.
     pub fn rest_body(&self) -> Value {
-        let fault = self.kind.fault();
+        let codes = self.kind.codes();
         json!({ "error": {
-            "code": fault.http,
-            "status": fault.status,
+            "code": codes.http,
+            "status": codes.status,
             "message": self.message,
             "details": self.error_details(),
         }})
@@ -172,7 +174,7 @@ impl A2aError {
     fn error_details(&self) -> Value {
         let info = json!({
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-            "reason": self.kind.fault().reason,
+            "reason": self.kind.codes().reason,
             "domain": "a2a-protocol.org",
             "metadata": {},
         });

@@ -223,12 +223,12 @@ fn read_message(reader: &mut ObjectReader, dialect: Dialect) -> Message {
         reader.add_violation("parts", "must hold at least one part");
     }
     let parts = listed.into_iter().enumerate().filter_map(|(index, value)| {
-        let place = reader.field_path(&format!("parts[{index}]"));
+        let path = reader.field_path(&format!("parts[{index}]"));
         let Value::Object(object) = value else {
             reader.add_violation("parts", "must hold objects");
             return None;
         };
-        let mut inner = ObjectReader::at_path(object, place);
+        let mut inner = ObjectReader::at_path(object, path);
         let part = read_part(&mut inner, dialect);
         reader.absorb_violations(inner);
         part

@@ -40,7 +40,7 @@ impl RpcRequest {
         let Value::Object(mut object) = value else {
             return Err(refusal(Value::Null, invalid_request("a request is one object, batches are not taken")));
         };
-        let (id, method) = take_head(&mut object).map_err(|fault| refusal(fault.0, fault.1))?;
+        let (id, method) = take_head(&mut object).map_err(|codes| refusal(codes.0, codes.1))?;
         let Some((method, dialect)) = Method::from_name(&method) else {
             return Err(refusal(id, input::method_not_found(&method)));
         };

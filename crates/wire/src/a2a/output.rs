@@ -21,7 +21,7 @@ pub struct TaskSubject {
     /// The session, or the name that the client gave it.
     pub context: String,
     /// Where the client can read what was put away, if it can.
-    pub shelf: Option<String>,
+    pub artifacts_url: Option<String>,
 }
 
 /// How much a client wants to know.
@@ -277,14 +277,16 @@ impl A2aProjection {
             }));
         }
         let mut parts = content::visible_parts(tail);
-        match message_face(message) {
-            MessageFace::Reply if !open.shown => {
+        match message_placement(message) {
+            MessagePlacement::Reply if !open.shown => {
                 let mut reply = self.agent_message(entry, parts, Vec::new());
                 (reply.message_id, reply.task_id) = (message.id.to_string(), None);
                 updates.push(TaskUpdate::Reply(Box::new(reply)));
             }
-            MessageFace::Status if !open.shown => self.closing = Some(self.agent_message(entry, parts, Vec::new())),
-            MessageFace::Artifact | MessageFace::Reply | MessageFace::Status => {
+            MessagePlacement::Status if !open.shown => {
+                self.closing = Some(self.agent_message(entry, parts, Vec::new()))
+            }
+            MessagePlacement::Artifact | MessagePlacement::Reply | MessagePlacement::Status => {
                 if parts.is_empty() && open.shown {
                     parts.push(Part::text(""));
                 }
@@ -302,7 +304,7 @@ impl A2aProjection {
         let SavedArtifact { name, version, mime, .. } = saved;
         let data = || json!({ "kind": "artifact_saved", "name": name, "version": version, "mediaType": mime });
         let mut updates = self.detail_update(entry, data);
-        if let Some(part) = saved.as_part(self.subject.shelf.as_deref()) {
+        if let Some(part) = saved.as_part(self.subject.artifacts_url.as_deref()) {
             let (artifact_id, parts) = (format!("saved:{name}"), content::visible_parts(&[part]));
             updates.push(self.artifact_update(Artifact { artifact_id, name: Some(name.to_owned()), parts }, false));
         }
@@ -348,7 +350,7 @@ impl A2aProjection {
         let question = self.questions.first()?;
         Some(self.status_update(
             entry.at,
-            question::asking_state(question),
+            question::question_task_state(question),
             Some(self.question_message(entry, question)),
         ))
     }
@@ -449,18 +451,18 @@ impl A2aProjection {
 }
 
 /// How an agent that knows A2A wants its message shown: it says so in the message's own form.
-enum MessageFace {
+enum MessagePlacement {
     Artifact,
     Status,
     Reply,
 }
 
-fn message_face(message: &domain::Message) -> MessageFace {
+fn message_placement(message: &domain::Message) -> MessagePlacement {
     let native = message.native.as_ref().filter(|native| native.wire == PROTOCOL_NAME);
     match native.and_then(|native| native.items.get("as")?.as_str()) {
-        Some("message") => MessageFace::Reply,
-        Some("status") => MessageFace::Status,
-        Some(_) | None => MessageFace::Artifact,
+        Some("message") => MessagePlacement::Reply,
+        Some("status") => MessagePlacement::Status,
+        Some(_) | None => MessagePlacement::Artifact,
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Content, EXTENSION, Message, Part, TaskState};
 use crate::answer::{ChoiceAnswer, is_decline, is_edited_plan, is_no, read_choice};
 
 /// The state of a task that asks this.
-pub(super) fn asking_state(question: &Question) -> TaskState {
+pub(super) fn question_task_state(question: &Question) -> TaskState {
     match question.ask {
         QuestionKind::Choose { .. } | QuestionKind::Form { .. } => TaskState::InputRequired,
         QuestionKind::Visit { .. } => TaskState::AuthRequired,
@@ -59,7 +59,7 @@ pub fn question_id_in(message: &Message) -> Option<&str> {
 }
 
 /// True if a message says that it is a prompt and answers nothing.
-pub fn says_prompt(message: &Message) -> bool {
+pub fn declares_prompt(message: &Message) -> bool {
     let metadata = message.metadata.as_ref().and_then(|metadata| metadata.get(EXTENSION)?.get("prompt"));
     metadata == Some(&Value::Bool(true))
 }

@@ -12,19 +12,19 @@ use super::types::AgentProfile;
 
 /// What every version says in the same words, each in its own types: who this is, how to log in, and what can be done
 /// with a session.
-macro_rules! same_in_every_version {
+macro_rules! common_to_versions {
     ($schema:ident) => {
-        fn info(profile: &AgentProfile) -> $schema::Implementation {
+        fn implementation_info(profile: &AgentProfile) -> $schema::Implementation {
             let info = $schema::Implementation::new(profile.name.clone(), profile.version.clone());
             info.title(profile.title.clone())
         }
 
-        fn logins(profile: &AgentProfile) -> Vec<$schema::AuthMethod> {
+        fn auth_method_list(profile: &AgentProfile) -> Vec<$schema::AuthMethod> {
             let login = |id: &str, name: &str| $schema::AuthMethodAgent::new(id.to_owned(), name.to_owned());
             profile.logins.iter().map(|of| $schema::AuthMethod::Agent(login(&of.id, &of.name))).collect()
         }
 
-        fn sessions() -> $schema::SessionCapabilities {
+        fn common_session_capabilities() -> $schema::SessionCapabilities {
             $schema::SessionCapabilities::new()
                 .delete($schema::SessionDeleteCapabilities::new())
                 .fork($schema::SessionForkCapabilities::new())
@@ -36,15 +36,15 @@ macro_rules! same_in_every_version {
     };
 }
 
-pub(super) use same_in_every_version;
-same_in_every_version!(schema);
+pub(super) use common_to_versions;
+common_to_versions!(schema);
 
 /// The answer to `initialize`.
 pub(super) fn initialize_response(profile: &AgentProfile) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(agent_capabilities(profile))
-        .auth_methods(logins(profile))
-        .agent_info(info(profile))
+        .auth_methods(auth_method_list(profile))
+        .agent_info(implementation_info(profile))
         .meta(extension_capabilities())
 }
 
@@ -61,7 +61,7 @@ fn agent_capabilities(profile: &AgentProfile) -> AgentCapabilities {
 }
 
 fn session_capabilities() -> SessionCapabilities {
-    sessions()
+    common_session_capabilities()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
         .close(SessionCloseCapabilities::new())

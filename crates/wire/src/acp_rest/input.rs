@@ -22,7 +22,7 @@ pub struct RunRequest {
     /// How the client wants to hear of it.
     pub mode: RunMode,
     /// In which session.
-    pub place: SessionPlace,
+    pub session: RequestedSession,
     /// The client's own id for it: the same id twice is one run.
     pub run: Option<RunId>,
 }
@@ -37,7 +37,7 @@ pub struct HistoryMessage {
 
 /// The session that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionPlace {
+pub enum RequestedSession {
     /// A new one.
     New,
     /// The one of this id, begun if it is not there.
@@ -98,7 +98,7 @@ impl RunRequest {
                 "agent_name must be lower-case letters, digits, - and _: {name}"
             )));
         }
-        let place = session_place(body.session_id, body.session)?;
+        let session = read_requested_session(body.session_id, body.session)?;
         check_links(&body.input)?;
         let mut lines = body.input.iter().map(history_message).collect::<Result<Vec<_>, _>>()?;
         let talk = lines.iter().any(|line| line.role == Role::Agent);
@@ -108,7 +108,7 @@ impl RunRequest {
             return Err(AcpRestRefusal::unreadable("input must have a message with a part"));
         }
         let times = body.input.last().and_then(|message| Some([message.created_at?, message.completed_at?]));
-        Ok(Self { agent: body.agent_name, before: lines, parts, times, mode: body.mode, place, run: body.run_id })
+        Ok(Self { agent: body.agent_name, before: lines, parts, times, mode: body.mode, session, run: body.run_id })
     }
 }
 
@@ -163,13 +163,13 @@ pub fn history_message(message: &Message) -> Result<HistoryMessage, AcpRestRefus
     Ok(HistoryMessage { role, parts })
 }
 
-fn session_place(id: Option<SessionId>, session: Option<Session>) -> Result<SessionPlace, AcpRestRefusal> {
-    let Some(session) = session else { return Ok(id.map_or(SessionPlace::New, SessionPlace::Named)) };
+fn read_requested_session(id: Option<SessionId>, session: Option<Session>) -> Result<RequestedSession, AcpRestRefusal> {
+    let Some(session) = session else { return Ok(id.map_or(RequestedSession::New, RequestedSession::Named)) };
     let named = session.id.parse::<SessionId>().map_err(|_| AcpRestRefusal::unreadable("session.id must be a UUID"))?;
     if id.is_some_and(|id| id != named) {
         return Err(AcpRestRefusal::ids_disagree("session_id and session.id differ"));
     }
-    Ok(SessionPlace::Described(named, session.history))
+    Ok(RequestedSession::Described(named, session.history))
 }
 
 /// At most 63 of few characters: an underscore is one of them, for acp-sdk's own agents have it.

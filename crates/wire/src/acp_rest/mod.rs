@@ -10,7 +10,7 @@ pub mod question;
 pub mod types;
 
 pub use error::{AcpRestError, AcpRestRefusal, ErrorCode};
-pub use input::{HistoryMessage, ResumeRequest, RunRequest, SessionPlace};
+pub use input::{HistoryMessage, RequestedSession, ResumeRequest, RunRequest};
 pub use manifest::{AgentList, AgentStats, agent_manifest};
 pub use output::AcpRestProjection;
 pub use types::{AwaitRequest, Event, Message, MessagePart, Run, RunMode, RunStatus, Session};

@@ -30,7 +30,7 @@ pub struct AcpRestProjection {
     questions: Vec<Question>,
     prompt: SentPrompt,
     /// Where the client can read what was put away.
-    shelf: Option<String>,
+    artifacts_url: Option<String>,
     output: OutputKept,
 }
 
@@ -66,7 +66,7 @@ enum RunStage {
 struct OpenMessage {
     at: WireTime,
     /// Its place in the output, once there is something to show.
-    place: Option<usize>,
+    position: Option<usize>,
 }
 
 impl AcpRestProjection {
@@ -93,14 +93,14 @@ impl AcpRestProjection {
             calls,
             questions,
             prompt,
-            shelf: None,
+            artifacts_url: None,
             output: OutputKept::Complete,
         }
     }
 
     /// What is put away and too large to be told can be read at this address.
-    pub fn with_artifacts_url(self, shelf: String) -> Self {
-        Self { shelf: Some(shelf), ..self }
+    pub fn with_artifacts_url(self, artifacts_url: String) -> Self {
+        Self { artifacts_url: Some(artifacts_url), ..self }
     }
 
     /// Lets a long output go while events are told. Where it is [lacking](Self::lacks), another reading of the same
@@ -149,53 +149,53 @@ impl AcpRestProjection {
     }
 
     /// Takes in the next entry and tells its events, in order.
-    pub fn project_entry(&mut self, entry: &Entry, tell: EventSink<'_>) {
+    pub fn project_entry(&mut self, entry: &Entry, emit: EventSink<'_>) {
         let ours = entry.run == Some(self.run.run_id);
         let between = entry.run.is_none() && self.stage != RunStage::Nothing && !self.run.status.is_terminal();
         if ours || between {
-            self.project_own_entry(entry, tell);
+            self.project_own_entry(entry, emit);
             self.drop_output(entry);
         }
     }
 
-    fn project_own_entry(&mut self, entry: &Entry, tell: EventSink<'_>) {
+    fn project_own_entry(&mut self, entry: &Entry, emit: EventSink<'_>) {
         let at = WireTime(entry.at);
         match &entry.event {
-            Fact::RunQueued { .. } => self.run_created(entry, RunStage::Queued, tell),
-            Fact::RunStarted { .. } => self.run_started(entry, tell),
+            Fact::RunQueued { .. } => self.run_created(entry, RunStage::Queued, emit),
+            Fact::RunStarted { .. } => self.run_started(entry, emit),
             Fact::CancelRequested { .. } => self.run.status = RunStatus::Cancelling,
-            Fact::RunEnded { outcome } => self.run_ended(at, outcome, tell),
-            Fact::MessageStarted { .. } => self.open = Some(OpenMessage { at, place: None }),
-            Fact::PartDelta { growth, text, part, .. } => self.append_delta(*part as usize, *growth, text, tell),
-            Fact::MessageDone { message } if message.role == Role::Agent => self.message_done(at, message, tell),
-            Fact::MessageDone { message } => self.user_message(message, tell),
+            Fact::RunEnded { outcome } => self.run_ended(at, outcome, emit),
+            Fact::MessageStarted { .. } => self.open = Some(OpenMessage { at, position: None }),
+            Fact::PartDelta { growth, text, part, .. } => self.append_delta(*part as usize, *growth, text, emit),
+            Fact::MessageDone { message } if message.role == Role::Agent => self.message_done(at, message, emit),
+            Fact::MessageDone { message } => self.user_message(message, emit),
             Fact::ToolCalled { call } => {
                 self.calls.push(call.clone());
-                self.emit_message(at, tool_call_part(call), tell);
+                self.emit_message(at, tool_call_part(call), emit);
             }
             Fact::ToolDone { call, result } => {
                 if let Some(index) = self.calls.iter().position(|open| open.id == *call) {
                     let call = self.calls.remove(index);
-                    self.emit_message(at, tool_result_part(&call, result), tell);
+                    self.emit_message(at, tool_result_part(&call, result), emit);
                 }
             }
-            Fact::QuestionAsked { question } => self.question_asked(at, question, tell),
-            Fact::QuestionAnswered { question, answer } => self.question_answered(*question, answer, tell),
-            Fact::TitleSet { title } => emit_generic("title", json!(title), tell),
-            Fact::SettingsChanged { patch } => emit_generic("settings", json!(patch), tell),
-            Fact::Noticed { notice } => emit_generic("notice", json!(notice), tell),
-            Fact::PlanSet { plan } => emit_generic("plan", json!(plan), tell),
-            Fact::StateChanged { delta, .. } => emit_generic("state", json!(delta), tell),
+            Fact::QuestionAsked { question } => self.question_asked(at, question, emit),
+            Fact::QuestionAnswered { question, answer } => self.question_answered(*question, answer, emit),
+            Fact::TitleSet { title } => emit_generic("title", json!(title), emit),
+            Fact::SettingsChanged { patch } => emit_generic("settings", json!(patch), emit),
+            Fact::Noticed { notice } => emit_generic("notice", json!(notice), emit),
+            Fact::PlanSet { plan } => emit_generic("plan", json!(plan), emit),
+            Fact::StateChanged { delta, .. } => emit_generic("state", json!(delta), emit),
             Fact::ArtifactSaved { name, version, mime, content, .. } => {
                 let saved = SavedArtifact { name, version: *version, mime: mime.as_deref(), content: content.as_ref() };
-                self.artifact_saved(at, saved, tell);
+                self.artifact_saved(at, saved, emit);
             }
-            Fact::Routed { route } => emit_generic("routed", json!(route), tell),
-            Fact::UsageAdded { usage } => emit_generic("usage", json!(usage), tell),
-            Fact::RunRecovered { attempt } => emit_generic("recovered", json!(attempt), tell),
-            Fact::HistoryReset { reason, .. } => emit_generic("history", json!(reason), tell),
+            Fact::Routed { route } => emit_generic("routed", json!(route), emit),
+            Fact::UsageAdded { usage } => emit_generic("usage", json!(usage), emit),
+            Fact::RunRecovered { attempt } => emit_generic("recovered", json!(attempt), emit),
+            Fact::HistoryReset { reason, .. } => emit_generic("history", json!(reason), emit),
             Fact::ToolUpdated { call, content } => {
-                emit_generic("tool", json!({ "call": call, "content": content }), tell)
+                emit_generic("tool", json!({ "call": call, "content": content }), emit)
             }
             Fact::SessionCreated { .. } | Fact::ArchiveSet { .. } | Fact::ToolStarted { .. } | Fact::Unknown(_) => {}
         }
@@ -218,14 +218,18 @@ impl AcpRestProjection {
             && bytes > MAX_KEPT_OUTPUT
         {
             self.output = OutputKept::LetGo(0);
-            let open = self.open.as_mut().and_then(|open| open.place.as_mut()).map(|place| std::mem::replace(place, 0));
-            let open = open.map(|place| self.run.output.swap_remove(place));
+            let open = self
+                .open
+                .as_mut()
+                .and_then(|open| open.position.as_mut())
+                .map(|position| std::mem::replace(position, 0));
+            let open = open.map(|position| self.run.output.swap_remove(position));
             self.run.output = open.map(without_content).into_iter().collect();
         }
     }
 
     /// This protocol left a note for itself when it took the run in: who serves it, and how the client calls its session.
-    fn run_created(&mut self, entry: &Entry, stage: RunStage, tell: EventSink<'_>) {
+    fn run_created(&mut self, entry: &Entry, stage: RunStage, emit: EventSink<'_>) {
         self.stage = stage;
         self.run.created_at = WireTime(entry.at);
         let note = |key: &str| entry.meta.as_ref()?.get(super::PROTOCOL_NAME)?.get(key)?.as_str().map(str::to_owned);
@@ -238,19 +242,19 @@ impl AcpRestProjection {
             self.role = format!("agent/{agent}");
             self.run.agent_name = agent;
         }
-        tell(&Event::RunCreated { run: &self.run });
+        emit(&Event::RunCreated { run: &self.run });
     }
 
-    fn run_started(&mut self, entry: &Entry, tell: EventSink<'_>) {
+    fn run_started(&mut self, entry: &Entry, emit: EventSink<'_>) {
         if self.stage == RunStage::Nothing {
-            self.run_created(entry, RunStage::Started, tell);
+            self.run_created(entry, RunStage::Started, emit);
         }
         self.stage = RunStage::Started;
         self.run.status = RunStatus::InProgress;
-        tell(&Event::RunInProgress { run: &self.run });
+        emit(&Event::RunInProgress { run: &self.run });
     }
 
-    fn run_ended(&mut self, at: WireTime, outcome: &Outcome, tell: EventSink<'_>) {
+    fn run_ended(&mut self, at: WireTime, outcome: &Outcome, emit: EventSink<'_>) {
         self.run.finished_at = Some(at);
         self.run.status = match outcome {
             Outcome::Completed { stop: StopReason::Refusal } => {
@@ -264,7 +268,7 @@ impl AcpRestProjection {
             }
             Outcome::Completed { stop } => {
                 if *stop != StopReason::EndTurn {
-                    emit_generic("stopped", json!(stop), tell);
+                    emit_generic("stopped", json!(stop), emit);
                 }
                 RunStatus::Completed
             }
@@ -275,7 +279,7 @@ impl AcpRestProjection {
             }
         };
         let run = &self.run;
-        tell(&match run.status {
+        emit(&match run.status {
             RunStatus::Completed => Event::RunCompleted { run },
             RunStatus::Cancelled => Event::RunCancelled { run },
             RunStatus::Failed
@@ -286,14 +290,14 @@ impl AcpRestProjection {
         });
     }
 
-    fn append_delta(&mut self, part: usize, growth: DeltaKind, text: &str, tell: EventSink<'_>) {
+    fn append_delta(&mut self, part: usize, growth: DeltaKind, text: &str, emit: EventSink<'_>) {
         let piece = match growth {
             DeltaKind::Text => MessagePart::text(text.to_owned()),
             DeltaKind::Thought => thought_part(text.to_owned()),
         };
-        let place = self.show_open_message(tell);
-        tell(&Event::MessagePart { part: &piece });
-        let parts = &mut self.run.output[place].parts;
+        let position = self.show_open_message(emit);
+        emit(&Event::MessagePart { part: &piece });
+        let parts = &mut self.run.output[position].parts;
         match parts.get_mut(part) {
             Some(grown) => extend_part(grown, text),
             None => parts.push(piece),
@@ -301,72 +305,72 @@ impl AcpRestProjection {
     }
 
     /// The place of the open message, which is shown from now on.
-    fn show_open_message(&mut self, tell: EventSink<'_>) -> usize {
+    fn show_open_message(&mut self, emit: EventSink<'_>) -> usize {
         let at = self.open.map_or(self.run.created_at, |open| open.at);
-        if let Some(place) = self.open.and_then(|open| open.place) {
-            return place;
+        if let Some(position) = self.open.and_then(|open| open.position) {
+            return position;
         }
-        let place = self.run.output.len();
+        let position = self.run.output.len();
         self.run.output.push(Message {
             role: self.role.clone(),
             parts: Vec::new(),
             created_at: Some(at),
             completed_at: None,
         });
-        self.open = Some(OpenMessage { at, place: Some(place) });
-        tell(&Event::MessageCreated { message: &self.run.output[place] });
-        place
+        self.open = Some(OpenMessage { at, position: Some(position) });
+        emit(&Event::MessageCreated { message: &self.run.output[position] });
+        position
     }
 
     /// What is whole is authoritative. A message of which nothing is to be seen never was.
-    fn message_done(&mut self, at: WireTime, message: &Said, tell: EventSink<'_>) {
+    fn message_done(&mut self, at: WireTime, message: &Said, emit: EventSink<'_>) {
         let parts: Vec<MessagePart> = message.parts.iter().filter_map(message_part).collect();
-        self.open = self.open.or(Some(OpenMessage { at, place: None }));
+        self.open = self.open.or(Some(OpenMessage { at, position: None }));
         // Whoever passes on what it was told passes on its times.
         let passed_on = self.prompt.times.filter(|_| message.parts == self.prompt.parts);
         if let (Some([created, _]), Some(open)) = (passed_on, &mut self.open) {
             open.at = created;
         }
         if !parts.is_empty() {
-            let place = self.show_open_message(tell);
-            let grown = self.run.output[place].parts.len();
-            parts.iter().skip(grown).for_each(|part| tell(&Event::MessagePart { part }));
-            let shown = &mut self.run.output[place];
+            let position = self.show_open_message(emit);
+            let grown = self.run.output[position].parts.len();
+            parts.iter().skip(grown).for_each(|part| emit(&Event::MessagePart { part }));
+            let shown = &mut self.run.output[position];
             shown.parts = parts;
             if !message.interrupted {
                 shown.completed_at = Some(passed_on.map_or(at, |[_, completed]| completed));
-                tell(&Event::MessageCompleted { message: &self.run.output[place] });
+                emit(&Event::MessageCompleted { message: &self.run.output[position] });
             }
         }
         self.open = None;
     }
 
     /// A message of one part.
-    fn emit_message(&mut self, at: WireTime, part: MessagePart, tell: EventSink<'_>) {
-        self.open = Some(OpenMessage { at, place: None });
-        let place = self.show_open_message(tell);
-        tell(&Event::MessagePart { part: &part });
-        let shown = &mut self.run.output[place];
+    fn emit_message(&mut self, at: WireTime, part: MessagePart, emit: EventSink<'_>) {
+        self.open = Some(OpenMessage { at, position: None });
+        let position = self.show_open_message(emit);
+        emit(&Event::MessagePart { part: &part });
+        let shown = &mut self.run.output[position];
         shown.parts.push(part);
         shown.completed_at = Some(at);
-        tell(&Event::MessageCompleted { message: &self.run.output[place] });
+        emit(&Event::MessageCompleted { message: &self.run.output[position] });
         self.open = None;
     }
 
     /// Something put away is a message of one part with a name: an artifact. Which version it is has no place in it.
-    fn artifact_saved(&mut self, at: WireTime, saved: SavedArtifact<'_>, tell: EventSink<'_>) {
+    fn artifact_saved(&mut self, at: WireTime, saved: SavedArtifact<'_>, emit: EventSink<'_>) {
         let SavedArtifact { name, version, mime, .. } = saved;
-        emit_generic("artifact", json!({ "name": name, "version": version, "content_type": mime }), tell);
-        if let Some(part) = saved.as_part(self.shelf.as_deref()).as_ref().and_then(message_part) {
-            self.emit_message(at, part, tell);
+        emit_generic("artifact", json!({ "name": name, "version": version, "content_type": mime }), emit);
+        if let Some(part) = saved.as_part(self.artifacts_url.as_deref()).as_ref().and_then(message_part) {
+            self.emit_message(at, part, emit);
         }
     }
 
     /// The first thing a person says is the prompt; everything later was said into the running turn.
-    fn user_message(&mut self, message: &Said, tell: EventSink<'_>) {
+    fn user_message(&mut self, message: &Said, emit: EventSink<'_>) {
         if self.stage == RunStage::Prompted {
             let parts: Vec<MessagePart> = message.parts.iter().filter_map(message_part).collect();
-            return emit_generic("steered", json!(parts), tell);
+            return emit_generic("steered", json!(parts), emit);
         }
         self.stage = RunStage::Prompted;
         if self.prompt.times.is_some() {
@@ -375,34 +379,34 @@ impl AcpRestProjection {
     }
 
     /// A run goes on without the answer to what is asked aside: it is told, and not awaited.
-    fn question_asked(&mut self, at: WireTime, question: &Question, tell: EventSink<'_>) {
+    fn question_asked(&mut self, at: WireTime, question: &Question, emit: EventSink<'_>) {
         if question.is_non_blocking() {
-            return emit_generic("question", json!(question), tell);
+            return emit_generic("question", json!(question), emit);
         }
         self.questions.push(question.clone());
         if self.questions.len() == 1 {
             self.run.await_request = Some(await_request(&self.role, question, at));
             self.run.status = RunStatus::Awaiting;
-            tell(&Event::RunAwaiting { run: &self.run });
+            emit(&Event::RunAwaiting { run: &self.run });
         }
     }
 
     /// An answer sets the run going; if it asked more than one thing, the next one is awaited at once.
-    fn question_answered(&mut self, question: QuestionId, _answer: &Answer, tell: EventSink<'_>) {
+    fn question_answered(&mut self, question: QuestionId, _answer: &Answer, emit: EventSink<'_>) {
         if self.questions.iter().all(|open| open.id != question) {
-            return emit_generic("answered", json!(question), tell);
+            return emit_generic("answered", json!(question), emit);
         }
         self.questions.retain(|open| open.id != question);
         if self.run.status != RunStatus::Awaiting {
             return; // it is being cancelled
         }
         self.run.status = RunStatus::InProgress;
-        tell(&Event::RunInProgress { run: &self.run });
+        emit(&Event::RunInProgress { run: &self.run });
         if let Some(next) = self.questions.first() {
             let at = self.run.created_at;
             self.run.await_request = Some(await_request(&self.role, next, at));
             self.run.status = RunStatus::Awaiting;
-            tell(&Event::RunAwaiting { run: &self.run });
+            emit(&Event::RunAwaiting { run: &self.run });
         }
     }
 }
@@ -421,8 +425,8 @@ fn part_size(part: &MessagePart) -> usize {
     part.content.as_ref().map_or(0, String::len) + beside
 }
 
-fn emit_generic(kind: &str, value: Value, tell: EventSink<'_>) {
-    tell(&Event::Generic { generic: &json!({ "kind": kind, kind: value }) });
+fn emit_generic(kind: &str, value: Value, emit: EventSink<'_>) {
+    emit(&Event::Generic { generic: &json!({ "kind": kind, kind: value }) });
 }
 
 fn extend_part(part: &mut MessagePart, text: &str) {

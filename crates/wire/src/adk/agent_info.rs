@@ -66,8 +66,8 @@ pub fn build_graph(agent: &AgentManifest, tools: &[ToolInfo], model: Option<&str
 /// The same as a drawing, in the language of Graphviz.
 pub fn dot_graph(agent: &AgentManifest, tools: &[ToolInfo], dark: bool) -> String {
     let (paper, ink) = if dark { ("#0F172A", "#F8FAFC") } else { ("#F8FAFC", "#0F172A") };
-    let root = quote(&agent.name);
-    let nodes: String = tools.iter().map(|tool| format!("\t{root} -> {}\n", quote(&tool.name))).collect();
+    let root = quote_dot_name(&agent.name);
+    let nodes: String = tools.iter().map(|tool| format!("\t{root} -> {}\n", quote_dot_name(&tool.name))).collect();
     format!(
         "digraph {{\n\tgraph [bgcolor=\"{paper}\" rankdir=LR]\n\tnode [color=\"{ink}\" fontcolor=\"{ink}\" shape=rect style=rounded]\n\tedge [color=\"{ink}\"]\n\t{root}\n{nodes}}}\n"
     )
@@ -84,6 +84,6 @@ fn app_object(agent: &AgentManifest, agents: Value) -> Value {
     })
 }
 
-fn quote(name: &str) -> String {
+fn quote_dot_name(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -51,11 +51,11 @@ pub enum SentPart {
     Response(FunctionResponse),
 }
 
-/// What a client sent. `place` is the way to it.
-pub fn read_part(value: &Value, place: &[Value]) -> Result<Option<SentPart>, Box<BodyProblem>> {
+/// What a client sent. `location` is the way to it.
+pub fn read_part(value: &Value, location: &[Value]) -> Result<Option<SentPart>, Box<BodyProblem>> {
     let bad = |kind, more: &[&str], message: String, input: &Value| {
-        let place = place.iter().cloned().chain(more.iter().copied().map(Value::from)).collect();
-        Box::new(BodyProblem { kind, place, message, input: input.clone() })
+        let location = location.iter().cloned().chain(more.iter().copied().map(Value::from)).collect();
+        Box::new(BodyProblem { kind, location, message, input: input.clone() })
     };
     let Some(object) = value.as_object() else {
         return Err(bad("model_attributes_type", &[], "Input should be a valid dictionary".to_owned(), value));

@@ -21,7 +21,7 @@ pub struct BodyProblem {
     /// A word for programs, such as `missing`.
     pub kind: &'static str,
     /// The way to it.
-    pub place: Vec<Value>,
+    pub location: Vec<Value>,
     /// A sentence.
     pub message: String,
     /// What was found there.
@@ -52,10 +52,10 @@ impl AdkRefusal {
     }
 
     /// A body with one thing in it that cannot be.
-    pub fn invalid_body(place: &[&str], message: impl Into<String>, input: Value) -> Self {
+    pub fn invalid_body(location: &[&str], message: impl Into<String>, input: Value) -> Self {
         Self::unprocessable(&[BodyProblem {
             kind: "value_error",
-            place: location_steps(place),
+            location: location_steps(location),
             message: message.into(),
             input,
         }])
@@ -63,8 +63,8 @@ impl AdkRefusal {
 
     /// A query with one thing in it that cannot be.
     pub fn invalid_query(name: &str, kind: &'static str, message: impl Into<String>, input: &str) -> Self {
-        let place = ["query", name].map(Value::from).to_vec();
-        Self::unprocessable(&[BodyProblem { kind, place, message: message.into(), input: input.into() }])
+        let location = ["query", name].map(Value::from).to_vec();
+        Self::unprocessable(&[BodyProblem { kind, location, message: message.into(), input: input.into() }])
     }
 
     /// A body that is no JSON.
@@ -87,32 +87,37 @@ impl AdkRefusal {
 
 impl BodyProblem {
     /// Something that has to be there is not.
-    pub fn missing_field(place: &[&str], input: &Value) -> Self {
+    pub fn missing_field(location: &[&str], input: &Value) -> Self {
         Self {
             kind: "missing",
-            place: location_steps(place),
+            location: location_steps(location),
             message: "Field required".to_owned(),
             input: input.clone(),
         }
     }
 
     /// Something else should be there.
-    pub fn wrong_type(kind: &'static str, place: &[&str], wanted: &str, input: &Value) -> Self {
-        Self { kind, place: location_steps(place), message: format!("Input should be {wanted}"), input: input.clone() }
+    pub fn wrong_type(kind: &'static str, location: &[&str], wanted: &str, input: &Value) -> Self {
+        Self {
+            kind,
+            location: location_steps(location),
+            message: format!("Input should be {wanted}"),
+            input: input.clone(),
+        }
     }
 
     fn problem_text(&self) -> String {
-        let place: Vec<String> = self.place.iter().map(|step| step.to_string().replace('"', "")).collect();
-        sanitize::visible_text(&format!("{}: {}", place.join("."), self.message))
+        let location: Vec<String> = self.location.iter().map(|step| step.to_string().replace('"', "")).collect();
+        sanitize::visible_text(&format!("{}: {}", location.join("."), self.message))
     }
 
     fn problem_json(&self) -> Value {
         let input =
             self.input.as_str().map_or_else(|| self.input.clone(), |text| Value::String(sanitize::visible_text(text)));
-        json!({ "type": self.kind, "loc": self.place, "msg": sanitize::visible_text(&self.message), "input": input })
+        json!({ "type": self.kind, "loc": self.location, "msg": sanitize::visible_text(&self.message), "input": input })
     }
 }
 
-fn location_steps(place: &[&str]) -> Vec<Value> {
-    std::iter::once("body").chain(place.iter().copied()).map(Value::from).collect()
+fn location_steps(location: &[&str]) -> Vec<Value> {
+    std::iter::once("body").chain(location.iter().copied()).map(Value::from).collect()
 }

@@ -122,8 +122,8 @@ fn check_same_address(object: &Map<String, Value>, path: &SessionAddress) -> Res
     let differs = |(name, value): &(&'static str, &String)| {
         let said = either_case_field(object, name)?;
         let message = "Value error, the body and the path differ".to_owned();
-        let place = [json!("body"), json!(name)].to_vec();
-        let problem = BodyProblem { kind: "value_error", place, message, input: said.clone() };
+        let location = [json!("body"), json!(name)].to_vec();
+        let problem = BodyProblem { kind: "value_error", location, message, input: said.clone() };
         // An agent answers to its name with hyphens and with underscores.
         let spelled = |text: &str| if *name == "appName" { text.replace('-', "_") } else { text.to_owned() };
         let same = said.as_str().is_some_and(|said| spelled(said) == spelled(value));
@@ -169,7 +169,7 @@ impl NewSession {
         let events = match either_case_field(&object, "events") {
             None => Vec::new(),
             Some(Value::Array(events)) => {
-                let read = events.iter().enumerate().map(|(place, event)| read_imported_event(place, event));
+                let read = events.iter().enumerate().map(|(location, event)| read_imported_event(location, event));
                 read.collect::<Result<Vec<_>, _>>()?
             }
             Some(other) => {
@@ -267,7 +267,7 @@ fn parse_json(body: &[u8]) -> Result<Value, AdkRefusal> {
 }
 
 fn into_object(value: Value) -> Result<Map<String, Value>, AdkRefusal> {
-    if check::holds_nul(&value) {
+    if check::contains_nul(&value) {
         return Err(problem_refusal(BodyProblem::wrong_type("value_error", &[], "free of NUL", &Value::Null)));
     }
     let Value::Object(object) = value else {
@@ -333,8 +333,8 @@ fn read_message(object: &Map<String, Value>) -> Result<(Option<Value>, Vec<SentP
     };
     let mut sent = Vec::new();
     for (index, value) in parts.iter().enumerate() {
-        let place = [json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        sent.extend(content::read_part(value, &place).map_err(|problem| problem_refusal(*problem))?);
+        let location = [json!("body"), json!("newMessage"), json!("parts"), json!(index)];
+        sent.extend(content::read_part(value, &location).map_err(|problem| problem_refusal(*problem))?);
     }
     Ok((Some(content.clone()), sent))
 }
@@ -369,9 +369,9 @@ fn read_imported_event(index: usize, event: &Value) -> Result<(Role, Vec<Part>),
     if let Some(time) =
         either_case_field(event, "timestamp").filter(|time| !time.as_f64().is_some_and(check::is_calendar_time))
     {
-        let place = [json!("body"), json!("events"), json!(index), json!("timestamp")].to_vec();
+        let location = [json!("body"), json!("events"), json!(index), json!("timestamp")].to_vec();
         let message = "Input should be seconds since 1970".to_owned();
-        return Err(problem_refusal(BodyProblem { kind: "float_type", place, message, input: time.clone() }));
+        return Err(problem_refusal(BodyProblem { kind: "float_type", location, message, input: time.clone() }));
     }
     let content = either_case_field(event, "content").and_then(Value::as_object).unwrap_or(&empty);
     let parts = either_case_field(content, "parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -386,9 +386,10 @@ fn read_imported_event(index: usize, event: &Value) -> Result<(Role, Vec<Part>),
     let author = either_case_field(event, "author").and_then(Value::as_str).unwrap_or("user");
     let role = if author == "user" { Role::User } else { Role::Agent };
     let mut read = Vec::new();
-    for (place, value) in parts.iter().enumerate() {
-        let place = [json!("body"), json!("events"), json!(index), json!("content"), json!("parts"), json!(place)];
-        match content::read_part(value, &place).map_err(|problem| problem_refusal(*problem))? {
+    for (location, value) in parts.iter().enumerate() {
+        let location =
+            [json!("body"), json!("events"), json!(index), json!("content"), json!("parts"), json!(location)];
+        match content::read_part(value, &location).map_err(|problem| problem_refusal(*problem))? {
             Some(SentPart::Part(part)) => read.push(part),
             Some(SentPart::Response(_)) => read.push(Part::Unknown(value.clone())),
             None => {}

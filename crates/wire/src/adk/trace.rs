@@ -196,7 +196,7 @@ impl SpanBuilder<'_> {
     /// What a sub-agent paid is in its own session.
     fn add_usage(&mut self, usage: &Usage) {
         let model = self.open.as_mut().filter(|_| usage.child.is_none()).and_then(|open| open.model.take());
-        let Some(span) = model.and_then(|place| self.done.get_mut(place)) else { return };
+        let Some(span) = model.and_then(|location| self.done.get_mut(location)) else { return };
         let model = usage.model.rsplit('/').next().unwrap_or_default();
         span.name = format!("generate_content {model}");
         span.attributes.insert("gen_ai.request.model".to_owned(), json!(model));

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use gander_domain::Part;
 
-use super::pixels;
+use super::image_size;
 
 /// The largest picture, sound or file in a message in bytes, decoded.
 pub const MAX_MEDIA_BYTES: usize = 10 * 1024 * 1024;
@@ -101,7 +101,7 @@ fn check_image(mime: &str, bytes: &[u8]) -> Result<(), BadMedia> {
     if IMAGE_TYPES.contains(&mime.as_str()) && found != Some(mime.as_str()) {
         return Err(BadMedia::OtherType(mime));
     }
-    match found.and_then(|found| pixels::image_size(found, bytes)) {
+    match found.and_then(|found| image_size::image_size(found, bytes)) {
         Some((width, height)) if u64::from(width) * u64::from(height) > MAX_PIXELS => {
             Err(BadMedia::TooManyPixels(width, height))
         }

@@ -1,7 +1,7 @@
 //! What no protocol lets in, whatever it calls it.
 
+mod image_size;
 mod media;
-mod pixels;
 
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ pub use media::{BadMedia, MAX_MEDIA_BYTES, MAX_PIXELS, accepts_family, check_med
 const CALENDAR_SECONDS: std::ops::RangeInclusive<f64> = -62_135_596_800.0..=253_402_300_799.0;
 
 /// True if a text or a name inside holds NUL, which not every store can keep.
-pub fn holds_nul(value: &Value) -> bool {
+pub fn contains_nul(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(holds_nul),
-        Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\0') || holds_nul(value)),
+        Value::Array(items) => items.iter().any(contains_nul),
+        Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\0') || contains_nul(value)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }

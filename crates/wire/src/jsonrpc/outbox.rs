@@ -15,7 +15,7 @@ const KEEP_CAPACITY: usize = 32 * 1024;
 pub struct Outbox {
     bytes: Vec<u8>,
     frames: Vec<BufferedMessage>,
-    place: MessageOrigin,
+    origin: MessageOrigin,
     /// How many of the messages are in the reader's own words already.
     translated: usize,
 }
@@ -35,7 +35,7 @@ pub struct MessageOrigin {
 #[derive(Clone, Copy, Debug)]
 struct BufferedMessage {
     end: usize,
-    place: MessageOrigin,
+    origin: MessageOrigin,
 }
 
 impl Outbox {
@@ -52,7 +52,7 @@ impl Outbox {
     /// Each message without its line feed, and where it belongs: what a framed transport writes.
     pub fn messages(&self) -> impl Iterator<Item = (MessageOrigin, &[u8])> {
         let starts = std::iter::once(0).chain(self.frames.iter().map(|frame| frame.end));
-        starts.zip(&self.frames).map(|(start, frame)| (frame.place, &self.bytes[start..frame.end - 1]))
+        starts.zip(&self.frames).map(|(start, frame)| (frame.origin, &self.bytes[start..frame.end - 1]))
     }
 
     /// Forgets what was written, keeps a sensible buffer.
@@ -79,11 +79,11 @@ impl Outbox {
         let added = self.frames.split_off(self.translated);
         let bytes = self.bytes.split_off(start);
         let mut from = start;
-        for BufferedMessage { end, place } in added {
-            if let Some(message) = words(place, &bytes[from - start..end - 1 - start]) {
+        for BufferedMessage { end, origin } in added {
+            if let Some(message) = words(origin, &bytes[from - start..end - 1 - start]) {
                 self.bytes.extend_from_slice(&message);
                 self.bytes.push(b'\n');
-                self.frames.push(BufferedMessage { end: self.bytes.len(), place });
+                self.frames.push(BufferedMessage { end: self.bytes.len(), origin });
             }
             from = end;
         }
@@ -91,8 +91,8 @@ impl Outbox {
     }
 
     /// Sets where the following messages belong.
-    pub fn set_origin(&mut self, place: MessageOrigin) {
-        self.place = place;
+    pub fn set_origin(&mut self, origin: MessageOrigin) {
+        self.origin = origin;
     }
 
     /// Takes over everything from another outbox.
@@ -104,7 +104,7 @@ impl Outbox {
 
     /// Drops the messages of entries after this one.
     pub fn truncate_after(&mut self, seq: Seq) {
-        let kept = self.frames.iter().position(|frame| frame.place.seq > seq).unwrap_or(self.frames.len());
+        let kept = self.frames.iter().position(|frame| frame.origin.seq > seq).unwrap_or(self.frames.len());
         self.frames.truncate(kept);
         self.bytes.truncate(self.frames.last().map_or(0, |frame| frame.end));
     }
@@ -113,8 +113,8 @@ impl Outbox {
     pub fn push_message(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.bytes.push(b'\n');
-        self.frames.push(BufferedMessage { end: self.bytes.len(), place: self.place });
-        self.place.index += 1;
+        self.frames.push(BufferedMessage { end: self.bytes.len(), origin: self.origin });
+        self.origin.index += 1;
     }
 
     /// Adds a request.

@@ -129,7 +129,7 @@ impl<C> Peer<C> {
     }
 
     /// Waits for one more answer to a request that was answered with nothing of use.
-    pub fn await_again(&mut self, id: RequestId, context: C) {
+    pub fn restore_pending(&mut self, id: RequestId, context: C) {
         self.asked.insert(id, context);
     }
 

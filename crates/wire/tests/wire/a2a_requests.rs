@@ -4,7 +4,7 @@
 
 use gander_domain::{Choice, ChoiceKind, Question, QuestionKind, QuestionOrigin, Reply};
 use gander_testkit::build;
-use gander_wire::a2a::card::{self, AgentPlace, CardAccess};
+use gander_wire::a2a::card::{self, CardAccess, CardDetails};
 use gander_wire::a2a::json_rpc::{RpcRefusal, RpcRequest};
 use gander_wire::a2a::{
     A2aError, Content, Dialect, ErrorKind, Message, Method, Part, PushConfig, Request, Role, content, question,
@@ -227,19 +227,19 @@ fn words_are_no_answer_to_what_is_asked_aside() {
 #[test]
 fn one_card_serves_both_versions() {
     let manifest = gander_domain::AgentManifest::new("a", "A", "d");
-    let place = AgentPlace {
+    let place = CardDetails {
         url: "http://h/a2a".to_owned(),
         grpc: Some("h:1".to_owned()),
         version: "1".to_owned(),
-        entrance: CardAccess::Token,
+        access: CardAccess::Token,
         push: true,
     };
     let card = card::agent_card(&manifest, &place);
     assert_eq!(card["supportedInterfaces"].as_array().unwrap().len(), 5);
     assert_eq!((&card["url"], &card["protocolVersion"]), (&json!("http://h/a2a"), &json!("0.3.0")));
-    let new = card::agent_card_in(Dialect::V1, &manifest, &place);
+    let new = card::agent_card_in_dialect(Dialect::V1, &manifest, &place);
     assert!(new.get("url").is_none() && new["capabilities"]["extendedAgentCard"] == true);
-    let old = card::agent_card_in(Dialect::V03, &manifest, &place);
+    let old = card::agent_card_in_dialect(Dialect::V03, &manifest, &place);
     assert!(old.get("supportedInterfaces").is_none() && old["preferredTransport"] == "JSONRPC");
     let signed = card::canonical_card(&json!({ "b": [1, { "z": null, "a": "ü" }], "a": true, "signatures": [1] }));
     // What is empty is not signed: readers that know the fields take it for absent.

@@ -27,7 +27,11 @@ fn runs(log: &[Entry]) -> Vec<RunId> {
 
 fn watch(run: RunId, detail: DetailLevel) -> A2aProjection {
     A2aProjection::new(
-        TaskSubject { task: run, context: "ctx".to_owned(), shelf: Some("https://here/a2a/.artifacts/1".to_owned()) },
+        TaskSubject {
+            task: run,
+            context: "ctx".to_owned(),
+            artifacts_url: Some("https://here/a2a/.artifacts/1".to_owned()),
+        },
         detail,
         TaskOpening::AtOnce,
     )

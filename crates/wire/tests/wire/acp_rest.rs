@@ -8,7 +8,7 @@ use gander_domain::{Entry, Event, Part, Role, RunId, SessionView};
 use gander_testkit::build;
 use gander_testkit::vectors::{Scenario, scenarios};
 use gander_wire::acp_rest::{
-    AcpRestProjection, AcpRestRefusal, HistoryMessage, ResumeRequest, RunMode, RunRequest, RunStatus, SessionPlace,
+    AcpRestProjection, AcpRestRefusal, HistoryMessage, RequestedSession, ResumeRequest, RunMode, RunRequest, RunStatus,
     content, question,
 };
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ fn a_request_is_read() {
         parts: vec![Part::text("hi")],
         times: None,
         mode: RunMode::Sync,
-        place: SessionPlace::New,
+        session: RequestedSession::New,
         run: None,
     };
     assert_eq!(read(&body), Ok(expected.clone()));
@@ -145,7 +145,7 @@ fn a_request_is_read() {
     let expected = RunRequest {
         before: vec![line(Role::User, "one"), line(Role::Agent, "two")],
         mode: RunMode::Stream,
-        place: SessionPlace::Described(session, vec!["http://a/1".to_owned()]),
+        session: RequestedSession::Described(session, vec!["http://a/1".to_owned()]),
         run: Some(run),
         ..expected
     };

@@ -83,7 +83,7 @@ async fn ids_of_streams_are_honoured_or_refused() {
     for id in ["abc".to_owned(), "-1".to_owned(), "x".repeat(10_240)] {
         assert_eq!(with(id).send().await.unwrap().status(), 400, "S19");
     }
-    let incarnation = house.app.desk().hub.store().incarnation();
+    let incarnation = house.app.services().hub.store().incarnation();
     for id in [format!("{incarnation}.99999.0"), format!("{}.1.0", incarnation.wrapping_add(1))] {
         assert_eq!(with(id).send().await.unwrap().status(), 409, "S20");
     }

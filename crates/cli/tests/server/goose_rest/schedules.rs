@@ -100,7 +100,7 @@ async fn recipes_in_yaml_and_hostile_ones() {
 /// second has.
 async fn after_a_pause(missed: &str) -> usize {
     let house = TestServer::with(&[("GANDER_SCHEDULES_MISSED", missed)]).await;
-    let schedules = &house.app.desk().schedules;
+    let schedules = &house.app.services().schedules;
     let hour = 3_600_000_000;
     let now = gander_store::clock::now().micros();
     let job = |id: &str, cron: &str, since: i64| Schedule {

@@ -18,14 +18,14 @@ fn secrets(specs: Vec<Spec>) -> Vec<String> {
 }
 
 async fn of_session(house: &TestServer, id: &Value) -> Vec<String> {
-    let desk = house.app.desk();
-    let view = desk.hub.view(id.as_str().unwrap().parse().unwrap()).await.unwrap();
-    secrets(desk.extensions.specs(&view))
+    let services = house.app.services();
+    let view = services.hub.view(id.as_str().unwrap().parse().unwrap()).await.unwrap();
+    secrets(services.extensions.specs(&view))
 }
 
 async fn comes_back(name: &str, config: Value) {
     let house = TestServer::with(&[("GANDER_SERVER_ALLOW_REMOTE_COMMANDS", "true")]).await;
-    let held = || secrets(house.app.desk().extensions.global_specs());
+    let held = || secrets(house.app.services().extensions.global_specs());
     house.ok("/config/extensions", json!({"name": name, "enabled": true, "config": config})).await;
     let before = held();
     assert!(before[0].contains("hush-hush-hush"), "{before:?}");
@@ -72,14 +72,14 @@ async fn a_switch_wakes_no_session_that_sleeps() {
     let envs: HashMap<String, String> = envs.into_iter().collect();
     let script = json!({"type": "stdio", "cmd": program, "args": args, "envs": envs});
     house.ok("/config/extensions", json!({"name": "script", "enabled": true, "config": script})).await;
-    let desk = house.app.desk();
-    let view = async |id: &str| desk.hub.view(id.parse().unwrap()).await.unwrap();
+    let services = house.app.services();
+    let view = async |id: &str| services.hub.view(id.parse().unwrap()).await.unwrap();
     let states = |id: &str| -> Vec<String> {
-        let listed = desk.extensions.list_json(Some(id.parse().unwrap()));
+        let listed = services.extensions.list_json(Some(id.parse().unwrap()));
         listed.as_array().unwrap().iter().map(|server| server["state"].as_str().unwrap().to_owned()).collect()
     };
-    drop(desk.extensions.servers_of(&view(&asleep).await));
-    desk.extensions.servers_of(&view(&awake).await).wait_until_settled().await;
+    drop(services.extensions.servers_of(&view(&asleep).await));
+    services.extensions.servers_of(&view(&awake).await).wait_until_settled().await;
     assert_eq!((states(&asleep), states(&awake)), (vec!["asleep".to_owned()], vec!["ready".to_owned()]));
     let more = json!({"type": "stdio", "cmd": "/no/such/program"});
     house.ok("/config/extensions", json!({"name": "more", "enabled": true, "config": more})).await;

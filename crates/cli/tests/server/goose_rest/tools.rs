@@ -11,9 +11,9 @@ async fn session(house: &TestServer) -> String {
     let (program, args, env) = command("server", "good");
     let transport = Transport::Stdio { command: program.into(), args, env };
     let spec = Spec::new("script".to_owned(), transport);
-    let desk = house.app.desk();
-    let view = desk.hub.view(id.parse().unwrap()).await.unwrap();
-    desk.extensions.attach(&view, vec![spec]);
+    let services = house.app.services();
+    let view = services.hub.view(id.parse().unwrap()).await.unwrap();
+    services.extensions.attach(&view, vec![spec]);
     id
 }
 

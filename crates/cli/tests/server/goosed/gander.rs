@@ -7,7 +7,7 @@ use gander::app::App;
 use gander_client::CertificatePin;
 use gander_domain::caller::Caller;
 use gander_domain::{ChoiceKind, Event, Outcome, Part, StopReason, ToolEnd};
-use gander_gateway::http::{SelfSigned, serve_with_tls};
+use gander_gateway::http::{SelfSigned, serve_http_with_tls};
 use gander_gateway::server::router;
 use gander_runtime::backend::goosed::{Protocol, Remote};
 use gander_services::token::{self, Tokens};
@@ -59,7 +59,13 @@ async fn other_over(line: Line) -> Other {
     let pin = tls.as_ref().map(|tls| tls.fingerprint.parse().unwrap());
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let (stop, routes) = (CancellationToken::new(), router(&gateway));
-    tokio::spawn(serve_with_tls(listener, tls.map(|tls| tls.acceptor), gateway.http.clone(), routes, stop.clone()));
+    tokio::spawn(serve_http_with_tls(
+        listener,
+        tls.map(|tls| tls.acceptor),
+        gateway.http.clone(),
+        routes,
+        stop.clone(),
+    ));
     Other { url, token, work: work.to_str().unwrap().to_owned(), pin, _stop: stop.drop_guard(), _root: root }
 }
 

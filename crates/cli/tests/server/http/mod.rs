@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::routing::on;
 use gander_domain::caller::Scope;
 use gander_gateway::http::{Access, Payload, Route, RouteRule, Size, Verb};
-use gander_gateway::server::{Gateway, ROUTES, router, router_of};
+use gander_gateway::server::{Gateway, ROUTES, router, router_for_routes};
 use gander_gateway::settings::OpenProtocol;
 use gander_services::token;
 use secrecy::ExposeSecret;
@@ -59,7 +59,7 @@ const TEST_ROUTES: &[Route] = &[
 ];
 
 fn test_router(gateway: &Gateway) -> axum::Router {
-    router_of(TEST_ROUTES, &gateway.http)
+    router_for_routes(TEST_ROUTES, &gateway.http)
 }
 
 async fn panics() -> &'static str {

@@ -46,11 +46,12 @@ async fn three_independent_tasks_meet_and_a_fourth_hears_of_them() {
     assert_eq!(children.len(), 4);
     let mut modes = Vec::new();
     for child in &children {
-        let view = house.app.desk().hub.view(*child).await.unwrap();
+        let view = house.app.services().hub.view(*child).await.unwrap();
         modes.push(view.settings.mode.clone());
         assert!(matches!(view.ended[0].1, Outcome::Completed { .. }));
         if view.settings.mode == "qa" {
-            let log = house.app.desk().hub.store().read(*child, Seq::ZERO, Limit::default(), DeltaForm::Joined).await;
+            let log =
+                house.app.services().hub.store().read(*child, Seq::ZERO, Limit::default(), DeltaForm::Joined).await;
             let heard = format!("{:?}", log.unwrap());
             assert!(heard.contains("Result of one (completed)") && heard.contains("two met"));
         }
@@ -105,14 +106,14 @@ async fn a_sub_agents_question_is_asked_once_whatever_happens_meanwhile() {
     editor.choose(&asked, "allow_once").await.unwrap();
     assert_eq!(editor.answer_to(prompt).await.unwrap()["stopReason"], "end_turn");
     assert_eq!(listed(&house.work()), ["first.txt", "second.txt"]);
-    let log = read_all(&**house.app.desk().hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
+    let log = read_all(&**house.app.services().hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
     let questions = log.iter().filter(|entry| matches!(entry.event, Event::QuestionAsked { .. }));
     assert_eq!(questions.count(), 1);
 }
 
 /// Says yes to the open question of this place, once it is there.
 async fn allow(house: &TestServer, session: SessionId, place: usize) {
-    let hub = &house.app.desk().hub;
+    let hub = &house.app.services().hub;
     let asked = async {
         loop {
             let run = hub.view(session).await.unwrap().run.unwrap();

@@ -24,7 +24,7 @@ fn write(folder: &Path, path: &str, text: &str) {
 }
 
 async fn trust(house: &TestServer, folder: &Path) {
-    house.app.desk().trust.trust(folder).await.unwrap();
+    house.app.services().trust.trust(folder).await.unwrap();
 }
 
 /// A new session there, and the modes that it offers by id and title.
@@ -79,7 +79,7 @@ async fn they_are_inert_until_the_folder_is_trusted_and_follow_their_files_then(
     let (_, offered) = opened(&mut editor, &house.work()).await;
     assert_eq!(title(&offered, "poet"), None, "what is beside the project has nothing of it");
     assert!(!house.get("/agents").await.to_string().contains("Bard"), "a door without a folder shows the server's");
-    house.app.desk().trust.revoke(&folder).await.unwrap();
+    house.app.services().trust.revoke(&folder).await.unwrap();
     told(&mut editor, &session, |offered| title(offered, "poet").is_none()).await;
     let (_, offered) = opened(&mut editor, &folder).await;
     assert_eq!(title(&offered, "poet"), None);

@@ -30,7 +30,7 @@ async fn three_independent_parts_meet_and_their_results_are_joined() {
     let steps: Vec<(&str, PlanStatus)> = view.plan.items.iter().map(|item| (item.text.as_str(), item.status)).collect();
     assert_eq!(steps.len(), 3, "{steps:?}");
     assert!(steps.iter().all(|(text, status)| text.starts_with("Prepare part") && *status == PlanStatus::Completed));
-    let log = read_all(&**house.app.desk().hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
+    let log = read_all(&**house.app.services().hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
     let progress: Vec<usize> = log.iter().filter_map(|entry| running(&entry.event)).collect();
     assert_eq!(progress.first(), Some(&3), "all three are under way at once: {progress:?}");
     let told = log.iter().find_map(|entry| results(&entry.event)).unwrap();
@@ -109,7 +109,7 @@ async fn a_model_can_be_asked_to_take_it_apart() {
     // The judge and whoever then joins are shown the same script: its first call is the verdict.
     let usage = json!({ "input": 7_000_000, "output": 5 });
     editor.turn(&session, &plays(&json!([[{ "text": verdict, "usage": usage }], [{ "text": "x" }]]))).await.unwrap();
-    let hub = &house.app.desk().hub;
+    let hub = &house.app.services().hub;
     let log = read_all(&**hub.store(), session.parse().unwrap(), DeltaForm::Joined).await.unwrap();
     let why = log.iter().find_map(|entry| reasons(&entry.event)).unwrap();
     assert_eq!(why, ["it is several requests in one: 2 tasks", "two crafts"]);

@@ -61,12 +61,12 @@ impl TestServer {
     }
 
     pub async fn view(&self, session: &str) -> SessionView {
-        self.app.desk().hub.view(session.parse().unwrap()).await.unwrap()
+        self.app.services().hub.view(session.parse().unwrap()).await.unwrap()
     }
 
     /// How a session's first run ended, once it has.
     pub async fn ended(&self, session: SessionId) -> Outcome {
-        let mut follower = self.app.desk().hub.follow(session, Seq::ZERO, DeltaForm::Joined);
+        let mut follower = self.app.services().hub.follow(session, Seq::ZERO, DeltaForm::Joined);
         let ended = async {
             loop {
                 let batch = follower.next().await.unwrap().unwrap();
@@ -113,7 +113,7 @@ pub fn delegates(tasks: Value) -> String {
 
 /// The sub-agents of a session.
 pub async fn children(house: &TestServer, parent: &str) -> Vec<SessionId> {
-    let store = house.app.desk().hub.store();
+    let store = house.app.services().hub.store();
     let query = SessionQuery { limit: 50, ..sessions_of(Principal::owner()) };
     let cards = store.sessions(query).await.unwrap().sessions;
     let parent: SessionId = parent.parse().unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use gander::config::{ProxyFlags, RemoteKind, proxied};
+use gander::config::{ProxyFlags, RemoteKind, with_proxy_flags};
 use gander_gateway::server::router;
 use gander_testkit::goosed::Goosed;
 use reqwest::{Method, RequestBuilder};
@@ -40,7 +40,7 @@ impl Proxy {
             ("REQUEST_TIMEOUT", "30s"),
         ];
         let (config, environment) = served::settings(root.path(), &[&fixed, variables].concat());
-        let mut config = proxied(config, ProxyFlags::default(), &environment).unwrap();
+        let mut config = with_proxy_flags(config, ProxyFlags::default(), &environment).unwrap();
         let RemoteKind::Goosed(remote) = &mut config.agents[0].kind;
         remote.pause = Duration::from_millis(5);
         Self(Served::of(root, config, router).await)

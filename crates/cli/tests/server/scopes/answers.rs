@@ -24,18 +24,18 @@ async fn awaiting(house: &TestServer, token: &str) -> Awaiting {
     let run = house.ok(token, "/runs", &json!({ "agent_name": agent, "mode": "sync", "input": input })).await;
     assert_eq!(run["status"], "awaiting", "{run}");
     let session = run["session_id"].as_str().unwrap().parse().unwrap();
-    let view = house.app.desk().hub.view(session).await.unwrap();
+    let view = house.app.services().hub.view(session).await.unwrap();
     let open = view.run.unwrap();
     Awaiting { run: open.id, session, question: open.questions[0].id }
 }
 
 /// The native agent, at the default policy.
 fn agent(house: &TestServer) -> String {
-    house.app.desk().agents.default_manifest().name.clone()
+    house.app.services().agents.default_manifest().name.clone()
 }
 
 async fn is_open(house: &TestServer, asked: &Awaiting) -> bool {
-    let view = house.app.desk().hub.view(asked.session).await.unwrap();
+    let view = house.app.services().hub.view(asked.session).await.unwrap();
     view.run.is_some_and(|run| run.questions.iter().any(|question| question.id == asked.question))
 }
 

@@ -66,7 +66,7 @@ pub fn asking(name: &str) -> String {
 
 impl TestServer {
     pub fn agent(&self) -> String {
-        self.app.desk().agents.default_manifest().name.clone()
+        self.app.services().agents.default_manifest().name.clone()
     }
 
     /// A principal of this name that has one of everything.
@@ -109,7 +109,7 @@ impl TestServer {
         let run = self.ok(&all.token, "/runs", &self.run_of(&asking(&all.name))).await;
         assert_eq!(run["status"], "awaiting", "{run}");
         let session: SessionId = run["session_id"].as_str().unwrap().parse().unwrap();
-        let open = self.app.desk().hub.view(session).await.unwrap().run.unwrap();
+        let open = self.app.services().hub.view(session).await.unwrap().run.unwrap();
         let question = &open.questions[0];
         let title = json!({ "name": all.secret() });
         let named = self.ask(Some(&all.token), &Method::PUT, &format!("/sessions/{session}/name"), Some(&title)).await;
@@ -216,8 +216,8 @@ impl TestServer {
         let push = format!("{name}-push");
         let config = json!({ "taskId": task, "id": push, "url": "https://hook.invalid/x", "token": all.secret() });
         self.rpc(token, &rpc("CreateTaskPushNotificationConfig", config)).await;
-        let run = self.app.desk().hub.store().run(task.parse().unwrap()).await.unwrap().unwrap();
-        let asked = self.app.desk().hub.view(run.session).await.unwrap().run.unwrap().questions[0].id.to_string();
+        let run = self.app.services().hub.store().run(task.parse().unwrap()).await.unwrap().unwrap();
+        let asked = self.app.services().hub.view(run.session).await.unwrap().run.unwrap().questions[0].id.to_string();
         all.ids.extend([("context", context), ("task", task), ("push", push), ("asked", asked)]);
     }
 }

@@ -71,10 +71,10 @@ async fn the_owners_keys_go_to_the_owners_servers_alone() {
         let session: SessionId = session.parse().unwrap();
         let env_keys = vec!["OPENAI_API_KEY".to_owned()];
         let entry = ExtensionEntry { command: Some("true".into()), env_keys, ..ExtensionEntry::default() };
-        let desk = house.app.desk();
-        desk.extensions.add(ExtensionScope::Session(session), "keyed", entry, Rights::Programs).await.unwrap();
-        let view = desk.hub.view(session).await.unwrap();
-        let specs = desk.extensions.specs(&view);
+        let services = house.app.services();
+        services.extensions.add(ExtensionScope::Session(session), "keyed", entry, Rights::Programs).await.unwrap();
+        let view = services.hub.view(session).await.unwrap();
+        let specs = services.extensions.specs(&view);
         let spec = specs.iter().find(|spec| spec.name == "keyed").unwrap();
         let Transport::Stdio { env, .. } = &spec.transport else { panic!("a program") };
         assert_eq!(env.len(), expected, "{}", view.owner);

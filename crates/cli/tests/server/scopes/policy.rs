@@ -11,7 +11,7 @@ const APPROVE: &[Scope] = &[Scope::Prompt, Scope::Approve];
 
 async fn policy(house: &TestServer, session: &Value) -> Policy {
     let session: SessionId = session.as_str().unwrap().parse().unwrap();
-    house.app.desk().hub.view(session).await.unwrap().settings.policy
+    house.app.services().hub.view(session).await.unwrap().settings.policy
 }
 
 async fn start(house: &TestServer, token: &str) -> Value {

@@ -33,7 +33,7 @@ impl TestServer {
 async fn an_agent_remembers_for_its_own_principal_alone() {
     let house = TestServer::open().await;
     let (ann, bob) = (house.token("ann", FULL), house.token("bob", FULL));
-    let memories = Memories::new(house.app.desk().hub.store().clone());
+    let memories = Memories::new(house.app.services().hub.store().clone());
     let secret = "the cellar key hangs behind the clock";
     let kept =
         Memory { place: MemoryScope::Everywhere, category: "house".into(), text: secret.into(), tags: Vec::new() };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use gander::app::{App, AppBuilder};
 use gander::config::{Config, Environment, Flags};
-use gander_gateway::http::serve;
+use gander_gateway::http::serve_http;
 use gander_gateway::server::{Gateway, router};
 use gander_services::token::{self, Tokens};
 use gander_testkit::harness::PATIENCE;
@@ -89,7 +89,7 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, gateway.http.clone(), router(&gateway), stop.clone()));
+        tokio::spawn(serve_http(listener, gateway.http.clone(), router(&gateway), stop.clone()));
         let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let (heard, stop): (Heard, _) = (Box::new(|_, _| {}), stop.drop_guard());
         Self { address, token, app, gateway, config, client, heard, stop, root }

@@ -29,7 +29,7 @@ pub(super) struct SentMessage<'a> {
 
 /// What a task's log says about a message.
 pub(super) struct PriorMessages {
-    pub(super) said: MessageSeen,
+    pub(super) sent: MessageSeen,
     /// Questions that held the task up and were answered, oldest first.
     answered: Vec<Question>,
     open: Vec<Question>,
@@ -78,7 +78,7 @@ impl PriorMessages {
     fn scan_entry(&mut self, entry: &Entry, sent: &SentMessage<'_>) {
         let meta = entry.meta.as_deref();
         if meta.and_then(content::message_id_in_meta) == Some(sent.message.message_id.as_str()) {
-            self.said = if sent.hash.matches_meta(meta) { MessageSeen::Same } else { MessageSeen::Otherwise };
+            self.sent = if sent.hash.matches_meta(meta) { MessageSeen::Same } else { MessageSeen::Otherwise };
         }
         if let Event::QuestionAsked { question } = &entry.event {
             self.open.push(question.clone());
@@ -100,7 +100,7 @@ impl PriorMessages {
             return self.answered.iter().any(|question| question.id.to_string() == named);
         }
         let last = self.answered.iter().rev().find(|question| !question.is_non_blocking());
-        !question::says_prompt(message) && last.is_some_and(|last| question::read_reply(last, message).is_ok())
+        !question::declares_prompt(message) && last.is_some_and(|last| question::read_reply(last, message).is_ok())
     }
 }
 
@@ -109,13 +109,13 @@ impl A2a {
     /// not is waited for: an answer just given would be missed otherwise.
     pub(super) async fn scan_prior_messages(
         &self,
-        thread: &TaskRef,
+        task_ref: &TaskRef,
         sent: &SentMessage<'_>,
         head: Seq,
     ) -> Result<PriorMessages, A2aError> {
-        let mut past = PriorMessages { said: MessageSeen::Not, answered: Vec::new(), open: Vec::new() };
-        let mut follower = self.services.hub.follow(thread.session, thread.after, DeltaForm::Joined);
-        let mut at = thread.after;
+        let mut past = PriorMessages { sent: MessageSeen::Not, answered: Vec::new(), open: Vec::new() };
+        let mut follower = self.services.hub.follow(task_ref.session, task_ref.after, DeltaForm::Joined);
+        let mut at = task_ref.after;
         while at < head {
             let late = |_| A2aError::new(ErrorKind::Unavailable, "the store is slow, try again");
             let batch = tokio::time::timeout(COMMIT_TIMEOUT, follower.next()).await.map_err(late)?;
@@ -124,7 +124,7 @@ impl A2a {
             // A batch may begin with entries that were given before.
             for entry in batch.iter().skip_while(|entry| entry.seq <= from) {
                 at = entry.seq;
-                if entry.run == Some(thread.run) {
+                if entry.run == Some(task_ref.run) {
                     past.scan_entry(entry, sent);
                 }
             }

@@ -126,21 +126,21 @@ impl A2a {
             Request::Cancel { id } => self.cancel_task(caller, &id).await.map(Box::new).map(A2aAnswer::Task),
             Request::Subscribe { id } => self.subscribe_task(caller, &id).await.map(Box::new).map(A2aAnswer::Stream),
             Request::SetPush(config) => {
-                let (thread, _) = self.find_task(caller, &config.task_id.clone()).await?;
-                let head = self.services.hub.store().head(thread.session).await.map_err(store_error)?;
-                self.push.set_config(caller, &thread, config, head).await.map(A2aAnswer::Push)
+                let (task_ref, _) = self.find_task(caller, &config.task_id.clone()).await?;
+                let head = self.services.hub.store().head(task_ref.session).await.map_err(store_error)?;
+                self.push.set_config(caller, &task_ref, config, head).await.map(A2aAnswer::Push)
             }
             Request::GetPush { task, id } => {
-                let (thread, _) = self.find_task(caller, &task).await?;
-                self.push.get_config(thread.run, id.as_deref()).map(A2aAnswer::Push)
+                let (task_ref, _) = self.find_task(caller, &task).await?;
+                self.push.get_config(task_ref.run, id.as_deref()).map(A2aAnswer::Push)
             }
             Request::ListPush { task } => {
-                let (thread, _) = self.find_task(caller, &task).await?;
-                Ok(A2aAnswer::Pushes(self.push.list_configs(thread.run)))
+                let (task_ref, _) = self.find_task(caller, &task).await?;
+                Ok(A2aAnswer::Pushes(self.push.list_configs(task_ref.run)))
             }
             Request::DeletePush { task, id } => {
-                let (thread, _) = self.find_task(caller, &task).await?;
-                self.push.delete_config(thread.run, &id).await?;
+                let (task_ref, _) = self.find_task(caller, &task).await?;
+                self.push.delete_config(task_ref.run, &id).await?;
                 Ok(A2aAnswer::Deleted)
             }
             Request::ExtendedCard => Ok(A2aAnswer::Card),
@@ -156,7 +156,11 @@ impl fmt::Debug for A2a {
 
 impl TaskRef {
     fn subject(&self, caller: &A2aCaller) -> TaskSubject {
-        TaskSubject { task: self.run, context: self.context.clone(), shelf: Some(caller.artifacts_url(self.session)) }
+        TaskSubject {
+            task: self.run,
+            context: self.context.clone(),
+            artifacts_url: Some(caller.artifacts_url(self.session)),
+        }
     }
 }
 

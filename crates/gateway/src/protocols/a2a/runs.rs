@@ -26,8 +26,8 @@ impl A2a {
         // Whoever waits for the outcome has its sync; whoever does not has this one.
         let (ack, ends) =
             if send.at_once { (Ack::Synced, StopWhen::AtOnce) } else { (Ack::Committed, StopWhen::Resting) };
-        let thread = self.deliver_message(caller, &send, ack).await?;
-        let update = self.wait_for_update(caller, thread, ends).await?;
+        let task_ref = self.deliver_message(caller, &send, ack).await?;
+        let update = self.wait_for_update(caller, task_ref, ends).await?;
         Ok(match update {
             TaskUpdate::Begin(task) => TaskUpdate::Begin(Box::new(task.with_history_length(send.history))),
             other @ (TaskUpdate::Chunk(_)
@@ -44,8 +44,8 @@ impl A2a {
         caller: &A2aCaller,
         send: SendRequest,
     ) -> Result<TaskStream, A2aError> {
-        let thread = self.deliver_message(caller, &send, Ack::Committed).await?;
-        self.open_stream(caller, thread, StopWhen::Resting).await
+        let task_ref = self.deliver_message(caller, &send, Ack::Committed).await?;
+        self.open_stream(caller, task_ref, StopWhen::Resting).await
     }
 
     async fn deliver_message(&self, caller: &A2aCaller, send: &SendRequest, ack: Ack) -> Result<TaskRef, A2aError> {
@@ -54,20 +54,20 @@ impl A2a {
             check_push_task(&send.message, config)?;
             self.push.check_receiver(config).await?;
         }
-        let said = SentMessage::new(&send.message, parts, ack);
-        let thread = match send.message.task_id.as_deref() {
-            Some(task) => self.continue_task(caller, task, said).await?,
-            None => self.begin_task(caller, said).await?,
+        let sent = SentMessage::new(&send.message, parts, ack);
+        let task_ref = match send.message.task_id.as_deref() {
+            Some(task) => self.continue_task(caller, task, sent).await?,
+            None => self.begin_task(caller, sent).await?,
         };
         if let Some(config) = send.push.clone() {
-            self.push.set_config(caller, &thread, config, thread.after).await?;
+            self.push.set_config(caller, &task_ref, config, task_ref.after).await?;
         }
-        Ok(thread)
+        Ok(task_ref)
     }
 
-    async fn begin_task(&self, caller: &A2aCaller, said: SentMessage<'_>) -> Result<TaskRef, A2aError> {
-        let Some(name) = said.message.context_id.as_deref() else {
-            return self.create_context(caller, None, &said).await.map_err(hub_error);
+    async fn begin_task(&self, caller: &A2aCaller, sent: SentMessage<'_>) -> Result<TaskRef, A2aError> {
+        let Some(name) = sent.message.context_id.as_deref() else {
+            return self.create_context(caller, None, &sent).await.map_err(hub_error);
         };
         if name.len() > MAX_CONTEXT_NAME {
             return Err(A2aError::invalid_field("message.contextId", "is too long"));
@@ -77,12 +77,12 @@ impl A2a {
         }
         let session = match self.find_open_session(&caller.identity.principal, name).await? {
             Some(session) => session,
-            None => match self.create_context(caller, Some(name), &said).await {
+            None => match self.create_context(caller, Some(name), &sent).await {
                 Err(HubError::Store(StoreError::AliasTaken(session))) => session, // just now, by another message
                 begun => return begun.map_err(hub_error),
             },
         };
-        self.prompt_context(caller, session, name, said).await
+        self.prompt_context(caller, session, name, sent).await
     }
 
     /// One more message in a context.
@@ -91,12 +91,12 @@ impl A2a {
         caller: &A2aCaller,
         session: SessionId,
         context: &str,
-        said: SentMessage<'_>,
+        sent: SentMessage<'_>,
     ) -> Result<TaskRef, A2aError> {
         let view = self.services.hub.view_for(session, &caller.identity.principal).await.map_err(hub_error)?;
-        let run = idempotent_run_id(caller, session, &said.message.message_id);
+        let run = idempotent_run_id(caller, session, &sent.message.message_id);
         if self.services.hub.knows_run(session, run).await.map_err(hub_error)? {
-            return self.find_repeated_task(caller, run, &said).await;
+            return self.find_repeated_task(caller, run, &sent).await;
         }
         if let Some(asking) = view.run.as_ref().filter(|run| run.blocking_question().is_some()) {
             let message = format!("this context waits for an answer first, name its task: {}", asking.id);
@@ -113,13 +113,13 @@ impl A2a {
                 .await
                 .map_err(hub_error)?;
         }
-        let meta = Some(said.log_meta());
-        let (parts, if_busy) = (said.parts.clone(), IfBusy::Queue);
+        let meta = Some(sent.log_meta());
+        let (parts, if_busy) = (sent.parts.clone(), IfBusy::Queue);
         let command = Command::Prompt { run, origin: caller.origin(), parts, if_busy, meta };
         let accepted =
-            self.services.hub.command(&caller.identity, session, command, said.ack).await.map_err(hub_error)?;
+            self.services.hub.command(&caller.identity, session, command, sent.ack).await.map_err(hub_error)?;
         let after = match accepted {
-            Accepted::Repeated(_) => return self.find_repeated_task(caller, run, &said).await,
+            Accepted::Repeated(_) => return self.find_repeated_task(caller, run, &sent).await,
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => view.head,
         };
         Ok(TaskRef { session, context: context.to_owned(), run, after, check_from: after.next(), newborn: None })
@@ -130,25 +130,25 @@ impl A2a {
         &self,
         caller: &A2aCaller,
         run: RunId,
-        said: &SentMessage<'_>,
+        sent: &SentMessage<'_>,
     ) -> Result<TaskRef, A2aError> {
-        let (thread, _) = self.find_task(caller, &run.to_string()).await?;
-        match self.scan_prior_messages(&thread, said, thread.after.next()).await?.said {
-            MessageSeen::Otherwise => Err(said.id_reused_error()),
-            MessageSeen::Not | MessageSeen::Same => Ok(thread),
+        let (task_ref, _) = self.find_task(caller, &run.to_string()).await?;
+        match self.scan_prior_messages(&task_ref, sent, task_ref.after.next()).await?.sent {
+            MessageSeen::Otherwise => Err(sent.id_reused_error()),
+            MessageSeen::Not | MessageSeen::Same => Ok(task_ref),
         }
     }
 
     /// A message about a task that is there already.
-    async fn continue_task(&self, caller: &A2aCaller, id: &str, said: SentMessage<'_>) -> Result<TaskRef, A2aError> {
-        let (mut thread, state) = self.find_task(caller, id).await?;
-        self.check_same_context(caller, &thread, said.message).await?;
+    async fn continue_task(&self, caller: &A2aCaller, id: &str, sent: SentMessage<'_>) -> Result<TaskRef, A2aError> {
+        let (mut task_ref, state) = self.find_task(caller, id).await?;
+        self.check_same_context(caller, &task_ref, sent.message).await?;
         let no = |why: &str| Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("{why}: {id}")));
-        let view = self.services.hub.view_for(thread.session, &caller.identity.principal).await.map_err(hub_error)?;
-        let past = self.scan_prior_messages(&thread, &said, view.head).await?;
-        match past.said {
-            MessageSeen::Same => return Ok(thread),
-            MessageSeen::Otherwise => return Err(said.id_reused_error()),
+        let view = self.services.hub.view_for(task_ref.session, &caller.identity.principal).await.map_err(hub_error)?;
+        let past = self.scan_prior_messages(&task_ref, &sent, view.head).await?;
+        match past.sent {
+            MessageSeen::Same => return Ok(task_ref),
+            MessageSeen::Otherwise => return Err(sent.id_reused_error()),
             MessageSeen::Not => {}
         }
         match state {
@@ -156,34 +156,37 @@ impl A2a {
             RunState::Ended(..) => return no("task is over and takes no message"),
             RunState::Running | RunState::Awaiting => {}
         }
-        let Some(run) = view.run.as_ref().filter(|run| run.id == thread.run) else {
+        let Some(run) = view.run.as_ref().filter(|run| run.id == task_ref.run) else {
             return no("task is over and takes no message");
         };
-        let command = match question::answered_question(&run.questions, said.message) {
-            None if past.repeats_answer(said.message) => return no(ALREADY_ANSWERED),
-            None if run.blocking_question().is_some() || question::question_id_in(said.message).is_some() => {
+        let command = match question::answered_question(&run.questions, sent.message) {
+            None if past.repeats_answer(sent.message) => return no(ALREADY_ANSWERED),
+            None if run.blocking_question().is_some() || question::question_id_in(sent.message).is_some() => {
                 return Err(A2aError::invalid_field("message.metadata", format!("task does not ask this: {id}")));
             }
-            None => said.steer_command(caller),
-            Some(question) => said.answer_command(caller, question)?,
+            None => sent.steer_command(caller),
+            Some(question) => sent.answer_command(caller, question)?,
         };
-        self.services.hub.command(&caller.identity, thread.session, command, said.ack).await.map_err(hub_error)?;
-        thread.check_from = view.head.next();
-        Ok(thread)
+        self.services.hub.command(&caller.identity, task_ref.session, command, sent.ack).await.map_err(hub_error)?;
+        task_ref.check_from = view.head.next();
+        Ok(task_ref)
     }
 
     async fn check_same_context(
         &self,
         caller: &A2aCaller,
-        thread: &TaskRef,
+        task_ref: &TaskRef,
         message: &Message,
     ) -> Result<(), A2aError> {
-        let Some(named) = message.context_id.as_deref().filter(|named| *named != thread.context) else { return Ok(()) };
+        let Some(named) = message.context_id.as_deref().filter(|named| *named != task_ref.context) else {
+            return Ok(());
+        };
         match self.find_session(&caller.identity.principal, named).await? {
-            Some(session) if session == thread.session => Ok(()),
-            Some(_) | None => {
-                Err(A2aError::invalid_field("message.contextId", format!("the task is in another: {}", thread.context)))
-            }
+            Some(session) if session == task_ref.session => Ok(()),
+            Some(_) | None => Err(A2aError::invalid_field(
+                "message.contextId",
+                format!("the task is in another: {}", task_ref.context),
+            )),
         }
     }
 
@@ -192,7 +195,7 @@ impl A2a {
         &self,
         caller: &A2aCaller,
         name: Option<&str>,
-        said: &SentMessage<'_>,
+        sent: &SentMessage<'_>,
     ) -> Result<TaskRef, HubError> {
         let session = SessionId::make(&mut SystemIds);
         let workspace = self.services.workspaces.create_scratch(session).map_err(|error| {
@@ -202,18 +205,18 @@ impl A2a {
         let settings = self.services.agents.settings(&caller.agent.name, &self.services.settings);
         let settings = settings.ok_or(HubError::Gone(session))?;
         let owner = caller.identity.principal.clone();
-        let birth = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
+        let init = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
         let aliases = name.map(|name| context_alias(&caller.identity.principal, name)).into_iter().collect();
         let run = match name {
-            Some(_) => idempotent_run_id(caller, session, &said.message.message_id),
+            Some(_) => idempotent_run_id(caller, session, &sent.message.message_id),
             None => RunId::make(&mut SystemIds),
         };
-        let (parts, meta) = (said.parts.clone(), Some(said.log_meta()));
+        let (parts, meta) = (sent.parts.clone(), Some(sent.log_meta()));
         let prompt = Command::Prompt { run, origin: caller.origin(), parts, if_busy: IfBusy::Queue, meta };
         let StartedSession { view, follower, accepted } = self
             .services
             .hub
-            .create_with_prompt(&caller.identity, birth, aliases, prompt, said.ack, ClientResources::default())
+            .create_with_prompt(&caller.identity, init, aliases, prompt, sent.ack, ClientResources::default())
             .await;
         accepted.await?;
         let context = name.map_or_else(|| session.to_string(), str::to_owned);

@@ -23,26 +23,26 @@ impl A2a {
 
     /// The task as it is now.
     pub(super) async fn load_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, A2aError> {
-        let (thread, _) = self.find_task(caller, id).await?;
-        let (_, task, _) = self.fold_task(caller, &thread).await?;
+        let (task_ref, _) = self.find_task(caller, id).await?;
+        let (_, task, _) = self.rebuild_task(caller, &task_ref).await?;
         task.ok_or_else(|| A2aError::no_such_task(id))
     }
 
     /// Stops a task and waits until it has stopped.
     pub(super) async fn cancel_task(&self, caller: &A2aCaller, id: &str) -> Result<Task, A2aError> {
-        let (mut thread, state) = self.find_task(caller, id).await?;
+        let (mut task_ref, state) = self.find_task(caller, id).await?;
         let over = || A2aError::new(ErrorKind::TaskNotCancelable, format!("task is over: {id}"));
         if matches!(state, RunState::Ended(..)) {
             return Err(over());
         }
-        let command = Command::Cancel { run: Some(thread.run), origin: caller.origin() };
-        match self.services.hub.command(&caller.identity, thread.session, command, Ack::Committed).await {
+        let command = Command::Cancel { run: Some(task_ref.run), origin: caller.origin() };
+        match self.services.hub.command(&caller.identity, task_ref.session, command, Ack::Committed).await {
             Ok(_) => {}
             Err(HubError::Refused(CommandError::NoSuchRun(_))) => return Err(over()),
             Err(error) => return Err(hub_error(error)),
         }
-        thread.check_from = Seq::ZERO;
-        self.wait_until(caller, thread, StopWhen::Terminal).await
+        task_ref.check_from = Seq::ZERO;
+        self.wait_for_task(caller, task_ref, StopWhen::Terminal).await
     }
 
     /// The name under which the caller knows a session.
@@ -76,7 +76,7 @@ impl A2a {
     ) -> Result<Option<SessionId>, A2aError> {
         if let Ok(session) = context.parse::<SessionId>() {
             match self.services.hub.store().session_summary(session).await {
-                Ok(card) if card.owner == *principal => return Ok(Some(session)),
+                Ok(summary) if summary.owner == *principal => return Ok(Some(session)),
                 Ok(_) | Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => {}
                 Err(error) => return Err(store_error(error)),
             }

@@ -60,17 +60,17 @@ impl StopWhen {
 
 impl A2a {
     /// Everything about a task that is in the log now: what watches it, the task, and the place.
-    pub(super) async fn fold_task(
+    pub(super) async fn rebuild_task(
         &self,
         caller: &A2aCaller,
-        thread: &TaskRef,
+        task_ref: &TaskRef,
     ) -> Result<(A2aProjection, Option<Task>, Seq), A2aError> {
         let store = self.services.hub.store();
-        let mut watch = A2aProjection::new(thread.subject(caller), caller.detail, TaskOpening::AtOnce);
-        let (mut task, mut at) = (None, thread.after);
+        let mut watch = A2aProjection::new(task_ref.subject(caller), caller.detail, TaskOpening::AtOnce);
+        let (mut task, mut at) = (None, task_ref.after);
         loop {
             let page =
-                store.read(thread.session, at, Limit::default(), DeltaForm::Joined).await.map_err(store_error)?;
+                store.read(task_ref.session, at, Limit::default(), DeltaForm::Joined).await.map_err(store_error)?;
             let Some(last) = page.last() else { return Ok((watch, task, at)) };
             at = last.seq;
             for entry in &page {
@@ -86,12 +86,12 @@ impl A2a {
     pub(super) async fn wait_for_update(
         &self,
         caller: &A2aCaller,
-        thread: TaskRef,
+        task_ref: TaskRef,
         ends: StopWhen,
     ) -> Result<TaskUpdate<'static>, A2aError> {
-        let mut watch = A2aProjection::new(thread.subject(caller), caller.detail, TaskOpening::AtOnce);
-        let follow = || self.services.hub.follow(thread.session, thread.after, DeltaForm::Joined);
-        let mut follower = thread.newborn.unwrap_or_else(follow);
+        let mut watch = A2aProjection::new(task_ref.subject(caller), caller.detail, TaskOpening::AtOnce);
+        let follow = || self.services.hub.follow(task_ref.session, task_ref.after, DeltaForm::Joined);
+        let mut follower = task_ref.newborn.unwrap_or_else(follow);
         let mut task: Option<Task> = None;
         while let Some(batch) = follower.next().await.map_err(store_error)? {
             for entry in batch.iter() {
@@ -102,7 +102,7 @@ impl A2a {
                     Task::apply_update(&mut task, update);
                 }
                 if let Some(task) =
-                    task.take_if(|task| entry.seq >= thread.check_from && ends.is_reached_by(task.status.state))
+                    task.take_if(|task| entry.seq >= task_ref.check_from && ends.is_reached_by(task.status.state))
                 {
                     return Ok(TaskUpdate::Begin(Box::new(task)));
                 }
@@ -112,14 +112,14 @@ impl A2a {
     }
 
     /// Waits until a task is over.
-    pub(super) async fn wait_until(
+    pub(super) async fn wait_for_task(
         &self,
         caller: &A2aCaller,
-        thread: TaskRef,
+        task_ref: TaskRef,
         ends: StopWhen,
     ) -> Result<Task, A2aError> {
-        let run = thread.run;
-        match self.wait_for_update(caller, thread, ends).await? {
+        let run = task_ref.run;
+        match self.wait_for_update(caller, task_ref, ends).await? {
             TaskUpdate::Begin(task) => Ok(*task),
             TaskUpdate::Chunk(_)
             | TaskUpdate::Artifact(_)
@@ -133,38 +133,38 @@ impl A2a {
     pub(super) async fn open_stream(
         &self,
         caller: &A2aCaller,
-        thread: TaskRef,
+        task_ref: TaskRef,
         ends: StopWhen,
     ) -> Result<TaskStream, A2aError> {
-        let fresh = thread.check_from == thread.after.next();
+        let fresh = task_ref.check_from == task_ref.after.next();
         let hub = &self.services.hub;
         if fresh {
-            let watch = A2aProjection::new(thread.subject(caller), caller.detail, caller.task_opening());
-            let (session, after) = (thread.session, thread.after);
-            let follower = thread.newborn.unwrap_or_else(|| hub.follow(session, after, DeltaForm::Exact));
+            let watch = A2aProjection::new(task_ref.subject(caller), caller.detail, caller.task_opening());
+            let (session, after) = (task_ref.session, task_ref.after);
+            let follower = task_ref.newborn.unwrap_or_else(|| hub.follow(session, after, DeltaForm::Exact));
             return Ok(TaskStream { watch, snapshot: None, follower, ends, check_from: after.next() });
         }
-        let (watch, snapshot, at) = self.fold_task(caller, &thread).await?;
-        let follower = hub.follow(thread.session, at, DeltaForm::Exact);
-        Ok(TaskStream { watch, snapshot, follower, ends, check_from: thread.check_from })
+        let (watch, snapshot, at) = self.rebuild_task(caller, &task_ref).await?;
+        let follower = hub.follow(task_ref.session, at, DeltaForm::Exact);
+        Ok(TaskStream { watch, snapshot, follower, ends, check_from: task_ref.check_from })
     }
 
     /// A stream of a task that is not over, from where it is.
     pub(super) async fn subscribe_task(&self, caller: &A2aCaller, id: &str) -> Result<TaskStream, A2aError> {
-        let (thread, _) = self.find_task(caller, id).await?;
-        let (watch, task, at) = self.fold_task(caller, &thread).await?;
+        let (task_ref, _) = self.find_task(caller, id).await?;
+        let (watch, task, at) = self.rebuild_task(caller, &task_ref).await?;
         let over = task.as_ref().is_none_or(|task| task.status.state.is_terminal());
         if over {
             return Err(A2aError::new(ErrorKind::UnsupportedOperation, format!("task is over: {id}")));
         }
-        let follower = self.services.hub.follow(thread.session, at, DeltaForm::Exact);
+        let follower = self.services.hub.follow(task_ref.session, at, DeltaForm::Exact);
         Ok(TaskStream { watch, snapshot: task, follower, ends: StopWhen::Terminal, check_from: at.next() })
     }
 
     /// A stream that goes on after an event that the client has, also to the end of a task that is over.
     pub async fn resume_stream(&self, caller: &A2aCaller, id: &str, seen: Cursor) -> Result<TaskStream, A2aError> {
-        let (thread, _) = self.find_task(caller, id).await?;
-        self.services.hub.store().validate_cursor(thread.session, seen).await.map_err(|error| {
+        let (task_ref, _) = self.find_task(caller, id).await?;
+        self.services.hub.store().validate_cursor(task_ref.session, seen).await.map_err(|error| {
             if matches!(error, StoreError::Truncated { .. }) {
                 return A2aError::new(
                     ErrorKind::Truncated,
@@ -173,8 +173,8 @@ impl A2a {
             }
             store_error(error)
         })?;
-        let watch = A2aProjection::new(thread.subject(caller), caller.detail, caller.task_opening());
-        let follower = self.services.hub.follow(thread.session, thread.after, DeltaForm::Exact);
+        let watch = A2aProjection::new(task_ref.subject(caller), caller.detail, caller.task_opening());
+        let follower = self.services.hub.follow(task_ref.session, task_ref.after, DeltaForm::Exact);
         let check_from = seen.seq.next();
         Ok(TaskStream { watch, snapshot: None, follower, ends: StopWhen::Terminal, check_from })
     }

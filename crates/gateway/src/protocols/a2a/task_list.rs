@@ -18,9 +18,9 @@ impl A2a {
         for row in rows {
             let context = self.context_id(&caller.identity.principal, row.session).await?;
             let after = gander_domain::Seq(row.first.0.saturating_sub(1));
-            let thread =
+            let task_ref =
                 TaskRef { session: row.session, context, run: row.run, after, check_from: row.first, newborn: None };
-            let (_, task, _) = self.fold_task(caller, &thread).await?;
+            let (_, task, _) = self.rebuild_task(caller, &task_ref).await?;
             let Some(mut task) = task.filter(|task| matches_state(task.status.state, list.state)) else { continue };
             if !list.artifacts {
                 task.artifacts.clear();
@@ -49,7 +49,7 @@ impl A2a {
                 .settings(&caller.agent.name, &self.services.settings)
                 .map(|settings| settings.agent),
             session,
-            state: list.state.map(run_sort),
+            state: list.state.map(run_sort_of_state),
             since: list.since.map(Timestamp::from_micros),
             after: list.page_token.as_deref().map(str::parse).transpose().map_err(bad)?,
             limit: list.page_size,
@@ -62,7 +62,7 @@ fn matches_state(state: TaskState, wanted: Option<TaskState>) -> bool {
     wanted.is_none_or(|wanted| wanted == state || !wanted.is_interrupted())
 }
 
-fn run_sort(state: TaskState) -> RunSort {
+fn run_sort_of_state(state: TaskState) -> RunSort {
     match state {
         TaskState::Submitted => RunSort::Queued,
         TaskState::Working => RunSort::Running,

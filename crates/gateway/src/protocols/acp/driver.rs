@@ -69,7 +69,7 @@ impl AcpClient {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,
     {
-        let (mut sending, mut beats) = (OutgoingBytes::default(), F::HEARTBEAT.map(heartbeat_interval));
+        let (mut sending, mut heartbeats) = (OutgoingBytes::default(), F::HEARTBEAT.map(heartbeat_interval));
         let (mut ends, mut held, mut resume) = (false, false, Instant::now());
         loop {
             self.carry_out_intents().await;
@@ -81,7 +81,7 @@ impl AcpClient {
                 return sending.write_all(writer).await;
             }
             let unsent = sending.len() + self.connection.outbox().bytes().len();
-            let (free, listens) = (unsent < MAX_UNSENT, self.takes_requests(unsent));
+            let (free, listens) = (unsent < MAX_UNSENT, self.can_take_requests(unsent));
             let paused = resume > Instant::now();
             if listens && !paused && std::mem::take(&mut held) {
                 resume = Instant::now() + self.handle_input(framing).await;
@@ -89,7 +89,7 @@ impl AcpClient {
             }
             tokio::select! {
                 sent = sending.advance(writer), if !sending.is_done() => sent?,
-                Some(news) = self.follows.next_event(), if free => self.handle_session_event(news),
+                Some(event) = self.follows.next_event(), if free => self.handle_session_event(event),
                 Some(done) = self.work.join_next() => self.handle_finished(done),
                 Ok(()) = self.relisted.changed(), if free => self.refresh_catalogs(),
                 Some(ask) = self.host_asks.recv(), if free => self.asks.send_request(ask, &mut self.connection),
@@ -100,7 +100,7 @@ impl AcpClient {
                     sending.load_outbox(framing, self.connection.outbox());
                     return sending.write_all(writer).await;
                 }
-                () = next_heartbeat(&mut beats) => framing.on_heartbeat(self.connection_stage()),
+                () = next_heartbeat(&mut heartbeats) => framing.on_heartbeat(self.connection_stage()),
                 () = tokio::time::sleep_until(resume), if paused => {}
                 read = read_into_framing(reader, framing), if (listens && !paused) || framing.has_capacity() => {
                     if read? == 0 {
@@ -118,7 +118,7 @@ impl AcpClient {
         }
     }
 
-    fn takes_requests(&self, unsent: usize) -> bool {
+    fn can_take_requests(&self, unsent: usize) -> bool {
         unsent < MAX_UNSENT_RESPONSES && self.work.len() < MAX_CONCURRENT_REQUESTS
     }
 
@@ -270,14 +270,14 @@ async fn read_into_framing<F: Framing, R: AsyncRead + Unpin>(reader: &mut R, fra
 }
 
 fn heartbeat_interval(every: Duration) -> Interval {
-    let mut beats = tokio::time::interval_at(Instant::now() + every, every);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    beats
+    let mut heartbeats = tokio::time::interval_at(Instant::now() + every, every);
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    heartbeats
 }
 
-async fn next_heartbeat(beats: &mut Option<Interval>) {
-    match beats {
-        Some(beats) => drop(beats.tick().await),
+async fn next_heartbeat(heartbeats: &mut Option<Interval>) {
+    match heartbeats {
+        Some(heartbeats) => drop(heartbeats.tick().await),
         None => std::future::pending().await,
     }
 }

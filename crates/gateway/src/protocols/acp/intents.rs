@@ -135,14 +135,14 @@ impl AcpClient {
                 return;
             }
         };
-        let lent = self.lent_resources(session);
+        let lent = self.client_resources(session);
         let pending = self.services.hub.submit(&self.peer.caller, session, command, ack, lent).await;
         self.work.spawn(async move {
             FinishedIntent::Command { ticket, result: pending.await.map_err(|error| refusal(session, &error)) }
         });
     }
 
-    fn lent_resources(&self, session: SessionId) -> ClientResources {
+    fn client_resources(&self, session: SessionId) -> ClientResources {
         let abilities = self.connection.abilities().unwrap_or_default();
         let host = super::host_calls::EditorHost::from_abilities(abilities, session, self.host_sender.clone());
         ClientResources { host, keys: Some(self.peer.keys.clone()) }
@@ -150,7 +150,7 @@ impl AcpClient {
 
     /// Only a chosen option is an answer. The last client's `cancelled` is one too.
     async fn handle_withdrawal(&mut self, session: SessionId, question: QuestionId, how: Withdrawal) {
-        if how == Withdrawal::Cancelled && self.services.clients.attached_to(session) <= 1 {
+        if how == Withdrawal::Cancelled && self.services.clients.attached_count(session) <= 1 {
             let command =
                 Command::Answer { question, reply: Reply::Cancelled, origin: run_origin(&self.peer), meta: None };
             self.send_command(session, command, None).await;
@@ -262,8 +262,8 @@ async fn session_presence(
     peer: &ClientPeer,
     session: SessionId,
 ) -> Result<Presence, ServiceError> {
-    let card = find_own_session(services, peer, session).await?;
-    let used = services.clients.attached_to(session) > 0 || card.state != SessionStatus::Idle;
+    let summary = find_own_session(services, peer, session).await?;
+    let used = services.clients.attached_count(session) > 0 || summary.state != SessionStatus::Idle;
     Ok(if used { Presence::Open } else { Presence::Saved })
 }
 
@@ -275,7 +275,7 @@ async fn archive_session(services: &Services, peer: &ClientPeer, session: Sessio
 
 async fn close_session(services: &Services, peer: &ClientPeer, session: SessionId) -> Result<(), ServiceError> {
     find_own_session(services, peer, session).await?;
-    if services.clients.attached_to(session) == 0 {
+    if services.clients.attached_count(session) == 0 {
         let cancel = Command::Cancel { run: None, origin: run_origin(peer) };
         let cancelled = services.hub.command(&peer.caller, session, cancel, Ack::Synced).await;
         cancelled.map_err(|error| refusal(session, &error))?;

@@ -64,15 +64,15 @@ where
 pub async fn serve_websocket<S>(
     services: Arc<Services>,
     stream: S,
-    identity: &Caller,
-    manner: AcpOptions,
+    caller: &Caller,
+    options: AcpOptions,
     pace: MessagePacer,
     ending: ShutdownSignals,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let (reader, writer) = tokio::io::split(stream);
-    let mut client = AcpClient::from_network(services, identity.clone(), manner);
+    let mut client = AcpClient::from_network(services, caller.clone(), options);
     client.pace = Some(pace);
     client.run(WebSocketFrames::default(), reader, writer, ending).await;
 }
@@ -105,7 +105,7 @@ struct AcpClient {
 impl AcpClient {
     fn new(services: Arc<Services>, peer: ClientPeer) -> Self {
         let (host_sender, host_asks) = mpsc::channel(HOST_CALL_CAPACITY);
-        let AcpOptions { dialect, v2 } = peer.manner;
+        let AcpOptions { dialect, v2 } = peer.options;
         let connection =
             Connection::new(AgentProfile { v2, ..agent_profile(&services, &peer) }, peer.caller.principal.clone());
         let connection = match dialect {
@@ -129,8 +129,8 @@ impl AcpClient {
         }
     }
 
-    fn from_network(services: Arc<Services>, caller: Caller, manner: AcpOptions) -> Self {
-        Self::new(services, ClientPeer { manner, ..ClientPeer::new(caller) })
+    fn from_network(services: Arc<Services>, caller: Caller, options: AcpOptions) -> Self {
+        Self::new(services, ClientPeer { options, ..ClientPeer::new(caller) })
     }
 
     /// True if this client may use the session. Another's is as unknown as none.
@@ -161,8 +161,8 @@ impl AcpClient {
     }
 
     /// Tells the client what happened in a session.
-    fn handle_session_event(&mut self, news: SessionEvent) {
-        let SessionEvent { session, follower, batch } = news;
+    fn handle_session_event(&mut self, event: SessionEvent) {
+        let SessionEvent { session, follower, batch } = event;
         match batch {
             Ok(Some(batch)) => {
                 batch.slices().for_each(|entries| self.connection.handle_entries(session, entries));

@@ -43,7 +43,7 @@ pub(super) async fn list_sessions(
     let page = page.map_err(|error| unavailable(&error))?;
     let next = page.next.map(|next| next.to_string());
     let store = services.hub.store();
-    let listed = page.sessions.into_iter().map(|card| listed_session(&**store, card));
+    let listed = page.sessions.into_iter().map(|summary| listed_session(&**store, summary));
     Ok((futures::future::join_all(listed).await, next))
 }
 
@@ -51,16 +51,16 @@ pub(super) async fn list_sessions(
 fn merge_pages(one: SessionPage, other: SessionPage) -> SessionPage {
     let more = one.next.is_some() || other.next.is_some();
     let mut cards: Vec<SessionSummary> = one.sessions.into_iter().chain(other.sessions).collect();
-    cards.sort_by_key(|card| std::cmp::Reverse((card.updated_at, card.session)));
+    cards.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.session)));
     let cut = cards.len() > PAGE_SIZE as usize;
     cards.truncate(PAGE_SIZE as usize);
     let last = cards.last().filter(|_| more || cut);
-    let next = last.map(|card| PageKey { updated_at: card.updated_at, session: card.session });
+    let next = last.map(|summary| PageKey { updated_at: summary.updated_at, session: summary.session });
     SessionPage { sessions: cards, next }
 }
 
-async fn listed_session(store: &dyn Store, card: SessionSummary) -> ListedSession {
-    let SessionSummary { session, workspace, title, created_at, updated_at, archived, .. } = card;
+async fn listed_session(store: &dyn Store, summary: SessionSummary) -> ListedSession {
+    let SessionSummary { session, workspace, title, created_at, updated_at, archived, .. } = summary;
     let title = Some(title).filter(|title| !title.is_empty());
     let folders = session_folders(store, session).await;
     ListedSession { session, workspace, folders, title, created_at, updated_at, archived }

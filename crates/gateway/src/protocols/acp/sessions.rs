@@ -30,8 +30,8 @@ pub(super) async fn initial_session(
     let Some(session) = reserved else { return create_session(&services, &peer, SessionParams::default()).await };
     match open_session(Arc::clone(&services), peer.clone(), session, None, FollowFrom::Head).await {
         Err(ServiceError::UnknownSession(_)) => {
-            let birth = session_init(&services, &peer, session, SessionParams::default()).await?;
-            store_session(&services, &peer, birth, Vec::new()).await
+            let init = session_init(&services, &peer, session, SessionParams::default()).await?;
+            store_session(&services, &peer, init, Vec::new()).await
         }
         found => found,
     }
@@ -50,7 +50,7 @@ pub(super) async fn create_session(
         None => None,
     };
     let aliases = alias.filter(|_| reused.is_none()).into_iter().collect();
-    let birth = match reused {
+    let init = match reused {
         Some(old) => SessionInit {
             session,
             owner: peer.caller.principal.clone(),
@@ -61,12 +61,12 @@ pub(super) async fn create_session(
             meta: params.meta,
         },
         None => {
-            let mut birth = session_init(services, peer, session, params).await?;
-            goose::apply_saved_settings(services, peer, &mut birth.settings).await?;
-            birth
+            let mut init = session_init(services, peer, session, params).await?;
+            goose::apply_saved_settings(services, peer, &mut init.settings).await?;
+            init
         }
     };
-    let (view, head) = store_session(services, peer, birth, aliases).await?;
+    let (view, head) = store_session(services, peer, init, aliases).await?;
     services.extensions.attach(&view, servers);
     Ok((view, head))
 }
@@ -74,11 +74,11 @@ pub(super) async fn create_session(
 async fn store_session(
     services: &Services,
     peer: &ClientPeer,
-    birth: SessionInit,
+    init: SessionInit,
     aliases: Vec<Alias>,
 ) -> Result<(Box<SessionView>, Seq), ServiceError> {
-    let session = birth.session;
-    let view = services.hub.create(&peer.caller, birth, aliases).await.map_err(|error| refusal(session, &error))?;
+    let session = init.session;
+    let view = services.hub.create(&peer.caller, init, aliases).await.map_err(|error| refusal(session, &error))?;
     let head = view.head;
     Ok((Box::new(view), head))
 }
@@ -142,11 +142,11 @@ pub(super) async fn fork_session(
     let inherited = params.cwd.as_deref().is_none_or(|cwd| services.workspaces.is_same_folder(cwd, &old.workspace));
     let asked = SessionParams { cwd: params.cwd.filter(|_| !inherited), ..params };
     let settings = peer.caller.inherited_settings(services.settings.policy, old.settings);
-    let mut birth = SessionInit { parent: Some(session), settings, ..session_init(services, peer, fork, asked).await? };
+    let mut init = SessionInit { parent: Some(session), settings, ..session_init(services, peer, fork, asked).await? };
     if inherited {
-        birth.workspace = old.workspace;
+        init.workspace = old.workspace;
     }
-    services.hub.create(&peer.caller, birth, Vec::new()).await.map_err(|error| refusal(fork, &error))?;
+    services.hub.create(&peer.caller, init, Vec::new()).await.map_err(|error| refusal(fork, &error))?;
     let replacement = messages.into_iter().map(Arc::unwrap_or_clone).collect();
     let history = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
     for command in std::iter::once(history).chain(old.title.map(|title| Command::SetTitle { title })) {
@@ -203,6 +203,7 @@ pub(super) async fn find_own_session(
     peer: &ClientPeer,
     session: SessionId,
 ) -> Result<SessionSummary, ServiceError> {
-    let card = services.hub.store().session_summary(session).await.map_err(|error| refusal(session, &error.into()))?;
-    if card.owner == peer.caller.principal { Ok(card) } else { Err(ServiceError::UnknownSession(session)) }
+    let summary =
+        services.hub.store().session_summary(session).await.map_err(|error| refusal(session, &error.into()))?;
+    if summary.owner == peer.caller.principal { Ok(summary) } else { Err(ServiceError::UnknownSession(session)) }
 }

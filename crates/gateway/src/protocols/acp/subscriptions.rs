@@ -79,7 +79,7 @@ impl Subscriptions {
     pub(super) async fn next_event(&mut self) -> Option<SessionEvent> {
         loop {
             match self.watches.next().await {
-                Some(Ok(news)) => return Some(news),
+                Some(Ok(event)) => return Some(event),
                 Some(Err(_aborted)) => {}
                 None => return None,
             }
@@ -116,12 +116,12 @@ mod tests {
         let (clients, session) = (Arc::new(AttachedClients::default()), SessionId::new(uuid::Uuid::from_u128(1)));
         let mut follows = Subscriptions::new(Arc::clone(&clients));
         follows.set_attendance(session, Attendance::Here);
-        assert_eq!(clients.attached_to(session), 0, "nobody watches");
+        assert_eq!(clients.attached_count(session), 0, "nobody watches");
         let (handle, _) = AbortHandle::new_pair();
         follows.present.insert(session, (handle, Some(clients.attach(session))));
         let counts = [Attendance::Here, Attendance::Away, Attendance::Away, Attendance::Here].map(|attendance| {
             follows.set_attendance(session, attendance);
-            clients.attached_to(session)
+            clients.attached_count(session)
         });
         assert_eq!(counts, [1, 0, 0, 1]);
     }

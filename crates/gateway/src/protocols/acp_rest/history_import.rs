@@ -40,10 +40,12 @@ impl AcpRest {
         if let Some(view) = session {
             let places: Vec<_> =
                 self.completed_messages(view.session).await?.into_iter().map(|kept| (kept.seq, kept.index)).collect();
-            let same = |reference: &Option<MessageReference>, place: &(_, u32)| {
-                reference.is_some_and(|own| own.session == view.session && (own.seq, own.index) == *place)
+            let same = |reference: &Option<MessageReference>, reference_position: &(_, u32)| {
+                reference.is_some_and(|own| own.session == view.session && (own.seq, own.index) == *reference_position)
             };
-            if places.len() == references.len() && references.iter().zip(&places).all(|(own, place)| same(own, place)) {
+            if places.len() == references.len()
+                && references.iter().zip(&places).all(|(own, reference_position)| same(own, reference_position))
+            {
                 return Ok(None);
             }
         }

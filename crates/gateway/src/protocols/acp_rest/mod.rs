@@ -1,12 +1,12 @@
 //! The Agent Communication Protocol: runs begun, found, answered, cancelled and followed.
 
+mod agents;
 mod error;
 mod history_import;
 pub(crate) mod routes;
 mod runs;
 mod sessions;
 mod state;
-mod stats;
 mod stream;
 
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct AcpRest {
     services: Arc<Services>,
     resources: ResourceUrls,
     guard: Guard,
-    figures: stats::StatsCache,
+    figures: agents::StatsCache,
 }
 
 /// Where the caller found us: addresses of ours begin with this.
@@ -46,7 +46,7 @@ impl BaseUrl {
 impl AcpRest {
     /// This protocol in front of these sessions.
     pub fn new(services: Arc<Services>, resources: ResourceUrls, guard: Guard) -> Self {
-        Self { services, resources, guard, figures: stats::StatsCache::default() }
+        Self { services, resources, guard, figures: agents::StatsCache::default() }
     }
 }
 
@@ -56,6 +56,6 @@ impl fmt::Debug for AcpRest {
     }
 }
 
-fn run_origin(identity: &Caller) -> RunOrigin {
-    RunOrigin { by: identity.principal.clone(), door: PROTOCOL_NAME.to_owned() }
+fn run_origin(caller: &Caller) -> RunOrigin {
+    RunOrigin { by: caller.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }

@@ -13,8 +13,8 @@ use gander_store::clock::SystemIds;
 use gander_store::{Alias, DeltaForm, Limit, RunRow, RunState, StoreError};
 use gander_wire::acp_rest::types::WireTime;
 use gander_wire::acp_rest::{
-    AcpRestProjection, AcpRestRefusal, HistoryMessage, PROTOCOL_NAME, ResumeRequest, Run, RunMode, RunRequest,
-    RunStatus, SessionPlace, question,
+    AcpRestProjection, AcpRestRefusal, HistoryMessage, PROTOCOL_NAME, RequestedSession, ResumeRequest, Run, RunMode,
+    RunRequest, RunStatus, question,
 };
 use gander_wire::check;
 use serde_json::{Value, json};
@@ -45,10 +45,10 @@ struct ClientNames<'a> {
 
 impl ClientNames<'_> {
     /// The run's id is an alias too, so that of two requests at once with the same id only one makes a session.
-    fn aliases(&self, door: &AcpRest, identity: &Caller) -> Vec<Alias> {
-        let session = self.session.map(|name| door.session_alias(identity, name));
+    fn aliases(&self, acp_rest: &AcpRest, caller: &Caller) -> Vec<Alias> {
+        let session = self.session.map(|name| acp_rest.session_alias(caller, name));
         let run = self.run.map(|key| Alias {
-            principal: identity.principal.clone(),
+            principal: caller.principal.clone(),
             door: PROTOCOL_NAME.to_owned(),
             namespace: "run".to_owned(),
             text: key.run.to_string(),
@@ -61,7 +61,7 @@ impl AcpRest {
     /// Begins a run, or finds the one that the client began before under this id.
     pub async fn begin_run(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: BaseUrl,
         new: RunRequest,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
@@ -74,22 +74,23 @@ impl AcpRest {
         }
         let new = RunRequest { agent: spell_as_requested(&named.name, &new.agent), ..new };
         let hash = request_hash(&new);
-        let key = new.run.map(|run| IdempotencyKey { run, hash: hash.clone(), session: requested_session(&new.place) });
+        let key =
+            new.run.map(|run| IdempotencyKey { run, hash: hash.clone(), session: requested_session_id(&new.session) });
         if let Some(key) = &key
-            && let Some(known) = self.find_repeated_run(identity, &base, key).await?
+            && let Some(known) = self.find_repeated_run(caller, &base, key).await?
         {
             return Ok(known);
         }
-        let RunRequest { agent, before, parts, times, mode, place, run } = new;
-        let (session, name, history) = match place {
-            SessionPlace::New => (None, None, Vec::new()),
-            SessionPlace::Named(id) => (self.find_session(identity, id).await?, Some(id), Vec::new()),
-            SessionPlace::Described(id, history) => (self.find_session(identity, id).await?, Some(id), history),
+        let RunRequest { agent, before, parts, times, mode, session: requested, run } = new;
+        let (session, name, history) = match requested {
+            RequestedSession::New => (None, None, Vec::new()),
+            RequestedSession::Named(id) => (self.find_session(caller, id).await?, Some(id), Vec::new()),
+            RequestedSession::Described(id, history) => (self.find_session(caller, id).await?, Some(id), history),
         };
         let run = run.unwrap_or_else(|| RunId::make(&mut SystemIds));
         let alias = name.filter(|name| session.as_ref().is_none_or(|view| view.session != *name));
         let meta = hash.add_to_meta(Some(run_meta(&agent, alias, times)));
-        let origin = run_origin(identity);
+        let origin = run_origin(caller);
         let command = Command::Prompt { run, origin, parts, if_busy: IfBusy::Queue, meta: Some(meta) };
         // Whoever is told before the end is told what would survive a power cut.
         let ack = if mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
@@ -97,10 +98,10 @@ impl AcpRest {
         let history = self.import_history(session.as_ref(), &history).await?;
         let before: Vec<HistoryMessage> = history.unwrap_or_default().into_iter().chain(before).collect();
         let begun = match session {
-            Some(view) => self.continue_session(identity, view, before, prompt).await?,
+            Some(view) => self.continue_session(caller, view, before, prompt).await?,
             None => {
                 self.start_in_new_session(
-                    identity,
+                    caller,
                     ClientNames { session: name, run: key.as_ref() },
                     settings,
                     before,
@@ -112,7 +113,7 @@ impl AcpRest {
         let Some(key) = key.filter(|_| begun.is_none()) else {
             return begun.ok_or_else(|| hub_refusal(&HubError::Refused(CommandError::NoSuchRun(run))));
         };
-        let known = self.find_repeated_run(identity, &base, &key).await?;
+        let known = self.find_repeated_run(caller, &base, &key).await?;
         known
             .ok_or_else(|| AcpRestRefusal::wrong_state(format!("another request with this run id is under way: {run}")))
     }
@@ -120,7 +121,7 @@ impl AcpRest {
     /// A new session, with its first prompt in the same append if nothing comes before it.
     async fn start_in_new_session(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         names: ClientNames<'_>,
         settings: Settings,
         before: Vec<HistoryMessage>,
@@ -129,8 +130,8 @@ impl AcpRest {
         let session = SessionId::make(&mut SystemIds);
         let workspace = self.services.workspaces.create_scratch(session);
         let workspace = workspace.map_err(|error| AcpRestRefusal::unreadable(format!("workspace {error}")))?;
-        let owner = identity.principal.clone();
-        let birth = gander_domain::SessionInit {
+        let owner = caller.principal.clone();
+        let init = gander_domain::SessionInit {
             session,
             owner,
             workspace,
@@ -139,10 +140,10 @@ impl AcpRest {
             parent: None,
             meta: None,
         };
-        let aliases = names.aliases(self, identity);
+        let aliases = names.aliases(self, caller);
         let taken = match before.is_empty() {
-            false => match self.services.hub.create(identity, birth, aliases).await {
-                Ok(view) => return self.continue_session(identity, view, before, prompt).await,
+            false => match self.services.hub.create(caller, init, aliases).await {
+                Ok(view) => return self.continue_session(caller, view, before, prompt).await,
                 Err(HubError::Store(StoreError::AliasTaken(taken))) => taken,
                 Err(error) => return Err(hub_refusal(&error)),
             },
@@ -151,14 +152,14 @@ impl AcpRest {
                 let begun = self
                     .services
                     .hub
-                    .create_with_prompt(identity, birth, aliases, command.clone(), *ack, ClientResources::default())
+                    .create_with_prompt(caller, init, aliases, command.clone(), *ack, ClientResources::default())
                     .await;
                 let StartedSession { follower, accepted, .. } = begun;
                 match accepted.await {
                     Ok(_) => {
-                        let reading = AcpRestProjection::new(session, agent, *run)
+                        let projection = AcpRestProjection::new(session, agent, *run)
                             .with_artifacts_url(base.artifacts_url(session));
-                        return Ok(Some(AcpRestRunSubscription::from_start(reading, follower, session, Seq::ZERO)));
+                        return Ok(Some(AcpRestRunSubscription::from_start(projection, follower, session, Seq::ZERO)));
                     }
                     Err(HubError::Store(StoreError::AliasTaken(taken))) => taken,
                     Err(error) => return Err(hub_refusal(&error)),
@@ -167,17 +168,13 @@ impl AcpRest {
         };
         // Another request made it just now: under this name it is the same session, under this run id the same run.
         let view = self.services.hub.view(taken).await.map_err(|error| hub_refusal(&error))?;
-        if view.has_seen_run(prompt.run) {
-            Ok(None)
-        } else {
-            self.continue_session(identity, view, before, prompt).await
-        }
+        if view.has_seen_run(prompt.run) { Ok(None) } else { self.continue_session(caller, view, before, prompt).await }
     }
 
     /// A session that is there, set to the agent that is asked for. `None` if the run was begun before.
     async fn continue_session(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         view: SessionView,
         before: Vec<HistoryMessage>,
         prompt: PendingPrompt,
@@ -195,40 +192,39 @@ impl AcpRest {
             }
         }
         if !before.is_empty() {
-            self.send_command(identity, session, history_reset(before)).await?;
+            self.send_command(caller, session, reset_history_command(before)).await?;
         }
         if changes {
-            self.send_command(identity, session, Command::Configure { patch }).await?;
+            self.send_command(caller, session, Command::Configure { patch }).await?;
         }
         let follower = self.services.hub.follow_live(session, view.head);
         let PendingPrompt { run, agent, command, ack, base } = prompt;
         let accepted =
-            self.services.hub.command(identity, session, command, ack).await.map_err(|error| hub_refusal(&error))?;
+            self.services.hub.command(caller, session, command, ack).await.map_err(|error| hub_refusal(&error))?;
         match accepted {
             Accepted::Repeated(_) => return Ok(None),
             Accepted::Started(_) | Accepted::Queued(_) | Accepted::Steered(_) | Accepted::Done => {}
         }
-        let reading = AcpRestProjection::new(session, &agent, run).with_artifacts_url(base.artifacts_url(session));
-        Ok(Some(AcpRestRunSubscription::from_start(reading, follower, session, view.head)))
+        let projection = AcpRestProjection::new(session, &agent, run).with_artifacts_url(base.artifacts_url(session));
+        Ok(Some(AcpRestRunSubscription::from_start(projection, follower, session, view.head)))
     }
 
     /// The run that the same request began, read from its beginning, if there is one. Nobody finds another's.
     async fn find_repeated_run(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: &BaseUrl,
         key: &IdempotencyKey,
     ) -> Result<Option<AcpRestRunSubscription>, AcpRestRefusal> {
         let IdempotencyKey { run, hash, session } = key;
-        let Some(row) =
-            self.services.hub.store().run_of_owner(*run, &identity.principal).await.map_err(store_refusal)?
+        let Some(row) = self.services.hub.store().run_of_owner(*run, &caller.principal).await.map_err(store_refusal)?
         else {
             return Ok(None);
         };
-        let reading = self.load_projection(identity, base, &row).await;
-        let reading = reading.map_err(|_| AcpRestRefusal::wrong_state(format!("run id is taken: {run}")))?;
+        let projection = self.load_projection(caller, base, &row).await;
+        let projection = projection.map_err(|_| AcpRestRefusal::wrong_state(format!("run id is taken: {run}")))?;
         let elsewhere = match session {
-            Some(id) => self.find_session(identity, *id).await?.is_none_or(|view| view.session != row.session),
+            Some(id) => self.find_session(caller, *id).await?.is_none_or(|view| view.session != row.session),
             None => false,
         };
         if elsewhere || !hash.started_run(&**self.services.hub.store(), &row).await.map_err(store_refusal)? {
@@ -238,75 +234,74 @@ impl AcpRest {
         }
         let after = seq_before(row.first);
         let follower = self.services.hub.follow(row.session, after, DeltaForm::Exact);
-        Ok(Some(AcpRestRunSubscription::from_start(reading, follower, row.session, after)))
+        Ok(Some(AcpRestRunSubscription::from_start(projection, follower, row.session, after)))
     }
 
     /// A run from its beginning.
     pub async fn open_run(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: &BaseUrl,
         run: RunId,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
-        let row = self.find_run_row(identity, run).await?;
-        self.subscribe_from_start(identity, base, row).await
+        let row = self.find_run_row(caller, run).await?;
+        self.subscribe_from_start(caller, base, row).await
     }
 
     async fn subscribe_from_start(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: &BaseUrl,
         row: RunRow,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
-        let reading = self.load_projection(identity, base, &row).await?;
+        let projection = self.load_projection(caller, base, &row).await?;
         let follower = self.services.hub.follow(row.session, seq_before(row.first), DeltaForm::Exact);
-        Ok(AcpRestRunSubscription::from_start(reading, follower, row.session, seq_before(row.first)))
+        Ok(AcpRestRunSubscription::from_start(projection, follower, row.session, seq_before(row.first)))
     }
 
     /// A run as it is now.
     pub async fn find_run(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: &BaseUrl,
         run: RunId,
     ) -> Result<AcpRestProjection, AcpRestRefusal> {
-        let row = self.find_run_row(identity, run).await?;
-        let mut reading = self.load_projection(identity, base, &row).await?;
-        self.read_run_entries(&row, DeltaForm::Joined, |entry| reading.handle_entry(entry)).await?;
-        Ok(reading)
+        let row = self.find_run_row(caller, run).await?;
+        let mut projection = self.load_projection(caller, base, &row).await?;
+        self.read_run_entries(&row, DeltaForm::Joined, |entry| projection.handle_entry(entry)).await?;
+        Ok(projection)
     }
 
     /// A run whose events are listed, and the last entry of it that there will be.
     pub async fn run_events(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: &BaseUrl,
         run: RunId,
     ) -> Result<(AcpRestRunSubscription, Seq), AcpRestRefusal> {
-        let row = self.find_run_row(identity, run).await?;
+        let row = self.find_run_row(caller, run).await?;
         let end = last_seq(&row);
-        Ok((self.subscribe_from_start(identity, base, row).await?, end))
+        Ok((self.subscribe_from_start(caller, base, row).await?, end))
     }
 
     /// Answers what a run awaits. Of two answers one is taken.
     pub async fn resume_run(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: &BaseUrl,
         run: RunId,
         resume: &ResumeRequest,
     ) -> Result<AcpRestRunSubscription, AcpRestRefusal> {
-        let row = self.find_run_row(identity, run).await?;
-        let begin =
-            RunStart { unread: self.load_projection(identity, base, &row).await?, after: seq_before(row.first) };
-        let mut reading = begin.unread.clone();
+        let row = self.find_run_row(caller, run).await?;
+        let begin = RunStart { unread: self.load_projection(caller, base, &row).await?, after: seq_before(row.first) };
+        let mut projection = begin.unread.clone();
         if let Some(id) = resume.session
-            && self.find_session(identity, id).await?.is_none_or(|view| view.session != row.session)
+            && self.find_session(caller, id).await?.is_none_or(|view| view.session != row.session)
         {
             return Err(AcpRestRefusal::ids_disagree(format!("the run is in another session than session_id: {id}")));
         }
-        let place = self.read_run_entries(&row, DeltaForm::Joined, |entry| reading.handle_entry(entry)).await?;
-        let awaited = reading.question().filter(|_| reading.run().status == RunStatus::Awaiting);
+        let position = self.read_run_entries(&row, DeltaForm::Joined, |entry| projection.handle_entry(entry)).await?;
+        let awaited = projection.question().filter(|_| projection.run().status == RunStatus::Awaiting);
         let Some(asked) = awaited else {
             return Err(AcpRestRefusal::wrong_state(format!("run awaits nothing: {run}")));
         };
@@ -314,25 +309,25 @@ impl AcpRest {
             return Err(AcpRestRefusal::wrong_state(format!("run does not await an answer to this question: {run}")));
         }
         let (question, reply) = (asked.id, question::read_reply(asked, &resume.message)?);
-        let follower = self.services.hub.follow_live(row.session, place);
-        let command = Command::Answer { question, reply, origin: run_origin(identity), meta: None };
+        let follower = self.services.hub.follow_live(row.session, position);
+        let command = Command::Answer { question, reply, origin: run_origin(caller), meta: None };
         let ack = if resume.mode == RunMode::Sync { Ack::Committed } else { Ack::Synced };
-        self.services.hub.command(identity, row.session, command, ack).await.map_err(|error| hub_refusal(&error))?;
-        Ok(AcpRestRunSubscription { reading, follower, answered: Some(question), session: row.session, begin })
+        self.services.hub.command(caller, row.session, command, ack).await.map_err(|error| hub_refusal(&error))?;
+        Ok(AcpRestRunSubscription { projection, follower, answered: Some(question), session: row.session, begin })
     }
 
     /// Cancels a run: it is told to be cancelling, though it may be over already.
-    pub async fn cancel_run(&self, identity: &Caller, base: &BaseUrl, run: RunId) -> Result<Run, AcpRestRefusal> {
-        let row = self.find_run_row(identity, run).await?;
-        let mut reading = self.load_projection(identity, base, &row).await?;
-        self.read_run_entries(&row, DeltaForm::Joined, |entry| reading.handle_entry(entry)).await?;
+    pub async fn cancel_run(&self, caller: &Caller, base: &BaseUrl, run: RunId) -> Result<Run, AcpRestRefusal> {
+        let row = self.find_run_row(caller, run).await?;
+        let mut projection = self.load_projection(caller, base, &row).await?;
+        self.read_run_entries(&row, DeltaForm::Joined, |entry| projection.handle_entry(entry)).await?;
         let over = || AcpRestRefusal::wrong_state(format!("run is over and cannot be cancelled: {run}"));
-        if reading.run().status.is_terminal() {
+        if projection.run().status.is_terminal() {
             return Err(over());
         }
-        let command = Command::Cancel { run: Some(run), origin: run_origin(identity) };
-        match self.services.hub.command(identity, row.session, command, Ack::Synced).await {
-            Ok(_) => Ok(Run { status: RunStatus::Cancelling, finished_at: None, ..reading.into_run() }),
+        let command = Command::Cancel { run: Some(run), origin: run_origin(caller) };
+        match self.services.hub.command(caller, row.session, command, Ack::Synced).await {
+            Ok(_) => Ok(Run { status: RunStatus::Cancelling, finished_at: None, ..projection.into_run() }),
             Err(HubError::Refused(CommandError::NoSuchRun(_))) => Err(over()),
             Err(error) => Err(hub_refusal(&error)),
         }
@@ -341,20 +336,20 @@ impl AcpRest {
     /// Where a run is, for somebody who may see it.
     async fn load_projection(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         base: &BaseUrl,
         row: &RunRow,
     ) -> Result<AcpRestProjection, AcpRestRefusal> {
         let card = self.services.hub.store().session_summary(row.session).await.map_err(store_refusal)?;
-        if card.owner != identity.principal {
+        if card.owner != caller.principal {
             return Err(no_such_run(row.run));
         }
         Ok(AcpRestProjection::new(row.session, &card.agent, row.run)
             .with_artifacts_url(base.artifacts_url(row.session)))
     }
 
-    async fn find_run_row(&self, identity: &Caller, run: RunId) -> Result<RunRow, AcpRestRefusal> {
-        let row = self.services.hub.store().run_of_owner(run, &identity.principal).await.map_err(store_refusal)?;
+    async fn find_run_row(&self, caller: &Caller, run: RunId) -> Result<RunRow, AcpRestRefusal> {
+        let row = self.services.hub.store().run_of_owner(run, &caller.principal).await.map_err(store_refusal)?;
         row.ok_or_else(|| no_such_run(run))
     }
 
@@ -366,38 +361,33 @@ impl AcpRest {
         mut take: impl FnMut(&gander_domain::Entry),
     ) -> Result<Seq, AcpRestRefusal> {
         let end = last_seq(row);
-        let mut place = seq_before(row.first);
-        while place < end {
+        let mut position = seq_before(row.first);
+        while position < end {
             let page = self
                 .services
                 .hub
                 .store()
-                .read(row.session, place, Limit::default(), form)
+                .read(row.session, position, Limit::default(), form)
                 .await
                 .map_err(store_refusal)?;
             let Some(last) = page.last() else { break };
-            place = last.seq;
+            position = last.seq;
             page.iter().take_while(|entry| entry.seq <= end).for_each(&mut take);
         }
-        Ok(place)
+        Ok(position)
     }
 
-    async fn send_command(
-        &self,
-        identity: &Caller,
-        session: SessionId,
-        command: Command,
-    ) -> Result<(), AcpRestRefusal> {
-        let done = self.services.hub.command(identity, session, command, Ack::Committed).await;
+    async fn send_command(&self, caller: &Caller, session: SessionId, command: Command) -> Result<(), AcpRestRefusal> {
+        let done = self.services.hub.command(caller, session, command, Ack::Committed).await;
         done.map(|_| ()).map_err(|error| hub_refusal(&error))
     }
 }
 
 impl AcpRestRunSubscription {
     /// Nothing of the run was read yet.
-    fn from_start(reading: AcpRestProjection, follower: Follower, session: SessionId, after: Seq) -> Self {
-        let begin = RunStart { unread: reading.clone(), after };
-        Self { reading, follower, answered: None, session, begin }
+    fn from_start(projection: AcpRestProjection, follower: Follower, session: SessionId, after: Seq) -> Self {
+        let begin = RunStart { unread: projection.clone(), after };
+        Self { projection, follower, answered: None, session, begin }
     }
 
     /// The run once it ended or awaits.
@@ -405,14 +395,14 @@ impl AcpRestRunSubscription {
         while !self.is_settled() {
             let batch = self.next_batch().await?;
             for entry in batch.iter() {
-                self.reading.handle_entry(entry);
+                self.projection.handle_entry(entry);
                 self.note_answered();
                 if self.is_settled() {
                     break;
                 }
             }
         }
-        Ok(self.reading.into_run())
+        Ok(self.projection.into_run())
     }
 
     /// The run right after it was accepted.
@@ -421,14 +411,14 @@ impl AcpRestRunSubscription {
         loop {
             let batch = self.next_batch().await?;
             for entry in batch.iter() {
-                self.reading.handle_entry(entry);
+                self.projection.handle_entry(entry);
                 self.note_answered();
-                let run = self.reading.run();
+                let run = self.projection.run();
                 if begun && entry.run == Some(run.run_id) {
-                    return Ok(Run { status: RunStatus::Created, ..self.reading.into_run() });
+                    return Ok(Run { status: RunStatus::Created, ..self.projection.into_run() });
                 }
                 if !begun && self.answered.is_none() {
-                    return Ok(Run { status: RunStatus::InProgress, ..self.reading.into_run() });
+                    return Ok(Run { status: RunStatus::InProgress, ..self.projection.into_run() });
                 }
             }
         }
@@ -443,13 +433,13 @@ impl AcpRestRunSubscription {
 /// How the client hears of a run and which addresses its history has do not make it another request.
 fn request_hash(new: &RunRequest) -> RequestHash {
     let before: Vec<_> = new.before.iter().map(|HistoryMessage { role, parts }| (role, parts)).collect();
-    RequestHash::new(&(PROTOCOL_NAME, &new.agent, before, &new.parts, requested_session(&new.place)))
+    RequestHash::new(&(PROTOCOL_NAME, &new.agent, before, &new.parts, requested_session_id(&new.session)))
 }
 
-fn requested_session(place: &SessionPlace) -> Option<SessionId> {
-    match place {
-        SessionPlace::New => None,
-        SessionPlace::Named(id) | SessionPlace::Described(id, _) => Some(*id),
+fn requested_session_id(requested: &RequestedSession) -> Option<SessionId> {
+    match requested {
+        RequestedSession::New => None,
+        RequestedSession::Named(id) | RequestedSession::Described(id, _) => Some(*id),
     }
 }
 
@@ -480,7 +470,7 @@ fn run_meta(agent: &str, name: Option<SessionId>, times: Option<[WireTime; 2]>) 
     json!({ PROTOCOL_NAME: note })
 }
 
-fn history_reset(lines: Vec<HistoryMessage>) -> Command {
+fn reset_history_command(lines: Vec<HistoryMessage>) -> Command {
     let message = |HistoryMessage { role, parts }| Message {
         id: MessageId::make(&mut SystemIds),
         role,

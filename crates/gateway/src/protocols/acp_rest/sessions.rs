@@ -83,16 +83,16 @@ impl ResourceUrls {
 
 impl AcpRest {
     /// The session of this id: ours, or one that the client named so.
-    pub async fn find_session(&self, identity: &Caller, id: SessionId) -> Result<Option<SessionView>, AcpRestRefusal> {
-        match self.services.hub.view_for(id, &identity.principal).await {
+    pub async fn find_session(&self, caller: &Caller, id: SessionId) -> Result<Option<SessionView>, AcpRestRefusal> {
+        match self.services.hub.view_for(id, &caller.principal).await {
             Ok(view) => return Ok(Some(view)),
             Err(HubError::Store(StoreError::NotFound(_))) => {}
             Err(error) => return Err(hub_refusal(&error)),
         }
         let named =
-            self.services.hub.store().resolve_alias(&self.session_alias(identity, id)).await.map_err(store_refusal)?;
+            self.services.hub.store().resolve_alias(&self.session_alias(caller, id)).await.map_err(store_refusal)?;
         let Some(session) = named else { return Ok(None) };
-        self.services.hub.view_for(session, &identity.principal).await.map(Some).map_err(|error| hub_refusal(&error))
+        self.services.hub.view_for(session, &caller.principal).await.map(Some).map_err(|error| hub_refusal(&error))
     }
 
     /// The session as this protocol describes it.
@@ -171,8 +171,8 @@ impl AcpRest {
         Ok(kept)
     }
 
-    pub(super) fn session_alias(&self, identity: &Caller, name: SessionId) -> Alias {
-        let principal: Principal = identity.principal.clone();
+    pub(super) fn session_alias(&self, caller: &Caller, name: SessionId) -> Alias {
+        let principal: Principal = caller.principal.clone();
         Alias { principal, door: PROTOCOL_NAME.to_owned(), namespace: "session".to_owned(), text: name.to_string() }
     }
 }

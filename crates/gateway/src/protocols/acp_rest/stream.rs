@@ -13,7 +13,7 @@ use crate::sse::{Projection, SseWriter};
 /// A run that is being followed.
 pub struct AcpRestRunSubscription {
     /// What was read of it so far.
-    pub reading: AcpRestProjection,
+    pub projection: AcpRestProjection,
     /// The rest.
     pub follower: Follower,
     /// The question that was just answered: until the log says so, the run only seems to await.
@@ -31,7 +31,7 @@ pub(super) struct RunStart {
 
 /// A run as a stream of events, until it ends or awaits.
 pub struct RunEventProjection {
-    reading: AcpRestProjection,
+    projection: AcpRestProjection,
     answered: Option<QuestionId>,
     over: bool,
     begin: RunStart,
@@ -42,7 +42,7 @@ pub struct RunEventProjection {
 impl AcpRestRunSubscription {
     /// Which run.
     pub fn run(&self) -> RunId {
-        self.reading.run().run_id
+        self.projection.run().run_id
     }
 
     /// Its session.
@@ -51,12 +51,12 @@ impl AcpRestRunSubscription {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.answered.is_none() && self.reading.is_settled()
+        self.answered.is_none() && self.projection.is_settled()
     }
 
     /// The answer's own entry ends the pretence.
     pub(super) fn note_answered(&mut self) {
-        let open = self.reading.question().map(|question| question.id);
+        let open = self.projection.question().map(|question| question.id);
         if self.answered.is_some() && open != self.answered {
             self.answered = None;
         }
@@ -65,21 +65,21 @@ impl AcpRestRunSubscription {
 
 impl RunEventProjection {
     /// The events of this run that were not read yet, and where they come from.
-    pub fn from_subscription(watched: AcpRestRunSubscription) -> (Self, Follower) {
-        let AcpRestRunSubscription { reading, follower, answered, session, begin } = watched;
-        let (reading, store) = (reading.without_output(), Arc::clone(follower.store()));
-        (Self { reading, answered, over: false, begin, session, store }, follower)
+    pub fn from_subscription(subscription: AcpRestRunSubscription) -> (Self, Follower) {
+        let AcpRestRunSubscription { projection, follower, answered, session, begin } = subscription;
+        let (projection, store) = (projection.without_output(), Arc::clone(follower.store()));
+        (Self { projection, answered, over: false, begin, session, store }, follower)
     }
 }
 
 impl Projection for RunEventProjection {
     fn project_entry(&mut self, entry: &gander_domain::Entry, frames: &mut SseWriter) {
-        self.reading.project_entry(entry, &mut |event| frames.write_event(event));
-        let open = self.reading.question().map(|question| question.id);
+        self.projection.project_entry(entry, &mut |event| frames.write_event(event));
+        let open = self.projection.question().map(|question| question.id);
         if open != self.answered {
             self.answered = None;
         }
-        self.over = self.answered.is_none() && self.reading.is_settled();
+        self.over = self.answered.is_none() && self.projection.is_settled();
     }
 
     fn is_complete(&self) -> bool {
@@ -87,19 +87,19 @@ impl Projection for RunEventProjection {
     }
 
     fn needs_restore(&self, entry: &gander_domain::Entry) -> bool {
-        self.reading.needs_restore(entry)
+        self.projection.needs_restore(entry)
     }
 
     fn restore(&mut self, upto: Seq) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let RunStart { unread: mut reading, after: mut place } = self.begin.clone();
-            while place < upto {
-                let page = self.store.read(self.session, place, Limit::default(), DeltaForm::Joined).await?;
+            let RunStart { unread: mut projection, after: mut position } = self.begin.clone();
+            while position < upto {
+                let page = self.store.read(self.session, position, Limit::default(), DeltaForm::Joined).await?;
                 let Some(last) = page.last() else { break };
-                place = last.seq;
-                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| reading.handle_entry(entry));
+                position = last.seq;
+                page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| projection.handle_entry(entry));
             }
-            self.reading = reading.without_output();
+            self.projection = projection.without_output();
             Ok(())
         })
     }

@@ -20,10 +20,10 @@ pub enum VersionChoice {
 
 impl Adk {
     /// The names of all artifacts that a session sees.
-    pub async fn list_artifacts(&self, identity: &Caller, located: &LocatedSession) -> Result<Vec<String>, AdkRefusal> {
+    pub async fn list_artifacts(&self, caller: &Caller, located: &LocatedSession) -> Result<Vec<String>, AdkRefusal> {
         let mut names = Vec::new();
-        for shelf in [ArtifactScope::for_session(located.session), user_scope(identity, &located.place)] {
-            let kept = self.services.artifacts.list(&shelf).await.map_err(artifact_refusal)?;
+        for scope in [ArtifactScope::for_session(located.session), user_scope(caller, &located.app_user)] {
+            let kept = self.services.artifacts.list(&scope).await.map_err(artifact_refusal)?;
             names.extend(kept.into_iter().map(|kept| kept.name));
         }
         let view = self.load_view(located.session).await?;
@@ -34,7 +34,7 @@ impl Adk {
     /// Puts something away.
     pub async fn save_artifact(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         new: NewArtifact,
     ) -> Result<ArtifactVersion, AdkRefusal> {
@@ -43,7 +43,7 @@ impl Adk {
         let saved = self
             .services
             .artifacts
-            .save(&artifact_scope(identity, located, &new.name), version)
+            .save(&artifact_scope(caller, located, &new.name), version)
             .await
             .map_err(artifact_refusal)?;
         Ok(version_info(located, &new.name, &saved))
@@ -52,7 +52,7 @@ impl Adk {
     /// One version, as a part.
     pub async fn load_artifact(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         name: &str,
         which: VersionChoice,
@@ -64,7 +64,7 @@ impl Adk {
         let found = self
             .services
             .artifacts
-            .load(&artifact_scope(identity, located, name), name, number)
+            .load(&artifact_scope(caller, located, name), name, number)
             .await
             .map_err(artifact_refusal)?;
         let Some((version, content)) = found else { return self.load_agent_artifact(located, name, number).await };
@@ -92,14 +92,14 @@ impl Adk {
     /// All versions, without their contents.
     pub async fn list_versions(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         name: &str,
     ) -> Result<Vec<ArtifactVersion>, AdkRefusal> {
         let versions = self
             .services
             .artifacts
-            .versions(&artifact_scope(identity, located, name), name)
+            .versions(&artifact_scope(caller, located, name), name)
             .await
             .map_err(artifact_refusal)?;
         Ok(versions.iter().map(|version| version_info(located, name, version)).collect())
@@ -108,12 +108,12 @@ impl Adk {
     /// One of them.
     pub async fn describe_version(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         name: &str,
         which: VersionChoice,
     ) -> Result<ArtifactVersion, AdkRefusal> {
-        let mut versions = self.list_versions(identity, located, name).await?;
+        let mut versions = self.list_versions(caller, located, name).await?;
         let found = match which {
             VersionChoice::Latest => versions.pop(),
             VersionChoice::Number(number) => versions.into_iter().find(|version| version.version == number),
@@ -124,29 +124,29 @@ impl Adk {
     /// Takes an artifact away; it need not be there.
     pub async fn delete_artifact(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         name: &str,
     ) -> Result<(), AdkRefusal> {
-        let removed = self.services.artifacts.delete(&artifact_scope(identity, located, name), name).await;
+        let removed = self.services.artifacts.delete(&artifact_scope(caller, located, name), name).await;
         removed.map(drop).map_err(artifact_refusal)
     }
 }
 
-fn artifact_scope(identity: &Caller, located: &LocatedSession, name: &str) -> ArtifactScope {
+fn artifact_scope(caller: &Caller, located: &LocatedSession, name: &str) -> ArtifactScope {
     if name.starts_with("user:") {
-        user_scope(identity, &located.place)
+        user_scope(caller, &located.app_user)
     } else {
         ArtifactScope::for_session(located.session)
     }
 }
 
-fn user_scope(identity: &Caller, place: &AppUser) -> ArtifactScope {
-    ArtifactScope::for_person(&identity.principal, &format!("adk/{}/{}", place.app, place.user))
+fn user_scope(caller: &Caller, app_user: &AppUser) -> ArtifactScope {
+    ArtifactScope::for_user(&caller.principal, &format!("adk/{}/{}", app_user.app, app_user.user))
 }
 
 fn version_info(located: &LocatedSession, name: &str, version: &SavedVersion) -> ArtifactVersion {
-    let AppUser { app, user } = &located.place;
+    let AppUser { app, user } = &located.app_user;
     let session = if name.starts_with("user:") { String::new() } else { format!("/sessions/{}", located.name) };
     let number = version.number;
     ArtifactVersion {

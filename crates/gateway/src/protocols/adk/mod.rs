@@ -79,10 +79,10 @@ impl Adk {
     }
 
     /// A place by the one name that its agent or mode has here.
-    fn canonical_app_user(&self, place: AppUser) -> AppUser {
-        match self.services.agents.roster().find_manifest(&place.app) {
-            Some(known) => AppUser { app: known.name.clone(), ..place },
-            None => place, // an agent that answers to every name
+    fn canonical_app_user(&self, app_user: AppUser) -> AppUser {
+        match self.services.agents.roster().find_manifest(&app_user.app) {
+            Some(known) => AppUser { app: known.name.clone(), ..app_user },
+            None => app_user, // an agent that answers to every name
         }
     }
 
@@ -102,10 +102,10 @@ impl Adk {
     }
 
     /// The session works as the app that is asked for: a mode's name sets its mode, its own agent's name leaves it.
-    async fn select_app(&self, identity: &Caller, located: &LocatedSession) -> Result<(), AdkRefusal> {
+    async fn switch_session_to_app(&self, caller: &Caller, located: &LocatedSession) -> Result<(), AdkRefusal> {
         let view = self.load_view(located.session).await?;
         let patch =
-            self.services.agents.roster().patch_for_name(&located.place.app, &view.settings).unwrap_or_default();
+            self.services.agents.roster().patch_for_name(&located.app_user.app, &view.settings).unwrap_or_default();
         if patch == SettingsPatch::default() {
             return Ok(());
         }
@@ -113,13 +113,13 @@ impl Adk {
             Some(run) => {
                 Err(AdkRefusal::new(409, format!("the session is busy as another app, invocation: e-{}", run.id)))
             }
-            None => self.send_command(identity, located.session, Command::Configure { patch }).await,
+            None => self.send_command(caller, located.session, Command::Configure { patch }).await,
         }
     }
 
     /// What this caller shares under this agent and user.
-    fn state_scope(identity: &Caller, place: &AppUser) -> StateScopeKey {
-        StateScopeKey { principal: identity.principal.clone(), app: place.app.clone(), user: place.user.clone() }
+    fn state_scope(caller: &Caller, app_user: &AppUser) -> StateScopeKey {
+        StateScopeKey { principal: caller.principal.clone(), app: app_user.app.clone(), user: app_user.user.clone() }
     }
 }
 
@@ -129,6 +129,6 @@ impl fmt::Debug for Adk {
     }
 }
 
-fn run_origin(identity: &Caller) -> RunOrigin {
-    RunOrigin { by: identity.principal.clone(), door: PROTOCOL_NAME.to_owned() }
+fn run_origin(caller: &Caller) -> RunOrigin {
+    RunOrigin { by: caller.principal.clone(), door: PROTOCOL_NAME.to_owned() }
 }

@@ -43,7 +43,7 @@ pub struct AdkRunSubscription {
 }
 
 /// What answers mean.
-enum AnswerMeaning {
+enum ResponseMeaning {
     Answer(QuestionId, Box<Command>),
     /// It was answered before.
     Late,
@@ -54,29 +54,29 @@ enum AnswerMeaning {
 
 impl Adk {
     /// Begins a run, or goes on with the one that asked.
-    pub async fn begin_run(&self, identity: &Caller, request: AdkRunRequest) -> Result<BeginOutcome, AdkRefusal> {
-        let place = AppUser { app: request.address.app.clone(), user: request.address.user.clone() };
-        let app = self.find_app(&place.app)?;
+    pub async fn begin_run(&self, caller: &Caller, request: AdkRunRequest) -> Result<BeginOutcome, AdkRefusal> {
+        let app_user = AppUser { app: request.address.app.clone(), user: request.address.user.clone() };
+        let app = self.find_app(&app_user.app)?;
         if let RunInput::Parts(parts) = &request.said {
             check_media(parts, &app.takes)?;
         }
         let name = request.address.session.clone();
-        let located = match self.find_session(identity, place.clone(), &name).await {
+        let located = match self.find_session(caller, app_user.clone(), &name).await {
             Err(error) if error.status == 404 && self.settings.like_adk2goose => {
                 let new = NewSession { id: Some(check_id(&name)?), ..NewSession::default() };
-                self.create_session(identity, place.clone(), new).await?;
-                self.find_session(identity, place, &name).await?
+                self.create_session(caller, app_user.clone(), new).await?;
+                self.find_session(caller, app_user, &name).await?
             }
             Err(error) if error.status == 404 => {
                 return Err(AdkRefusal::new(404, format!("Session not found: {name}")));
             }
             found => found?,
         };
-        self.check_invocation(identity, &located, &request).await?;
+        self.check_invocation(caller, &located, &request).await?;
         match request.said.clone() {
-            RunInput::Parts(parts) => self.prompt_session(identity, &located, request, parts, None).await,
-            RunInput::Nothing => self.prompt_session(identity, &located, request, Vec::new(), None).await,
-            RunInput::Responses(responses) => self.respond_to_functions(identity, &located, request, responses).await,
+            RunInput::Parts(parts) => self.prompt_session(caller, &located, request, parts, None).await,
+            RunInput::Nothing => self.prompt_session(caller, &located, request, Vec::new(), None).await,
+            RunInput::Responses(responses) => self.respond_to_functions(caller, &located, request, responses).await,
         }
     }
 
@@ -84,7 +84,7 @@ impl Adk {
     /// run again. With words beside it the name is not heeded, as an app without resumability does.
     async fn check_invocation(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         request: &AdkRunRequest,
     ) -> Result<(), AdkRefusal> {
@@ -93,7 +93,7 @@ impl Adk {
         };
         let unknown = || AdkRefusal::new(404, format!("Invocation not found: {name}"));
         let run: RunId = name.strip_prefix("e-").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
-        let row = self.services.hub.store().run_of_owner(run, &identity.principal).await.map_err(store_refusal)?;
+        let row = self.services.hub.store().run_of_owner(run, &caller.principal).await.map_err(store_refusal)?;
         let row = row.filter(|row| row.session == located.session).ok_or_else(unknown)?;
         match (&request.said, row.state) {
             (RunInput::Responses(responses), _) => self.check_same_invocation(located, responses, run).await,
@@ -120,7 +120,7 @@ impl Adk {
             };
             let row = self.services.hub.store().question(id).await.map_err(store_refusal)?;
             let here = row.filter(|row| row.session == located.session);
-            if here.is_some_and(|row| row.run.is_some_and(|asked| asked != run)) {
+            if here.is_some_and(|row| row.run.is_some_and(|range| range != run)) {
                 return Err(AdkRefusal::new(400, format!("the invocation e-{run} did not ask this: {}", response.id)));
             }
         }
@@ -129,13 +129,13 @@ impl Adk {
 
     async fn prompt_session(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         request: AdkRunRequest,
         parts: Vec<Part>,
         continues: Option<RunId>,
     ) -> Result<BeginOutcome, AdkRefusal> {
-        self.select_app(identity, located).await?;
+        self.switch_session_to_app(caller, located).await?;
         let AdkRunRequest { said, content, streaming, state_delta, custom_metadata, run_config, live, .. } = request;
         let run = RunId::make(&mut SystemIds);
         let mut note = Map::new();
@@ -146,7 +146,7 @@ impl Adk {
         }
         if !state_delta.is_empty() {
             note.insert("stateDelta".to_owned(), Value::Object(state_delta.clone()));
-            self.set_state(identity, located, state_delta, Some(json!({ PROTOCOL_NAME: { "run": run } }))).await?;
+            self.set_state(caller, located, state_delta, Some(json!({ PROTOCOL_NAME: { "run": run } }))).await?;
         }
         if !custom_metadata.is_empty() {
             note.insert("customMetadata".to_owned(), Value::Object(custom_metadata));
@@ -164,11 +164,11 @@ impl Adk {
         let view = self.load_view(located.session).await?;
         let follower = self.services.hub.follow_live(located.session, view.head);
         let command =
-            Command::Prompt { run, origin: run_origin(identity), parts, if_busy: IfBusy::QueueOrSupersede, meta };
-        let leaving = self.cancel_on_drop(identity, located.session, run);
+            Command::Prompt { run, origin: run_origin(caller), parts, if_busy: IfBusy::QueueOrSupersede, meta };
+        let leaving = self.cancel_on_drop(caller, located.session, run);
         self.services
             .hub
-            .command(identity, located.session, command, Ack::Committed)
+            .command(caller, located.session, command, Ack::Committed)
             .await
             .map_err(|error| hub_refusal(&error))?;
         let telling = self.run_projection(run, &view, streaming);
@@ -178,88 +178,89 @@ impl Adk {
     /// All answers are understood before the first one counts.
     async fn respond_to_functions(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         request: AdkRunRequest,
         responses: Vec<FunctionResponse>,
     ) -> Result<BeginOutcome, AdkRefusal> {
         // Results of long-running calls too: whoever sends them speaks for a tool.
-        identity.may_answer().map_err(|denied| hub_refusal(&denied.into()))?;
+        caller.may_answer().map_err(|denied| hub_refusal(&denied.into()))?;
         let view = self.load_view(located.session).await?;
         let (mut answers, mut results, mut continues) = (Vec::new(), Vec::new(), None);
         for response in responses {
-            match self.answer_meaning(identity, &view, response).await? {
-                AnswerMeaning::Answer(question, command) => answers.push((question, *command)),
-                AnswerMeaning::Late => {}
-                AnswerMeaning::Result(run, response) => {
+            match self.classify_response(caller, &view, response).await? {
+                ResponseMeaning::Answer(question, command) => answers.push((question, *command)),
+                ResponseMeaning::Late => {}
+                ResponseMeaning::Result(run, response) => {
                     continues = continues.or(run);
                     results.push(response);
                 }
-                AnswerMeaning::Unknown(id) => return Ok(BeginOutcome::Unknown(id)),
+                ResponseMeaning::Unknown(id) => return Ok(BeginOutcome::Unknown(id)),
             }
         }
         match (&view.run, answers.is_empty(), results.is_empty()) {
-            (Some(_), false, _) => self.answer_questions(identity, &view, answers, request.streaming).await,
+            (Some(_), false, _) => self.answer_questions(caller, &view, answers, request.streaming).await,
             (_, _, false) => {
                 let text = |result: &FunctionResponse| {
                     let FunctionResponse { name, response, id } = result;
                     Part::text(format!("The call {id} of {name} gave this in the end: {response}"))
                 };
                 let parts = results.iter().map(text).collect();
-                self.prompt_session(identity, located, request, parts, continues).await
+                self.prompt_session(caller, located, request, parts, continues).await
             }
             (_, _, true) => Ok(BeginOutcome::Nothing),
         }
     }
 
-    async fn answer_meaning(
+    async fn classify_response(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         view: &SessionView,
         response: FunctionResponse,
-    ) -> Result<AnswerMeaning, AdkRefusal> {
+    ) -> Result<ResponseMeaning, AdkRefusal> {
         let Some(id) = response.id.strip_prefix("adk-").and_then(|id| id.parse::<QuestionId>().ok()) else {
-            return Ok(AnswerMeaning::Unknown(response.id));
+            return Ok(ResponseMeaning::Unknown(response.id));
         };
         if let Some(question) = view.run.as_ref().and_then(|run| run.question(id)) {
             let meta = json!({ PROTOCOL_NAME: { "response": response.response, "name": response.name } });
             let reply = read_reply(question, &response.response)?;
-            let (origin, meta) = (run_origin(identity), Some(Box::new(meta)));
-            return Ok(AnswerMeaning::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
+            let (origin, meta) = (run_origin(caller), Some(Box::new(meta)));
+            return Ok(ResponseMeaning::Answer(id, Box::new(Command::Answer { question: id, reply, origin, meta })));
         }
         let row = self.services.hub.store().question(id).await.map_err(store_refusal)?;
         if row.is_some_and(|row| row.session == view.session) {
-            return Ok(AnswerMeaning::Late);
+            return Ok(ResponseMeaning::Late);
         }
         let called = self.find_call_run(view.session, ToolCallId::new(id.uuid())).await?;
         Ok(match called {
-            Some(run) => AnswerMeaning::Result(run, response),
-            None => AnswerMeaning::Unknown(response.id),
+            Some(run) => ResponseMeaning::Result(run, response),
+            None => ResponseMeaning::Unknown(response.id),
         })
     }
 
     async fn answer_questions(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         view: &SessionView,
         answers: Vec<(QuestionId, Command)>,
         streaming: bool,
     ) -> Result<BeginOutcome, AdkRefusal> {
         let Some(active) = &view.run else { return Ok(BeginOutcome::Nothing) };
         let mut telling = self.run_projection(active.id, view, streaming);
-        let mut place = Seq(active.from.0.saturating_sub(1));
-        while place < view.head {
-            let page = self.services.hub.store().read(view.session, place, Limit::default(), DeltaForm::Joined).await;
+        let mut position = Seq(active.from.0.saturating_sub(1));
+        while position < view.head {
+            let page =
+                self.services.hub.store().read(view.session, position, Limit::default(), DeltaForm::Joined).await;
             let page = page.map_err(store_refusal)?;
             let Some(last) = page.last() else { break };
-            place = last.seq;
+            position = last.seq;
             page.iter().for_each(|entry| telling.project_entry(entry, &mut Vec::new()));
         }
-        let follower = self.services.hub.follow_live(view.session, place);
-        let leaving = self.cancel_on_drop(identity, view.session, active.id);
+        let follower = self.services.hub.follow_live(view.session, position);
+        let leaving = self.cancel_on_drop(caller, view.session, active.id);
         let mut answered = Vec::new();
         for (question, command) in answers {
-            match self.services.hub.command(identity, view.session, command, Ack::Committed).await {
+            match self.services.hub.command(caller, view.session, command, Ack::Committed).await {
                 Ok(_) => answered.push(question),
                 Err(HubError::Refused(gander_domain::CommandError::NoSuchQuestion(_))) => {} // somebody was faster
                 Err(error) => return Err(hub_refusal(&error)),
@@ -273,12 +274,12 @@ impl Adk {
 
     /// The run of a call, if there was such a call.
     async fn find_call_run(&self, session: SessionId, id: ToolCallId) -> Result<Option<Option<RunId>>, AdkRefusal> {
-        let mut place = Seq::ZERO;
+        let mut position = Seq::ZERO;
         loop {
-            let page = self.services.hub.store().read(session, place, Limit::default(), DeltaForm::Joined).await;
+            let page = self.services.hub.store().read(session, position, Limit::default(), DeltaForm::Joined).await;
             let page = page.map_err(store_refusal)?;
             let Some(last) = page.last() else { return Ok(None) };
-            place = last.seq;
+            position = last.seq;
             let is_it = |entry: &&Entry| matches!(&entry.event, Fact::ToolCalled { call } if call.id == id);
             if let Some(entry) = page.iter().find(is_it) {
                 return Ok(Some(entry.run));
@@ -291,11 +292,11 @@ impl Adk {
         telling.with_long_running(&self.long_running_tools(&view.settings.agent))
     }
 
-    fn cancel_on_drop(&self, identity: &Caller, session: SessionId, run: RunId) -> CancelRunOnDrop {
+    fn cancel_on_drop(&self, caller: &Caller, session: SessionId, run: RunId) -> CancelRunOnDrop {
         let cancels = self.settings.on_leave == OnLeave::Cancel;
         CancelRunOnDrop {
             services: Arc::clone(&self.services),
-            identity: identity.clone(),
+            caller: caller.clone(),
             session,
             run,
             cancels,
@@ -358,7 +359,7 @@ fn remote_agent_meta(run_config: Map<String, Value>, said: &RunInput) -> Map<Str
 /// A client that goes before the end, where that is set to stop the run.
 struct CancelRunOnDrop {
     services: Arc<Services>,
-    identity: Caller,
+    caller: Caller,
     session: SessionId,
     run: RunId,
     cancels: bool,
@@ -371,10 +372,10 @@ impl Drop for CancelRunOnDrop {
         if self.over || !self.cancels || self.services.hub.is_draining() {
             return;
         }
-        let (services, identity, session) = (Arc::clone(&self.services), self.identity.clone(), self.session);
-        let command = Command::Cancel { run: Some(self.run), origin: run_origin(&self.identity) };
+        let (services, caller, session) = (Arc::clone(&self.services), self.caller.clone(), self.session);
+        let command = Command::Cancel { run: Some(self.run), origin: run_origin(&self.caller) };
         runtime.spawn(async move {
-            if let Err(error) = services.hub.command(&identity, session, command, Ack::Committed).await {
+            if let Err(error) = services.hub.command(&caller, session, command, Ack::Committed).await {
                 tracing::debug!(%error, "nothing to cancel");
             }
         });
@@ -394,8 +395,8 @@ fn needs_original_parts(parts: &[Part]) -> bool {
 /// Refuses what the agent has no use for.
 fn check_media(parts: &[Part], takes: &[String]) -> Result<(), AdkRefusal> {
     let problem = |(index, error): (usize, BadMedia)| {
-        let place = vec![json!("body"), json!("newMessage"), json!("parts"), json!(index)];
-        BodyProblem { kind: "value_error", place, message: error.to_string(), input: Value::Null }
+        let location = vec![json!("body"), json!("newMessage"), json!("parts"), json!(index)];
+        BodyProblem { kind: "value_error", location, message: error.to_string(), input: Value::Null }
     };
     let bad = |(index, part)| check::check_media_for(part, takes).err().map(|error| problem((index, error)));
     let problems: Vec<BodyProblem> = parts.iter().enumerate().filter_map(bad).collect();

@@ -28,7 +28,7 @@ pub struct LocatedSession {
     /// Its id.
     pub session: SessionId,
     /// Where it was found.
-    pub place: AppUser,
+    pub app_user: AppUser,
     /// How the client calls it.
     pub name: String,
 }
@@ -48,53 +48,53 @@ impl Adk {
     /// Makes a session, with its values and whatever was said elsewhere.
     pub async fn create_session(
         &self,
-        identity: &Caller,
-        place: AppUser,
+        caller: &Caller,
+        app_user: AppUser,
         new: NewSession,
     ) -> Result<Session, AdkRefusal> {
-        let place = self.canonical_app_user(place);
-        self.check_user(identity, &place)?;
-        let settings = self.services.agents.settings(&place.app, &self.services.settings);
-        let settings = settings.ok_or_else(|| AdkRefusal::no_such_app(&place.app))?;
+        let app_user = self.canonical_app_user(app_user);
+        self.check_user(caller, &app_user)?;
+        let settings = self.services.agents.settings(&app_user.app, &self.services.settings);
+        let settings = settings.ok_or_else(|| AdkRefusal::no_such_app(&app_user.app))?;
         let session = SessionId::make(&mut SystemIds);
         let name = new.id.unwrap_or_else(|| session.to_string());
-        let alias = session_alias(identity, &place, &name);
+        let alias = session_alias(caller, &app_user, &name);
         if self.services.hub.store().resolve_alias(&alias).await.map_err(store_refusal)?.is_some() {
             return Err(already_exists(&name));
         }
         let workspace = self.services.workspaces.create_scratch(session);
         let workspace = workspace.map_err(|error| AdkRefusal::new(500, format!("workspace {error}")))?;
-        let owner = identity.principal.clone();
-        let birth = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
-        match self.services.hub.create(identity, birth, vec![alias]).await {
+        let owner = caller.principal.clone();
+        let init = SessionInit { session, owner, workspace, folders: Vec::new(), settings, parent: None, meta: None };
+        match self.services.hub.create(caller, init, vec![alias]).await {
             Ok(_) => {}
             Err(HubError::Store(StoreError::AliasTaken(_))) => return Err(already_exists(&name)),
             Err(error) => return Err(hub_refusal(&error)),
         }
-        let located = LocatedSession { session, place, name };
-        if let Err(refusal) = self.fill_new_session(identity, &located, new.state, new.events).await {
+        let located = LocatedSession { session, app_user, name };
+        if let Err(refusal) = self.fill_new_session(caller, &located, new.state, new.events).await {
             // Nobody heard of it yet: whoever tries again must not find its name taken.
-            if let Err(error) = self.services.hub.delete(identity, session).await {
+            if let Err(error) = self.services.hub.delete(caller, session).await {
                 tracing::warn!(%error, %session, "a session that was not furnished is left behind");
             }
             return Err(refusal);
         }
-        self.describe_session(identity, &located).await
+        self.describe_session(caller, &located).await
     }
 
     /// A session, and everything that happened in it, made while it is taken.
     pub async fn load_session(
         &self,
-        identity: &Caller,
-        place: AppUser,
+        caller: &Caller,
+        app_user: AppUser,
         name: &str,
     ) -> Result<(Session, LogList<HistoryProjection>), AdkRefusal> {
-        let located = self.find_session(identity, place, name).await?;
+        let located = self.find_session(caller, app_user, name).await?;
         let view = self.load_view(located.session).await?;
         let shared = self
             .services
             .shared_state
-            .get(&Self::state_scope(identity, &located.place))
+            .get(&Self::state_scope(caller, &located.app_user))
             .await
             .map_err(state_refusal)?;
         let history = HistoryProjection::new(&self.long_running_tools(&view.settings.agent));
@@ -105,26 +105,26 @@ impl Adk {
     /// The sessions of a user, without what happened in them.
     pub async fn list_sessions(
         &self,
-        identity: &Caller,
-        place: &AppUser,
-        asked: ListRange,
+        caller: &Caller,
+        app_user: &AppUser,
+        range: ListRange,
     ) -> Result<Vec<Session>, AdkRefusal> {
-        let place = &self.canonical_app_user(place.clone());
-        if self.check_user(identity, place).is_err() {
+        let app_user = &self.canonical_app_user(app_user.clone());
+        if self.check_user(caller, app_user).is_err() {
             return Ok(Vec::new());
         }
-        let mut found = self.list_named_sessions(identity, place).await?;
-        if place.user == self.settings.user {
-            found.extend(self.list_foreign_sessions(identity, place).await?);
+        let mut found = self.list_named_sessions(caller, app_user).await?;
+        if app_user.user == self.settings.user {
+            found.extend(self.list_foreign_sessions(caller, app_user).await?);
         }
         found.sort_by_key(|located| located.session);
-        if asked.newest_first {
+        if range.newest_first {
             found.reverse();
         }
         let shared =
-            self.services.shared_state.get(&Self::state_scope(identity, place)).await.map_err(state_refusal)?;
+            self.services.shared_state.get(&Self::state_scope(caller, app_user)).await.map_err(state_refusal)?;
         let mut sessions = Vec::new();
-        for located in found.into_iter().skip(asked.offset).take(asked.limit.unwrap_or(usize::MAX)) {
+        for located in found.into_iter().skip(range.offset).take(range.limit.unwrap_or(usize::MAX)) {
             match self.load_view(located.session).await {
                 Ok(view) => sessions.push(session_object(&located, &view, &shared, Vec::new())),
                 Err(error) if error.status == 404 => {} // deleted meanwhile
@@ -137,73 +137,73 @@ impl Adk {
     /// Changes values of a session.
     pub async fn patch_state(
         &self,
-        identity: &Caller,
-        place: AppUser,
+        caller: &Caller,
+        app_user: AppUser,
         name: &str,
         delta: State,
     ) -> Result<Session, AdkRefusal> {
-        let located = self.find_session(identity, place, name).await?;
-        self.update_title(identity, &located, &delta).await?;
-        self.set_state(identity, &located, delta, None).await?;
-        self.describe_session(identity, &located).await
+        let located = self.find_session(caller, app_user, name).await?;
+        self.update_title(caller, &located, &delta).await?;
+        self.set_state(caller, &located, delta, None).await?;
+        self.describe_session(caller, &located).await
     }
 
     /// Removes a session; it need not be there.
-    pub async fn delete_session(&self, identity: &Caller, place: AppUser, name: &str) -> Result<(), AdkRefusal> {
-        let located = match self.find_session(identity, place, name).await {
+    pub async fn delete_session(&self, caller: &Caller, app_user: AppUser, name: &str) -> Result<(), AdkRefusal> {
+        let located = match self.find_session(caller, app_user, name).await {
             Ok(located) => located,
             Err(error) if error.status == 404 => return Ok(()),
             Err(error) => return Err(error),
         };
-        self.services.hub.delete(identity, located.session).await.map_err(|error| hub_refusal(&error))
+        self.services.hub.delete(caller, located.session).await.map_err(|error| hub_refusal(&error))
     }
 
     /// The session of this name, if this caller may see it.
     pub async fn find_session(
         &self,
-        identity: &Caller,
-        place: AppUser,
+        caller: &Caller,
+        app_user: AppUser,
         name: &str,
     ) -> Result<LocatedSession, AdkRefusal> {
-        let place = self.canonical_app_user(place);
-        self.check_user(identity, &place)?;
+        let app_user = self.canonical_app_user(app_user);
+        self.check_user(caller, &app_user)?;
         let store = self.services.hub.store();
-        let known = store.resolve_alias(&session_alias(identity, &place, name)).await.map_err(store_refusal)?;
+        let known = store.resolve_alias(&session_alias(caller, &app_user, name)).await.map_err(store_refusal)?;
         if let Some(session) = known {
-            return Ok(LocatedSession { session, place, name: name.to_owned() });
+            return Ok(LocatedSession { session, app_user, name: name.to_owned() });
         }
         let session: SessionId = name.parse().map_err(|_| AdkRefusal::no_such_session())?;
-        let card = store.session_summary(session).await.map_err(store_refusal)?;
-        let mine = card.owner == identity.principal && place.user == self.settings.user;
-        if mine && self.serves_agent(&place.app, &card.agent) && self.is_foreign(session).await? {
-            return Ok(LocatedSession { session, place, name: name.to_owned() });
+        let summary = store.session_summary(session).await.map_err(store_refusal)?;
+        let mine = summary.owner == caller.principal && app_user.user == self.settings.user;
+        if mine && self.serves_agent(&app_user.app, &summary.agent) && self.is_foreign(session).await? {
+            return Ok(LocatedSession { session, app_user, name: name.to_owned() });
         }
         Err(AdkRefusal::no_such_session())
     }
 
     /// A token that is bound to one user sees no other.
-    pub(super) fn check_user(&self, identity: &Caller, place: &AppUser) -> Result<(), AdkRefusal> {
-        let bound = identity.adk_user.as_ref().is_none_or(|user| *user == place.user);
+    pub(super) fn check_user(&self, caller: &Caller, app_user: &AppUser) -> Result<(), AdkRefusal> {
+        let bound = caller.adk_user.as_ref().is_none_or(|user| *user == app_user.user);
         let sane =
             |text: &str| !text.is_empty() && text.len() <= MAX_ID && !text.chars().any(|letter| letter.is_control());
-        if bound && sane(&place.user) && sane(&place.app) { Ok(()) } else { Err(AdkRefusal::no_such_session()) }
+        if bound && sane(&app_user.user) && sane(&app_user.app) { Ok(()) } else { Err(AdkRefusal::no_such_session()) }
     }
 
     /// Sets values: those of the session in its log, the others where they are shared.
     pub(super) async fn set_state(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         delta: State,
         meta: Option<Value>,
     ) -> Result<(), AdkRefusal> {
         self.services
             .shared_state
-            .set(&Self::state_scope(identity, &located.place), &delta)
+            .set(&Self::state_scope(caller, &located.app_user), &delta)
             .await
             .map_err(state_refusal)?;
         let command = Command::SetState { delta, meta: meta.map(Box::new) };
-        self.send_command(identity, located.session, command).await
+        self.send_command(caller, located.session, command).await
     }
 
     pub(super) async fn load_view(&self, session: SessionId) -> Result<SessionView, AdkRefusal> {
@@ -212,17 +212,17 @@ impl Adk {
 
     pub(super) async fn send_command(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         session: SessionId,
         command: Command,
     ) -> Result<(), AdkRefusal> {
-        let done = self.services.hub.command(identity, session, command, Ack::Synced).await;
+        let done = self.services.hub.command(caller, session, command, Ack::Synced).await;
         done.map(drop).map_err(|error| hub_refusal(&error))
     }
 
     async fn fill_new_session(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         located: &LocatedSession,
         state: State,
         events: Vec<(gander_domain::Role, Vec<gander_domain::Part>)>,
@@ -234,51 +234,55 @@ impl Adk {
             };
             let replacement = events.into_iter().map(message).collect();
             let reset = Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
-            self.send_command(identity, located.session, reset).await?;
+            self.send_command(caller, located.session, reset).await?;
         }
         if state.is_empty() {
             return Ok(());
         }
-        self.update_title(identity, located, &state).await?;
-        self.set_state(identity, located, state, Some(json!({ PROTOCOL_NAME: { "born": true } }))).await
+        self.update_title(caller, located, &state).await?;
+        self.set_state(caller, located, state, Some(json!({ PROTOCOL_NAME: { "born": true } }))).await
     }
 
     /// The page keeps a session's title among its values: every protocol shows it.
-    async fn update_title(&self, identity: &Caller, located: &LocatedSession, delta: &State) -> Result<(), AdkRefusal> {
+    async fn update_title(&self, caller: &Caller, located: &LocatedSession, delta: &State) -> Result<(), AdkRefusal> {
         let title = delta.get("__session_metadata__").and_then(|all| all.get("displayName")?.as_str());
         match title.map(str::trim).filter(|title| !title.is_empty() && title.chars().count() <= 200) {
             Some(title) => {
-                self.send_command(identity, located.session, Command::SetTitle { title: title.to_owned() }).await
+                self.send_command(caller, located.session, Command::SetTitle { title: title.to_owned() }).await
             }
             None => Ok(()),
         }
     }
 
-    async fn describe_session(&self, identity: &Caller, located: &LocatedSession) -> Result<Session, AdkRefusal> {
+    async fn describe_session(&self, caller: &Caller, located: &LocatedSession) -> Result<Session, AdkRefusal> {
         let view = self.load_view(located.session).await?;
         let entries =
             read_all(&**self.services.hub.store(), located.session, DeltaForm::Joined).await.map_err(store_refusal)?;
         let shared = self
             .services
             .shared_state
-            .get(&Self::state_scope(identity, &located.place))
+            .get(&Self::state_scope(caller, &located.app_user))
             .await
             .map_err(state_refusal)?;
         let events = output::session_history_of(&entries, &self.long_running_tools(&view.settings.agent));
         Ok(session_object(located, &view, &shared, events))
     }
 
-    async fn list_named_sessions(&self, identity: &Caller, place: &AppUser) -> Result<Vec<LocatedSession>, AdkRefusal> {
-        let (namespace, mut found) = (alias_namespace(place), Vec::<LocatedSession>::new());
+    async fn list_named_sessions(
+        &self,
+        caller: &Caller,
+        app_user: &AppUser,
+    ) -> Result<Vec<LocatedSession>, AdkRefusal> {
+        let (namespace, mut found) = (alias_namespace(app_user), Vec::<LocatedSession>::new());
         loop {
             let after = found.last().map(|located| located.name.as_str());
             let store = self.services.hub.store();
             let page = store
-                .aliases_in(&identity.principal, PROTOCOL_NAME, &namespace, after, ALIAS_PAGE_SIZE)
+                .aliases_in(&caller.principal, PROTOCOL_NAME, &namespace, after, ALIAS_PAGE_SIZE)
                 .await
                 .map_err(store_refusal)?;
             let whole = page.len() < ALIAS_PAGE_SIZE as usize;
-            let located = |(name, session)| LocatedSession { session, place: place.clone(), name };
+            let located = |(name, session)| LocatedSession { session, app_user: app_user.clone(), name };
             found.extend(page.into_iter().map(located));
             if whole {
                 return Ok(found);
@@ -289,20 +293,20 @@ impl Adk {
     /// Sessions that other protocols made.
     async fn list_foreign_sessions(
         &self,
-        identity: &Caller,
-        place: &AppUser,
+        caller: &Caller,
+        app_user: &AppUser,
     ) -> Result<Vec<LocatedSession>, AdkRefusal> {
-        let mut query = SessionQuery { limit: FOREIGN_PAGE_SIZE, ..sessions_of(identity.principal.clone()) };
+        let mut query = SessionQuery { limit: FOREIGN_PAGE_SIZE, ..sessions_of(caller.principal.clone()) };
         let mut found = Vec::new();
         loop {
             let SessionPage { sessions, next } =
                 self.services.hub.store().sessions(query.clone()).await.map_err(store_refusal)?;
-            for card in sessions.into_iter().filter(|card| self.serves_agent(&place.app, &card.agent)) {
-                if self.is_foreign(card.session).await? && self.belongs_to_app(&place.app, &card).await? {
+            for summary in sessions.into_iter().filter(|summary| self.serves_agent(&app_user.app, &summary.agent)) {
+                if self.is_foreign(summary.session).await? && self.belongs_to_app(&app_user.app, &summary).await? {
                     found.push(LocatedSession {
-                        session: card.session,
-                        place: place.clone(),
-                        name: card.session.to_string(),
+                        session: summary.session,
+                        app_user: app_user.clone(),
+                        name: summary.session.to_string(),
                     });
                 }
             }
@@ -314,12 +318,12 @@ impl Adk {
     }
 
     /// True if a session of another protocol is one of this app: its agent's, or the mode's that it works in.
-    async fn belongs_to_app(&self, app: &str, card: &SessionSummary) -> Result<bool, AdkRefusal> {
+    async fn belongs_to_app(&self, app: &str, summary: &SessionSummary) -> Result<bool, AdkRefusal> {
         let roster = self.services.agents.roster();
         if roster.find_agent(app).is_some() {
-            return Ok(card.agent == app);
+            return Ok(summary.agent == app);
         }
-        let settings = self.load_view(card.session).await?.settings;
+        let settings = self.load_view(summary.session).await?.settings;
         Ok(roster.current_mode(&settings).is_some_and(|way| way.name == app))
     }
 
@@ -346,8 +350,8 @@ fn session_object(
     state.extend(shared.clone());
     Session {
         id: located.name.clone(),
-        app_name: located.place.app.clone(),
-        user_id: located.place.user.clone(),
+        app_name: located.app_user.app.clone(),
+        user_id: located.app_user.user.clone(),
         state,
         events,
         last_update_time: epoch_seconds(view.updated_at),
@@ -359,15 +363,15 @@ fn already_exists(name: &str) -> AdkRefusal {
 }
 
 /// No agent's name has a slash.
-fn alias_namespace(place: &AppUser) -> String {
-    format!("{}/{}", place.app, place.user)
+fn alias_namespace(app_user: &AppUser) -> String {
+    format!("{}/{}", app_user.app, app_user.user)
 }
 
-fn session_alias(identity: &Caller, place: &AppUser, name: &str) -> Alias {
+fn session_alias(caller: &Caller, app_user: &AppUser, name: &str) -> Alias {
     Alias {
-        principal: identity.principal.clone(),
+        principal: caller.principal.clone(),
         door: PROTOCOL_NAME.to_owned(),
-        namespace: alias_namespace(place),
+        namespace: alias_namespace(app_user),
         text: name.to_owned(),
     }
 }

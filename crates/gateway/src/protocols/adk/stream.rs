@@ -23,7 +23,7 @@ const MAX_EVENTS_PER_FRAME: usize = 256;
 
 /// A run that somebody listens to.
 pub(crate) struct AdkRunStream {
-    watched: AdkRunSubscription,
+    subscription: AdkRunSubscription,
     one_event: bool,
     join: Duration,
     stop: CancellationToken,
@@ -34,8 +34,13 @@ pub(crate) struct AdkRunStream {
 }
 
 impl AdkRunStream {
-    pub(crate) fn new(watched: AdkRunSubscription, one_event: bool, join: Duration, stop: CancellationToken) -> Self {
-        Self { watched, one_event, join, stop, over: false, closes: false, last: None }
+    pub(crate) fn new(
+        subscription: AdkRunSubscription,
+        one_event: bool,
+        join: Duration,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { subscription, one_event, join, stop, over: false, closes: false, last: None }
     }
 
     /// A turn that went well ends with an event that says so.
@@ -61,21 +66,21 @@ impl AdkRunStream {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
-                more = self.watched.next_events() => match more {
+                more = self.subscription.next_events() => match more {
                     Ok(Some(more)) => events.extend(more),
                     Ok(None) => break None,
                     Err(problem) => break Some(problem),
                 },
                 () = tokio::time::sleep_until(until) => break None,
             }
-            if self.watched.is_complete() || events.len() >= MAX_EVENTS_PER_FRAME || !all_partial(&events) {
+            if self.subscription.is_complete() || events.len() >= MAX_EVENTS_PER_FRAME || !all_partial(&events) {
                 break None;
             }
             if !events.is_empty() && until == silence {
                 until = Instant::now() + self.join;
             }
         };
-        self.over = self.watched.is_complete() || problem.is_some();
+        self.over = self.subscription.is_complete() || problem.is_some();
         Some(self.write_events(events, problem)).filter(|bytes| !bytes.is_empty() || !self.over)
     }
 
@@ -87,7 +92,7 @@ impl AdkRunStream {
             self.last = Some(Event { content: None, ..said });
             saved.iter().for_each(|saved| append_event(&mut bytes, saved));
         }
-        if let RunStage::Ended(outcome) = self.watched.stage() {
+        if let RunStage::Ended(outcome) = self.subscription.stage() {
             failure_event(outcome, clock::now()).iter().for_each(|last| append_event(&mut bytes, last));
             let well = self.closes && matches!(outcome, Outcome::Completed { .. });
             self.last

@@ -21,11 +21,11 @@ const CLOCK_SLACK_MICROS: i64 = 1_000_000;
 
 impl Adk {
     /// All spans of a session; none if there is no such session. The page names no user.
-    pub async fn session_spans(&self, identity: &Caller, app: &str, name: &str) -> Result<Vec<Value>, AdkRefusal> {
-        let user = identity.adk_user.clone().unwrap_or_else(|| self.settings.user.clone());
-        let located = match self.find_session(identity, AppUser { app: app.to_owned(), user }, name).await {
+    pub async fn session_spans(&self, caller: &Caller, app: &str, name: &str) -> Result<Vec<Value>, AdkRefusal> {
+        let user = caller.adk_user.clone().unwrap_or_else(|| self.settings.user.clone());
+        let located = match self.find_session(caller, AppUser { app: app.to_owned(), user }, name).await {
             Err(error) if error.status == 404 => match name.parse() {
-                Ok(session) => self.find_own_session(identity, session).await?,
+                Ok(session) => self.find_own_session(caller, session).await?,
                 Err(_) => None,
             },
             found => Some(found?),
@@ -37,17 +37,17 @@ impl Adk {
     }
 
     /// What is known of one event. Its id says when it was: only sessions that were there then are read.
-    pub async fn event_trace(&self, identity: &Caller, event: &str) -> Result<Option<Value>, AdkRefusal> {
+    pub async fn event_trace(&self, caller: &Caller, event: &str) -> Result<Option<Value>, AdkRefusal> {
         let Some(at) = Uuid::parse_str(event).ok().and_then(uuid_time_micros) else { return Ok(None) };
-        let query = SessionQuery { limit: MAX_RECENT_SESSIONS, ..sessions_of(identity.principal.clone()) };
+        let query = SessionQuery { limit: MAX_RECENT_SESSIONS, ..sessions_of(caller.principal.clone()) };
         let cards = self.services.hub.store().sessions(query).await.map_err(store_refusal)?.sessions;
-        let near = |card: &&SessionSummary| {
-            (card.created_at.micros() - CLOCK_SLACK_MICROS..=card.updated_at.micros() + CLOCK_SLACK_MICROS)
+        let near = |summary: &&SessionSummary| {
+            (summary.created_at.micros() - CLOCK_SLACK_MICROS..=summary.updated_at.micros() + CLOCK_SLACK_MICROS)
                 .contains(&at)
         };
         let then = cards.iter().filter(near);
-        for card in then.take(MAX_SESSIONS_READ) {
-            let Some(located) = self.find_own_session(identity, card.session).await? else { continue };
+        for summary in then.take(MAX_SESSIONS_READ) {
+            let Some(located) = self.find_own_session(caller, summary.session).await? else { continue };
             if let Some(known) = event_attributes(&self.load_spans(&located).await?, event) {
                 return Ok(Some(known));
             }
@@ -64,23 +64,23 @@ impl Adk {
     /// A session of this caller by its id, as ADK names it.
     async fn find_own_session(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         session: SessionId,
     ) -> Result<Option<LocatedSession>, AdkRefusal> {
         let store = self.services.hub.store();
-        let card = match store.session_summary(session).await {
+        let summary = match store.session_summary(session).await {
             Err(StoreError::NotFound(_) | StoreError::Deleted(_)) => return Ok(None),
-            card => card.map_err(store_refusal)?,
+            summary => summary.map_err(store_refusal)?,
         };
         let names = store.aliases(session).await.map_err(store_refusal)?;
         let named = names.iter().find(|alias| alias.door == PROTOCOL_NAME);
-        let place = match named.and_then(|alias| alias.namespace.split_once('/')) {
+        let app_user = match named.and_then(|alias| alias.namespace.split_once('/')) {
             Some((app, user)) => AppUser { app: app.to_owned(), user: user.to_owned() },
-            None => AppUser { app: card.agent, user: self.settings.user.clone() },
+            None => AppUser { app: summary.agent, user: self.settings.user.clone() },
         };
         let name = named.map_or_else(|| session.to_string(), |alias| alias.text.clone());
-        let theirs = card.owner == identity.principal && self.check_user(identity, &place).is_ok();
-        Ok(theirs.then_some(LocatedSession { session, place, name }))
+        let theirs = summary.owner == caller.principal && self.check_user(caller, &app_user).is_ok();
+        Ok(theirs.then_some(LocatedSession { session, app_user, name }))
     }
 }
 

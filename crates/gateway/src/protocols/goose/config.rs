@@ -41,10 +41,10 @@ pub async fn apply_saved_settings(
 pub async fn load_saved_settings(
     services: &Services,
     peer: &ClientPeer,
-    shelf: Collection,
+    collection: Collection,
 ) -> Result<BTreeMap<String, Value>, ServiceError> {
     let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
-    book.collection(shelf).await.map_err(|error| unavailable(&error))
+    book.collection(collection).await.map_err(|error| unavailable(&error))
 }
 
 /// Every setting that is in force.
@@ -63,7 +63,7 @@ pub async fn all_settings(services: &Services, peer: &ClientPeer) -> Result<BTre
 pub async fn save_setting(
     services: &Services,
     peer: &ClientPeer,
-    shelf: Collection,
+    collection: Collection,
     key: &str,
     value: Value,
 ) -> Result<(), ServiceError> {
@@ -75,23 +75,23 @@ pub async fn save_setting(
             "keys of providers come from the environment or the settings file, not over the network: {key}"
         )));
     }
-    if let (Collection::Config, MODE, Some(policy)) = (shelf, key, value.as_str().and_then(mode::policy_of_mode)) {
+    if let (Collection::Config, MODE, Some(policy)) = (collection, key, value.as_str().and_then(mode::policy_of_mode)) {
         let allowed = peer.caller.may_loosen_policy(services.settings.policy, policy);
         allowed.map_err(denied)?;
     }
     let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
-    book.put(shelf, key, value).await.map_err(|error| unavailable(&error))
+    book.put(collection, key, value).await.map_err(|error| unavailable(&error))
 }
 
 /// Forgets a setting; false if there was none.
 pub async fn delete_setting(
     services: &Services,
     peer: &ClientPeer,
-    shelf: Collection,
+    collection: Collection,
     key: &str,
 ) -> Result<bool, ServiceError> {
     let book = UserStore::open(&**services.hub.store(), &peer.caller.principal);
-    book.remove(shelf, key).await.map_err(|error| unavailable(&error))
+    book.remove(collection, key).await.map_err(|error| unavailable(&error))
 }
 
 /// True for what is never shown nor stored.

@@ -161,7 +161,8 @@ async fn handle_settings_method(
         "config/remove" => config::delete_setting(services, peer, Collection::Config, key()).await.map(|_| json!({})),
         "config/extensions/list" | "config/extensions" => {
             let entry = |(config, on): (Value, bool)| json!({ "configKey": extensions::config_name(&config), "extension": config, "enabled": on });
-            let entries: Vec<Value> = extensions::list_known(services, &peer.caller).into_iter().map(entry).collect();
+            let entries: Vec<Value> =
+                extensions::list_known_extensions(services, &peer.caller).into_iter().map(entry).collect();
             Ok(json!({ "extensions": entries, "warnings": [] }))
         }
         "config/extensions/add" => {

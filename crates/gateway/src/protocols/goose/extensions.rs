@@ -43,17 +43,18 @@ pub async fn add_extension(
     config: &Value,
 ) -> Result<(), ServiceError> {
     let (name, entry) = parse_config(config).map_err(ServiceError::BadParams)?;
-    match is_unchanged(services, peer, session, config).await? {
+    match is_known_unchanged(services, peer, session, config).await? {
         true => extension_changes::restore_extension(services, &peer.caller, session, &name).await,
         false => {
-            let entry = extension_changes::with_hidden_values(services, &peer.caller, session, &name, entry).await?;
+            let entry =
+                extension_changes::with_hidden_values_kept(services, &peer.caller, session, &name, entry).await?;
             extension_changes::add_extension(services, &peer.caller, session, &name, entry).await
         }
     }
 }
 
 /// True if this is what we show of one that is known there.
-async fn is_unchanged(
+async fn is_known_unchanged(
     services: &Services,
     peer: &ClientPeer,
     session: Option<SessionId>,
@@ -74,7 +75,7 @@ fn same_config(given: &Value, shown: &Value) -> bool {
 }
 
 /// Those that are known for every session, each with whether it is used; our own tools first.
-pub fn list_known(services: &Services, caller: &Caller) -> Vec<(Value, bool)> {
+pub fn list_known_extensions(services: &Services, caller: &Caller) -> Vec<(Value, bool)> {
     let servers =
         services.extensions.known_with_switch().into_iter().map(|(spec, on)| (global_config_for(caller, &spec), on));
     let ours = services.extensions.built_in_switches().into_iter().map(|(known, on)| (built_in_config(known), on));
@@ -97,18 +98,18 @@ pub fn global_extensions(services: &Services, caller: &Caller) -> Vec<Value> {
 
 /// How a server of every session is shown to this caller.
 fn global_config_for(caller: &Caller, spec: &Spec) -> Value {
-    if caller.is_owner() { server_config(spec) } else { lent_config(spec) }
+    if caller.is_owner() { server_config(spec) } else { client_lent_config(spec) }
 }
 
 /// How a session's server is shown to the session's principal.
 fn session_config(services: &Services, view: &SessionView, spec: &Spec) -> Value {
     let own = view.owner == Principal::owner() || services.extensions.is_own(view, &spec.name);
-    if own { server_config(spec) } else { lent_config(spec) }
+    if own { server_config(spec) } else { client_lent_config(spec) }
 }
 
 /// A server that the owner lends to everybody's sessions: which program or address it is, with which arguments and
 /// which keys, is the owner's business. The name alone brings it back where it was taken away.
-fn lent_config(spec: &Spec) -> Value {
+fn client_lent_config(spec: &Spec) -> Value {
     json!({
         "type": "platform", "name": spec.name, "display_name": spec.name, "bundled": true,
         "description": "configured by the owner of this server",

@@ -90,11 +90,11 @@ impl Projection for SessionEvents {
 
     fn restore(&mut self, upto: Seq) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let (mut transcript, mut place) = (Transcript::default(), Seq::ZERO);
-            while place < upto {
-                let page = self.store.read(self.view.session, place, Limit::default(), DeltaForm::Joined).await?;
+            let (mut transcript, mut position) = (Transcript::default(), Seq::ZERO);
+            while position < upto {
+                let page = self.store.read(self.view.session, position, Limit::default(), DeltaForm::Joined).await?;
                 let Some(last) = page.last() else { break };
-                place = last.seq;
+                position = last.seq;
                 page.iter().take_while(|entry| entry.seq <= upto).for_each(|entry| transcript.apply_entry(entry));
             }
             self.transcript = Some(transcript);

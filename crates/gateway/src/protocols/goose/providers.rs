@@ -22,7 +22,7 @@ pub fn extension_tools(services: &Services, view: &SessionView, extension: &str)
 
 fn filtered_tools(services: &Services, view: &SessionView, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
     let offered =
-        services.shelf.modes_in(Path::new(&view.workspace)).mode(&view.settings).filter_tools(&services.tools);
+        services.agent_catalog.modes_in(Path::new(&view.workspace)).mode(&view.settings).filter_tools(&services.tools);
     let mut tools: Vec<&ToolSpec> = offered.iter().filter(|tool| is_wanted(&tool.name)).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     tools.into_iter().map(tool_object).collect()

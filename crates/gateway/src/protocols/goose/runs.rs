@@ -69,7 +69,7 @@ pub enum ChatError {
 
 /// Carries out a prompt whose id the client chose: the same request again changes nothing, another one with the same id
 /// is refused before any of it is carried out.
-pub async fn prompt_once(
+pub async fn send_prompt_once(
     services: &Services,
     peer: &ClientPeer,
     request: PromptRequest,
@@ -88,8 +88,12 @@ pub async fn prompt_once(
 }
 
 /// Carries out a prompt.
-pub async fn prompt(services: &Services, peer: &ClientPeer, ask: PromptRequest) -> Result<PromptOutcome, ChatError> {
-    begin_prompt(services, peer, ask, None).await
+pub async fn prompt(
+    services: &Services,
+    peer: &ClientPeer,
+    request: PromptRequest,
+) -> Result<PromptOutcome, ChatError> {
+    begin_prompt(services, peer, request, None).await
 }
 
 /// True if this very request began the run of this id. Another principal's id is as unknown as none.
@@ -109,13 +113,13 @@ async fn was_prompted(
 async fn begin_prompt(
     services: &Services,
     peer: &ClientPeer,
-    ask: PromptRequest,
+    request: PromptRequest,
     meta: Option<Value>,
 ) -> Result<PromptOutcome, ChatError> {
-    let PromptRequest { session, run, message, history, mode, if_busy } = ask;
+    let PromptRequest { session, run, message, history, mode, if_busy } = request;
     let view = sessions::find_own_session(services, peer, session).await?;
     let prompt = input::read_prompt(&message)?;
-    if let Some(agent) = services.agents.roster_in(&view.workspace).find_manifest(&view.settings.agent) {
+    if let Some(agent) = services.agents.roster_in_folder(&view.workspace).find_manifest(&view.settings.agent) {
         for part in &prompt.parts {
             check::check_media_for(part, &agent.takes).map_err(|error| BadMessage::BadMedia(error.to_string()))?;
         }
@@ -129,11 +133,11 @@ async fn begin_prompt(
         return Ok(PromptOutcome::Done);
     }
     if is_clear_command(&prompt.parts) {
-        send_command(services, peer, session, clear_history()).await?;
+        send_command(services, peer, session, clear_history_command()).await?;
         return Ok(PromptOutcome::Done);
     }
     if let Some(history) = history {
-        send_command(services, peer, session, replace_history(&history)?).await?;
+        send_command(services, peer, session, replace_history_command(&history)?).await?;
     }
     if let Some(patch) = mode.and_then(|mode| mode_patch(services, &view, &mode)) {
         send_command(services, peer, session, Command::Configure { patch }).await?;
@@ -173,7 +177,7 @@ pub async fn confirm_tool(
 }
 
 /// An empty history: what was said before stays in the log.
-pub fn clear_history() -> Command {
+pub fn clear_history_command() -> Command {
     Command::Reset { keep_to: Seq::ZERO, replacement: Vec::new(), reason: ResetReason::Cleared }
 }
 
@@ -188,7 +192,7 @@ pub async fn send_command(
     done.map(drop).map_err(|error| refusal(session, &error))
 }
 
-fn replace_history(history: &[Value]) -> Result<Command, BadMessage> {
+fn replace_history_command(history: &[Value]) -> Result<Command, BadMessage> {
     let replacement = input::read_conversation(history, &mut SystemIds)?;
     Ok(Command::Reset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced })
 }
@@ -217,5 +221,5 @@ fn is_clear_command(parts: &[Part]) -> bool {
 /// `plan` is what a branch of goose called it.
 fn mode_patch(services: &Services, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     let mode = if mode == "plan" { "planner" } else { mode };
-    services.agents.roster_in(&view.workspace).patch_for_name(mode, &view.settings)
+    services.agents.roster_in_folder(&view.workspace).patch_for_name(mode, &view.settings)
 }

@@ -92,7 +92,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let session = SessionId::make(&mut SystemIds);
     // A file does not choose where an agent works.
     let folder = services.workspaces.create_scratch(session);
-    let birth = SessionInit {
+    let init = SessionInit {
         session,
         owner: peer.caller.principal.clone(),
         workspace: folder.map_err(|error| ServiceError::BadWorkspace(error.to_string()))?,
@@ -104,7 +104,7 @@ pub async fn import_session(services: &Services, peer: &ClientPeer, text: &str) 
     let title = ["name", "description"].iter().find_map(|key| check_title(object.get(*key)?.as_str()?).ok());
     let reset = Event::HistoryReset { keep_to: Seq::ZERO, replacement, reason: ResetReason::Replaced };
     let events = std::iter::once(reset).chain(title.map(|title| Event::TitleSet { title })).chain(usage_events(object));
-    let mut entries = session_log(birth, clock::now(), events);
+    let mut entries = session_log(init, clock::now(), events);
     entries.extend(exchange::notice(&ignored_fields(object), entries.len()));
     let append = Append::new(session, Epoch::FIRST, entries, Durability::Barrier);
     services.hub.store().create(append, Vec::new()).await.map_err(|error| unavailable(&error))?;
@@ -142,8 +142,8 @@ pub async fn initial_meta(services: &Services, session: SessionId) -> Result<Map
 }
 
 /// The log of a session that has only these facts.
-fn session_log(birth: SessionInit, at: Timestamp, events: impl Iterator<Item = Event>) -> Vec<Entry> {
-    let mut session = Session::create(at, birth);
+fn session_log(init: SessionInit, at: Timestamp, events: impl Iterator<Item = Event>) -> Vec<Entry> {
+    let mut session = Session::create(at, init);
     let mut entries = Vec::new();
     while let Some(Effect::Append(entry)) = session.poll_effect() {
         entries.push(entry);

@@ -62,7 +62,7 @@ impl ReplyStream {
 
     /// The events, until the run has ended. A sign of life goes first: clients wait for one.
     pub(crate) fn into_events(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-        let greeting = futures::stream::iter([Ok(frame_events(&[output::ping_event()]))]);
+        let greeting = futures::stream::iter([Ok(frame_sse_events(&[output::ping_event()]))]);
         greeting.chain(futures::stream::unfold(self, |mut listening| async move {
             let piece = listening.next_bytes().await?;
             Some((Ok(piece), listening))
@@ -74,11 +74,11 @@ impl ReplyStream {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
-                _ = self.pings.tick() => return Some(frame_events(&[output::ping_event()])),
+                _ = self.pings.tick() => return Some(frame_sse_events(&[output::ping_event()])),
                 batch = self.follower.next() => {
                     let events = self.project_batch(batch);
                     if !events.is_empty() {
-                        return Some(frame_events(&events));
+                        return Some(frame_sse_events(&events));
                     }
                 }
             }
@@ -98,7 +98,7 @@ impl ReplyStream {
 }
 
 /// Some events that are told at once.
-pub(crate) fn frame_events(events: &[Value]) -> Bytes {
+pub(crate) fn frame_sse_events(events: &[Value]) -> Bytes {
     let mut bytes = Vec::new();
     for event in events {
         sse::append_event(&mut bytes, None, event.to_string().as_bytes());
@@ -107,14 +107,14 @@ pub(crate) fn frame_events(events: &[Value]) -> Bytes {
 }
 
 /// Waits until a run is over, so that nobody waits for a client that stays at its session for much longer.
-async fn wait_for_end(services: &Services, session: SessionId, run: RunId) {
-    if let Err(error) = follow_to_end(services, session, run).await {
+async fn wait_for_run_end(services: &Services, session: SessionId, run: RunId) {
+    if let Err(error) = follow_run_to_end(services, session, run).await {
         tracing::debug!(%error, "the end of a run is not seen");
         std::future::pending().await // it must not be taken for over
     }
 }
 
-async fn follow_to_end(services: &Services, session: SessionId, run: RunId) -> Result<(), HubError> {
+async fn follow_run_to_end(services: &Services, session: SessionId, run: RunId) -> Result<(), HubError> {
     let view = services.hub.stored_view(session).await?;
     // Through the log: the run may end after the view was taken and before anybody listens.
     let mut follower = services.hub.follow(session, view.head, DeltaForm::Joined);
@@ -145,7 +145,7 @@ impl Drop for CancelReplyOnDrop {
         let (services, peer, session, run) = (Arc::clone(&self.services), self.peer.clone(), self.session, self.run);
         runtime.spawn(async move {
             tokio::select! {
-                () = wait_for_end(&services, session, run) => {}
+                () = wait_for_run_end(&services, session, run) => {}
                 () = services.clients.wait_until_deserted(session, services.reply_grace) => {
                     if let Err(refusal) = runs::cancel_run(&services, &peer, session, Some(run)).await {
                         tracing::debug!(%refusal, "nothing to cancel");

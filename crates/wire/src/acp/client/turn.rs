@@ -97,7 +97,7 @@ impl AgentTurn {
         let choices = request.options.iter().map(|option| Choice {
             id: option.option_id.to_string(),
             name: option.name.clone(),
-            kind: same_word(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
+            kind: convert_by_name(&option.kind).unwrap_or(ChoiceKind::RejectOnce),
         });
         let ask = QuestionKind::Choose { choices: choices.collect() };
         let call = Some(known.call.id);
@@ -237,7 +237,7 @@ impl AgentTurn {
             // goose gives no name: its titles begin with one, as in `shell · ls`
             name: told.name.clone().unwrap_or_else(|| told.title.split(" · ").next().unwrap_or_default().to_owned()),
             title: told.title,
-            kind: same_word(&told.kind).unwrap_or(ToolKind::Other),
+            kind: convert_by_name(&told.kind).unwrap_or(ToolKind::Other),
             arguments: told.raw_input.filter(Value::is_object).unwrap_or_else(|| json!({})),
             locations: told.locations.iter().map(tool_location).collect(),
             idempotent: false,
@@ -329,13 +329,13 @@ fn tool_location(location: &schema::ToolCallLocation) -> Location {
 fn read_plan(told: &schema::Plan) -> Plan {
     let item = |entry: &schema::PlanEntry| PlanItem {
         text: entry.content.clone(),
-        priority: same_word(&entry.priority).unwrap_or_default(),
-        status: same_word(&entry.status).unwrap_or_default(),
+        priority: convert_by_name(&entry.priority).unwrap_or_default(),
+        status: convert_by_name(&entry.status).unwrap_or_default(),
     };
     Plan { items: told.entries.iter().map(item).collect() }
 }
 
 /// The protocol's word for something that we call the same.
-fn same_word<T: DeserializeOwned>(word: &impl Serialize) -> Option<T> {
+fn convert_by_name<T: DeserializeOwned>(word: &impl Serialize) -> Option<T> {
     serde_json::from_value(json!(word)).ok()
 }

@@ -98,7 +98,7 @@ impl Attachment {
     }
 
     /// What was told need not be kept: a message may be long, and its readers many.
-    pub(super) fn drop_told_text(&mut self) {
+    pub(super) fn drop_streamed_text(&mut self) {
         if let Some(view) = &mut self.view {
             view.clear_open_text();
         }
@@ -222,25 +222,25 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         if entry.seq <= view.head {
             return;
         }
-        let place = MessageOrigin { session: Some(view.session), seq: entry.seq, index: 0 };
-        let visit = visited_question(view, entry);
+        let origin = MessageOrigin { session: Some(view.session), seq: entry.seq, index: 0 };
+        let visit = answered_visit_question(view, entry);
         self.handle_before(entry);
-        if !self.is_own_message(entry, place) {
-            self.send_entry(entry, place);
+        if !self.is_own_message(entry, origin) {
+            self.send_entry(entry, origin);
         }
         if let Some(view) = &mut self.attachment.view {
             view.apply(entry);
         }
-        self.handle_after(entry, place);
+        self.handle_after(entry, origin);
         if let Some(question) = visit.filter(|_| self.abilities.visits && self.attachment.replay.is_none()) {
             self.peer
                 .out
                 .push_notification("elicitation/complete", &CompleteElicitationNotification::new(question.to_string()));
         }
         if self.abilities.v2 {
-            self.send_state(entry, place);
+            self.send_state(entry, origin);
         }
-        self.finish_history(place);
+        self.finish_history(origin);
         self.finish_replay();
     }
 
@@ -250,13 +250,13 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
 
     /// Writes what may still have grown.
     pub(super) fn flush_update(&mut self) {
-        let Some((update, place)) = self.last.take() else { return };
+        let Some((update, origin)) = self.last.take() else { return };
         let attachment = &mut *self.attachment;
         let out = match &mut attachment.replay {
-            Some(replay) if place.seq <= replay.history_from => &mut replay.tentative,
+            Some(replay) if origin.seq <= replay.history_from => &mut replay.tentative,
             Some(_) | None => &mut self.peer.out,
         };
-        out.set_origin(place);
+        out.set_origin(origin);
         encode::write_update(out, &attachment.prefix, &attachment.catalog, &update);
     }
 
@@ -271,30 +271,30 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         }
     }
 
-    fn send_entry(&mut self, entry: &'e Entry, place: MessageOrigin) {
+    fn send_entry(&mut self, entry: &'e Entry, origin: MessageOrigin) {
         let Some(view) = &self.attachment.view else { return };
         let draft = self.abilities.v2.then(|| self.v2_updates(entry)).flatten();
         for update in draft.unwrap_or_else(|| project_entry(view, entry)) {
             if self.wants_update(&update) {
-                self.push_update(update, place);
+                self.push_update(update, origin);
             }
         }
     }
 
-    fn push_update(&mut self, update: SessionUpdateOut<'e>, place: MessageOrigin) {
+    fn push_update(&mut self, update: SessionUpdateOut<'e>, origin: MessageOrigin) {
         let separate = match &mut self.last {
             None => Some(update),
             Some((last, at)) => {
                 let separate = join_updates(last, update);
                 if separate.is_none() {
-                    *at = place;
+                    *at = origin;
                 }
                 separate
             }
         };
         if let Some(update) = separate {
             self.flush_update();
-            self.last = Some((update, place));
+            self.last = Some((update, origin));
         }
     }
 
@@ -314,7 +314,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
 
     /// A client shows what its user typed by itself; telling it again would show it twice.
     /// In version 2 the session tells everybody everything.
-    fn is_own_message(&mut self, entry: &Entry, place: MessageOrigin) -> bool {
+    fn is_own_message(&mut self, entry: &Entry, origin: MessageOrigin) -> bool {
         let Event::MessageDone { message: message @ Message { role: Role::User, .. } } = &entry.event else {
             return false;
         };
@@ -322,7 +322,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
             return false;
         }
         if self.abilities.v2 {
-            self.acknowledge_prompt(entry.run, message, place);
+            self.acknowledge_prompt(entry.run, message, origin);
             return false;
         }
         let own = entry.run.and_then(|run| self.prompts.get_mut(&run));
@@ -334,15 +334,17 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         steered.map(|index| said.remove(index)).is_some()
     }
 
-    fn handle_after(&mut self, entry: &Entry, place: MessageOrigin) {
+    fn handle_after(&mut self, entry: &Entry, origin: MessageOrigin) {
         match &entry.event {
-            Event::QuestionAsked { question } if self.attachment.replay.is_none() => self.ask_question(question, place),
+            Event::QuestionAsked { question } if self.attachment.replay.is_none() => {
+                self.ask_question(question, origin)
+            }
             Event::QuestionAnswered { question, .. } => {
                 self.flush_update();
-                self.peer.out.set_origin(place);
+                self.peer.out.set_origin(origin);
                 self.peer.cancel_request(&question::question_request_id(*question));
             }
-            Event::RunEnded { outcome } => self.handle_run_ended(entry.run, outcome, place),
+            Event::RunEnded { outcome } => self.handle_run_ended(entry.run, outcome, origin),
             Event::RunStarted { .. } => self.handle_run_started(entry),
             Event::UsageAdded { usage } => self.attachment.add_usage(usage),
             // Changes go by in the order in which they were accepted.
@@ -381,18 +383,18 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         }
     }
 
-    fn ask_question(&mut self, question: &Question, place: MessageOrigin) {
+    fn ask_question(&mut self, question: &Question, origin: MessageOrigin) {
         self.flush_update();
-        self.peer.out.set_origin(place);
+        self.peer.out.set_origin(origin);
         if let Some(view) = &self.attachment.view {
             ask_client(self.peer, self.abilities, view, question);
         }
     }
 
-    fn handle_run_ended(&mut self, run: Option<RunId>, outcome: &Outcome, place: MessageOrigin) {
+    fn handle_run_ended(&mut self, run: Option<RunId>, outcome: &Outcome, origin: MessageOrigin) {
         let Some(prompt) = run.and_then(|run| self.prompts.remove(&run)) else { return };
         self.flush_update();
-        self.peer.out.set_origin(place);
+        self.peer.out.set_origin(origin);
         match prompt_outcome(outcome) {
             Ok(stop) => {
                 let response = PromptResponse::new(stop).usage(self.attachment.turn_usage());
@@ -403,8 +405,8 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
     }
 
     /// Past the last reset it is known what counts. A title outlives every reset.
-    fn finish_history(&mut self, place: MessageOrigin) {
-        if self.attachment.replay.as_ref().is_none_or(|replay| place.seq != replay.history_from) {
+    fn finish_history(&mut self, origin: MessageOrigin) {
+        if self.attachment.replay.as_ref().is_none_or(|replay| origin.seq != replay.history_from) {
             return;
         }
         self.flush_update();
@@ -412,7 +414,7 @@ impl<'c, 'e> EntryFeed<'c, 'e> {
         let (Some(view), Some(replay)) = (&attachment.view, &mut attachment.replay) else { return };
         self.peer.out.append(&mut replay.tentative);
         if let (Some(title), Some(_)) = (&view.title, &replay.responder) {
-            self.peer.out.set_origin(place);
+            self.peer.out.set_origin(origin);
             encode::write_update(&mut self.peer.out, &attachment.prefix, &attachment.catalog, &title_update(title));
         }
     }
@@ -461,7 +463,7 @@ impl Attachment {
 }
 
 /// The question of an address that was visited, if this entry says so.
-fn visited_question(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
+fn answered_visit_question(view: &SessionView, entry: &Entry) -> Option<QuestionId> {
     let Event::QuestionAnswered { question, answer: Answer { reply: Reply::Filled { .. }, .. } } = &entry.event else {
         return None;
     };

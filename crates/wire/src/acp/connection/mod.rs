@@ -176,7 +176,7 @@ impl Connection {
     /// What waits to be written to the client. Clear it once it is written; while it is long, hold back entries.
     pub fn outbox(&mut self) -> &mut Outbox {
         if self.speech.dialect() != Dialect::Standard {
-            self.peer.out.translate(|place, message| self.speech.translate_message(place, message));
+            self.peer.out.translate(|origin, message| self.speech.translate_message(origin, message));
         }
         &mut self.peer.out
     }
@@ -195,7 +195,7 @@ impl Connection {
         entries.iter().for_each(|entry| feed.handle_entry(entry));
         feed.flush_update();
         if !abilities.v2 {
-            attachment.drop_told_text(); // version 2 tells it again to those who join
+            attachment.drop_streamed_text(); // version 2 tells it again to those who join
         }
         if !attachment.is_replaying() {
             self.release_queued(session);
@@ -281,7 +281,7 @@ impl Connection {
                 let unfit = self.unfit.entry(id).or_default();
                 *unfit += 1;
                 if *unfit > MAX_REASKED {
-                    self.peer.await_again(question::question_request_id(id), context);
+                    self.peer.restore_pending(question::question_request_id(id), context);
                     return;
                 }
                 self.peer.out.set_origin(session_origin(session));

@@ -343,7 +343,7 @@ impl Connection {
     }
 
     fn cancel_run(&mut self, session: SessionId) {
-        self.drop_held_prompts(session);
+        self.drop_queued_prompts(session);
         let command = Command::Cancel { run: None, origin: self.origin.clone() };
         self.intents.push_back(Intent::Command { session, command, ticket: None });
     }

@@ -264,7 +264,7 @@ impl Connection {
     }
 
     /// Answers the prompts that wait for a session that is still being opened.
-    pub(super) fn drop_held_prompts(&mut self, session: SessionId) {
+    pub(super) fn drop_queued_prompts(&mut self, session: SessionId) {
         let held = self.opening.get_mut(&session).map(std::mem::take).unwrap_or_default();
         for held in held {
             match held.request {

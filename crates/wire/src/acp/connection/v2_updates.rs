@@ -20,16 +20,16 @@ impl<'e> EntryFeed<'_, 'e> {
     }
 
     /// Acknowledges the prompt whose message this is. Its end is told by a state.
-    pub(super) fn acknowledge_prompt(&mut self, run: Option<RunId>, message: &Message, place: MessageOrigin) {
+    pub(super) fn acknowledge_prompt(&mut self, run: Option<RunId>, message: &Message, origin: MessageOrigin) {
         if let Some(prompt) = run.and_then(|run| self.prompts.remove(&run)) {
             self.flush_update();
-            self.peer.out.set_origin(place);
+            self.peer.out.set_origin(origin);
             self.peer.respond_result(prompt.responder, &json!({ "messageId": message.id }));
         }
     }
 
     /// Tells the state that the session is in after an entry, if that may have changed.
-    pub(super) fn send_state(&mut self, entry: &Entry, place: MessageOrigin) {
+    pub(super) fn send_state(&mut self, entry: &Entry, origin: MessageOrigin) {
         let Some(view) = self.attachment.view().filter(|_| !self.is_replaying()) else { return };
         let told = if let Event::RunEnded { outcome } = &entry.event {
             v2::run_end_update(outcome, self.attachment.turn_usage())
@@ -39,7 +39,7 @@ impl<'e> EntryFeed<'_, 'e> {
             return;
         };
         self.flush_update();
-        self.peer.out.set_origin(place);
+        self.peer.out.set_origin(origin);
         self.attachment.send_update(&mut self.peer.out, &raw_update(told));
     }
 }

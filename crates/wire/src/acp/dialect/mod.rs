@@ -119,15 +119,15 @@ impl DialectState {
     }
 
     /// A message in the client's own words; `None` if it has none for it. Standard messages stay as they are.
-    pub(super) fn translate_message(&mut self, place: MessageOrigin, message: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn translate_message(&mut self, origin: MessageOrigin, message: &[u8]) -> Option<Vec<u8>> {
         let mut message: Value = serde_json::from_slice(message).ok()?;
         let translated = match self.dialect {
             Dialect::Standard => Some(()),
             Dialect::V2 => v2::translate_message(&mut message),
-            Dialect::Goosed => goosed::translate_message(&mut message, place.session),
+            Dialect::Goosed => goosed::translate_message(&mut message, origin.session),
             Dialect::Aptove => aptove::translate_message(&mut message),
             Dialect::Agentkit => {
-                let metadata = place.session.and_then(|session| self.metadata.get(&session));
+                let metadata = origin.session.and_then(|session| self.metadata.get(&session));
                 agentkit::translate_message(&mut message, metadata, &mut self.tools)
             }
         };

@@ -6,7 +6,7 @@ use gander_domain::{Part, SessionId};
 use serde_json::{Value, json};
 
 use self::params::{
-    Authenticate, Initialize, List, Named, Opening, Prompt, SetMode, SetModel, SetOption, SetTitle, read_params,
+    Authenticate, Initialize, List, Named, OpenParams, Prompt, SetMode, SetModel, SetOption, SetTitle, read_params,
 };
 use super::abilities::ClientAbilities;
 use super::content::{self, check_title, refuse_nul};
@@ -101,12 +101,16 @@ pub fn request(method: &str, params: Value, profile: &AgentProfile) -> Result<Cl
             read_params(params).map(|Authenticate { method_id }| ClientRequest::Authenticate { method: method_id })
         }
         "logout" if !profile.logins.is_empty() => Ok(ClientRequest::Logout),
-        "session/new" => read_params::<Opening>(params)?.into_session_params(profile).map(ClientRequest::New),
-        "session/load" => read_opening(params, profile).map(|(session, opening)| ClientRequest::Load(session, opening)),
-        "session/resume" => {
-            read_opening(params, profile).map(|(session, opening)| ClientRequest::Resume(session, opening))
+        "session/new" => read_params::<OpenParams>(params)?.into_session_params(profile).map(ClientRequest::New),
+        "session/load" => {
+            read_open_params(params, profile).map(|(session, opening)| ClientRequest::Load(session, opening))
         }
-        "session/fork" => read_opening(params, profile).map(|(session, opening)| ClientRequest::Fork(session, opening)),
+        "session/resume" => {
+            read_open_params(params, profile).map(|(session, opening)| ClientRequest::Resume(session, opening))
+        }
+        "session/fork" => {
+            read_open_params(params, profile).map(|(session, opening)| ClientRequest::Fork(session, opening))
+        }
         "session/list" => read_list(params),
         "session/close" => read_session_id(params).map(ClientRequest::Close),
         "session/delete" => read_session_id(params).map(ClientRequest::Delete),
@@ -150,10 +154,10 @@ fn read_session_id(params: Value) -> Result<SessionId, Error> {
     parse_session_id(&read_params::<Named>(params)?.session_id)
 }
 
-fn read_opening(params: Value, profile: &AgentProfile) -> Result<(SessionId, SessionParams), Error> {
+fn read_open_params(params: Value, profile: &AgentProfile) -> Result<(SessionId, SessionParams), Error> {
     let named = params.get("sessionId").cloned().unwrap_or_default();
     let session = read_session_id(json!({ "sessionId": named }))?;
-    Ok((session, read_params::<Opening>(params)?.into_session_params(profile)?))
+    Ok((session, read_params::<OpenParams>(params)?.into_session_params(profile)?))
 }
 
 fn read_list(params: Value) -> Result<ClientRequest, Error> {

@@ -40,7 +40,7 @@ pub(super) struct Named {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Opening {
+pub(super) struct OpenParams {
     cwd: Option<String>,
     mcp_servers: Option<Vec<McpServer>>,
     additional_directories: Option<Vec<String>>,
@@ -104,7 +104,7 @@ pub(super) struct SetModel {
     pub(super) model_id: String,
 }
 
-impl Opening {
+impl OpenParams {
     pub(super) fn into_session_params(self, profile: &AgentProfile) -> Result<SessionParams, Error> {
         let reuse = self.reused_workspace()?;
         let folders = self.additional_directories.unwrap_or_default();

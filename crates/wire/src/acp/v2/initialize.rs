@@ -7,16 +7,16 @@ use agent_client_protocol_schema::v2::{
     SessionCapabilities,
 };
 
-use crate::acp::initialize::same_in_every_version;
+use crate::acp::initialize::common_to_versions;
 use crate::acp::types::AgentProfile;
 
-same_in_every_version!(v2);
+common_to_versions!(v2);
 
 /// The answer to `initialize`.
 pub(in crate::acp) fn initialize_response(profile: &AgentProfile) -> InitializeResponse {
-    InitializeResponse::new(ProtocolVersion::V2, info(profile))
+    InitializeResponse::new(ProtocolVersion::V2, implementation_info(profile))
         .capabilities(AgentCapabilities::new().session(session_capabilities(profile)))
-        .auth_methods(logins(profile))
+        .auth_methods(auth_method_list(profile))
 }
 
 fn session_capabilities(profile: &AgentProfile) -> SessionCapabilities {
@@ -27,5 +27,5 @@ fn session_capabilities(profile: &AgentProfile) -> SessionCapabilities {
     let mcp = McpCapabilities::new()
         .stdio(profile.mcp_stdio.then(McpStdioCapabilities::new))
         .http(profile.mcp_http.then(McpHttpCapabilities::new));
-    sessions().prompt(prompt).mcp(mcp)
+    common_session_capabilities().prompt(prompt).mcp(mcp)
 }

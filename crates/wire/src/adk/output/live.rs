@@ -9,11 +9,11 @@ use crate::adk::types::Event;
 impl AdkProjection {
     /// The events that this entry made, in the words of a live connection.
     pub(super) fn mark_live_events(&self, entry: &Entry, events: &mut Vec<Event>, from: usize) {
-        for (place, event) in events.iter_mut().enumerate().skip(from) {
+        for (location, event) in events.iter_mut().enumerate().skip(from) {
             event.node_info.path.clear();
             if event.partial.take() == Some(true) {
                 event.partial = Some(true);
-                event.id = live_event_id(&event.id, entry, place - from);
+                event.id = live_event_id(&event.id, entry, location - from);
             }
         }
         if matches!(self.stage, RunStage::Ended(_)) {
@@ -25,7 +25,7 @@ impl AdkProjection {
     }
 }
 
-fn live_event_id(shared: &str, entry: &Entry, place: usize) -> String {
-    let salt = (u128::from(entry.seq.0) << 16) | (place as u128 + 1);
+fn live_event_id(shared: &str, entry: &Entry, location: usize) -> String {
+    let salt = (u128::from(entry.seq.0) << 16) | (location as u128 + 1);
     shared.parse().map_or_else(|_| shared.to_owned(), |id: Uuid| derived_id(id, salt))
 }

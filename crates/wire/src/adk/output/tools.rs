@@ -68,8 +68,8 @@ impl OpenToolCalls {
     /// In the order in which they were called.
     pub(super) fn take_results(&mut self) -> Vec<(ToolCallId, Value)> {
         let mut results = std::mem::take(&mut self.results);
-        let place = |call: &ToolCallId| self.told.iter().position(|told| told == call).unwrap_or(usize::MAX);
-        results.sort_by_key(|(call, _)| place(call));
+        let location = |call: &ToolCallId| self.told.iter().position(|told| told == call).unwrap_or(usize::MAX);
+        results.sort_by_key(|(call, _)| location(call));
         results
     }
 

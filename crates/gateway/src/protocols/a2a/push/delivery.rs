@@ -21,13 +21,17 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(300);
 const MAX_TRIES: u32 = 60;
 
 /// Delivers until the task is over, nobody wants it any more, or the server stops.
-pub(super) async fn deliver_updates(inner: Arc<Inner>, wish: Receiver, stop: CancellationToken) {
-    let mut follower = inner.hub.follow(wish.session, wish.first, DeltaForm::Joined);
-    let subject = TaskSubject { task: wish.run, context: wish.context.clone(), shelf: wish.shelf.clone() };
-    let mut teller = NotificationWriter {
+pub(super) async fn deliver_updates(inner: Arc<Inner>, receiver: Receiver, stop: CancellationToken) {
+    let mut follower = inner.hub.follow(receiver.session, receiver.first, DeltaForm::Joined);
+    let subject = TaskSubject {
+        task: receiver.run,
+        context: receiver.context.clone(),
+        artifacts_url: receiver.artifacts_url.clone(),
+    };
+    let mut writer = NotificationWriter {
         watch: A2aProjection::new(subject, DetailLevel::Plain, TaskOpening::AtOnce),
         task: None,
-        told: wish.told,
+        delivered_to: receiver.delivered_to,
         over: false,
     };
     loop {
@@ -36,16 +40,16 @@ pub(super) async fn deliver_updates(inner: Arc<Inner>, wish: Receiver, stop: Can
         batch = follower.next() => batch,
         };
         let Ok(Some(batch)) = batch else { return };
-        let notices = teller.notifications(&wish, &batch);
+        let notices = writer.notifications(&receiver, &batch);
         for notice in &notices {
-            if send_until_taken(&inner, &wish, notice, &stop).await == DeliveryOutcome::GivenUp {
+            if send_until_taken(&inner, &receiver, notice, &stop).await == DeliveryOutcome::GivenUp {
                 return;
             }
         }
-        if teller.over {
+        if writer.over {
             // A receiver that came after the end has nothing to wait for.
             if !notices.iter().any(|notice| notice.last) {
-                append_fact(&inner, &PushFact::Over { run: wish.run, id: wish.config.id.clone() }).await;
+                append_fact(&inner, &PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() }).await;
             }
             return;
         }
@@ -69,14 +73,14 @@ enum DeliveryOutcome {
 struct NotificationWriter {
     watch: A2aProjection,
     task: Option<Task>,
-    told: Seq,
+    delivered_to: Seq,
     /// The task's last state was seen.
     over: bool,
 }
 
 impl NotificationWriter {
     /// What the receiver has not heard yet. Text that waits together goes together.
-    fn notifications(&mut self, wish: &Receiver, batch: &Batch) -> Vec<Notification> {
+    fn notifications(&mut self, receiver: &Receiver, batch: &Batch) -> Vec<Notification> {
         let mut updates: Vec<(Seq, usize, TaskUpdate<'static>)> = Vec::new();
         for entry in batch.iter() {
             for (index, update) in self.watch.project_entry(entry).into_iter().enumerate() {
@@ -96,15 +100,15 @@ impl NotificationWriter {
             let last = update.state().is_some_and(|state| state.is_terminal());
             self.over |= last;
             Task::apply_update(&mut self.task, update.clone());
-            let body = self.notification_body(wish, &update).filter(|_| seq > self.told);
+            let body = self.notification_body(receiver, &update).filter(|_| seq > self.delivered_to);
             notices.extend(body.map(|body| Notification { seq, index, body, last }));
         }
         notices
     }
 
     /// 0.3 is told the whole task whenever its state changes, 1.0 each update as a subscriber would be.
-    fn notification_body(&self, wish: &Receiver, update: &TaskUpdate<'static>) -> Option<Value> {
-        match (wish.dialect, update) {
+    fn notification_body(&self, receiver: &Receiver, update: &TaskUpdate<'static>) -> Option<Value> {
+        match (receiver.dialect, update) {
             (_, TaskUpdate::Said(_)) => None,
             (
                 Dialect::V1,
@@ -128,25 +132,25 @@ impl NotificationWriter {
 /// Tries until it is there. The receiver tells two copies of one notice apart by its id.
 async fn send_until_taken(
     inner: &Inner,
-    wish: &Receiver,
+    receiver: &Receiver,
     notice: &Notification,
     stop: &CancellationToken,
 ) -> DeliveryOutcome {
-    let id = format!("{}.{}.{}", wish.run, notice.seq, notice.index);
+    let id = format!("{}.{}.{}", receiver.run, notice.seq, notice.index);
     let mut pause = FIRST_RETRY_PAUSE;
     for attempt in 1..=MAX_TRIES {
         let sent = tokio::select! {
         () = stop.cancelled() => return DeliveryOutcome::GivenUp,
-        sent = post_notification(&inner.guard, &wish.config, &id, &notice.body) => sent,
+        sent = post_notification(&inner.guard, &receiver.config, &id, &notice.body) => sent,
         };
         match sent {
             PostOutcome::Taken => {
-                record_delivered(inner, wish, notice).await;
+                record_delivered(inner, receiver, notice).await;
                 return DeliveryOutcome::Delivered;
             }
             PostOutcome::Unwanted => break,
             PostOutcome::Failed(reason) => {
-                tracing::debug!(task = %wish.run, attempt, reason, "a notification was not taken")
+                tracing::debug!(task = %receiver.run, attempt, reason, "a notification was not taken")
             }
         }
         tokio::select! {
@@ -155,16 +159,16 @@ async fn send_until_taken(
         }
         pause = (pause * 2).min(MAX_RETRY_PAUSE);
     }
-    tracing::warn!(task = %wish.run, config = wish.config.id, "a receiver of notifications is given up");
-    append_fact(inner, &PushFact::Over { run: wish.run, id: wish.config.id.clone() }).await;
+    tracing::warn!(task = %receiver.run, config = receiver.config.id, "a receiver of notifications is given up");
+    append_fact(inner, &PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() }).await;
     DeliveryOutcome::GivenUp
 }
 
-async fn record_delivered(inner: &Inner, wish: &Receiver, notice: &Notification) {
-    let (run, id) = (wish.run, wish.config.id.clone());
-    append_fact(inner, &PushFact::Told { run, id: id.clone(), seq: notice.seq }).await;
+async fn record_delivered(inner: &Inner, receiver: &Receiver, notice: &Notification) {
+    let (run, id) = (receiver.run, receiver.config.id.clone());
+    append_fact(inner, &PushFact::Delivered { run, id: id.clone(), seq: notice.seq }).await;
     if notice.last {
-        append_fact(inner, &PushFact::Over { run, id }).await;
+        append_fact(inner, &PushFact::Finished { run, id }).await;
     }
 }
 

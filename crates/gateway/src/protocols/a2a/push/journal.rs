@@ -16,17 +16,33 @@ const JOURNAL_SCOPE: &str = "a2a/push";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub(super) enum PushFact {
-    Wanted { wish: Box<Receiver> },
-    Told { run: RunId, id: String, seq: Seq },
-    Over { run: RunId, id: String },
-    Removed { run: RunId, id: String },
+    #[serde(rename = "wanted")]
+    ReceiverSet {
+        #[serde(rename = "wish")]
+        receiver: Box<Receiver>,
+    },
+    #[serde(rename = "told")]
+    Delivered {
+        run: RunId,
+        id: String,
+        seq: Seq,
+    },
+    #[serde(rename = "over")]
+    Finished {
+        run: RunId,
+        id: String,
+    },
+    Removed {
+        run: RunId,
+        id: String,
+    },
 }
 
 /// Whether a receiver was told everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryState {
-    Yes,
-    No,
+    Complete,
+    Pending,
 }
 
 /// What is wanted of each run, by the wish's name.
@@ -43,7 +59,7 @@ pub(super) struct PushJournal {
 /// What the log says.
 #[derive(Default)]
 struct JournalState {
-    wishes: Receivers,
+    receivers: Receivers,
     /// It holds facts that only another version knows.
     strange: bool,
     /// An earlier version wrote credentials into it.
@@ -67,8 +83,9 @@ impl PushJournal {
         let facts = Self { store, vault, scope, due: Due::default() };
         facts.move_secrets_to_vault().await?;
         let folded = facts.compact_if_long().await?;
-        let wishes = folded.wishes.into_values().map(|(wish, over)| (facts.with_secrets(wish), over)).collect();
-        Ok((facts, wishes))
+        let receivers =
+            folded.receivers.into_values().map(|(receiver, over)| (facts.with_secrets(receiver), over)).collect();
+        Ok((facts, receivers))
     }
 
     /// Earlier versions wrote credentials into the log. They go into the vault, and the log says everything anew
@@ -76,16 +93,16 @@ impl PushJournal {
     async fn move_secrets_to_vault(&self) -> Result<(), StoreError> {
         let (place, folded) = self.read_journal().await?;
         let open: Vec<Receiver> = folded
-            .wishes
+            .receivers
             .values()
-            .filter(|(wish, _)| credentials::has_secrets(&wish.config))
-            .map(|(wish, _)| wish.clone())
+            .filter(|(receiver, _)| credentials::has_secrets(&receiver.config))
+            .map(|(receiver, _)| receiver.clone())
             .collect();
         if open.is_empty() && !folded.secrets {
             return Ok(());
         }
-        for wish in open {
-            self.store_secrets(wish).await?;
+        for receiver in open {
+            self.store_secrets(receiver).await?;
         }
         if folded.strange {
             tracing::warn!("credentials of push notifications stay in a log that another version wrote");
@@ -95,19 +112,21 @@ impl PushJournal {
     }
 
     async fn rewrite(&self, place: Place, folded: &JournalState) -> Result<Place, StoreError> {
-        let facts = folded.wishes.values().flat_map(receiver_facts).filter_map(|fact| serde_json::to_value(fact).ok());
+        let facts =
+            folded.receivers.values().flat_map(receiver_facts).filter_map(|fact| serde_json::to_value(fact).ok());
         shorten(&*self.store, &self.scope, place, facts.collect()).await
     }
 
-    fn with_secrets(&self, wish: Receiver) -> Receiver {
-        Receiver { config: credentials::with_secrets(&self.vault, wish.run, wish.config.clone()), ..wish }
+    fn with_secrets(&self, receiver: Receiver) -> Receiver {
+        Receiver { config: credentials::with_secrets(&self.vault, receiver.run, receiver.config.clone()), ..receiver }
     }
 
     /// Writing the vault waits for the disk.
-    async fn store_secrets(&self, wish: Receiver) -> Result<(), StoreError> {
+    async fn store_secrets(&self, receiver: Receiver) -> Result<(), StoreError> {
         let vault = self.vault.clone();
         let kept =
-            tokio::task::spawn_blocking(move || credentials::store_secrets(&vault, wish.run, &wish.config)).await;
+            tokio::task::spawn_blocking(move || credentials::store_secrets(&vault, receiver.run, &receiver.config))
+                .await;
         kept.map_err(std::io::Error::other)
             .and_then(|kept| kept)
             .map_err(|error| StoreError::Invalid(error.to_string()))
@@ -124,12 +143,11 @@ impl PushJournal {
     async fn read_journal(&self) -> Result<(Place, JournalState), StoreError> {
         let mut folded = JournalState::default();
         let take = |saying| match saying {
-            Saying::Anew => folded.wishes.clear(),
+            Saying::Anew => folded.receivers.clear(),
             Saying::Fact(fact) => match serde_json::from_value(fact) {
                 Ok(fact) => {
-                    folded.secrets |=
-                        matches!(&fact, PushFact::Wanted { wish } if credentials::has_secrets(&wish.config));
-                    apply_fact(&mut folded.wishes, fact);
+                    folded.secrets |= matches!(&fact, PushFact::ReceiverSet { receiver } if credentials::has_secrets(&receiver.config));
+                    apply_fact(&mut folded.receivers, fact);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "unknown fact about a push notification");
@@ -144,7 +162,7 @@ impl PushJournal {
     /// A log that is long for what it says says it anew. Gives what it says.
     async fn compact_if_long(&self) -> Result<JournalState, StoreError> {
         let (mut place, folded) = self.read_journal().await?;
-        let live = folded.wishes.len() * 2;
+        let live = folded.receivers.len() * 2;
         if !folded.strange && place.is_long(live) {
             place = self.rewrite(place, &folded).await?;
         }
@@ -155,16 +173,16 @@ impl PushJournal {
     pub(super) async fn append(&self, fact: &PushFact, sync: Durability) -> Result<(), StoreError> {
         let said = match fact {
             // The vault first: a receiver without its credentials would refuse everything.
-            PushFact::Wanted { wish } => {
-                self.store_secrets(Receiver::clone(wish)).await?;
-                &PushFact::Wanted { wish: Box::new(without_secrets(wish)) }
+            PushFact::ReceiverSet { receiver } => {
+                self.store_secrets(Receiver::clone(receiver)).await?;
+                &PushFact::ReceiverSet { receiver: Box::new(without_secrets(receiver)) }
             }
-            PushFact::Told { .. } | PushFact::Over { .. } | PushFact::Removed { .. } => fact,
+            PushFact::Delivered { .. } | PushFact::Finished { .. } | PushFact::Removed { .. } => fact,
         };
         let facts = vec![serde_json::to_value(said).map_err(|error| StoreError::Invalid(error.to_string()))?];
         let append = ScopeAppend { scope: self.scope.clone(), at: clock::now(), facts, after: None };
         self.store.append_scope(append, sync).await?;
-        if let PushFact::Over { run, id } | PushFact::Removed { run, id } = fact {
+        if let PushFact::Finished { run, id } | PushFact::Removed { run, id } = fact {
             self.delete_secrets(*run, id).await;
         }
         if self.due.count()
@@ -178,32 +196,32 @@ impl PushJournal {
 }
 
 /// What says a wish anew.
-fn receiver_facts((wish, state): &(Receiver, DeliveryState)) -> impl Iterator<Item = PushFact> {
-    let over = || PushFact::Over { run: wish.run, id: wish.config.id.clone() };
-    let over = (*state == DeliveryState::Yes).then(over);
-    [PushFact::Wanted { wish: Box::new(without_secrets(wish)) }].into_iter().chain(over)
+fn receiver_facts((receiver, state): &(Receiver, DeliveryState)) -> impl Iterator<Item = PushFact> {
+    let over = || PushFact::Finished { run: receiver.run, id: receiver.config.id.clone() };
+    let over = (*state == DeliveryState::Complete).then(over);
+    [PushFact::ReceiverSet { receiver: Box::new(without_secrets(receiver)) }].into_iter().chain(over)
 }
 
-fn without_secrets(wish: &Receiver) -> Receiver {
-    Receiver { config: credentials::without_secrets(&wish.config), ..wish.clone() }
+fn without_secrets(receiver: &Receiver) -> Receiver {
+    Receiver { config: credentials::without_secrets(&receiver.config), ..receiver.clone() }
 }
 
-fn apply_fact(wishes: &mut Receivers, fact: PushFact) {
+fn apply_fact(receivers: &mut Receivers, fact: PushFact) {
     match fact {
-        PushFact::Wanted { wish } => {
-            wishes.insert((wish.run, wish.config.id.clone()), (*wish, DeliveryState::No));
+        PushFact::ReceiverSet { receiver } => {
+            receivers.insert((receiver.run, receiver.config.id.clone()), (*receiver, DeliveryState::Pending));
         }
-        PushFact::Told { run, id, seq } => {
-            if let Some((wish, _)) = wishes.get_mut(&(run, id)) {
-                wish.told = seq;
+        PushFact::Delivered { run, id, seq } => {
+            if let Some((receiver, _)) = receivers.get_mut(&(run, id)) {
+                receiver.delivered_to = seq;
             }
         }
-        PushFact::Over { run, id } => {
-            if let Some((_, over)) = wishes.get_mut(&(run, id)) {
-                *over = DeliveryState::Yes;
+        PushFact::Finished { run, id } => {
+            if let Some((_, over)) = receivers.get_mut(&(run, id)) {
+                *over = DeliveryState::Complete;
             }
         }
-        PushFact::Removed { run, id } => drop(wishes.remove(&(run, id))),
+        PushFact::Removed { run, id } => drop(receivers.remove(&(run, id))),
     }
 }
 
@@ -216,7 +234,7 @@ mod tests {
     use super::*;
     use gander_store::{MemoryStore, longest};
 
-    fn wish(n: u128) -> Receiver {
+    fn receiver(n: u128) -> Receiver {
         let run = RunId::new(Uuid::from_u128(n));
         let config = PushConfig {
             id: "c".to_owned(),
@@ -230,9 +248,9 @@ mod tests {
             session: SessionId::new(Uuid::from_u128(1)),
             run,
             context: "x".to_owned(),
-            shelf: None,
+            artifacts_url: None,
             first: Seq(1),
-            told: Seq(1),
+            delivered_to: Seq(1),
             dialect: Dialect::V1,
             config,
         }
@@ -242,7 +260,7 @@ mod tests {
     async fn the_log_stays_short_and_says_the_same() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         // An earlier version began a log anew and was cut off before the old one was gone.
-        let (one, two) = (wish(2), wish(3));
+        let (one, two) = (receiver(2), receiver(3));
         let folder = tempfile::tempdir().expect("a folder");
         let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
         let old = PushJournal {
@@ -251,21 +269,34 @@ mod tests {
             scope: JOURNAL_SCOPE.to_owned(),
             due: Due::default(),
         };
-        old.append(&PushFact::Wanted { wish: Box::new(wish(4)) }, Durability::Relaxed).await.expect("written");
+        old.append(&PushFact::ReceiverSet { receiver: Box::new(receiver(4)) }, Durability::Relaxed)
+            .await
+            .expect("written");
         let new = PushJournal { scope: format!("{JOURNAL_SCOPE}.{:020}", 1), ..old };
-        new.append(&PushFact::Wanted { wish: Box::new(one.clone()) }, Durability::Relaxed).await.expect("written");
+        new.append(&PushFact::ReceiverSet { receiver: Box::new(one.clone()) }, Durability::Relaxed)
+            .await
+            .expect("written");
         let (facts, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
-        assert_eq!(found, [(one.clone(), DeliveryState::No)]);
-        facts.append(&PushFact::Wanted { wish: Box::new(two.clone()) }, Durability::Relaxed).await.expect("written");
-        facts.append(&PushFact::Over { run: two.run, id: "c".to_owned() }, Durability::Relaxed).await.expect("written");
+        assert_eq!(found, [(one.clone(), DeliveryState::Pending)]);
+        facts
+            .append(&PushFact::ReceiverSet { receiver: Box::new(two.clone()) }, Durability::Relaxed)
+            .await
+            .expect("written");
+        facts
+            .append(&PushFact::Finished { run: two.run, id: "c".to_owned() }, Durability::Relaxed)
+            .await
+            .expect("written");
         for seq in 2..=10_000 {
-            let told = PushFact::Told { run: one.run, id: "c".to_owned(), seq: Seq(seq) };
-            facts.append(&told, Durability::Relaxed).await.expect("written");
+            let delivered_to = PushFact::Delivered { run: one.run, id: "c".to_owned(), seq: Seq(seq) };
+            facts.append(&delivered_to, Durability::Relaxed).await.expect("written");
         }
         let length = store.read_scope(&facts.scope, Seq::ZERO, 20_000).await.expect("read").len();
         assert!(length <= longest(4) + 1, "{length}");
         let (_, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
-        assert_eq!(found, [(Receiver { told: Seq(10_000), ..one }, DeliveryState::No), (two, DeliveryState::Yes)]);
+        assert_eq!(
+            found,
+            [(Receiver { delivered_to: Seq(10_000), ..one }, DeliveryState::Pending), (two, DeliveryState::Complete)]
+        );
         assert_eq!(store.scopes(JOURNAL_SCOPE, None, 10).await.expect("listed").len(), 1);
     }
     #[tokio::test]
@@ -274,23 +305,23 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let vault = Vault::open(folder.path().join("secrets.json")).expect("a vault");
         let authentication = Authentication { scheme: "Bearer".to_owned(), credentials: Some("hush-one".to_owned()) };
-        let (mut kept, mut replaced) = (wish(2), wish(3));
+        let (mut kept, mut replaced) = (receiver(2), receiver(3));
         kept.config.authentication = Some(authentication);
         kept.config.token = Some("hush-two".to_owned());
         replaced.config.token = Some("hush-three".to_owned());
-        let facts = [&kept, &replaced, &wish(3)]
-            .map(|wish| serde_json::to_value(PushFact::Wanted { wish: Box::new(wish.clone()) }));
+        let facts = [&kept, &replaced, &receiver(3)]
+            .map(|receiver| serde_json::to_value(PushFact::ReceiverSet { receiver: Box::new(receiver.clone()) }));
         let facts = facts.into_iter().collect::<Result<_, _>>().expect("JSON");
         let append = ScopeAppend { scope: JOURNAL_SCOPE.to_owned(), at: clock::now(), facts, after: None };
         store.append_scope(append, Durability::Relaxed).await.expect("written");
         let (facts, found) = PushJournal::load(Arc::clone(&store), vault.clone()).await.expect("loaded");
-        assert_eq!(found, [(kept.clone(), DeliveryState::No), (wish(3), DeliveryState::No)]);
+        assert_eq!(found, [(kept.clone(), DeliveryState::Pending), (receiver(3), DeliveryState::Pending)]);
         let logged = store.read_scope(JOURNAL_SCOPE, Seq::ZERO, 100).await.expect("read");
         assert!(!format!("{logged:?}").contains("hush"), "{logged:?}");
         let (_, again) = PushJournal::load(Arc::clone(&store), vault).await.expect("loaded");
         assert_eq!(again, found);
         facts
-            .append(&PushFact::Over { run: kept.run, id: "c".to_owned() }, Durability::Relaxed)
+            .append(&PushFact::Finished { run: kept.run, id: "c".to_owned() }, Durability::Relaxed)
             .await
             .expect("written");
         let left = std::fs::read_to_string(folder.path().join("secrets.json")).expect("read");

@@ -49,7 +49,7 @@ struct Inner {
 /// A receiver, and how far it was told.
 #[derive(Clone, Debug)]
 struct ActiveReceiver {
-    wish: Receiver,
+    receiver: Receiver,
     /// False once it was told everything, or was given up.
     open: bool,
     stop: CancellationToken,
@@ -64,12 +64,13 @@ struct Receiver {
     /// The name under which the receiver knows the session.
     context: String,
     /// Where the receiver reads what the session keeps.
-    #[serde(default)]
-    shelf: Option<String>,
+    #[serde(default, rename = "shelf")]
+    artifacts_url: Option<String>,
     /// The run's first entry comes after this.
     first: Seq,
     /// The receiver has everything up to here.
-    told: Seq,
+    #[serde(rename = "told")]
+    delivered_to: Seq,
     dialect: Dialect,
     config: PushConfig,
 }
@@ -77,7 +78,7 @@ struct Receiver {
 impl PushNotifications {
     /// Goes on with what was wanted before. `allowed` are receivers in private networks, as `host` or `host:port`.
     pub async fn load(hub: Hub, allowed: Vec<String>, vault: Vault) -> Result<Self, StoreError> {
-        let (facts, wishes) = PushJournal::load(Arc::clone(hub.store()), vault).await?;
+        let (facts, receivers) = PushJournal::load(Arc::clone(hub.store()), vault).await?;
         let inner = Inner {
             hub,
             facts,
@@ -87,8 +88,8 @@ impl PushNotifications {
             stop: CancellationToken::new(),
         };
         let push = Self { inner: Arc::new(inner) };
-        for (wish, over) in wishes {
-            push.start_delivery(wish, over);
+        for (receiver, over) in receivers {
+            push.start_delivery(receiver, over);
         }
         Ok(push)
     }
@@ -131,43 +132,43 @@ impl PushNotifications {
     pub(super) async fn set_config(
         &self,
         caller: &A2aCaller,
-        thread: &TaskRef,
+        task_ref: &TaskRef,
         mut config: PushConfig,
-        told: Seq,
+        delivered_to: Seq,
     ) -> Result<PushConfig, A2aError> {
         self.check_receiver(&config).await?;
         if config.id.is_empty() {
             config.id = Uuid::now_v7().to_string();
         }
-        config.task_id = thread.run.to_string();
-        let others = self.list_configs(thread.run);
+        config.task_id = task_ref.run.to_string();
+        let others = self.list_configs(task_ref.run);
         if others.len() >= MAX_RECEIVERS_PER_TASK && others.iter().all(|other| other.id != config.id) {
             return Err(A2aError::new(ErrorKind::TooMany, format!("task has too many receivers: {}", others.len())));
         }
-        self.check_capacity(&caller.identity.principal, thread.run, &config.id)?;
-        let wish = Receiver {
+        self.check_capacity(&caller.identity.principal, task_ref.run, &config.id)?;
+        let receiver = Receiver {
             principal: caller.identity.principal.clone(),
-            session: thread.session,
-            run: thread.run,
-            context: thread.context.clone(),
-            shelf: Some(caller.artifacts_url(thread.session)),
-            first: thread.after,
-            told,
+            session: task_ref.session,
+            run: task_ref.run,
+            context: task_ref.context.clone(),
+            artifacts_url: Some(caller.artifacts_url(task_ref.session)),
+            first: task_ref.after,
+            delivered_to,
             dialect: caller.dialect,
             config: config.clone(),
         };
         self.inner
-            .append_fact(&PushFact::Wanted { wish: Box::new(wish.clone()) }, Durability::Barrier)
+            .append_fact(&PushFact::ReceiverSet { receiver: Box::new(receiver.clone()) }, Durability::Barrier)
             .await
             .map_err(store_error)?;
-        self.start_delivery(wish, DeliveryState::No);
+        self.start_delivery(receiver, DeliveryState::Pending);
         Ok(config)
     }
 
     /// One principal does not fill the server's memory, connections and vault with receivers.
     fn check_capacity(&self, principal: &Principal, run: RunId, id: &str) -> Result<(), A2aError> {
         let held = self.inner.lock();
-        let open = held.values().filter(|held| held.open && held.wish.principal == *principal).count();
+        let open = held.values().filter(|held| held.open && held.receiver.principal == *principal).count();
         if open < MAX_OPEN_PER_PRINCIPAL || held.contains_key(&(run, id.to_owned())) {
             return Ok(());
         }
@@ -185,7 +186,7 @@ impl PushNotifications {
     /// All receivers of a task.
     pub(super) fn list_configs(&self, run: RunId) -> Vec<PushConfig> {
         let held = self.inner.lock();
-        held.iter().filter(|((of, _), _)| *of == run).map(|(_, held)| held.wish.config.clone()).collect()
+        held.iter().filter(|((of, _), _)| *of == run).map(|(_, held)| held.receiver.config.clone()).collect()
     }
 
     /// Nothing more is sent there. Twice is as good as once.
@@ -199,23 +200,26 @@ impl PushNotifications {
             .map_err(store_error)
     }
 
-    fn start_delivery(&self, wish: Receiver, over: DeliveryState) {
-        let held =
-            ActiveReceiver { wish: wish.clone(), open: over == DeliveryState::No, stop: self.inner.stop.child_token() };
+    fn start_delivery(&self, receiver: Receiver, over: DeliveryState) {
+        let held = ActiveReceiver {
+            receiver: receiver.clone(),
+            open: over == DeliveryState::Pending,
+            stop: self.inner.stop.child_token(),
+        };
         let stop = held.stop.clone();
-        let before = self.inner.lock().insert((wish.run, wish.config.id.clone()), held);
+        let before = self.inner.lock().insert((receiver.run, receiver.config.id.clone()), held);
         if let Some(before) = before {
             before.stop.cancel();
         }
-        if over == DeliveryState::No {
-            self.inner.tasks.spawn(delivery::deliver_updates(Arc::clone(&self.inner), wish, stop));
+        if over == DeliveryState::Pending {
+            self.inner.tasks.spawn(delivery::deliver_updates(Arc::clone(&self.inner), receiver, stop));
         }
     }
 }
 
 impl Inner {
     async fn append_fact(&self, fact: &PushFact, sync: Durability) -> Result<(), StoreError> {
-        if let PushFact::Over { run, id } = fact
+        if let PushFact::Finished { run, id } = fact
             && let Some(held) = self.lock().get_mut(&(*run, id.clone()))
         {
             held.open = false;

@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use gander_domain::AgentManifest;
-use gander_services::paths::hex;
+use gander_services::paths::hex_text;
 use gander_wire::a2a::Dialect;
-use gander_wire::a2a::card::{self as cards, AgentPlace, CardAccess};
+use gander_wire::a2a::card::{self as cards, CardAccess, CardDetails};
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
@@ -67,31 +67,31 @@ pub(crate) async fn get_agent_catalog(State(state): State<Arc<A2aState>>, reques
 }
 
 /// Where an agent is, as the caller calls it.
-pub(crate) fn agent_place(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> AgentPlace {
+pub(crate) fn card_details(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> CardDetails {
     let base = public_base_url(state, parts);
     let first = state.a2a.find_agent("").is_some_and(|first| first.name == agent.name);
     let url = if first { format!("{base}/a2a") } else { format!("{base}/a2a/{}", agent.name) };
     let open = state.open.contains(&OpenProtocol::A2a);
-    AgentPlace {
+    CardDetails {
         url,
         grpc: state.cards.grpc.then(|| public_authority(parts)),
         version: gander_services::VERSION.to_owned(),
-        entrance: if open { CardAccess::Open } else { CardAccess::Token },
+        access: if open { CardAccess::Open } else { CardAccess::Token },
         push: true,
     }
 }
 
 fn card_response(state: &A2aState, parts: &Parts, agent: &AgentManifest) -> Response {
-    let place = agent_place(state, parts, agent);
-    let new = cards::agent_card_in(Dialect::V1, agent, &place);
-    let card = if state.cards.v03 { cards::agent_card(agent, &place) } else { new.clone() };
+    let details = card_details(state, parts, agent);
+    let new = cards::agent_card_in_dialect(Dialect::V1, agent, &details);
+    let card = if state.cards.v03 { cards::agent_card(agent, &details) } else { new.clone() };
     let signatures = card_signatures(state, parts, [&card, &new]);
     cacheable_response(state, &parts.headers, &card, signatures)
 }
 
 /// The card in the words of one version, for somebody who came in.
 pub(crate) fn card_for_version(state: &A2aState, parts: &Parts, dialect: Dialect, agent: &AgentManifest) -> Value {
-    let mut card = cards::agent_card_in(dialect, agent, &agent_place(state, parts, agent));
+    let mut card = cards::agent_card_in_dialect(dialect, agent, &card_details(state, parts, agent));
     if let Some(signatures) = card_signatures(state, parts, [&card, &card]) {
         card["signatures"] = signatures;
     }
@@ -122,7 +122,7 @@ fn public_authority(parts: &Parts) -> String {
 /// Whoever has it already is told just that. Signatures differ each time and say nothing new.
 fn cacheable_response(state: &A2aState, headers: &HeaderMap, value: &Value, signatures: Option<Value>) -> Response {
     let mut body = value.to_string();
-    let tag = format!("W/\"{}\"", hex(&Sha256::digest(body.as_bytes())));
+    let tag = format!("W/\"{}\"", hex_text(&Sha256::digest(body.as_bytes())));
     if let (Some(signatures), Some(object)) = (signatures, value.as_object()) {
         let mut signed = object.clone();
         signed.insert("signatures".to_owned(), signatures);

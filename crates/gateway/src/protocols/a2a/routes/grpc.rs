@@ -13,7 +13,7 @@ use bytes::{Buf as _, BufMut as _};
 use futures::{Stream as Events, StreamExt as _};
 use gander_wire::a2a::protobuf::{self, MessageType, table};
 use gander_wire::a2a::{
-    A2aError, Dialect, Method, Request as Wanted, TaskSubject, TaskUpdate, encode, json_rpc as wire,
+    A2aError, Dialect, Method, Request as A2aRequest, TaskSubject, TaskUpdate, encode, json_rpc as json_rpc_wire,
 };
 use http::request::Parts;
 use serde_json::{Map, Value, json};
@@ -23,9 +23,9 @@ use tonic::{Code, Status};
 
 use super::response::{answer_json, whole_response_permit};
 use super::{a2a_caller, requested_version};
-use crate::http::accept::ConnectionPermit;
 use crate::http::connection_addresses::ConnectionAddresses;
 use crate::http::error;
+use crate::http::serve::ConnectionPermit;
 use crate::http::sse_response::SsePermit;
 use crate::protocols::a2a::A2aState;
 use crate::protocols::a2a::{A2aAnswer, A2aCaller, TaskStream};
@@ -42,7 +42,7 @@ pub(crate) async fn handle_grpc_call(
     let method = Method::from_name(&name).filter(|(_, dialect)| *dialect == Dialect::V1 && state.cards.grpc());
     let Some((method, _)) = method else { return error::not_found(request.uri().clone()).await };
     let (parts, body) = request.into_parts();
-    let call = GrpcCall { state, identity, method, parts: Arc::new(copy_parts(&parts)) };
+    let call = GrpcCall { state, identity, method, parts: Arc::new(copy_request_parts(&parts)) };
     let request = http::Request::from_parts(parts, body);
     let (takes, gives) = method_types(method);
     let most = call.state.limits.prompt_body.len();
@@ -79,20 +79,20 @@ struct GrpcCall {
 
 impl GrpcCall {
     async fn unary_response(&self, params: Params) -> Result<Value, Status> {
-        let caller = self.resolve_caller(&params).map_err(|error| error_status(&error))?;
-        let answer = self.handle_request(&caller, params).await.map_err(|error| error_status(&error))?;
+        let caller = self.resolve_caller(&params).map_err(|error| grpc_status(&error))?;
+        let answer = self.handle_request(&caller, params).await.map_err(|error| grpc_status(&error))?;
         Ok(answer_json(&self.state, &caller, &self.parts, &answer).unwrap_or_else(|| json!({})))
     }
 
     async fn streaming_response(&self, params: Params) -> Result<UpdateStream, Status> {
-        let opening = SsePermit::new(&self.state, &self.identity, &self.parts.extensions);
-        let opening = opening.map_err(|_| Status::resource_exhausted("too many streams are open"))?;
-        let caller = self.resolve_caller(&params).map_err(|error| error_status(&error))?;
-        match self.handle_request(&caller, params).await.map_err(|error| error_status(&error))? {
+        let permit = SsePermit::new(&self.state, &self.identity, &self.parts.extensions);
+        let permit = permit.map_err(|_| Status::resource_exhausted("too many streams are open"))?;
+        let caller = self.resolve_caller(&params).map_err(|error| grpc_status(&error))?;
+        match self.handle_request(&caller, params).await.map_err(|error| grpc_status(&error))? {
             A2aAnswer::Stream(stream) => {
-                let updates = update_stream(*stream, opening.stop_token());
+                let updates = grpc_update_stream(*stream, permit.stop_token());
                 Ok(Box::pin(updates.inspect(move |_| {
-                    let _held = &opening;
+                    let _held = &permit;
                 })))
             }
             A2aAnswer::Sent(_)
@@ -115,9 +115,9 @@ impl GrpcCall {
     async fn handle_request(&self, caller: &A2aCaller, params: Params) -> Result<A2aAnswer, A2aError> {
         let version = requested_version(&self.parts.headers, &self.parts.uri);
         if Dialect::from_version(&version) != Some(Dialect::V1) {
-            return Err(wire::unsupported_version(&version));
+            return Err(json_rpc_wire::unsupported_version(&version));
         }
-        let request = Wanted::from_params(self.method, Dialect::V1, params)?;
+        let request = A2aRequest::from_params(self.method, Dialect::V1, params)?;
         let _whole = whole_response_permit(&self.state, &request).await?;
         self.state.a2a.handle_request(caller, request).await
     }
@@ -126,11 +126,11 @@ impl GrpcCall {
 type UpdateStream = std::pin::Pin<Box<dyn Events<Item = Result<Value, Status>> + Send>>;
 
 /// A task's updates, each as one message.
-fn update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Item = Result<Value, Status>> + Send {
+fn grpc_update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Item = Result<Value, Status>> + Send {
     let subject = stream.subject().clone();
     let snapshot = stream.snapshot.clone().map(|task| TaskUpdate::Begin(Box::new(task)));
     let over = stream.snapshot.as_ref().is_some_and(|task| task.status.state.is_terminal());
-    let waiting: VecDeque<Value> = snapshot.iter().map(|update| update_message(&subject, update)).collect();
+    let waiting: VecDeque<Value> = snapshot.iter().map(|update| grpc_update_message(&subject, update)).collect();
     futures::stream::unfold(
         (stream, subject, waiting, over, stop),
         |(mut stream, subject, mut waiting, mut over, stop)| async move {
@@ -144,7 +144,7 @@ fn update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Ite
                     for update in stream.watch.project_entry(entry) {
                         over |= stream.ends_with(entry.seq, &update);
                         if !matches!(update, TaskUpdate::Said(_)) {
-                            waiting.push_back(update_message(&subject, &update));
+                            waiting.push_back(grpc_update_message(&subject, &update));
                         }
                     }
                     if over {
@@ -158,7 +158,7 @@ fn update_stream(stream: TaskStream, stop: CancellationToken) -> impl Events<Ite
     )
 }
 
-fn update_message(subject: &TaskSubject, update: &TaskUpdate<'_>) -> Value {
+fn grpc_update_message(subject: &TaskSubject, update: &TaskUpdate<'_>) -> Value {
     encode::stream_event_with_ids(Dialect::V1, subject, update)
 }
 
@@ -182,20 +182,20 @@ fn method_types(method: Method) -> (&'static MessageType, &'static MessageType) 
 }
 
 /// An error with its reason, as `google.rpc.Status` tells it.
-fn error_status(error: &A2aError) -> Status {
-    let fault = error.kind.fault();
-    let info = json!({ "reason": fault.reason, "domain": "a2a-protocol.org" });
+fn grpc_status(error: &A2aError) -> Status {
+    let codes = error.kind.codes();
+    let info = json!({ "reason": codes.reason, "domain": "a2a-protocol.org" });
     let any = json!({
         "typeUrl": "type.googleapis.com/google.rpc.ErrorInfo",
         "value": STANDARD.encode(protobuf::write_protobuf(&table::ERROR_INFO, &info)),
     });
-    let details = json!({ "code": fault.grpc, "message": error.message, "details": [any] });
+    let details = json!({ "code": codes.grpc, "message": error.message, "details": [any] });
     let details = protobuf::write_protobuf(&table::STATUS, &details);
-    Status::with_details(Code::from_i32(i32::from(fault.grpc)), error.message.clone(), details.into())
+    Status::with_details(Code::from_i32(i32::from(codes.grpc)), error.message.clone(), details.into())
 }
 
 /// What of a request is needed while it is answered.
-fn copy_parts(parts: &Parts) -> Parts {
+fn copy_request_parts(parts: &Parts) -> Parts {
     let mut copy = http::Request::new(()).into_parts().0;
     copy.uri = parts.uri.clone();
     copy.headers = parts.headers.clone();

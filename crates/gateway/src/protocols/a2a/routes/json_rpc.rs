@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::response::{A2aResponse, handle_and_respond};
 use super::{a2a_caller, requested_version, with_extensions_header};
-use crate::http::body::{declares_foreign_charset, take_bytes};
+use crate::http::body::{declares_foreign_charset, take_body_bytes};
 use crate::http::error;
 use crate::protocols::a2a::A2aState;
 
@@ -28,7 +28,7 @@ pub(crate) async fn handle_default_agent(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let body = take_bytes(body).await.unwrap_or_default();
+    let body = take_body_bytes(body).await.unwrap_or_default();
     let Some(agent) = state.a2a.find_agent("") else { return StatusCode::NOT_FOUND.into_response() };
     handle_json_rpc(&state, identity, agent, &parts, &body).await
 }
@@ -42,7 +42,7 @@ pub(crate) async fn handle_json_rpc(
     body: &Bytes,
 ) -> Response {
     if declares_foreign_charset(&parts.headers) {
-        return error::not_utf8();
+        return error::not_utf8_response();
     }
     let version = requested_version(&parts.headers, &parts.uri);
     let opened = RpcRequest::parse(body, &version).and_then(|mut envelope| {

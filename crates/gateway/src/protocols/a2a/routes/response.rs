@@ -4,7 +4,7 @@ use axum::response::Response;
 use gander_domain::Seq;
 use gander_store::Cursor;
 use gander_wire::a2a::encode::{self, EventFrame};
-use gander_wire::a2a::{A2aError, ErrorKind, Request as Wanted, TaskSubject};
+use gander_wire::a2a::{A2aError, ErrorKind, Request as A2aRequest, TaskSubject};
 use http::request::Parts;
 use serde_json::Value;
 use tokio::sync::SemaphorePermit;
@@ -29,21 +29,21 @@ pub(crate) async fn handle_and_respond(
     state: &A2aState,
     caller: &A2aCaller,
     parts: &Parts,
-    request: Wanted,
+    request: A2aRequest,
     frame: impl FnOnce(&TaskSubject) -> EventFrame,
 ) -> Result<A2aResponse, A2aError> {
     let resumed = match &request {
-        Wanted::Subscribe { id } => resume_after_event_id(state, caller, parts, id).await?,
-        Wanted::Send(_)
-        | Wanted::Stream(_)
-        | Wanted::Get { .. }
-        | Wanted::List(_)
-        | Wanted::Cancel { .. }
-        | Wanted::SetPush(_)
-        | Wanted::GetPush { .. }
-        | Wanted::ListPush { .. }
-        | Wanted::DeletePush { .. }
-        | Wanted::ExtendedCard => None,
+        A2aRequest::Subscribe { id } => resume_after_event_id(state, caller, parts, id).await?,
+        A2aRequest::Send(_)
+        | A2aRequest::Stream(_)
+        | A2aRequest::Get { .. }
+        | A2aRequest::List(_)
+        | A2aRequest::Cancel { .. }
+        | A2aRequest::SetPush(_)
+        | A2aRequest::GetPush { .. }
+        | A2aRequest::ListPush { .. }
+        | A2aRequest::DeletePush { .. }
+        | A2aRequest::ExtendedCard => None,
     };
     let _whole = whole_response_permit(state, &request).await?;
     let (stream, seen) = match resumed {
@@ -70,9 +70,9 @@ pub(crate) async fn handle_and_respond(
 /// Waits for the permit to make a response, if it holds whole tasks.
 pub(crate) async fn whole_response_permit<'a>(
     state: &'a A2aState,
-    request: &Wanted,
+    request: &A2aRequest,
 ) -> Result<Option<SemaphorePermit<'a>>, A2aError> {
-    if !matches!(request, Wanted::Get { .. } | Wanted::List(_)) {
+    if !matches!(request, A2aRequest::Get { .. } | A2aRequest::List(_)) {
         return Ok(None);
     }
     let permit = state.whole_response_permit().await;
@@ -118,9 +118,9 @@ fn task_sse_response(
     seen: StreamPosition,
     frame: EventFrame,
 ) -> Result<Response, Box<Response>> {
-    let opening = SsePermit::new(state, &caller.identity, &parts.extensions)?;
-    let (follower, reading) = stream.into_projection(frame);
+    let permit = SsePermit::new(state, &caller.identity, &parts.extensions)?;
+    let (follower, projection) = stream.into_projection(frame);
     let follow =
-        SseStream { follower, reading, seen, incarnation: state.a2a.incarnation(), stop: opening.stop_token() };
-    Ok(with_extensions_header(opening.sse_response(follow.into_events()), caller))
+        SseStream { follower, projection, seen, incarnation: state.a2a.incarnation(), stop: permit.stop_token() };
+    Ok(with_extensions_header(permit.sse_response(follow.into_events()), caller))
 }

@@ -9,7 +9,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use gander_domain::AgentManifest;
 use gander_wire::a2a::encode::EventFrame;
-use gander_wire::a2a::{A2aError, Dialect, ErrorKind, Method, Request as Wanted, TaskSubject, json_rpc as wire};
+use gander_wire::a2a::{
+    A2aError, Dialect, ErrorKind, Method, Request as A2aRequest, TaskSubject, json_rpc as json_rpc_wire,
+};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::{StatusCode, Uri};
@@ -18,7 +20,7 @@ use serde_json::{Map, Value};
 use super::response::{A2aResponse, handle_and_respond};
 use super::{a2a_caller, json_rpc, requested_version, with_extensions_header};
 use crate::http::artifact_download::{self, DownloadError};
-use crate::http::body::{declares_foreign_charset, take_bytes};
+use crate::http::body::{declares_foreign_charset, take_body_bytes};
 use crate::http::error;
 use crate::percent::decode_percent_lenient;
 use crate::protocols::a2a::A2aState;
@@ -30,7 +32,7 @@ pub(crate) async fn handle_rest_request(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let body = take_bytes(body).await.unwrap_or_default();
+    let body = take_body_bytes(body).await.unwrap_or_default();
     let path = parts.uri.path().strip_prefix("/a2a/").unwrap_or_default();
     let segments: Vec<String> = path.trim_end_matches('/').split('/').map(decode_percent_lenient).collect();
     let (agent, rest) = resolve_agent(&state, &segments);
@@ -137,7 +139,7 @@ async fn handle_target(
     media: &'static str,
 ) -> Result<Response, A2aError> {
     if declares_foreign_charset(&parts.headers) {
-        return Ok(error::not_utf8());
+        return Ok(error::not_utf8_response());
     }
     let version = requested_version(&parts.headers, &parts.uri);
     let agreed = match Dialect::from_version(&version) {
@@ -146,7 +148,7 @@ async fn handle_target(
         None => false,
     };
     if !agreed {
-        return Err(wire::unsupported_version(&version));
+        return Err(json_rpc_wire::unsupported_version(&version));
     }
     let mut params = merge_params(parts, body, target.params)?;
     let tenant = params.remove("tenant");
@@ -155,7 +157,7 @@ async fn handle_target(
     {
         return Err(A2aError::invalid_field("tenant", "of the body and of the address differ"));
     }
-    let request = Wanted::from_params(target.method, target.dialect, params)?;
+    let request = A2aRequest::from_params(target.method, target.dialect, params)?;
     let caller = a2a_caller(state, identity, agent, target.dialect, parts);
     let frame = |subject: &TaskSubject| EventFrame::unwrapped(caller.dialect, subject);
     let response = match handle_and_respond(state, &caller, parts, request, frame).await? {
@@ -231,7 +233,7 @@ fn response_media_type(headers: &HeaderMap) -> &'static str {
 }
 
 fn error_response(error: &A2aError, media: &'static str) -> Response {
-    let status = StatusCode::from_u16(error.kind.fault().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = StatusCode::from_u16(error.kind.codes().http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     json_response(status, &error.rest_body(), media)
 }
 

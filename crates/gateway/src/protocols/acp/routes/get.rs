@@ -8,7 +8,7 @@ use http::header::HeaderMap;
 use http::request::Parts;
 
 use super::{
-    CONNECTION_ID, SESSION_ID, connection_id, missing_connection_id, session_id, set_id_header, single_header,
+    CONNECTION_ID, SESSION_ID, connection_id, missing_connection_id_response, session_id, set_id_header, single_header,
 };
 use crate::http::accept_header::accepts_event_stream;
 use crate::http::error::problem;
@@ -19,21 +19,21 @@ use crate::protocols::acp::{OpenError, OpenRequest, ResumeFrom};
 /// Opens a stream; it ends with its connection or with the server.
 pub(crate) async fn open_event_stream(
     state: &AcpState,
-    identity: &Caller,
-    opening: SsePermit,
+    caller: &Caller,
+    permit: SsePermit,
     request: &Parts,
 ) -> Result<Response, Box<Response>> {
     let headers = &request.headers;
-    let Some(id) = connection_id(headers)? else { return Err(Box::new(missing_connection_id())) };
+    let Some(id) = connection_id(headers)? else { return Err(Box::new(missing_connection_id_response())) };
     if !accepts_event_stream(headers) {
         let message = "this is a stream of text/event-stream";
         return Err(Box::new(problem(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)));
     }
     let session = session_id(headers)?;
     let from = resume_from(headers, session)?;
-    match state.acp.open_stream(id, identity, OpenRequest { session, from, stop: opening.stop_token() }).await {
+    match state.acp.open_stream(id, caller, OpenRequest { session, from, stop: permit.stop_token() }).await {
         Ok(events) => {
-            let mut response = opening.sse_response(events);
+            let mut response = permit.sse_response(events);
             set_id_header(&mut response, CONNECTION_ID, &id);
             if let Some(session) = session {
                 set_id_header(&mut response, SESSION_ID, &session);
@@ -46,7 +46,7 @@ pub(crate) async fn open_event_stream(
 
 fn open_refusal(why: OpenError, session: Option<SessionId>) -> Response {
     match (why, session) {
-        (OpenError::Unknown, None) => super::unknown_connection(),
+        (OpenError::Unknown, None) => super::unknown_connection_response(),
         (OpenError::Unknown, Some(_)) => {
             problem(StatusCode::NOT_FOUND, "unknown_session", "no such connection or session")
         }
@@ -54,7 +54,7 @@ fn open_refusal(why: OpenError, session: Option<SessionId>) -> Response {
         (OpenError::Truncated, _) => {
             problem(StatusCode::CONFLICT, "log_truncated", "the log does not have this place: load the session anew")
         }
-        (OpenError::Failed, _) => super::unavailable(),
+        (OpenError::Failed, _) => super::unavailable_response(),
     }
 }
 

@@ -20,7 +20,7 @@ use http::{HeaderValue, StatusCode, Uri};
 use uuid::Uuid;
 
 use super::{Addressed, CloseOutcome, MessagePacer, ShutdownSignals};
-use crate::http::error::{problem, retry_later};
+use crate::http::error::{problem, retry_later_response};
 use crate::http::route::{Access, Payload, Route, Size, Verb};
 use crate::http::sse_response::SsePermit;
 use crate::http::websocket_upgrade::{self, WebSocketUpgrade};
@@ -43,42 +43,42 @@ const PROMPT: Access = Access::Token(Scope::Prompt);
 /// Opens a WebSocket or a stream of events.
 async fn handle_get(
     State(state): State<Arc<AcpState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Response {
-    let opening = match SsePermit::new(&state, &identity, request.extensions()) {
-        Ok(opening) => opening,
+    let permit = match SsePermit::new(&state, &caller, request.extensions()) {
+        Ok(permit) => permit,
         Err(refusal) => return *refusal,
     };
     if websocket_upgrade::wants_websocket(request.headers()) {
         return match requested_options(request.uri()) {
-            Ok(manner) => accept_websocket(&state, identity, opening, manner, request),
+            Ok(options) => accept_websocket(&state, caller, permit, options, request),
             Err(refusal) => *refusal,
         };
     }
     let (parts, _) = request.into_parts();
-    get::open_event_stream(&state, &identity, opening, &parts).await.unwrap_or_else(|refusal| *refusal)
+    get::open_event_stream(&state, &caller, permit, &parts).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Answers the handshake of a WebSocket.
 fn accept_websocket(
     state: &Arc<AcpState>,
-    identity: Caller,
-    opening: SsePermit,
-    manner: AcpOptions,
+    caller: Caller,
+    permit: SsePermit,
+    options: AcpOptions,
     request: Request,
 ) -> Response {
-    let options = manner.or_default(state.acp.defaults());
-    let handshake = match WebSocketUpgrade::from_request(opening, request) {
+    let options = options.or_default(state.acp.defaults());
+    let handshake = match WebSocketUpgrade::from_request(permit, request) {
         Ok(handshake) => handshake,
         Err(refusal) => return *refusal,
     };
     let ending = ShutdownSignals { soon: state.ending.clone(), now: handshake.stop_token() };
     let services = Arc::clone(&state.services);
-    let (counted, who) = (Arc::clone(state), identity.clone());
+    let (counted, who) = (Arc::clone(state), caller.clone());
     let pace: MessagePacer = Arc::new(move || counted.quotas.charge_message(&who, Instant::now()));
     let mut response = handshake.accept(move |stream| async move {
-        super::serve_websocket(services, stream, &identity, options, pace, ending).await
+        super::serve_websocket(services, stream, &caller, options, pace, ending).await
     });
     set_id_header(&mut response, CONNECTION_ID, &Uuid::now_v7());
     response
@@ -87,36 +87,36 @@ fn accept_websocket(
 /// Takes in a message.
 async fn handle_post(
     State(state): State<Arc<AcpState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    post::handle_message(&state, &identity, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
+    post::handle_message(&state, &caller, &uri, &headers, body).await.unwrap_or_else(|refusal| *refusal)
 }
 
 /// Ends a connection. Its runs go on.
 async fn handle_delete(
     State(state): State<Arc<AcpState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
     let id = match addressed_connection(&headers) {
         Ok(Some((id, _))) => id,
-        Ok(None) => return missing_connection_id(),
+        Ok(None) => return missing_connection_id_response(),
         Err(refusal) => return *refusal,
     };
-    match state.acp.close_connection(id, &identity).await {
+    match state.acp.close_connection(id, &caller).await {
         CloseOutcome::Over => empty_response(StatusCode::ACCEPTED),
-        CloseOutcome::Unknown => unknown_connection(),
-        CloseOutcome::Unavailable => unavailable(),
+        CloseOutcome::Unknown => unknown_connection_response(),
+        CloseOutcome::Unavailable => unavailable_response(),
     }
 }
 
 /// The connection that a request names. An id that we cannot have made is the id of none.
 fn connection_id(headers: &HeaderMap) -> Result<Option<Uuid>, Box<Response>> {
     let Some(value) = single_header(headers, &CONNECTION_ID)? else { return Ok(None) };
-    value.parse().map(Some).map_err(|_| Box::new(unknown_connection()))
+    value.parse().map(Some).map_err(|_| Box::new(unknown_connection_response()))
 }
 
 /// The connection that a request names, or that of the session which it names alone.
@@ -138,7 +138,7 @@ fn requested_options(uri: &Uri) -> Result<AcpOptions, Box<Response>> {
 /// The session that a request names.
 fn session_id(headers: &HeaderMap) -> Result<Option<SessionId>, Box<Response>> {
     let Some(value) = single_header(headers, &SESSION_ID)? else { return Ok(None) };
-    value.parse().map(Some).map_err(|_| Box::new(unknown_session()))
+    value.parse().map(Some).map_err(|_| Box::new(unknown_session_response()))
 }
 
 /// A header that may be there once.
@@ -166,18 +166,18 @@ fn empty_response(status: StatusCode) -> Response {
     response
 }
 
-fn unavailable() -> Response {
-    retry_later(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the store failed, see the server's log", 1)
+fn unavailable_response() -> Response {
+    retry_later_response(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the store failed, see the server's log", 1)
 }
 
-fn missing_connection_id() -> Response {
+fn missing_connection_id_response() -> Response {
     problem(StatusCode::BAD_REQUEST, "no_connection", "Acp-Connection-Id is missing: begin with initialize")
 }
 
-fn unknown_connection() -> Response {
+fn unknown_connection_response() -> Response {
     problem(StatusCode::NOT_FOUND, "unknown_connection", "no such connection: begin with initialize")
 }
 
-fn unknown_session() -> Response {
+fn unknown_session_response() -> Response {
     problem(StatusCode::NOT_FOUND, "unknown_session", "no such session")
 }

@@ -16,11 +16,11 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
-    CONNECTION_ID, SESSION_ID, addressed_connection, empty_response, missing_connection_id, requested_options,
-    session_id, set_id_header, unknown_session,
+    CONNECTION_ID, SESSION_ID, addressed_connection, empty_response, missing_connection_id_response, requested_options,
+    session_id, set_id_header, unknown_session_response,
 };
 use crate::http::body;
-use crate::http::error::{not_utf8, problem, retry_later};
+use crate::http::error::{not_utf8_response, problem, retry_later_response};
 use crate::protocols::acp::AcpState;
 use crate::protocols::acp::{Addressed, CreateOutcome, PostOutcome, PostedMessage};
 
@@ -29,51 +29,51 @@ type Refused<T> = Result<T, Box<Response>>;
 /// Takes in a message: `initialize` is answered in the body, everything else on a stream.
 pub(crate) async fn handle_message(
     state: &AcpState,
-    identity: &Caller,
+    caller: &Caller,
     uri: &Uri,
     headers: &HeaderMap,
     body: Bytes,
 ) -> Refused<Response> {
     if body::declares_foreign_charset(headers) {
-        return Err(Box::new(not_utf8()));
+        return Err(Box::new(not_utf8_response()));
     }
     let envelope: InboundEnvelope<'_> = serde_json::from_slice(&body).unwrap_or_default();
     if envelope.method.as_deref() == Some("initialize") {
-        return Ok(handle_initialize(state, identity, requested_options(uri)?, body).await);
+        return Ok(handle_initialize(state, caller, requested_options(uri)?, body).await);
     }
     let Some((id, by)) = addressed_connection(headers)? else {
-        return Ok(malformed_response(&body).unwrap_or_else(missing_connection_id));
+        return Ok(malformed_response(&body).unwrap_or_else(missing_connection_id_response));
     };
     let named = session_id(headers)?;
     let session = envelope.agreed_session(named.filter(|_| by == Addressed::Connection))?;
     let answers = envelope.id.clone().filter(|_| envelope.is_answer());
     let request = envelope.id.clone().filter(|_| envelope.method.is_some());
     let message = body.clone();
-    match state.acp.post_message(id, identity, PostedMessage { message, request, answers, by, named, session }).await {
+    match state.acp.post_message(id, caller, PostedMessage { message, request, answers, by, named, session }).await {
         PostOutcome::Accepted => Ok(empty_response(StatusCode::ACCEPTED)),
         PostOutcome::Answered(answer) => wait_for_body_answer(id, answer).await,
         PostOutcome::Malformed(error) => Ok(json_response(StatusCode::BAD_REQUEST, error)),
         PostOutcome::Denied(denied) => Err(Box::new(problem(StatusCode::FORBIDDEN, "forbidden", &denied.to_string()))),
-        PostOutcome::UnknownSession => Err(Box::new(unknown_session())),
+        PostOutcome::UnknownSession => Err(Box::new(unknown_session_response())),
         PostOutcome::OtherSession => {
             let message = "Acp-Session-Id is not the session of the question";
             Err(Box::new(problem(StatusCode::BAD_REQUEST, "session_mismatch", message)))
         }
-        PostOutcome::Unknown => Err(Box::new(super::unknown_connection())),
-        PostOutcome::Unavailable => Err(Box::new(super::unavailable())),
+        PostOutcome::Unknown => Err(Box::new(super::unknown_connection_response())),
+        PostOutcome::Unavailable => Err(Box::new(super::unavailable_response())),
     }
 }
 
 /// Clients of the legacy goose dialect hear the answer where they asked, however long a prompt takes.
 async fn wait_for_body_answer(id: Uuid, answer: oneshot::Receiver<Vec<u8>>) -> Refused<Response> {
-    let answer = answer.await.map_err(|_| super::unknown_connection())?;
+    let answer = answer.await.map_err(|_| super::unknown_connection_response())?;
     let mut response = json_response(StatusCode::OK, answer);
     set_id_header(&mut response, SESSION_ID, &id);
     Ok(response)
 }
 
-async fn handle_initialize(state: &AcpState, identity: &Caller, manner: AcpOptions, body: Bytes) -> Response {
-    match state.acp.create(identity, manner, body).await {
+async fn handle_initialize(state: &AcpState, caller: &Caller, options: AcpOptions, body: Bytes) -> Response {
+    match state.acp.create(caller, options, body).await {
         CreateOutcome::Connection(id, answer) => {
             let mut response = json_response(StatusCode::OK, answer);
             set_id_header(&mut response, CONNECTION_ID, &id);
@@ -84,9 +84,9 @@ async fn handle_initialize(state: &AcpState, identity: &Caller, manner: AcpOptio
         CreateOutcome::Refused(answer) => json_response(StatusCode::OK, answer),
         CreateOutcome::Malformed(error) => json_response(StatusCode::BAD_REQUEST, error),
         CreateOutcome::Full => {
-            retry_later(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", "too many connections", 5)
+            retry_later_response(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", "too many connections", 5)
         }
-        CreateOutcome::Unavailable => super::unavailable(),
+        CreateOutcome::Unavailable => super::unavailable_response(),
     }
 }
 

@@ -121,8 +121,8 @@ impl ConnectionActor {
             ConnectionOrigin::Fresh { client, initialize } => {
                 let mut record = ConnectionJournal::new(store, id);
                 let Ok(initialize) = String::from_utf8(initialize.into()) else { return Ok(None) };
-                let (principal, manner) = (client.peer.caller.principal.clone(), client.peer.manner);
-                let began = ConnectionFact::Began { principal, manner, initialize };
+                let (principal, options) = (client.peer.caller.principal.clone(), client.peer.options);
+                let began = ConnectionFact::Began { principal, options, initialize };
                 record.append(&[began]).await?;
                 (*client, record)
             }
@@ -160,7 +160,7 @@ impl ConnectionActor {
             return;
             }
             }
-            Some(news) = self.client.follows.next_event() => self.handle_session_event(news),
+            Some(event) = self.client.follows.next_event() => self.handle_session_event(event),
             Some(done) = self.client.work.join_next() => self.handle_finished(done).await,
             Ok(()) = self.client.relisted.changed() => self.client.refresh_catalogs(),
             Some(ask) = self.client.host_asks.recv() => self.call_host(ask),
@@ -189,14 +189,14 @@ impl ConnectionActor {
         let outgoing = lanes.route_messages(outbox, &record.told);
         let before = record.last;
         let kept = outgoing.iter().filter_map(|out| match out.to {
-            Destination::Kept { lane, entry, after } => {
-                Some((lane, entry, after, String::from_utf8_lossy(out.message).into_owned()))
+            Destination::Kept { stream, entry, after } => {
+                Some((stream, entry, after, String::from_utf8_lossy(out.message).into_owned()))
             }
             Destination::Log { .. } | Destination::Passing(_) | Destination::Nowhere => None,
         });
         let facts: Vec<ConnectionFact> = kept
             .zip(before + 1..)
-            .map(|((lane, entry, after, message), n)| ConnectionFact::Said { n, lane, entry, after, message })
+            .map(|((stream, entry, after, message), n)| ConnectionFact::Said { n, stream, entry, after, message })
             .collect();
         if !facts.is_empty()
             && let Err(error) = record.append(&facts).await
@@ -214,9 +214,9 @@ impl ConnectionActor {
     /// Tells again what no log holds, once the log's part before it is told.
     fn replay_due_messages(&mut self) {
         let incarnation = self.client.services.hub.store().incarnation();
-        for (session, lane) in self.lanes.sessions.iter_mut().filter(|(_, lane)| !lane.due.is_empty()) {
+        for (session, stream) in self.lanes.sessions.iter_mut().filter(|(_, stream)| !stream.due.is_empty()) {
             let head = self.client.connection.view(*session).map_or(0, |view| view.head.0);
-            lane.replay_due(incarnation, |said| said.after.0 <= head);
+            stream.replay_kept_messages(incarnation, |said| said.after.0 <= head);
         }
     }
 
@@ -229,8 +229,10 @@ impl ConnectionActor {
 
     /// Follows sessions again whose readers have read.
     fn resume_subscriptions(&mut self) {
-        for (session, lane) in &mut self.lanes.sessions {
-            if let Some(follower) = lane.paused.take_if(|_| lane.pipe.as_ref().is_none_or(|pipe| pipe.has_capacity())) {
+        for (session, stream) in &mut self.lanes.sessions {
+            if let Some(follower) =
+                stream.paused.take_if(|_| stream.pipe.as_ref().is_none_or(|pipe| pipe.has_capacity()))
+            {
                 self.client.follows.resume(*session, follower);
             }
         }
@@ -239,16 +241,16 @@ impl ConnectionActor {
     /// A client counts as attached while it asks, reads or is about to come back, not for as long as it is remembered.
     fn update_attendance(&mut self) {
         let asks = self.used.elapsed() < RECONNECT_TIMEOUT || self.lanes.has_body_waiter();
-        for (session, lane) in &self.lanes.sessions {
-            let attendance = if asks || lane.is_expected() { Attendance::Here } else { Attendance::Away };
+        for (session, stream) in &self.lanes.sessions {
+            let attendance = if asks || stream.expects_reader() { Attendance::Here } else { Attendance::Away };
             self.client.follows.set_attendance(*session, attendance);
         }
     }
 
-    fn handle_session_event(&mut self, news: SessionEvent) {
-        let SessionEvent { session, mut follower, batch } = news;
+    fn handle_session_event(&mut self, event: SessionEvent) {
+        let SessionEvent { session, mut follower, batch } = event;
         let Self { client, lanes, .. } = self;
-        let known = lanes.sessions.get(&session).map_or(0, |lane| lane.known.seq);
+        let known = lanes.sessions.get(&session).map_or(0, |stream| stream.known.seq);
         match batch {
             Ok(Some(batch)) => {
                 for entries in batch.slices().flat_map(|entries| split_entries(entries, known)) {
@@ -262,7 +264,7 @@ impl ConnectionActor {
                     }
                 }
                 match lanes.sessions.get_mut(&session) {
-                    Some(lane) if client.connection.is_attached(session) => lane.paused = Some(follower),
+                    Some(stream) if client.connection.is_attached(session) => stream.paused = Some(follower),
                     Some(_) | None => client.follows.unsubscribe(session),
                 }
             }
@@ -393,30 +395,30 @@ impl ConnectionActor {
     /// A session is open now, from this place on.
     async fn handle_opened(&mut self, session: SessionId, after: Seq) {
         let answer = self.record.last;
-        let lane = self.lanes.sessions.entry(session).or_default();
-        let was_attached = std::mem::replace(&mut lane.attached, true);
-        lane.paused = None;
+        let stream = self.lanes.sessions.entry(session).or_default();
+        let was_attached = std::mem::replace(&mut stream.attached, true);
+        stream.paused = None;
         if after == Seq::ZERO {
-            lane.set_position(StreamPosition { seq: 0, index: 0, answer: answer + 1 });
+            stream.set_position(StreamPosition { seq: 0, index: 0, answer: answer + 1 });
             let request = self.client.connection.pending_load(session).map(|request| serde_json::json!(request));
             if let Err(error) = self.record.append(&[ConnectionFact::Loads { n: answer + 1, session, request }]).await {
                 tracing::error!(%error, "a load is not kept");
             }
         } else if was_attached {
             // The stream goes on where it was, however far the session has come.
-            let given = lane.given;
+            let given = stream.given;
             if self.replay_from(session, given).await.is_err() {
                 self.client.close_lost_session(session);
             }
         } else {
-            lane.set_position(StreamPosition { seq: after.0, index: u32::MAX, answer });
+            stream.set_position(StreamPosition { seq: after.0, index: u32::MAX, answer });
         }
     }
 
     /// Sessions that are not open here any more are not followed.
     fn detach_closed_sessions(&mut self) {
-        for (session, lane) in &mut self.lanes.sessions {
-            lane.attached &= self.client.connection.is_attached(*session);
+        for (session, stream) in &mut self.lanes.sessions {
+            stream.attached &= self.client.connection.is_attached(*session);
         }
     }
 
@@ -434,7 +436,7 @@ impl ConnectionActor {
 
     fn call_host(&mut self, ask: crate::protocols::acp::host_calls::HostRequest) {
         match self.lanes.sessions.get(&ask.session()) {
-            Some(lane) if lane.has_reader() => self.client.asks.send_request(ask, &mut self.client.connection),
+            Some(stream) if stream.has_reader() => self.client.asks.send_request(ask, &mut self.client.connection),
             Some(_) | None => ask.fail_unreachable(),
         }
     }
@@ -442,11 +444,11 @@ impl ConnectionActor {
 
 /// A client as it introduced itself before.
 async fn restore_client(connections: &Connections, id: Uuid, began: ConnectionStart) -> AcpClient {
-    let ConnectionStart { principal, manner, initialize } = began;
+    let ConnectionStart { principal, options, initialize } = began;
     let services = Arc::clone(&connections.services);
     // The request that brought it back says what may be done.
     let nobody = Caller { protocol: Protocol::Acp, ..Caller::internal(principal).without_scopes() };
-    let mut client = AcpClient::from_network(services, nobody, manner).with_log_name(id);
+    let mut client = AcpClient::from_network(services, nobody, options).with_log_name(id);
     handle_initialize(&mut client, initialize.as_bytes()).await;
     client
 }

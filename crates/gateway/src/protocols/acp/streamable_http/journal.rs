@@ -33,8 +33,8 @@ pub(super) enum ConnectionFact {
     /// It began with this message.
     Began {
         principal: Principal,
-        #[serde(default)]
-        manner: AcpOptions,
+        #[serde(default, rename = "manner")]
+        options: AcpOptions,
         initialize: String,
     },
     /// It turned out to speak so.
@@ -43,7 +43,8 @@ pub(super) enum ConnectionFact {
     Said {
         n: u64,
         /// Whose stream; the connection's own if absent.
-        lane: Option<SessionId>,
+        #[serde(rename = "lane")]
+        stream: Option<SessionId>,
         /// The entry that made it, if one did.
         entry: Option<(SessionId, Seq)>,
         /// The entry, and which of its messages, that was told before it.
@@ -74,7 +75,7 @@ pub(super) struct KeptMessage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionStart {
     pub(super) principal: Principal,
-    pub(super) manner: AcpOptions,
+    pub(super) options: AcpOptions,
     pub(super) initialize: String,
 }
 
@@ -118,12 +119,12 @@ impl ConnectionJournal {
         for entry in record.read_entries().await? {
             record.written = entry.at;
             match serde_json::from_value(entry.fact) {
-                Ok(ConnectionFact::Began { principal, manner, initialize }) => {
-                    began = Some(ConnectionStart { principal, manner, initialize });
+                Ok(ConnectionFact::Began { principal, options, initialize }) => {
+                    began = Some(ConnectionStart { principal, options, initialize });
                 }
                 Ok(ConnectionFact::Speaks { dialect }) => {
                     if let Some(began) = &mut began {
-                        began.manner.dialect = Some(dialect);
+                        began.options.dialect = Some(dialect);
                     }
                 }
                 Ok(fact) => record.apply_fact(&fact),
@@ -152,14 +153,14 @@ impl ConnectionJournal {
     }
 
     /// The messages of one stream after a number.
-    pub(super) async fn kept_messages(
+    pub(super) async fn read_kept_messages(
         &self,
         of: Option<SessionId>,
         beyond: u64,
     ) -> Result<Vec<KeptMessage>, StoreError> {
         let facts = self.read_entries().await?.into_iter().filter_map(|entry| serde_json::from_value(entry.fact).ok());
         let said = facts.filter_map(|fact| match fact {
-            ConnectionFact::Said { n, lane, message, after, .. } if lane == of && n > beyond => {
+            ConnectionFact::Said { n, stream, message, after, .. } if stream == of && n > beyond => {
                 Some(KeptMessage { n, after, message })
             }
             ConnectionFact::Said { .. }

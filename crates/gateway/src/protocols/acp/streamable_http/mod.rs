@@ -192,19 +192,18 @@ impl Connections {
     }
 
     /// Makes a connection with a client's `initialize`.
-    pub async fn create(self: &Arc<Self>, identity: &Caller, manner: AcpOptions, initialize: Bytes) -> CreateOutcome {
-        self.create_with_id(Uuid::now_v7(), identity, manner.or_default(self.defaults), initialize).await
+    pub async fn create(self: &Arc<Self>, caller: &Caller, options: AcpOptions, initialize: Bytes) -> CreateOutcome {
+        self.create_with_id(Uuid::now_v7(), caller, options.or_default(self.defaults), initialize).await
     }
 
     async fn create_with_id(
         self: &Arc<Self>,
         id: Uuid,
-        identity: &Caller,
-        manner: AcpOptions,
+        caller: &Caller,
+        options: AcpOptions,
         initialize: Bytes,
     ) -> CreateOutcome {
-        let mut client =
-            AcpClient::from_network(Arc::clone(&self.services), identity.clone(), manner).with_log_name(id);
+        let mut client = AcpClient::from_network(Arc::clone(&self.services), caller.clone(), options).with_log_name(id);
         let (outcome, answer) = connection::handle_initialize(&mut client, &initialize).await;
         match outcome {
             connection::InitializeOutcome::Known => {}
@@ -220,22 +219,22 @@ impl Connections {
     }
 
     /// Hands over a message. A session that is named alone gets a connection under its own id.
-    pub async fn post_message(self: &Arc<Self>, id: Uuid, identity: &Caller, post: PostedMessage) -> PostOutcome {
-        let posted = self.forward_message(id, identity, post.clone()).await;
+    pub async fn post_message(self: &Arc<Self>, id: Uuid, caller: &Caller, post: PostedMessage) -> PostOutcome {
+        let posted = self.forward_message(id, caller, post.clone()).await;
         let lost = matches!(posted, PostOutcome::Unknown) && post.by == Addressed::Session;
         if !lost {
             return posted;
         }
-        match self.adopt_session(id, identity).await {
-            Some(CreateOutcome::Connection(..)) => self.forward_message(id, identity, post).await,
+        match self.adopt_session(id, caller).await {
+            Some(CreateOutcome::Connection(..)) => self.forward_message(id, caller, post).await,
             Some(CreateOutcome::Unavailable) => PostOutcome::Unavailable,
             Some(CreateOutcome::Refused(_) | CreateOutcome::Malformed(_) | CreateOutcome::Full) | None => posted,
         }
     }
 
-    async fn forward_message(self: &Arc<Self>, id: Uuid, identity: &Caller, post: PostedMessage) -> PostOutcome {
+    async fn forward_message(self: &Arc<Self>, id: Uuid, caller: &Caller, post: PostedMessage) -> PostOutcome {
         let (reply, answer) = oneshot::channel();
-        self.send_request(id, ConnectionRequest::Post { caller: identity.clone(), post, reply }).await;
+        self.send_request(id, ConnectionRequest::Post { caller: caller.clone(), post, reply }).await;
         match tokio::time::timeout(POST_TIMEOUT, answer).await {
             Ok(posted) => posted.unwrap_or(PostOutcome::Unknown),
             Err(_) => PostOutcome::Accepted,
@@ -243,27 +242,27 @@ impl Connections {
     }
 
     /// Opens a stream.
-    pub async fn open_stream(self: &Arc<Self>, id: Uuid, identity: &Caller, open: OpenRequest) -> OpenOutcome {
+    pub async fn open_stream(self: &Arc<Self>, id: Uuid, caller: &Caller, open: OpenRequest) -> OpenOutcome {
         let (reply, answer) = oneshot::channel();
-        self.send_request(id, ConnectionRequest::Open { caller: identity.clone(), open, reply }).await;
+        self.send_request(id, ConnectionRequest::Open { caller: caller.clone(), open, reply }).await;
         answer.await.unwrap_or(Err(OpenError::Unknown))
     }
 
     /// Ends a connection for good. Its runs go on.
-    pub async fn close_connection(self: &Arc<Self>, id: Uuid, identity: &Caller) -> CloseOutcome {
+    pub async fn close_connection(self: &Arc<Self>, id: Uuid, caller: &Caller) -> CloseOutcome {
         let (reply, answer) = oneshot::channel();
-        self.send_request(id, ConnectionRequest::Close { caller: identity.clone(), reply }).await;
+        self.send_request(id, ConnectionRequest::Close { caller: caller.clone(), reply }).await;
         answer.await.unwrap_or(CloseOutcome::Unknown)
     }
 
     /// Makes a connection for a session that the client has from before, perhaps from another connection.
     ///
     /// `None` if there is no such session of this caller.
-    async fn adopt_session(self: &Arc<Self>, id: Uuid, identity: &Caller) -> Option<CreateOutcome> {
-        self.services.hub.view_for(SessionId::new(id), &identity.principal).await.ok()?;
-        let manner = AcpOptions { dialect: Some(Dialect::Goosed), ..self.defaults };
+    async fn adopt_session(self: &Arc<Self>, id: Uuid, caller: &Caller) -> Option<CreateOutcome> {
+        self.services.hub.view_for(SessionId::new(id), &caller.principal).await.ok()?;
+        let options = AcpOptions { dialect: Some(Dialect::Goosed), ..self.defaults };
         let initialize = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
-        Some(self.create_with_id(id, identity, manner, initialize).await)
+        Some(self.create_with_id(id, caller, options, initialize).await)
     }
 
     async fn spawn_connection(self: &Arc<Self>, id: Uuid, origin: ConnectionOrigin) -> SpawnOutcome {

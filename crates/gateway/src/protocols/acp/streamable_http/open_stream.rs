@@ -31,18 +31,18 @@ impl ConnectionActor {
             ResumeFrom::Number(n) if n <= self.record.last => n,
             ResumeFrom::Number(_) | ResumeFrom::Event(_) => return Err(OpenError::Truncated),
         };
-        let said = self.record.kept_messages(None, after).await.map_err(|error| open_error(&error.into()))?;
+        let said = self.record.read_kept_messages(None, after).await.map_err(|error| open_error(&error.into()))?;
         let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
         self.lanes.own.pipe = Some(pipe);
         self.lanes.own.had.answer = after;
-        said.iter().for_each(|said| self.lanes.own.write_own(said.n, said.message.as_bytes()));
+        said.iter().for_each(|said| self.lanes.own.write_connection_message(said.n, said.message.as_bytes()));
         Ok(events)
     }
 
     async fn open_session_stream(&mut self, session: SessionId, open: OpenRequest) -> OpenOutcome {
-        let lane = self.lanes.sessions.get(&session);
-        let attached = lane.is_some_and(|lane| lane.attached);
-        if open.from == ResumeFrom::Wherever && lane.is_some_and(|lane| lane.has_reader()) {
+        let stream = self.lanes.sessions.get(&session);
+        let attached = stream.is_some_and(|stream| stream.attached);
+        if open.from == ResumeFrom::Wherever && stream.is_some_and(|stream| stream.has_reader()) {
             return Err(OpenError::Taken);
         }
         // Nobody is told of a session that it did not open. One that is not there may be about to be.
@@ -53,13 +53,13 @@ impl ConnectionActor {
         self.replay_from(session, position).await.map_err(|error| open_error(&error))?;
         let said = self
             .record
-            .kept_messages(Some(session), position.answer)
+            .read_kept_messages(Some(session), position.answer)
             .await
             .map_err(|error| open_error(&error.into()))?;
         let (pipe, events) = sse_pipe(Arc::clone(&self.read), open.stop);
-        let lane = self.lanes.sessions.entry(session).or_default();
-        (lane.pipe, lane.given, lane.had) = (Some(pipe), position, position);
-        lane.due = said.into();
+        let stream = self.lanes.sessions.entry(session).or_default();
+        (stream.pipe, stream.given, stream.had) = (Some(pipe), position, position);
+        stream.due = said.into();
         Ok(events)
     }
 
@@ -79,9 +79,9 @@ impl ConnectionActor {
         let store = self.client.services.hub.store();
         let head = store.head(session).await.map_err(|error| open_error(&error.into()))?;
         let now = StreamPosition { seq: head.0, index: u32::MAX, answer: self.record.last };
-        let lane = self.lanes.sessions.get(&session).filter(|lane| lane.attached);
+        let stream = self.lanes.sessions.get(&session).filter(|stream| stream.attached);
         match from {
-            ResumeFrom::Wherever => Ok(lane.map_or(now, |lane| lane.had)),
+            ResumeFrom::Wherever => Ok(stream.map_or(now, |stream| stream.had)),
             ResumeFrom::Event(id) => {
                 let StreamPosition { seq, answer, .. } = id.position;
                 if id.incarnation != store.incarnation() || seq > head.0 || answer > self.record.last {
@@ -105,9 +105,9 @@ impl ConnectionActor {
         };
         let catalog = (self.client.services.catalog)(&folder);
         let from = self.client.connection.resume_from(session, view, catalog);
-        let lane = self.lanes.sessions.entry(session).or_default();
-        lane.begin_after(known);
-        (lane.attached, lane.paused) = (true, None);
+        let stream = self.lanes.sessions.entry(session).or_default();
+        stream.start_after(known);
+        (stream.attached, stream.paused) = (true, None);
         let mut follower = self.client.services.hub.follow(session, from, DeltaForm::Exact);
         while follower.position() < Seq(known.seq) {
             let Some(batch) = follower.next_stored().await? else { break };
@@ -130,8 +130,8 @@ impl ConnectionActor {
                     let catalog = (self.client.services.catalog)(&view.workspace);
                     self.client.connection.restart_load(request, &view, catalog);
                     let known = StreamPosition { seq: 0, index: 0, answer: n };
-                    let lane = self.lanes.sessions.entry(session).or_default();
-                    (lane.given, lane.had) = (known, known);
+                    let stream = self.lanes.sessions.entry(session).or_default();
+                    (stream.given, stream.had) = (known, known);
                     self.replay_from(session, known).await
                 }
                 Err(error) => Err(error),
@@ -161,7 +161,7 @@ impl ConnectionActor {
         let Ok(question) = text.parse::<QuestionId>() else { return };
         let store = Arc::clone(self.client.services.hub.store());
         let Ok(Some(row)) = store.question(question).await else { return };
-        let attached = self.lanes.sessions.get(&row.session).is_some_and(|lane| lane.attached);
+        let attached = self.lanes.sessions.get(&row.session).is_some_and(|stream| stream.attached);
         if attached || row.answered.is_some() || !self.client.owns_session(row.session).await {
             return;
         }

@@ -63,7 +63,7 @@ pub(super) enum Destination {
     /// To the stream of its session; the log holds it.
     Log { session: SessionId, seq: u64, index: u32 },
     /// To this stream, once it is kept.
-    Kept { lane: Option<SessionId>, entry: Option<(SessionId, Seq)>, after: (u64, u32) },
+    Kept { stream: Option<SessionId>, entry: Option<(SessionId, Seq)>, after: (u64, u32) },
     /// To whoever reads now.
     Passing(SessionId),
     /// The connection's own stream had it.
@@ -77,18 +77,18 @@ impl ClientStream {
 
     /// True if somebody reads, or has just left and is about to come back: its answers wait for it here. A reader whose leaving
     /// was not noticed yet has just left.
-    pub(super) fn is_expected(&self) -> bool {
+    pub(super) fn expects_reader(&self) -> bool {
         self.pipe.is_some() || self.left.is_some_and(|left| left.elapsed() < RECONNECT_TIMEOUT)
     }
 
     /// The stream is here, whoever reads it.
     pub(super) fn set_position(&mut self, position: StreamPosition) {
         (self.given, self.had) = (position, position);
-        self.begin_after(position);
+        self.start_after(position);
     }
 
     /// Begins to tell from a place that the reader knows.
-    pub(super) fn begin_after(&mut self, known: StreamPosition) {
+    pub(super) fn start_after(&mut self, known: StreamPosition) {
         (self.known, self.counted) = (known, None);
     }
 
@@ -102,8 +102,8 @@ impl ClientStream {
         index
     }
 
-    fn write_logged(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
-        self.replay_due(incarnation, |said| said.after < (seq, index));
+    fn write_logged_message(&mut self, incarnation: u32, seq: u64, index: u32, message: &[u8]) {
+        self.replay_kept_messages(incarnation, |said| said.after < (seq, index));
         let position = StreamPosition { seq, index, ..self.given };
         if let Some(pipe) = self.pipe.as_ref().filter(|_| !self.known.covers(seq, index)) {
             pipe.push_event(Some(&EventId { incarnation, position }), message);
@@ -112,7 +112,7 @@ impl ClientStream {
     }
 
     /// A message of no entry has a number, and the place of what came before it.
-    pub(super) fn write_kept(&mut self, incarnation: u32, answer: u64, message: &[u8]) {
+    pub(super) fn write_kept_message(&mut self, incarnation: u32, answer: u64, message: &[u8]) {
         if let Some(pipe) = &self.pipe {
             self.given.answer = answer;
             pipe.push_event(Some(&EventId { incarnation, position: self.given }), message);
@@ -120,14 +120,14 @@ impl ClientStream {
     }
 
     /// Tells again what is due.
-    pub(super) fn replay_due(&mut self, incarnation: u32, is_due: impl Fn(&KeptMessage) -> bool) {
+    pub(super) fn replay_kept_messages(&mut self, incarnation: u32, is_due: impl Fn(&KeptMessage) -> bool) {
         while let Some(said) = self.due.pop_front_if(|said| is_due(said)) {
-            self.write_kept(incarnation, said.n, said.message.as_bytes());
+            self.write_kept_message(incarnation, said.n, said.message.as_bytes());
         }
     }
 
     /// On the connection's own stream the number is all.
-    pub(super) fn write_own(&mut self, answer: u64, message: &[u8]) {
+    pub(super) fn write_connection_message(&mut self, answer: u64, message: &[u8]) {
         if let Some(pipe) = &self.pipe {
             self.given.answer = answer;
             pipe.push_event(Some(&answer), message);
@@ -144,7 +144,7 @@ impl ClientStreams {
     ) -> Vec<OutgoingMessage<'a>> {
         let messages = outbox.messages();
         messages
-            .map(|(place, message)| OutgoingMessage { to: self.destination_of(place, message, told), message })
+            .map(|(origin, message)| OutgoingMessage { to: self.destination_of(origin, message, told), message })
             .collect()
     }
 
@@ -153,18 +153,18 @@ impl ClientStreams {
         let message = outgoing.message;
         match outgoing.to {
             Destination::Log { session, seq, index } => {
-                if let Some(lane) = self.sessions.get_mut(&session) {
-                    lane.write_logged(incarnation, seq, index, message);
+                if let Some(stream) = self.sessions.get_mut(&session) {
+                    stream.write_logged_message(incarnation, seq, index, message);
                 }
             }
-            Destination::Kept { lane: None, .. } => self.own.write_own(n, message),
-            Destination::Kept { lane: Some(session), .. } => {
-                if let Some(lane) = self.sessions.get_mut(&session) {
-                    lane.write_kept(incarnation, n, message);
+            Destination::Kept { stream: None, .. } => self.own.write_connection_message(n, message),
+            Destination::Kept { stream: Some(session), .. } => {
+                if let Some(stream) = self.sessions.get_mut(&session) {
+                    stream.write_kept_message(incarnation, n, message);
                 }
             }
             Destination::Passing(session) => {
-                if let Some(pipe) = self.sessions.get(&session).and_then(|lane| lane.pipe.as_ref()) {
+                if let Some(pipe) = self.sessions.get(&session).and_then(|stream| stream.pipe.as_ref()) {
                     pipe.push_event(None, message);
                 }
             }
@@ -191,22 +191,22 @@ impl ClientStreams {
 
     /// Lets go of readers that left.
     pub(super) fn drop_gone_readers(&mut self) {
-        for lane in self.sessions.values_mut().chain([&mut self.own]) {
-            if lane.pipe.take_if(|pipe| pipe.is_abandoned()).is_some() {
-                lane.left = Some(Instant::now());
+        for stream in self.sessions.values_mut().chain([&mut self.own]) {
+            if stream.pipe.take_if(|pipe| pipe.is_abandoned()).is_some() {
+                stream.left = Some(Instant::now());
             }
         }
-        self.sessions.retain(|_, lane| lane.attached || lane.pipe.is_some());
+        self.sessions.retain(|_, stream| stream.attached || stream.pipe.is_some());
     }
 
     /// Streams that wait for a session that is not open here.
     pub(super) fn waiting_streams(&self) -> usize {
-        self.sessions.values().filter(|lane| !lane.attached).count()
+        self.sessions.values().filter(|stream| !stream.attached).count()
     }
 
     fn destination_of(
         &mut self,
-        place: MessageOrigin,
+        origin: MessageOrigin,
         message: &[u8],
         told: &HashSet<(SessionId, Seq)>,
     ) -> Destination {
@@ -214,18 +214,18 @@ impl ClientStreams {
         let body = kind.answered_id().and_then(|id| self.bodies.remove(id));
         let in_body = body.is_some_and(|body| body.send(message.to_vec()).is_ok());
         let asked = kind.answered_id().and_then(|id| self.asked.remove(id));
-        let session = place.session.or(asked);
-        let lane = session.and_then(|session| self.sessions.get(&session));
-        let read = lane.is_some_and(ClientStream::is_expected);
-        let after = lane.map_or((0, 0), |lane| lane.counted.unwrap_or((lane.given.seq, lane.given.index)));
+        let session = origin.session.or(asked);
+        let stream = session.and_then(|session| self.sessions.get(&session));
+        let read = stream.is_some_and(ClientStream::expects_reader);
+        let after = stream.map_or((0, 0), |stream| stream.counted.unwrap_or((stream.given.seq, stream.given.index)));
         match (session, kind) {
-            (Some(session), kind) if place.seq > Seq::ZERO => {
-                let entry = (session, place.seq);
-                let seq = place.seq.0;
-                let index = self.sessions.get_mut(&session).map_or(0, |lane| lane.next_index(seq));
+            (Some(session), kind) if origin.seq > Seq::ZERO => {
+                let entry = (session, origin.seq);
+                let seq = origin.seq.0;
+                let index = self.sessions.get_mut(&session).map_or(0, |stream| stream.next_index(seq));
                 match kind {
                     MessageKind::Answer(_) if in_body || told.contains(&entry) => Destination::Nowhere,
-                    MessageKind::Answer(_) if !read => Destination::Kept { lane: None, entry: Some(entry), after },
+                    MessageKind::Answer(_) if !read => Destination::Kept { stream: None, entry: Some(entry), after },
                     MessageKind::Answer(_)
                     | MessageKind::Request
                     | MessageKind::HostCall
@@ -234,11 +234,11 @@ impl ClientStreams {
             }
             (_, MessageKind::Answer(_)) if in_body => Destination::Nowhere,
             (session, MessageKind::Answer(_)) => {
-                Destination::Kept { lane: session.filter(|_| read), entry: None, after }
+                Destination::Kept { stream: session.filter(|_| read), entry: None, after }
             }
             (Some(session), MessageKind::HostCall) => Destination::Passing(session),
             (session, MessageKind::Request | MessageKind::Notification | MessageKind::HostCall) => {
-                Destination::Kept { lane: session, entry: None, after }
+                Destination::Kept { stream: session, entry: None, after }
             }
         }
     }

@@ -24,22 +24,22 @@ pub(crate) struct Page {
 /// All of them, unless a page is asked for: the SDKs never turn pages.
 pub(crate) async fn list_agents(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     page: Result<Query<Page>, axum::extract::rejection::QueryRejection>,
 ) -> HandlerResult {
     let Query(Page { limit, offset }) = page.map_err(|error| AcpRestRefusal::unreadable(error.body_text()))?;
     if limit.is_some_and(|limit| !(1..=MAX_PAGE).contains(&limit)) {
         return Err(AcpRestRefusal::unreadable(format!("limit must be from 1 to {MAX_PAGE}")).into());
     }
-    let agents = state.acp_rest.list_agents(&identity, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
+    let agents = state.acp_rest.list_agents(&caller, offset.unwrap_or(0), limit.unwrap_or(usize::MAX)).await?;
     Ok(Json(AgentList { agents }).into_response())
 }
 
 /// One of them.
 pub(crate) async fn get_agent(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> HandlerResult {
-    Ok(Json(state.acp_rest.describe_agent(&identity, &name).await?).into_response())
+    Ok(Json(state.acp_rest.describe_agent(&caller, &name).await?).into_response())
 }

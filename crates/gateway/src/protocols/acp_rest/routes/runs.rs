@@ -27,7 +27,7 @@ const RUN_ID: HeaderName = HeaderName::from_static("run-id");
 /// `POST /runs`. A `Run-ID` header, or `run_id` in the body, makes a repeated request the same run.
 pub(crate) async fn create_run(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     RequestBaseUrl(base): RequestBaseUrl,
     request: Request,
 ) -> HandlerResult {
@@ -40,10 +40,10 @@ pub(crate) async fn create_run(
         new.run = Some(id);
     }
     let mode = new.mode;
-    let opening = stream_permit(mode, &state, &identity, &headers, &extensions)?;
-    let watched = state.acp_rest.begin_run(&identity, base, new).await?;
-    let run = watched.run();
-    let mut response = run_response(&state, watched, mode, opening, &headers).await?;
+    let permit = stream_permit(mode, &state, &caller, &headers, &extensions)?;
+    let subscription = state.acp_rest.begin_run(&caller, base, new).await?;
+    let run = subscription.run();
+    let mut response = run_response(&state, subscription, mode, permit, &headers).await?;
     if let Ok(id) = HeaderValue::try_from(run.to_string()) {
         response.headers_mut().insert(RUN_ID, id);
     }
@@ -53,7 +53,7 @@ pub(crate) async fn create_run(
 /// `POST /runs/{id}`.
 pub(crate) async fn resume_run(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
     request: Request,
@@ -62,27 +62,27 @@ pub(crate) async fn resume_run(
     let (headers, extensions, body) = read_utf8_body(request).await?;
     check_run_id_header(run, &headers)?;
     let resume = ResumeRequest::from_body(run, &body)?;
-    let opening = stream_permit(resume.mode, &state, &identity, &headers, &extensions)?;
-    let watched = state.acp_rest.resume_run(&identity, &base, run, &resume).await?;
-    run_response(&state, watched, resume.mode, opening, &HeaderMap::new()).await
+    let permit = stream_permit(resume.mode, &state, &caller, &headers, &extensions)?;
+    let subscription = state.acp_rest.resume_run(&caller, &base, run, &resume).await?;
+    run_response(&state, subscription, resume.mode, permit, &HeaderMap::new()).await
 }
 
 /// `GET /runs/{id}`.
 pub(crate) async fn get_run(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
 ) -> HandlerResult {
     let _whole = state.whole_response_permit().await.map_err(unavailable)?;
-    let found = state.acp_rest.find_run(&identity, &base, parse_run_id(&id)?).await?;
+    let found = state.acp_rest.find_run(&caller, &base, parse_run_id(&id)?).await?;
     Ok(Json(found.run()).into_response())
 }
 
 /// `POST /runs/{id}/cancel`.
 pub(crate) async fn cancel_run(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
     request: Request,
@@ -92,50 +92,50 @@ pub(crate) async fn cancel_run(
     check_run_id_header(run, &headers)?;
     check_cancel_body(run, &body)?;
     let _whole = state.whole_response_permit().await.map_err(unavailable)?;
-    let run = state.acp_rest.cancel_run(&identity, &base, run).await?;
+    let run = state.acp_rest.cancel_run(&caller, &base, run).await?;
     Ok((StatusCode::ACCEPTED, Json(run)).into_response())
 }
 
 /// `GET /runs/{id}/events`: all so far; or, for a client that wants a stream, from the beginning or its place on.
 pub(crate) async fn list_run_events(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
     request: Request,
 ) -> HandlerResult {
     let run = parse_run_id(&id)?;
-    let opening = SsePermit::new(&state, &identity, request.extensions())?;
+    let permit = SsePermit::new(&state, &caller, request.extensions())?;
     if !names_event_stream(request.headers()) {
-        let (watched, end) = state.acp_rest.run_events(&identity, &base, run).await?;
-        let (reading, follower) = RunEventProjection::from_subscription(watched);
+        let (subscription, end) = state.acp_rest.run_events(&caller, &base, run).await?;
+        let (projection, follower) = RunEventProjection::from_subscription(subscription);
         let (seen, incarnation, stop) =
-            (StreamPosition::default(), state.services.hub.store().incarnation(), opening.stop_token());
-        let follow = SseStream { follower, reading, seen, incarnation, stop };
-        return Ok(opening.json_response(follow.into_list(end, "{\"events\":[", "]}")));
+            (StreamPosition::default(), state.services.hub.store().incarnation(), permit.stop_token());
+        let follow = SseStream { follower, projection, seen, incarnation, stop };
+        return Ok(permit.json_response(follow.into_json_list(end, "{\"events\":[", "]}")));
     }
-    let watched = state.acp_rest.open_run(&identity, &base, run).await?;
-    stream_run(&state, watched, opening, request.headers()).await
+    let subscription = state.acp_rest.open_run(&caller, &base, run).await?;
+    stream_run(&state, subscription, permit, request.headers()).await
 }
 
 async fn run_response(
     state: &AcpRestState,
-    watched: AcpRestRunSubscription,
+    subscription: AcpRestRunSubscription,
     mode: RunMode,
-    opening: Option<SsePermit>,
+    permit: Option<SsePermit>,
     headers: &HeaderMap,
 ) -> HandlerResult {
-    match (mode, opening) {
-        (RunMode::Stream, Some(opening)) => stream_run(state, watched, opening, headers).await,
-        (RunMode::Async, _) => Ok((StatusCode::ACCEPTED, Json(watched.wait_accepted().await?)).into_response()),
-        (RunMode::Sync | RunMode::Stream, _) => Ok(Json(watched.wait_settled().await?).into_response()),
+    match (mode, permit) {
+        (RunMode::Stream, Some(permit)) => stream_run(state, subscription, permit, headers).await,
+        (RunMode::Async, _) => Ok((StatusCode::ACCEPTED, Json(subscription.wait_accepted().await?)).into_response()),
+        (RunMode::Sync | RunMode::Stream, _) => Ok(Json(subscription.wait_settled().await?).into_response()),
     }
 }
 
 async fn stream_run(
     state: &AcpRestState,
-    watched: AcpRestRunSubscription,
-    opening: SsePermit,
+    subscription: AcpRestRunSubscription,
+    permit: SsePermit,
     headers: &HeaderMap,
 ) -> HandlerResult {
     let bad =
@@ -149,20 +149,20 @@ async fn stream_run(
                 let error = AcpRestError::invalid("the log does not have this place: read the run's events anew");
                 error_rejection(StatusCode::CONFLICT, error.with_reason("log_truncated"))
             };
-            store.validate_cursor(watched.session(), cursor).await.map_err(gone)?;
+            store.validate_cursor(subscription.session(), cursor).await.map_err(gone)?;
             id.position
         }
     };
-    let (incarnation, stop) = (store.incarnation(), opening.stop_token());
-    let (reading, follower) = RunEventProjection::from_subscription(watched);
-    Ok(opening.sse_response(SseStream { follower, reading, seen, incarnation, stop }.into_events()))
+    let (incarnation, stop) = (store.incarnation(), permit.stop_token());
+    let (projection, follower) = RunEventProjection::from_subscription(subscription);
+    Ok(permit.sse_response(SseStream { follower, projection, seen, incarnation, stop }.into_events()))
 }
 
 /// The place of a stream, if this is to be one.
 fn stream_permit(
     mode: RunMode,
     state: &AcpRestState,
-    identity: &Caller,
+    caller: &Caller,
     headers: &HeaderMap,
     extensions: &Extensions,
 ) -> Result<Option<SsePermit>, Rejection> {
@@ -175,7 +175,7 @@ fn stream_permit(
             AcpRestError::invalid("this is a stream of text/event-stream"),
         ));
     }
-    Ok(Some(SsePermit::new(state, identity, extensions)?))
+    Ok(Some(SsePermit::new(state, caller, extensions)?))
 }
 
 /// The run that a header names.
@@ -201,7 +201,7 @@ fn parse_run_id(id: &str) -> Result<RunId, AcpRestRefusal> {
 
 /// A body of any type or none, but in UTF-8.
 async fn read_utf8_body(request: Request) -> Result<(HeaderMap, Extensions, Bytes), Rejection> {
-    match body::take_utf8(request).await {
+    match body::take_utf8_body(request).await {
         Ok((parts, bytes)) => Ok((parts.headers, parts.extensions, bytes)),
         Err(BodyError::ForeignCharset) => {
             let error = AcpRestError::invalid("the body must be UTF-8").with_reason("unsupported_media_type");

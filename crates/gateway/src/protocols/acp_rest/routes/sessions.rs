@@ -22,27 +22,27 @@ use crate::protocols::goose;
 /// A session, where this protocol is alone: what is no id of a session is a wrong request.
 pub(crate) async fn get_session(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
 ) -> HandlerResult {
     let id = id.parse().map_err(|_| AcpRestRefusal::unreadable("a session's id is a UUID"))?;
-    session_response(&state, &identity, id, &base).await
+    session_response(&state, &caller, id, &base).await
 }
 
 /// A session, where other protocols have ids of their own form.
 pub(crate) async fn get_session_at_root(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     RequestBaseUrl(base): RequestBaseUrl,
     Path(id): Path<String>,
     request: Request,
 ) -> HandlerResult {
     let id = id.parse().map_err(|_| no_such_session(&id))?;
-    let view = state.acp_rest.find_session(&identity, id).await?;
+    let view = state.acp_rest.find_session(&caller, id).await?;
     let view = view.ok_or_else(|| Rejection::from(no_such_session(&id.to_string())))?;
     let described = state.acp_rest.describe_session(id, &view, &base).await?;
-    let opening = SsePermit::new(&state, &identity, request.extensions())?;
+    let permit = SsePermit::new(&state, &caller, request.extensions())?;
     // One object for both protocols that have this address: goose's clients find their names in it too.
     let services = &state.services;
     let mut object = goose::sessions::session_object(services, &view).await.unwrap_or_default();
@@ -57,7 +57,7 @@ pub(crate) async fn get_session_at_root(
         };
         lists.push((name, said.map_err(failed)?));
     }
-    Ok(opening.json_response(JsonStream::new(JsonStyle::Plain, &object, lists, Some("message_count")).into_stream()))
+    Ok(permit.json_response(JsonStream::new(JsonStyle::Plain, &object, lists, Some("message_count")).into_stream()))
 }
 
 /// A message of a session, for whoever was given its address.
@@ -70,11 +70,11 @@ pub(crate) async fn get_resource(State(state): State<Arc<AcpRestState>>, Path(id
 /// Something that a session keeps under a name.
 pub(crate) async fn get_artifact(
     State(state): State<Arc<AcpRestState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     uri: Uri,
 ) -> HandlerResult {
-    Ok(artifact_download::download_artifact(&state, &identity, &id, &uri).await.map_err(|error| match error {
+    Ok(artifact_download::download_artifact(&state, &caller, &id, &uri).await.map_err(|error| match error {
         DownloadError::Unreadable(_) => AcpRestRefusal::unreadable(error.to_string()),
         DownloadError::Missing(_) => AcpRestRefusal::not_found(error.to_string()),
         DownloadError::Later => AcpRestRefusal { status: 503, error: AcpRestError::server_error(error.to_string()) },
@@ -82,8 +82,8 @@ pub(crate) async fn get_artifact(
     })?)
 }
 
-async fn session_response(state: &AcpRestState, identity: &Caller, id: SessionId, base: &BaseUrl) -> HandlerResult {
-    let view = state.acp_rest.find_session(identity, id).await?;
+async fn session_response(state: &AcpRestState, caller: &Caller, id: SessionId, base: &BaseUrl) -> HandlerResult {
+    let view = state.acp_rest.find_session(caller, id).await?;
     let view = view.ok_or_else(|| Rejection::from(no_such_session(&id.to_string())))?;
     let _whole = state.whole_response_permit().await.map_err(unavailable)?;
     Ok(Json(state.acp_rest.describe_session(id, &view, base).await?).into_response())

@@ -62,7 +62,7 @@ pub(crate) async fn get_telemetry() -> HandlerResult {
 /// `GET /dev/apps/{app}/…`.
 pub(crate) async fn get_dev_info(
     State(state): State<Arc<AdkState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path((app, what)): Path<(String, String)>,
     wanted: Result<Query<AgentsQuery>, QueryRejection>,
 ) -> HandlerResult {
@@ -81,11 +81,11 @@ pub(crate) async fn get_dev_info(
         }
         ["debug", "trace", "session", session] => {
             let _whole = state.whole_response_permit().await.map_err(unavailable)?;
-            state.adk.session_spans(&identity, &app, session).await?.into()
+            state.adk.session_spans(&caller, &app, session).await?.into()
         }
         ["debug", "trace", event] => {
             let _whole = state.whole_response_permit().await.map_err(unavailable)?;
-            let known = state.adk.event_trace(&identity, event).await?;
+            let known = state.adk.event_trace(&caller, event).await?;
             known.ok_or_else(|| AdkRefusal::new(404, "Trace not found"))?
         }
         ["eval_sets" | "eval_results" | "tests"] => json!([]),
@@ -111,7 +111,7 @@ fn agent_tools(state: &AdkState, agent: &AgentManifest) -> Vec<ToolInfo> {
         parameters: spec.schema.clone(),
     };
     let (offered, on) = (
-        services.shelf.modes().mode(&settings).filter_tools(&services.tools),
+        services.agent_catalog.modes().mode(&settings).filter_tools(&services.tools),
         services.extensions.built_ins_everywhere(),
     );
     offered.iter().filter(|spec| on.offer(&spec.name)).map(tool).collect()

@@ -31,7 +31,7 @@ enum ArtifactPath<'a> {
 /// `GET …/artifacts`.
 pub(crate) async fn list_artifacts(at: SessionPath) -> HandlerResult {
     let located = at.find_session().await?;
-    Ok(Json(at.state.adk.list_artifacts(&at.identity, &located).await?).into_response())
+    Ok(Json(at.state.adk.list_artifacts(&at.caller, &located).await?).into_response())
 }
 
 /// `POST …/artifacts`.
@@ -39,7 +39,7 @@ pub(crate) async fn save_artifact(at: SessionPath, request: Request) -> HandlerR
     let (_, _, body) = read_utf8_body(request).await?;
     let new = NewArtifact::from_body(&body)?;
     let located = at.find_session().await?;
-    Ok(Json(at.state.adk.save_artifact(&at.identity, &located, new).await?).into_response())
+    Ok(Json(at.state.adk.save_artifact(&at.caller, &located, new).await?).into_response())
 }
 
 /// `GET …/artifacts/{name}` and everything below it.
@@ -49,23 +49,23 @@ pub(crate) async fn get_artifact(
     wanted: Result<Query<VersionQuery>, QueryRejection>,
 ) -> HandlerResult {
     let located = at.find_session().await?;
-    let (adk, identity) = (&at.state.adk, &at.identity);
+    let (adk, caller) = (&at.state.adk, &at.caller);
     Ok(match parse_artifact_path(&name) {
         ArtifactPath::Content(name) => {
             let version = wanted.ok().and_then(|Query(wanted)| wanted.version);
             let which = version.map_or(Ok(VersionChoice::Latest), |version| parse_version(&version))?;
-            Json(adk.load_artifact(identity, &located, name, which).await?).into_response()
+            Json(adk.load_artifact(caller, &located, name, which).await?).into_response()
         }
         ArtifactPath::Versions(name) => {
-            let versions = adk.list_versions(identity, &located, name).await?;
+            let versions = adk.list_versions(caller, &located, name).await?;
             Json(versions.iter().map(|version| version.version).collect::<Vec<u64>>()).into_response()
         }
-        ArtifactPath::AllMetadata(name) => Json(adk.list_versions(identity, &located, name).await?).into_response(),
+        ArtifactPath::AllMetadata(name) => Json(adk.list_versions(caller, &located, name).await?).into_response(),
         ArtifactPath::Version(name, version) => {
-            Json(adk.load_artifact(identity, &located, name, parse_version(version)?).await?).into_response()
+            Json(adk.load_artifact(caller, &located, name, parse_version(version)?).await?).into_response()
         }
         ArtifactPath::Metadata(name, version) => {
-            Json(adk.describe_version(identity, &located, name, parse_version(version)?).await?).into_response()
+            Json(adk.describe_version(caller, &located, name, parse_version(version)?).await?).into_response()
         }
     })
 }
@@ -76,7 +76,7 @@ pub(crate) async fn delete_artifact(
     Path(ArtifactPathParam { name }): Path<ArtifactPathParam>,
 ) -> HandlerResult {
     let located = at.find_session().await?;
-    at.state.adk.delete_artifact(&at.identity, &located, &name).await?;
+    at.state.adk.delete_artifact(&at.caller, &located, &name).await?;
     Ok(Json(Value::Null).into_response())
 }
 

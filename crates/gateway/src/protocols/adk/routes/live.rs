@@ -27,7 +27,7 @@ type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 /// `GET /run_live`.
 pub(crate) async fn open_live_connection(
     State(state): State<Arc<AdkState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     query: QueryPairs,
     request: Request,
 ) -> HandlerResult {
@@ -40,19 +40,19 @@ pub(crate) async fn open_live_connection(
         Err(refusal) if refusal.status == 403 => return Err(refusal.into()),
         Ok(_) | Err(_) => {} // said over the WebSocket, as the original does
     }
-    let opening = SsePermit::new(&state, &identity, request.extensions())?;
-    let handshake = WebSocketUpgrade::from_request(opening, request)?;
+    let permit = SsePermit::new(&state, &caller, request.extensions())?;
+    let handshake = WebSocketUpgrade::from_request(permit, request)?;
     let stop = handshake.stop_token();
     Ok(handshake.accept(move |stream| async move {
         let socket = WebSocket::new(stream);
-        LiveConnection { state, identity, live, turns: VecDeque::new(), closing: false }.run(socket, stop).await;
+        LiveConnection { state, caller, live, turns: VecDeque::new(), closing: false }.run(socket, stop).await;
     }))
 }
 
 /// One live connection. What it began goes on without it, unless the settings say otherwise.
 struct LiveConnection {
     state: Arc<AdkState>,
-    identity: Caller,
+    caller: Caller,
     live: LiveInput,
     /// Turns that are told in the order in which they were said. The session's own queue bounds them.
     turns: VecDeque<AdkRunSubscription>,
@@ -82,7 +82,7 @@ impl LiveConnection {
     async fn check_session(&self) -> Result<(), AdkRefusal> {
         let SessionAddress { app, user, session } = self.live.address().clone();
         self.state.adk.find_app(&app)?;
-        self.state.adk.find_session(&self.identity, AppUser { app, user }, &session).await.map(drop)
+        self.state.adk.find_session(&self.caller, AppUser { app, user }, &session).await.map(drop)
     }
 
     /// Until one side ends it; `None` if the client is gone already.
@@ -110,7 +110,7 @@ impl LiveConnection {
                             return Some(refusal.into());
                         }
                         // Messages count like requests: whoever sends too many waits, and its bytes with it.
-                        let wait = self.state.quotas.charge_message(&self.identity, Instant::now());
+                        let wait = self.state.quotas.charge_message(&self.caller, Instant::now());
                         tokio::select! {
                             () = tokio::time::sleep(wait) => {}
                             () = stop.cancelled() => {}
@@ -129,7 +129,7 @@ impl LiveConnection {
         let LiveFrame { state_delta, run, close } = self.live.handle_frame(frame)?;
         if !state_delta.is_empty() {
             let SessionAddress { app, user, session } = self.live.address().clone();
-            self.state.adk.patch_state(&self.identity, AppUser { app, user }, &session, state_delta).await?;
+            self.state.adk.patch_state(&self.caller, AppUser { app, user }, &session, state_delta).await?;
         }
         if let Some(run) = run {
             self.begin_run(*run).await?;
@@ -139,8 +139,8 @@ impl LiveConnection {
     }
 
     async fn begin_run(&mut self, run: AdkRunRequest) -> Result<(), AdkRefusal> {
-        match self.state.adk.begin_run(&self.identity, run).await? {
-            BeginOutcome::Watching(watched) => self.turns.push_back(*watched),
+        match self.state.adk.begin_run(&self.caller, run).await? {
+            BeginOutcome::Watching(subscription) => self.turns.push_back(*subscription),
             BeginOutcome::Nothing => {}
             BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::unknown_question_text(&id))),
         }

@@ -101,7 +101,7 @@ impl From<AdkRefusal> for Rejection {
 
 /// A body of any type or none, but in UTF-8.
 async fn read_utf8_body(request: Request) -> Result<(HeaderMap, http::Extensions, Bytes), Rejection> {
-    match body::take_utf8(request).await {
+    match body::take_utf8_body(request).await {
         Ok((parts, bytes)) => Ok((parts.headers, parts.extensions, bytes)),
         Err(BodyError::ForeignCharset) => Err(AdkRefusal::new(415, "the body must be UTF-8").into()),
         Err(BodyError::Broken) => Err(AdkRefusal::new(400, "the body is broken").into()),

@@ -25,60 +25,60 @@ type SessionPathNames = Path<(String, String, String)>;
 /// `POST /run`.
 pub(crate) async fn run_request(
     state: State<Arc<AdkState>>,
-    identity: Extension<Caller>,
+    caller: Extension<Caller>,
     request: Request,
 ) -> HandlerResult {
-    run_to_end(state, identity, None, request).await
+    run_to_end(state, caller, None, request).await
 }
 
 /// `POST {S}/{id}/run`, which no official server has and many clients call.
 pub(crate) async fn run_request_at_session(
     state: State<Arc<AdkState>>,
-    identity: Extension<Caller>,
-    place: SessionPathNames,
+    caller: Extension<Caller>,
+    path: SessionPathNames,
     request: Request,
 ) -> HandlerResult {
-    run_to_end(state, identity, Some(session_address(place)), request).await
+    run_to_end(state, caller, Some(session_address(path)), request).await
 }
 
 /// `POST /run_sse`.
 pub(crate) async fn run_sse_request(
     state: State<Arc<AdkState>>,
-    identity: Extension<Caller>,
+    caller: Extension<Caller>,
     request: Request,
 ) -> HandlerResult {
-    run_streaming(state, identity, None, request).await
+    run_streaming(state, caller, None, request).await
 }
 
 /// `POST {S}/{id}/run_sse`, which no official server has and many clients call.
 pub(crate) async fn run_sse_request_at_session(
     state: State<Arc<AdkState>>,
-    identity: Extension<Caller>,
-    place: SessionPathNames,
+    caller: Extension<Caller>,
+    path: SessionPathNames,
     request: Request,
 ) -> HandlerResult {
-    run_streaming(state, identity, Some(session_address(place)), request).await
+    run_streaming(state, caller, Some(session_address(path)), request).await
 }
 
 async fn run_to_end(
     State(state): State<Arc<AdkState>>,
-    Extension(identity): Extension<Caller>,
-    place: Option<SessionAddress>,
+    Extension(caller): Extension<Caller>,
+    address: Option<SessionAddress>,
     request: Request,
 ) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
-    let mut request = AdkRunRequest::from_body(&body, place)?;
+    let mut request = AdkRunRequest::from_body(&body, address)?;
     request.streaming = false;
-    let mut watched = match state.adk.begin_run(&identity, request).await? {
-        BeginOutcome::Watching(watched) => watched,
+    let mut subscription = match state.adk.begin_run(&caller, request).await? {
+        BeginOutcome::Watching(subscription) => subscription,
         BeginOutcome::Nothing => return Ok(Json(json!([])).into_response()),
         BeginOutcome::Unknown(id) => return Err(AdkRefusal::new(400, stream::unknown_question_text(&id)).into()),
     };
     let mut events: Vec<Event> = Vec::new();
-    while let Some(more) = watched.next_events().await? {
+    while let Some(more) = subscription.next_events().await? {
         events.extend(more);
     }
-    Ok(match watched.stage() {
+    Ok(match subscription.stage() {
         RunStage::Ended(Outcome::Failed { reason, message }) => failed_run_response(reason, message, &events),
         RunStage::Ended(_) | RunStage::Waiting | RunStage::Running | RunStage::Asking => Json(events).into_response(),
     })
@@ -93,8 +93,8 @@ fn failed_run_response(reason: &str, message: &str, events: &[Event]) -> Respons
 
 async fn run_streaming(
     State(state): State<Arc<AdkState>>,
-    Extension(identity): Extension<Caller>,
-    place: Option<SessionAddress>,
+    Extension(caller): Extension<Caller>,
+    address: Option<SessionAddress>,
     request: Request,
 ) -> HandlerResult {
     let (headers, extensions, body) = read_utf8_body(request).await?;
@@ -102,23 +102,23 @@ async fn run_streaming(
         return Err(AdkRefusal::new(406, "this is a stream of text/event-stream").into());
     }
     refuse_resume(&headers)?;
-    let request = AdkRunRequest::from_body(&body, place)?;
-    let opening = SsePermit::new(&state, &identity, &extensions)?;
+    let request = AdkRunRequest::from_body(&body, address)?;
+    let permit = SsePermit::new(&state, &caller, &extensions)?;
     let one_event = request.one_event;
-    let (stop, join) = (opening.stop_token(), state.adk.settings().join.0);
-    let listening = match state.adk.begin_run(&identity, request).await? {
-        BeginOutcome::Watching(watched) => {
+    let (stop, join) = (permit.stop_token(), state.adk.settings().join.0);
+    let listening = match state.adk.begin_run(&caller, request).await? {
+        BeginOutcome::Watching(subscription) => {
             let closes = state.adk.settings().like_adk2goose;
-            AdkRunStream::new(*watched, one_event, join, stop).with_closing_event(closes)
+            AdkRunStream::new(*subscription, one_event, join, stop).with_closing_event(closes)
         }
-        BeginOutcome::Nothing => return Ok(opening.sse_response(futures::stream::empty())),
+        BeginOutcome::Nothing => return Ok(permit.sse_response(futures::stream::empty())),
         BeginOutcome::Unknown(id) => {
             let text = stream::unknown_question_text(&id);
             let last: Value = stream::error_event("ValueError", &text);
-            return Ok(opening.sse_response(futures::stream::once(async move { Ok(stream::single_frame(&last)) })));
+            return Ok(permit.sse_response(futures::stream::once(async move { Ok(stream::single_frame(&last)) })));
         }
     };
-    Ok(opening.sse_response(listening.into_events()))
+    Ok(permit.sse_response(listening.into_events()))
 }
 
 /// These streams have no ids and begin a run each: whoever wants the rest of one must not begin another.

@@ -16,8 +16,8 @@ use crate::protocols::adk::{AppUser, LocatedSession};
 /// `/apps/{app}/users/{user}/sessions/{id}` and everything below.
 pub(crate) struct SessionPath {
     pub(crate) state: Arc<AdkState>,
-    pub(crate) identity: Caller,
-    pub(crate) place: AppUser,
+    pub(crate) caller: Caller,
+    pub(crate) app_user: AppUser,
     pub(crate) id: String,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct ArtifactPathParam {
 impl SessionPath {
     /// The session, if there is one for whoever asks.
     pub(crate) async fn find_session(&self) -> Result<LocatedSession, AdkRefusal> {
-        self.state.adk.find_session(&self.identity, self.place.clone(), &self.id).await
+        self.state.adk.find_session(&self.caller, self.app_user.clone(), &self.id).await
     }
 }
 
@@ -45,10 +45,10 @@ impl FromRequestParts<Arc<AdkState>> for SessionPath {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<AdkState>) -> Result<Self, Response> {
-        let identity = Extension::<Caller>::from_request_parts(parts, state).await;
-        let Extension(identity) = identity.map_err(IntoResponse::into_response)?;
+        let caller = Extension::<Caller>::from_request_parts(parts, state).await;
+        let Extension(caller) = caller.map_err(IntoResponse::into_response)?;
         let names = Path::<SessionPathParams>::from_request_parts(parts, state).await;
         let Path(SessionPathParams { app, user, id }) = names.map_err(IntoResponse::into_response)?;
-        Ok(Self { state: Arc::clone(state), identity, place: AppUser { app, user }, id })
+        Ok(Self { state: Arc::clone(state), caller, app_user: AppUser { app, user }, id })
     }
 }

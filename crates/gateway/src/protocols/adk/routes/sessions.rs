@@ -63,40 +63,40 @@ fn parse_number(name: &str, said: Option<&str>, least: usize) -> Result<Option<u
 /// `GET {S}`.
 pub(crate) async fn list_sessions(
     State(state): State<Arc<AdkState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> HandlerResult {
     let query = query.map(|Query(query)| query);
-    let asked = query.map_err(|error| AdkRefusal::new(400, error.body_text()))?.list_range()?;
-    Ok(Json(state.adk.list_sessions(&identity, &AppUser { app, user }, asked).await?).into_response())
+    let range = query.map_err(|error| AdkRefusal::new(400, error.body_text()))?.list_range()?;
+    Ok(Json(state.adk.list_sessions(&caller, &AppUser { app, user }, range).await?).into_response())
 }
 
 /// `POST {S}`.
 pub(crate) async fn create_session(
     State(state): State<Arc<AdkState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     request: Request,
 ) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
     let new = NewSession::from_body(&body)?;
-    Ok(Json(state.adk.create_session(&identity, AppUser { app, user }, new).await?).into_response())
+    Ok(Json(state.adk.create_session(&caller, AppUser { app, user }, new).await?).into_response())
 }
 
 /// `POST {S}/{id}`.
 pub(crate) async fn create_named_session(at: SessionPath, request: Request) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
     let new = NewSession::from_named_body(&at.id, &body)?;
-    Ok(Json(at.state.adk.create_session(&at.identity, at.place, new).await?).into_response())
+    Ok(Json(at.state.adk.create_session(&at.caller, at.app_user, new).await?).into_response())
 }
 
 /// `GET {S}/{id}`.
 pub(crate) async fn get_session(at: SessionPath, request: Request) -> HandlerResult {
-    let opening = SsePermit::new(&at.state, &at.identity, request.extensions())?;
-    let (session, events) = at.state.adk.load_session(&at.identity, at.place, &at.id).await?;
+    let permit = SsePermit::new(&at.state, &at.caller, request.extensions())?;
+    let (session, events) = at.state.adk.load_session(&at.caller, at.app_user, &at.id).await?;
     let object = json!(session).as_object().cloned().unwrap_or_default();
-    Ok(opening.json_response(JsonStream::new(JsonStyle::Plain, &object, vec![("events", events)], None).into_stream()))
+    Ok(permit.json_response(JsonStream::new(JsonStyle::Plain, &object, vec![("events", events)], None).into_stream()))
 }
 
 /// `PATCH {S}/{id}`.
@@ -104,24 +104,24 @@ pub(crate) async fn patch_session(at: SessionPath, request: Request) -> HandlerR
     let (_, _, body) = read_utf8_body(request).await?;
     let delta = input::read_state_delta(&body)?;
     let _whole = at.state.whole_response_permit().await.map_err(unavailable)?;
-    Ok(Json(at.state.adk.patch_state(&at.identity, at.place, &at.id, delta).await?).into_response())
+    Ok(Json(at.state.adk.patch_state(&at.caller, at.app_user, &at.id, delta).await?).into_response())
 }
 
 /// `DELETE {S}/{id}`. Clients in JavaScript read the body as JSON.
 pub(crate) async fn delete_session(at: SessionPath) -> HandlerResult {
-    at.state.adk.delete_session(&at.identity, at.place, &at.id).await?;
+    at.state.adk.delete_session(&at.caller, at.app_user, &at.id).await?;
     Ok(Json(Value::Null).into_response())
 }
 
 /// `PATCH /apps/{app}/users/{user}/memory`: every session is remembered anyway.
 pub(crate) async fn add_session_to_memory(
     State(state): State<Arc<AdkState>>,
-    Extension(identity): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path((app, user)): Path<(String, String)>,
     request: Request,
 ) -> HandlerResult {
     let (_, _, body) = read_utf8_body(request).await?;
     let session = input::read_session_id(&body)?;
-    state.adk.find_session(&identity, AppUser { app, user }, &session).await?;
+    state.adk.find_session(&caller, AppUser { app, user }, &session).await?;
     Ok(Json(Value::Null).into_response())
 }

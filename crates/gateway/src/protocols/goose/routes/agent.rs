@@ -21,7 +21,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
     #[derive(Deserialize)]
     struct Start {
         /// Left out or a text: goose itself takes no null.
-        #[serde(default, deserialize_with = "present_text")]
+        #[serde(default, deserialize_with = "deserialize_present_text")]
         working_dir: Option<String>,
         recipe: Option<Value>,
         recipe_id: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         let data = json!({ "enabled_extensions.v0": { "extensions": extensions } });
         kept.insert("extension_data".to_owned(), data);
     }
-    let birth = SessionInit {
+    let init = SessionInit {
         session,
         owner: caller.peer.caller.principal.clone(),
         workspace: folder.map_err(|error| bad_request(format!("working_dir {error}")))?,
@@ -62,7 +62,7 @@ pub(crate) async fn start_agent(caller: GooseCaller, body: Bytes) -> HandlerResu
         parent: None,
         meta: Some(json!({ "goose": kept })),
     };
-    let view = services.hub.create(&caller.peer.caller, birth, Vec::new()).await;
+    let view = services.hub.create(&caller.peer.caller, init, Vec::new()).await;
     let view = view.map_err(|error| GooseError::from(gander_services::errors::refusal(session, &error)))?;
     let view = start_recipe(&caller, view, checked).await?;
     for extension in &wanted {
@@ -133,7 +133,7 @@ pub(crate) async fn update_session(caller: GooseCaller, body: Bytes) -> HandlerR
 fn mode_patch(caller: &GooseCaller, view: &SessionView, mode: &str) -> Option<SettingsPatch> {
     match mode::policy_of_mode(mode) {
         Some(policy) => Some(SettingsPatch { policy: Some(policy), ..SettingsPatch::default() }),
-        None => caller.services().agents.roster_in(&view.workspace).patch_for_name(mode, &view.settings),
+        None => caller.services().agents.roster_in_folder(&view.workspace).patch_for_name(mode, &view.settings),
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) async fn remove_extension(caller: GooseCaller, body: Bytes) -> Handle
 }
 
 /// A text that is there.
-fn present_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn deserialize_present_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer);
     text.map(Some).map_err(|error| serde::de::Error::custom(format!("working_dir: {error}")))
 }

@@ -76,7 +76,7 @@ pub(crate) async fn list_extensions(caller: GooseCaller) -> HandlerResult {
         config
     };
     let all: Vec<Value> =
-        extensions::list_known(caller.services(), &caller.peer.caller).into_iter().map(enabled).collect();
+        extensions::list_known_extensions(caller.services(), &caller.peer.caller).into_iter().map(enabled).collect();
     json_response(json!({ "extensions": all, "warnings": [] }))
 }
 
@@ -114,7 +114,7 @@ async fn switch_extension_off(caller: &GooseCaller, name: &str) -> HandlerResult
 }
 
 fn check_known_extension(caller: &GooseCaller, name: &str) -> Result<(), GooseError> {
-    match extensions::list_known(caller.services(), &caller.peer.caller)
+    match extensions::list_known_extensions(caller.services(), &caller.peer.caller)
         .iter()
         .any(|(known, _)| extensions::config_name(known) == name)
     {
@@ -178,14 +178,14 @@ pub(crate) async fn get_canonical_model_info(caller: GooseCaller, body: Bytes) -
 
 /// `GET /config/provider-catalog`.
 pub(crate) async fn list_provider_catalog(caller: GooseCaller) -> HandlerResult {
-    json_response(caller.services().models.providers().iter().map(catalog_object).collect())
+    json_response(caller.services().models.providers().iter().map(provider_catalog_object).collect())
 }
 
 /// `GET /config/provider-catalog/{id}`.
 pub(crate) async fn get_catalog_entry(caller: GooseCaller, Path(id): Path<String>) -> HandlerResult {
     let provider =
         find_provider(&caller, &id).map_err(|_| GooseError::new(StatusCode::NOT_FOUND, "no such provider"))?;
-    let mut entry = catalog_object(&provider);
+    let mut entry = provider_catalog_object(&provider);
     entry["supports_streaming"] = json!(true);
     entry["models"] = provider
         .models
@@ -316,7 +316,7 @@ fn provider_details(provider: &Provider) -> Value {
     })
 }
 
-fn catalog_object(provider: &Provider) -> Value {
+fn provider_catalog_object(provider: &Provider) -> Value {
     let key = provider.variables.iter().find(|variable| variable.secret).map_or("", |key| key.name.as_str());
     json!({
         "id": provider.name, "name": provider.title, "format": "openai", "api_url": "",

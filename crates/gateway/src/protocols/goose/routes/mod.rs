@@ -20,7 +20,7 @@ use bytes::Bytes;
 use gander_domain::SessionId;
 use gander_domain::caller::Scope;
 use gander_services::Services;
-use gander_wire::check::holds_nul;
+use gander_wire::check::contains_nul;
 use http::StatusCode;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -212,7 +212,7 @@ fn read_json<T: DeserializeOwned>(body: &Bytes) -> Result<T, GooseError> {
         text if text.starts_with("number out of range") => unprocessable(text),
         text => bad_request(format!("not JSON: {text}")),
     })?;
-    if holds_nul(&value) {
+    if contains_nul(&value) {
         return Err(unprocessable("NUL in a text".to_owned()));
     }
     serde_json::from_value(value).map_err(|error| unprocessable(error.to_string()))
@@ -239,5 +239,5 @@ fn parse_limit(said: Option<&str>, most: usize) -> Result<Option<usize>, GooseEr
 
 /// Reads an answer to a question: what has another form is as bad a request as what is no JSON.
 fn read_answer_json<T: DeserializeOwned>(body: &Bytes) -> Result<T, GooseError> {
-    read_json(body).map_err(|fault| bad_request(fault.message))
+    read_json(body).map_err(|error| bad_request(error.message))
 }

@@ -25,7 +25,7 @@ use crate::protocols::goose::error::{GooseError, bad_request, no_such_session};
 use crate::protocols::goose::projection::SessionEvents;
 use crate::protocols::goose::runs::{self, ChatError, PromptOutcome, PromptRequest};
 use crate::protocols::goose::sessions;
-use crate::protocols::goose::stream::{ReplyStream, frame_events};
+use crate::protocols::goose::stream::{ReplyStream, frame_sse_events};
 use crate::sse::{EventId, SseStream, StreamPosition};
 
 /// A prompt: `messages` until 1.17, then a message and at times a history under two names.
@@ -50,21 +50,22 @@ struct SessionReply {
 /// `/reply`: errors of the session are events too, as goosed had it.
 pub(crate) async fn reply(caller: GooseCaller, parts: StreamParts, body: Bytes) -> HandlerResult {
     let request: ChatRequest = read_json(&body)?;
-    let opening = sse_permit(&caller, &parts)?;
+    let permit = sse_permit(&caller, &parts)?;
     let (message, history) = request.split_prompt()?;
     let Some(session) = request.session_id.as_deref().and_then(|id| id.parse().ok()) else {
-        return Ok(single_batch_response(opening, &[no_such_session_event()]));
+        return Ok(single_batch_response(permit, &[no_such_session_event()]));
     };
     let run = RunId::make(&mut SystemIds);
-    let ask = PromptRequest { session, run, message, history, mode: request.mode, if_busy: IfBusy::QueueOrSupersede };
-    match runs::prompt(caller.services(), &caller.peer, ask).await {
+    let request =
+        PromptRequest { session, run, message, history, mode: request.mode, if_busy: IfBusy::QueueOrSupersede };
+    match runs::prompt(caller.services(), &caller.peer, request).await {
         Ok(PromptOutcome::Begun { view, .. }) => {
-            let listening = ReplyStream::new(caller.services(), &caller.peer, *view, run, opening.stop_token());
-            Ok(opening.sse_response(listening.into_events()))
+            let listening = ReplyStream::new(caller.services(), &caller.peer, *view, run, permit.stop_token());
+            Ok(permit.sse_response(listening.into_events()))
         }
-        Ok(PromptOutcome::Done) => conversation_response(&caller, opening, session).await,
+        Ok(PromptOutcome::Done) => conversation_response(&caller, permit, session).await,
         Err(ChatError::Refused(ServiceError::UnknownSession(_))) => {
-            Ok(single_batch_response(opening, &[no_such_session_event()]))
+            Ok(single_batch_response(permit, &[no_such_session_event()]))
         }
         Err(wrong) => Err(wrong.into()),
     }
@@ -79,8 +80,8 @@ pub(crate) async fn session_reply(
     let SessionReply { request_id, user_message, override_conversation } = read_json_for_session(session, &body)?;
     let run: RunId = request_id.parse().map_err(|_| bad_request("request_id must be a valid UUID"))?;
     let (message, history) = (user_message, override_conversation);
-    let ask = PromptRequest { session, run, message, history, mode: None, if_busy: IfBusy::Refuse };
-    match runs::prompt_once(caller.services(), &caller.peer, ask).await {
+    let request = PromptRequest { session, run, message, history, mode: None, if_busy: IfBusy::Refuse };
+    match runs::send_prompt_once(caller.services(), &caller.peer, request).await {
         Ok(PromptOutcome::Begun { .. } | PromptOutcome::Done) => json_response(json!({ "request_id": run })),
         Err(ChatError::Refused(ServiceError::Command(command))) => Err(bad_request(command.to_string())),
         Err(wrong) => Err(wrong.into()),
@@ -96,7 +97,7 @@ pub(crate) async fn session_events(
 ) -> HandlerResult {
     let services = caller.services();
     let now = sessions::find_own_session(services, &caller.peer, session).await?;
-    let opening = sse_permit(&caller, &parts)?;
+    let permit = sse_permit(&caller, &parts)?;
     let store = services.hub.store();
     let (from, seen) = match last_event_id(&headers) {
         Ok(None) => (seq_before_last_run(&caller, &now).await?, StreamPosition::default()),
@@ -113,7 +114,7 @@ pub(crate) async fn session_events(
     let view = services.hub.view_at(session, from).await.map_err(|error| refusal(session, &error))?;
     let follow = SseStream {
         follower: services.hub.follow(session, from, DeltaForm::Joined),
-        reading: SessionEvents {
+        projection: SessionEvents {
             active: now.run.as_ref().map(|run| run.id),
             view,
             store: Arc::clone(store),
@@ -121,13 +122,13 @@ pub(crate) async fn session_events(
         },
         seen,
         incarnation: store.incarnation(),
-        stop: opening.stop_token(),
+        stop: permit.stop_token(),
     };
     let presence = services.clients.attach(session);
     let events = futures::StreamExt::inspect(follow.into_events(), move |_| {
         let _here = &presence;
     });
-    Ok(opening.sse_response(events))
+    Ok(permit.sse_response(events))
 }
 
 /// `/sessions/{id}/cancel`.
@@ -216,19 +217,19 @@ fn no_such_session_event() -> Value {
 }
 
 /// A stream of what is known already.
-fn single_batch_response(opening: SsePermit, events: &[Value]) -> Response {
-    opening.sse_response(stream::iter([Ok(frame_events(events))]))
+fn single_batch_response(permit: SsePermit, events: &[Value]) -> Response {
+    permit.sse_response(stream::iter([Ok(frame_sse_events(events))]))
 }
 
 /// A prompt that was an answer or a command: the conversation as it is now.
-async fn conversation_response(caller: &GooseCaller, opening: SsePermit, session: SessionId) -> HandlerResult {
+async fn conversation_response(caller: &GooseCaller, permit: SsePermit, session: SessionId) -> HandlerResult {
     let services = caller.services();
     let view = sessions::find_own_session(services, &caller.peer, session).await?;
     let _whole = caller.state.whole_response_permit().await?;
     let messages = sessions::load_transcript(services, session).await?.all_messages();
     let spent = gander_wire::goose::TokenState::from_view(&view);
     let finish = json!({ "type": "Finish", "reason": "stop", "token_state": spent.to_json() });
-    Ok(single_batch_response(opening, &[output::update_conversation_event(messages), finish]))
+    Ok(single_batch_response(permit, &[output::update_conversation_event(messages), finish]))
 }
 
 /// Where to read on. A piece of a message is one event; any other entry is read again, for those after this one.

@@ -54,7 +54,7 @@ pub(crate) async fn list_sessions(
     let mut cards = SessionPages::new(None, after, limit.unwrap_or(usize::MAX));
     let mut sessions = Vec::new();
     while let Some(page) = cards.next_page(&caller).await? {
-        sessions.extend(page.iter().map(|card| Value::Object(session_summary(&summary_input(card)))));
+        sessions.extend(page.iter().map(|summary| Value::Object(session_summary(&summary_input(summary)))));
     }
     let mut answer = json!({ "sessions": sessions });
     if let Some(next) = cards.after {
@@ -76,14 +76,15 @@ pub(crate) async fn search_sessions(
     }
     let limit = parse_limit(said.as_deref(), MAX_FOUND)?.unwrap_or(10);
     let (after, before) = (parse_time_micros(after_date.as_deref())?, parse_time_micros(before_date.as_deref())?);
-    let in_time = |card: &&SessionSummary| {
-        let at = card.updated_at.micros();
+    let in_time = |summary: &&SessionSummary| {
+        let at = summary.updated_at.micros();
         after.is_none_or(|after| at >= after) && before.is_none_or(|before| at <= before)
     };
     let mut cards = SessionPages::new(Some(words.to_owned()), None, usize::MAX);
     let mut found = Vec::new();
     while let (true, Some(page)) = (found.len() < limit, cards.next_page(&caller).await?) {
-        found.extend(page.iter().filter(in_time).map(|card| Value::Object(session_summary(&summary_input(card)))));
+        found
+            .extend(page.iter().filter(in_time).map(|summary| Value::Object(session_summary(&summary_input(summary)))));
     }
     found.truncate(limit);
     json_response(Value::Array(found))
@@ -103,8 +104,8 @@ pub(crate) async fn session_insights(caller: GooseCaller) -> HandlerResult {
     let (mut count, mut tokens) = (0, 0);
     while let Some(page) = cards.next_page(&caller).await? {
         count += page.len();
-        for card in page {
-            let view = sessions::find_own_session(caller.services(), &caller.peer, card.session).await?;
+        for summary in page {
+            let view = sessions::find_own_session(caller.services(), &caller.peer, summary.session).await?;
             tokens += view.spent.input + view.spent.output;
         }
     }
@@ -181,11 +182,11 @@ pub(crate) async fn export_session(
     request: Request,
 ) -> HandlerResult {
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    let opening = SsePermit::new(&caller.state, &caller.identity, request.extensions());
-    let opening = opening.map_err(|_| GooseError::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))?;
+    let permit = SsePermit::new(&caller.state, &caller.identity, request.extensions());
+    let permit = permit.map_err(|_| GooseError::new(StatusCode::TOO_MANY_REQUESTS, "too many streams are open"))?;
     let object = sessions::session_object(caller.services(), &view).await?;
     let lists = vec![("conversation", sessions::conversation_list(caller.services(), session).await?)];
-    Ok(opening.json_response(JsonStream::new(JsonStyle::File, &object, lists, Some("message_count")).into_stream()))
+    Ok(permit.json_response(JsonStream::new(JsonStyle::File, &object, lists, Some("message_count")).into_stream()))
 }
 
 /// `GET /sessions/{id}/extensions`.
@@ -232,7 +233,7 @@ pub(crate) async fn fork_session(
 /// `POST /sessions/{id}/clear`: nothing of it is shown any more, the log keeps it.
 pub(crate) async fn clear_session(caller: GooseCaller, SessionInPath(session): SessionInPath) -> HandlerResult {
     sessions::find_own_session(caller.services(), &caller.peer, session).await?;
-    runs::send_command(caller.services(), &caller.peer, session, runs::clear_history()).await?;
+    runs::send_command(caller.services(), &caller.peer, session, runs::clear_history_command()).await?;
     let view = sessions::find_own_session(caller.services(), &caller.peer, session).await?;
     json_response(Value::Object(sessions::session_with_conversation(caller.services(), &view).await?))
 }
@@ -274,7 +275,7 @@ async fn copy_session(
     let services = caller.services();
     let session = SessionId::make(&mut SystemIds);
     let kept = sessions::initial_meta(services, view.session).await?;
-    let birth = SessionInit {
+    let init = SessionInit {
         session,
         owner: caller.peer.caller.principal.clone(),
         workspace: view.workspace.clone(),
@@ -283,7 +284,7 @@ async fn copy_session(
         parent: Some(view.session),
         meta: Some(json!({ "goose": kept })),
     };
-    let made = services.hub.create(&caller.peer.caller, birth, Vec::new()).await;
+    let made = services.hub.create(&caller.peer.caller, init, Vec::new()).await;
     made.map_err(|error| GooseError::from(gander_services::errors::refusal(session, &error)))?;
     let reset = Command::Reset { keep_to: Seq::ZERO, replacement: said, reason: ResetReason::Replaced };
     runs::send_command(services, &caller.peer, session, reset).await?;
@@ -329,15 +330,15 @@ impl SessionPages {
     }
 }
 
-fn summary_input(card: &SessionSummary) -> SessionSummaryInput<'_> {
+fn summary_input(summary: &SessionSummary) -> SessionSummaryInput<'_> {
     SessionSummaryInput {
-        session: card.session,
-        workspace: &card.workspace,
-        title: Some(card.title.as_str()).filter(|title| !title.is_empty()),
-        created_at: card.created_at,
-        updated_at: card.updated_at,
-        archived: card.archived,
-        messages: card.messages,
+        session: summary.session,
+        workspace: &summary.workspace,
+        title: Some(summary.title.as_str()).filter(|title| !title.is_empty()),
+        created_at: summary.created_at,
+        updated_at: summary.updated_at,
+        archived: summary.archived,
+        messages: summary.messages,
     }
 }
 

@@ -51,12 +51,12 @@ pub(crate) struct ConnectionPermit {
 }
 
 /// Accepts connections until it is told to stop, then lets the last answers out.
-pub async fn serve(listener: TcpListener, state: Arc<HttpState>, router: Router, stop: CancellationToken) {
-    serve_with_tls(listener, None, state, router, stop).await;
+pub async fn serve_http(listener: TcpListener, state: Arc<HttpState>, router: Router, stop: CancellationToken) {
+    serve_http_with_tls(listener, None, state, router, stop).await;
 }
 
 /// The same, encrypted if there is something to encrypt with.
-pub async fn serve_with_tls(
+pub async fn serve_http_with_tls(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     state: Arc<HttpState>,

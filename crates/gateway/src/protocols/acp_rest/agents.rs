@@ -21,12 +21,12 @@ const STATS_TTL: Duration = Duration::from_secs(30);
 
 /// Figures that were worked out lately.
 #[derive(Default)]
-pub(super) struct StatsCache(Mutex<HashMap<Principal, (Instant, AgentSums)>>);
+pub(super) struct StatsCache(Mutex<HashMap<Principal, (Instant, AgentRunTotals)>>);
 
-type AgentSums = HashMap<String, RunSum>;
+type AgentRunTotals = HashMap<String, RunTotals>;
 
 #[derive(Clone, Copy, Default)]
-struct RunSum {
+struct RunTotals {
     runs: u32,
     completed: u32,
     tokens: u64,
@@ -37,31 +37,31 @@ impl AcpRest {
     /// Agents as this protocol shows them; all, or from the `offset`th at most `limit`.
     pub async fn list_agents(
         &self,
-        identity: &Caller,
+        caller: &Caller,
         offset: usize,
         limit: usize,
     ) -> Result<Vec<Value>, AcpRestRefusal> {
-        let sums = self.load_sums(&identity.principal).await?;
+        let sums = self.load_run_totals(&caller.principal).await?;
         let manifests = self.services.agents.roster().all_manifests();
         let page = manifests.iter().skip(offset).take(limit);
         Ok(page.map(|agent| agent_manifest(agent, agent_stats(&sums, agent))).collect())
     }
 
     /// One of them.
-    pub async fn describe_agent(&self, identity: &Caller, name: &str) -> Result<Value, AcpRestRefusal> {
+    pub async fn describe_agent(&self, caller: &Caller, name: &str) -> Result<Value, AcpRestRefusal> {
         let unknown = || AcpRestRefusal::not_found(format!("no such agent: {name}"));
         let agent = self.services.agents.manifest(name).ok_or_else(unknown)?;
-        let mut shown = agent_manifest(&agent, agent_stats(&self.load_sums(&identity.principal).await?, &agent));
+        let mut shown = agent_manifest(&agent, agent_stats(&self.load_run_totals(&caller.principal).await?, &agent));
         shown["name"] = spell_as_requested(&agent.name, name).into();
         Ok(shown)
     }
 
-    async fn load_sums(&self, principal: &Principal) -> Result<AgentSums, AcpRestRefusal> {
+    async fn load_run_totals(&self, principal: &Principal) -> Result<AgentRunTotals, AcpRestRefusal> {
         if let Some((at, sums)) = self.figures.lock().get(principal).filter(|(at, _)| at.elapsed() < STATS_TTL) {
             tracing::trace!(?at, "figures are fresh");
             return Ok(sums.clone());
         }
-        let mut sums = AgentSums::new();
+        let mut sums = AgentRunTotals::new();
         let query = SessionQuery { limit: MAX_SESSIONS_SCANNED, ..sessions_of(principal.clone()) };
         let store = self.services.hub.store();
         for card in store.sessions(query).await.map_err(store_refusal)?.sessions {
@@ -77,12 +77,12 @@ impl AcpRest {
 }
 
 impl StatsCache {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, (Instant, AgentSums)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, (Instant, AgentRunTotals)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl RunSum {
+impl RunTotals {
     fn add_runs(&mut self, entries: &[Entry]) {
         let mut active: Option<(RunId, Timestamp)> = None;
         for entry in entries {
@@ -102,7 +102,7 @@ impl RunSum {
     }
 }
 
-fn agent_stats(sums: &AgentSums, agent: &AgentManifest) -> Option<AgentStats> {
+fn agent_stats(sums: &AgentRunTotals, agent: &AgentManifest) -> Option<AgentStats> {
     let sum = sums.get(&agent.name).filter(|sum| sum.runs > 0)?;
     let runs = f64::from(sum.runs);
     Some(AgentStats {
