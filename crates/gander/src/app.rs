@@ -1,51 +1,40 @@
-//! The running application: store, sessions and doors behind one handle.
+//! The running application: store, sessions and protocols behind one handle.
+
+mod build;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
-use futures::FutureExt as _;
-use gander_agent::modes::AgentCatalog;
-use gander_agent::{delegate, native_toolbox};
-use gander_domain::{Recovery, Settings, ToolSpec};
 use gander_gateway::protocols::a2a::{CardSigner, PushNotifications};
 use gander_gateway::server::{Gateway, GatewayParts};
 use gander_gateway::{ClientPeer, protocols};
 use gander_mcp::Keyring;
-use gander_native::Native;
-use gander_runtime::backend::goosed::Goosed;
 use gander_runtime::hub::Hub;
-use gander_services::agents::{Agent, Agents};
-use gander_services::apps::{Apps, app_tool_specs};
-use gander_services::artifacts::{Artifacts, artifact_tool_specs};
-use gander_services::clients::AttachedClients;
+use gander_services::agents::Agent;
+use gander_services::apps::Apps;
+use gander_services::artifacts::Artifacts;
 use gander_services::extensions::{self, Extensions, ExtensionsConfig, NetworkStore, PinStore, VaultTokenStore};
 use gander_services::grants::Grants;
-use gander_services::memory::{Memories, memory_tool_specs};
-use gander_services::models::{ModelPreferences, Models};
-use gander_services::paths::Paths;
+use gander_services::memory::Memories;
+use gander_services::models::Models;
 use gander_services::recipes::Recipes;
 use gander_services::scheduler;
-use gander_services::schedules::{Schedules, canonical_time_zone};
-use gander_services::state::SharedState;
-use gander_services::token::{Tokens, owner_token};
-use gander_services::trust::{PROJECT_FOLDER, Trust};
+use gander_services::token::Tokens;
+use gander_services::trust::Trust;
 use gander_services::vault::Vault;
-use gander_services::workspaces::Workspaces;
 use gander_services::{Control, Services};
 use gander_store::{Health, SqliteStore, Store, StoreOptions};
-use gander_tools::protected::Protected;
-use gander_tools::sandbox::Sandbox;
-use gander_tools::{FileAccess, Redactor, ToolEnv, Toolbox};
-use secrecy::ExposeSecret as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, OnRestart, RemoteAgent, RemoteKind, Sections};
-use crate::sandbox;
+use self::build::{
+    StoredServices, build_agent_catalog, build_agents, build_extensions_config, build_file_access, build_models,
+    build_native, build_sandbox, build_services, load_schedules, own_tool_specs, recovery_policy,
+};
+use crate::config::{Config, Sections};
 
 /// Something the owner tells the server itself, and where the answer goes.
 pub type ControlRequest = (Control, oneshot::Sender<Result<Value, String>>);
@@ -259,246 +248,5 @@ impl App {
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("App").field("data", &self.config.paths.data()).finish_non_exhaustive()
-    }
-}
-
-fn build_models(config: &Config) -> anyhow::Result<Models> {
-    let section = &config.sections.model;
-    let (default, fast, strong) = (section.default.clone(), section.fast.clone(), section.strong.clone());
-    let chosen = ModelPreferences { default, fast, strong };
-    Ok(Models::new(config.catalogue()?, config.keys.clone(), chosen))
-}
-
-/// The native agent, and whoever else there is.
-fn build_agents(
-    config: &Config,
-    native: Native,
-    store: &Arc<dyn Store>,
-    more_agents: Vec<AgentsFactory>,
-) -> anyhow::Result<Agents> {
-    let mut remote = config.agents.iter();
-    let mut agents = match config.native {
-        true => Agents::native(Arc::clone(&native.agent_catalog), Arc::new(native)),
-        false => Agents::answering_every_name(build_remote_agent(remote.next().context("there is no agent")?, store)?),
-    };
-    for agent in remote {
-        agents.add(build_remote_agent(agent, store)?)?;
-    }
-    more_agents.into_iter().flat_map(|make| make(store)).try_for_each(|agent| agents.add(agent))?;
-    Ok(agents)
-}
-
-/// An agent that another server runs.
-fn build_remote_agent(agent: &RemoteAgent, store: &Arc<dyn Store>) -> anyhow::Result<Agent> {
-    let RemoteAgent { name, title, description, kind } = agent;
-    let (mut manifest, backend) = match kind {
-        RemoteKind::Goosed(remote) => {
-            let goosed = Goosed::new(name, remote.clone(), Arc::clone(store));
-            (remote.manifest(name), goosed.with_context(|| format!("the agent cannot be spoken to: {name}"))?)
-        }
-    };
-    manifest.title = title.clone().unwrap_or(manifest.title);
-    manifest.description = description.clone().unwrap_or(manifest.description);
-    Ok(Agent::new(manifest, Arc::new(backend)))
-}
-
-/// The agents and modes: built in, the owner's, and those of projects that are trusted.
-fn build_agent_catalog(config: &Config, trust: &Trust, files: &FileAccess) -> AgentCatalog {
-    let trust = trust.clone();
-    let place = PathBuf::from(PROJECT_FOLDER).join("agents");
-    AgentCatalog::from_folder(config.agents_folder())
-        .with_projects(place, files.clone(), move |folder| trust.is_trusted(folder))
-}
-
-/// Every tool of our own that a session may have, whichever of them are on.
-fn own_tool_specs(toolbox: &Toolbox) -> Arc<[ToolSpec]> {
-    let lent = app_tool_specs().into_iter().chain(artifact_tool_specs()).chain(memory_tool_specs());
-    toolbox.specs().iter().cloned().chain([delegate::spec()]).chain(lent).collect()
-}
-
-/// What the server keeps beside its sessions.
-struct StoredServices {
-    files: FileAccess,
-    grants: Grants,
-    trust: Trust,
-    extensions: Arc<Extensions>,
-    recipes: Arc<Recipes>,
-    schedules: Arc<Schedules>,
-    apps: Apps,
-    artifacts: Artifacts,
-    memories: Memories,
-    agent_catalog: Arc<AgentCatalog>,
-}
-
-async fn load_schedules(config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Schedules> {
-    let section = &config.sections.schedules;
-    let zone = section.zone.as_deref().map(canonical_time_zone).transpose().context("schedules.zone")?;
-    Ok(Schedules::load(Arc::clone(store), section.missed, zone).await?)
-}
-
-fn build_extensions_config(
-    config: &Config,
-    (pins, networks): (PinStore, NetworkStore),
-    registry: extensions::ExtensionRegistry,
-    trust: &Trust,
-    sandbox: Sandbox,
-) -> ExtensionsConfig {
-    ExtensionsConfig {
-        environment: config.tool_environment.clone(),
-        sandbox,
-        network: sandbox::network_access(config.sections.sandbox.server_network),
-        limits: config.sections.tools.limits(),
-        redactor: Redactor::new(secrets_to_redact(config)),
-        networks,
-        pins,
-        keyring: Keyring::default(),
-        registry,
-        trust: trust.clone(),
-        keys: config.keys.clone(),
-    }
-}
-
-/// Fences of this server. They are tried out beside: nobody waits for that but the first command.
-fn build_sandbox(config: &Config) -> Sandbox {
-    let sandbox = sandbox::configured_sandbox(config);
-    let (tried, old) = (sandbox.clone(), config.paths.temporary());
-    std::thread::spawn(move || {
-        if let Err(error) = std::fs::remove_dir_all(&old)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(%error, "temporary files of commands stay");
-        }
-        tracing::info!(layers = %tried.layers(), "the sandbox");
-    });
-    sandbox
-}
-
-fn build_native(config: &Config, models: &Arc<Models>, stored: &StoredServices, sandbox: Sandbox) -> Native {
-    let limits = config.sections.tools.limits();
-    let tool_env = ToolEnv {
-        environment: config.tool_environment.clone(),
-        redactor: Redactor::new(secrets_to_redact(config)),
-        sandbox,
-        network: sandbox::network_access(config.sections.sandbox.network),
-        protected: Protected::storing(config.paths.protected()),
-        ..ToolEnv::default()
-    };
-    Native {
-        agent_catalog: Arc::clone(&stored.agent_catalog),
-        models: Arc::clone(models),
-        settings: config.sections.agent.clone(),
-        limits,
-        files: stored.files.clone(),
-        workspaces: build_workspaces(config, &stored.files),
-        toolbox: Arc::new(native_toolbox(limits, tool_env, config.own.skills.clone())),
-        rules: config.sections.permissions.rules.clone().into(),
-        grants: stored.grants.clone(),
-        trust: stored.trust.clone(),
-        extensions: Arc::clone(&stored.extensions),
-        own: config.own.clone(),
-        recipes: Arc::clone(&stored.recipes),
-        apps: stored.apps.clone(),
-        artifacts: stored.artifacts.clone(),
-        memories: stored.memories.clone(),
-        hub: Arc::default(),
-    }
-}
-
-/// How files are read for sessions: never those of the server itself.
-fn build_file_access(config: &Config) -> FileAccess {
-    FileAccess::new(Redactor::new(secrets_to_redact(config))).hiding(config.paths.data().to_owned(), Paths::SCRATCH)
-}
-
-fn build_workspaces(config: &Config, files: &FileAccess) -> Workspaces {
-    Workspaces::new(config.paths.scratch(), config.sections.server.roots.clone(), files.clone())
-}
-
-/// What no tool may show: the keys of providers, and the token of this server.
-fn secrets_to_redact(config: &Config) -> Vec<String> {
-    let keys = config.keys.names().filter_map(|name| config.keys.get(name)).map(str::to_owned);
-    let token = owner_token(&config.paths).ok();
-    let tokens = token.iter().chain(&config.secret).map(|token| token.expose_secret().to_owned());
-    keys.filter(|key| !key.starts_with("http")).chain(tokens).collect()
-}
-
-fn recovery_policy(sections: &Sections) -> Recovery {
-    let recovery = &sections.recovery;
-    Recovery {
-        resume: recovery.on_restart == OnRestart::Resume,
-        max_age: i64::try_from(recovery.max_age.0.as_micros()).unwrap_or(i64::MAX),
-        max_times: recovery.max_times,
-    }
-}
-
-fn build_services(
-    config: &Config,
-    hub: Hub,
-    agents: Arc<Agents>,
-    stored: StoredServices,
-    models: &Arc<Models>,
-    tools: Arc<[ToolSpec]>,
-    controls: mpsc::Sender<ControlRequest>,
-) -> Services {
-    let manifest = agents.default_manifest();
-    let settings = Settings {
-        policy: config.sections.permissions.policy,
-        effort: config.sections.model.effort,
-        ..Settings::new(&manifest.name, manifest.default_mode())
-    };
-    let clients = Arc::new(AttachedClients::default());
-    let status = status_reporter(hub.clone(), Arc::clone(&clients), Arc::clone(models));
-    let models = Arc::clone(models);
-    let (roster, known) = (Arc::clone(&agents), Arc::clone(&models));
-    Services {
-        artifacts: stored.artifacts,
-        shared_state: SharedState::new(Arc::clone(hub.store())),
-        hub,
-        clients,
-        workspaces: build_workspaces(config, &stored.files),
-        files: stored.files,
-        max_line_bytes: config.sections.limits.line.len(),
-        grants: stored.grants,
-        trust: stored.trust,
-        extensions: stored.extensions,
-        recipes: stored.recipes,
-        schedules: stored.schedules,
-        apps: stored.apps,
-        agent_catalog: stored.agent_catalog,
-        remote_commands: config.sections.server.allow_remote_commands,
-        agents,
-        settings,
-        tools,
-        reply_grace: config.sections.server.reply_grace.0,
-        models,
-        catalog: Arc::new(move |folder| known.catalog(roster.roster_in_folder(folder))),
-        status: Arc::new(status),
-        control: Arc::new(move |control| forward_control(controls.clone(), control).boxed()),
-    }
-}
-
-async fn forward_control(controls: mpsc::Sender<ControlRequest>, control: Control) -> Result<Value, String> {
-    let (reply, answer) = oneshot::channel();
-    let gone = |_| "this server takes no orders".to_owned();
-    controls.send((control, reply)).await.map_err(|_| gone(()))?;
-    answer.await.map_err(|_| gone(()))?
-}
-
-fn status_reporter(hub: Hub, clients: Arc<AttachedClients>, models: Arc<Models>) -> impl Fn() -> Value {
-    move || {
-        let stats = hub.store().stats();
-        json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
-            "sessions": { "active": hub.active_sessions(), "attached": clients.total_attached() },
-            "idle_sessions": hub.cache_stats(),
-            "model": models.known_default(),
-            "store": {
-                "commits": stats.commits,
-                "syncs": stats.barriers,
-                "rows": stats.rows,
-                "entries": stats.entries,
-                "deltas": stats.deltas,
-            },
-        })
     }
 }
