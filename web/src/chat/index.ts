@@ -2,10 +2,11 @@
 
 export * from './acp';
 export { applySuggestion, findTrigger, mentionedFiles, suggestCommands, suggestFiles } from './completion';
+export { type ChatEditor, provideEditor } from './editor';
 export { FrameQueue } from './frames';
 export { type Action, plainText, reduce } from './reduce';
 export { Disconnected, type Handlers, type Id, type Message, type Respond, RpcError, RpcPeer } from './rpc';
-export { type Caller, ChatSession, messageOf } from './session';
+export { type Caller, ChatSession, type ChatStore, messageOf } from './session';
 export { type ChatState, emptyChat, type Item, type OpenRequest } from './state';
 export { default as Chat } from './components/Chat.svelte';
 export { default as Composer } from './components/Composer.svelte';

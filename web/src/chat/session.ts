@@ -16,7 +16,22 @@ export interface Caller {
 
 type Listener = (state: ChatState) => void;
 
-export class ChatSession {
+/** What the components need of a session. `ChatSession` has it over ACP; a webview's bridge has it over its own messages. */
+export interface ChatStore {
+  readonly cwd: string;
+  subscribe(listener: (state: ChatState) => void): () => void;
+  send(blocks: ContentBlock[]): Promise<void>;
+  enqueue(blocks: ContentBlock[]): void;
+  unqueue(index: number): ContentBlock[] | undefined;
+  stop(): void;
+  setConfigOption(configId: string, value: string | boolean): Promise<void>;
+  answerPermission(id: string, optionId: string, plan?: readonly PlanEntry[]): void;
+  answerElicitation(id: string, answer: { action: 'accept' | 'decline' | 'cancel'; content?: unknown }): void;
+  onunsent: (blocks: ContentBlock[]) => void;
+  onqueue: (queue: readonly ContentBlock[][]) => void;
+}
+
+export class ChatSession implements ChatStore {
   #state = emptyChat();
   /** While the history is told, what it gives; it replaces the state when it is complete, in one step. */
   #loading: Action[] | null = null;
